@@ -324,7 +324,7 @@ impl Known {
         }
     }
 
-    /// The same bounds without the claim to be exact.
+    /// These bounds without the claim to be exact.
     #[must_use]
     pub fn as_enclosure(&self) -> Self {
         Self {

@@ -139,6 +139,8 @@ pub mod sampling;
 mod schemas;
 pub mod scheme;
 mod scratch;
+mod side_by_side;
+mod sorted;
 pub mod statistics;
 pub mod tree;
 mod typed;

@@ -12,7 +12,7 @@ use super::rule::Rule;
 use super::steps::Count;
 use super::verdict::{Capital, smallest_tv};
 use crate::rule::Drafts;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 use std::path::Path;
 
 /// What is known of one position.
@@ -28,7 +28,8 @@ pub struct Record {
     pub draft: Option<DraftRecord>,
     /// A uniform number between the p mass before y in p's order and that with y.
     pub u_p: f64,
-    /// The same under the law that y was drawn from, where it was no accepted draft.
+    /// A uniform number between the mass before y and that with y of the law that y was drawn
+    /// from, where it was no accepted draft.
     pub u_c: Option<f64>,
 }
 
@@ -409,7 +410,7 @@ pub fn audit_records(
     });
     let requests = Requests::new(places, settings.seeds);
     let fresh = || Part::ALL.map(|part| Bettor::list(part, rule));
-    let mut units = BTreeMap::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
+    let mut units = Map::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
     let (mut zero, mut undrafted, mut after) =
         (Count::default(), Count::default(), Count::default());
     let mut before: Option<Record> = None;
@@ -426,9 +427,7 @@ pub fn audit_records(
             after.found(index);
         }
         before = Some(*record);
-        let (bettors, steps) = units
-            .entry(requests.unit_at(index))
-            .or_insert_with(|| (fresh(), [0; 4]));
+        let (bettors, steps) = units.at_or(requests.unit_at(index), || (fresh(), [0; 4]));
         let is_text = rule == Rule::TEXT;
         if let Some(draft) = record.draft.filter(|_| !is_text) {
             if draft.accepted && draft.p <= 0.0 {
@@ -583,7 +582,7 @@ pub fn audit_records(
 fn settle(
     requests: &Requests,
     mut all: [Vec<Bettor>; 4],
-    units: &BTreeMap<usize, ([Vec<Bettor>; 4], [u64; 4])>,
+    units: &Map<usize, ([Vec<Bettor>; 4], [u64; 4])>,
 ) -> ([Vec<Bettor>; 4], Settled) {
     let tallies = units.iter().map(|(unit, (bettors, steps))| {
         let logs = bettors.iter().flatten().flat_map(|one| &one.logs);
@@ -593,7 +592,7 @@ fn settle(
         };
         (*unit, tally)
     });
-    let tallies: BTreeMap<usize, Tally> = tallies.collect();
+    let tallies: Map<usize, Tally> = tallies.collect();
     let logs = all.iter().flatten().map(|one| one.logs.len()).sum();
     let settled = requests.settle(logs, None, &tallies);
     let slots = all.iter_mut().flatten().flat_map(|one| &mut one.logs);

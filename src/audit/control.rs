@@ -11,7 +11,7 @@ use super::simulate::tampered_rounds;
 use super::steps::Steps;
 use super::verdict::part;
 use crate::log::Log;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 /// Rows that the negative control plays on.
 const CONTROL_ROWS: usize = 400;
@@ -133,7 +133,7 @@ pub fn negative_control(
             total.add(tally);
         }
         let total = Settled::whole(total);
-        let none = BTreeMap::new();
+        let none = Map::new();
         for one in Part::ALL {
             let found = part(&judge, one, &total, &none, settings.alpha);
             if found.verdict == Outcome::Refuted {

@@ -135,7 +135,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HardCheck {
-    /// Its name.
+    /// What it is, in words: its name in reports.
     pub name: String,
     /// How often it happened.
     pub violations: u64,

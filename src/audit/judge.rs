@@ -7,7 +7,7 @@ use super::rule::Rule;
 use super::siblings::{decide, next_draft};
 use crate::rule::Drafts;
 use crate::scheme::SchemeName;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 use std::sync::Arc;
 
 /// The parts of a verdict, in the order of all arrays over parts.
@@ -286,7 +286,7 @@ impl Judge {
         let claimed_draft = honest.draft.as_deref().filter(|_| drafts_exact);
 
         // What is claimed of corrections, by the draft where it matters.
-        let mut corrections: BTreeMap<usize, Arc<Vec<f64>>> = BTreeMap::new();
+        let mut corrections: Map<usize, Arc<Vec<f64>>> = Map::new();
         let mut claimed_correction = |step: &Step| -> Option<Arc<Vec<f64>>> {
             let draft = step.drafts.first().copied()?;
             let key = if honest.one_correction() {
@@ -294,9 +294,7 @@ impl Judge {
             } else {
                 draft
             };
-            let law = corrections
-                .entry(key)
-                .or_insert_with(|| Arc::new(honest.listed_correction(draft, at)));
+            let law = corrections.at_or(key, || Arc::new(honest.listed_correction(draft, at)));
             Some(Arc::clone(law))
         };
         let corrected: Vec<Option<Arc<Vec<f64>>>> = steps
@@ -410,7 +408,7 @@ impl Judge {
                 }
             }
             if places[2].is_some() {
-                let mut known: BTreeMap<usize, Option<(Vec<f64>, Bet)>> = BTreeMap::new();
+                let mut known: Map<usize, Option<(Vec<f64>, Bet)>> = Map::new();
                 let one = honest.one_correction() && laws.one_correction();
                 let parts = steps.iter().zip(tallies.iter_mut()).zip(&corrected);
                 for ((step, tally), claimed) in parts {
@@ -420,7 +418,7 @@ impl Judge {
                         Some(_) if one => usize::MAX - 1,
                         Some(&draft) => draft,
                     };
-                    let bet = known.entry(key).or_insert_with(|| {
+                    let bet = known.at_or(key, || {
                         let wrong = match step.drafts.first() {
                             None => laws.bonus.clone(),
                             Some(&draft) => laws.listed_correction(draft, at),

@@ -17,8 +17,9 @@ use super::verdict::{families, part};
 use super::{AuditError, refused_at};
 use crate::log::{Log, Span};
 use crate::rule::Drafts;
-use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::side_by_side;
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
 const SPAN: usize = 16;
@@ -129,7 +130,7 @@ impl RowChecks {
 #[derive(Clone, Debug, Default)]
 struct Sums {
     /// Of everything (`None`) and of each group, by the unit of [`Requests`].
-    tallies: BTreeMap<Option<Group>, BTreeMap<usize, Tally>>,
+    tallies: Map<Option<Group>, Map<usize, Tally>>,
     checks: RowChecks,
     /// Sum of total variations between p and a lossy rule's output, and how many.
     lossy: (f64, u64),
@@ -139,7 +140,7 @@ struct Sums {
 
 impl Sums {
     fn tally(&mut self, group: Option<Group>, unit: usize, tally: &Tally) {
-        let units = self.tallies.entry(group).or_default();
+        let units = self.tallies.at(group);
         match units.get_mut(&unit) {
             Some(mine) => mine.add(tally),
             None => {
@@ -161,7 +162,7 @@ impl Sums {
     }
 
     fn settle(mut self, judge: &Judge, requests: &Requests) -> Found {
-        let none = BTreeMap::new();
+        let none = Map::new();
         let whole = self.tallies.remove(&None).unwrap_or(none);
         let groups = self.tallies.into_iter().filter_map(|(group, units)| {
             let group = group?;
@@ -181,7 +182,7 @@ impl Sums {
 #[derive(Clone, Debug)]
 struct Found {
     total: Settled,
-    groups: BTreeMap<Group, Settled>,
+    groups: Map<Group, Settled>,
     checks: RowChecks,
     lossy: (f64, u64),
     tokens: Vec<(usize, u32, f64)>,
@@ -326,27 +327,22 @@ impl<'a> Opened<'a> {
 
     /// For each position, P(the prefix of its round is accepted | it was drafted).
     fn reaches(&self) -> Result<Vec<f64>, AuditError> {
-        let ratios: Vec<Vec<f64>> = self
-            .log
-            .spans(SPAN)
-            .par_iter()
-            .map(|span| {
-                let mut ratios = Vec::with_capacity(span.positions().len());
-                self.rows(span, &mut |index, pair| {
-                    let step = self.steps.at.get(index).and_then(Option::as_ref);
-                    let draft = step
-                        .filter(|step| step.accepted)
-                        .and_then(|step| step.drafts.first());
-                    ratios.push(draft.map_or(1.0, |&draft| {
-                        let get = |row: &[f64]| row.get(pair.place(draft)).copied().unwrap_or(0.0);
-                        let (p, q) = (get(&pair.p), get(&pair.q));
-                        if q > 0.0 { p / q } else { 1.0 }
-                    }));
-                    Ok(())
-                })?;
-                Ok(ratios)
-            })
-            .collect::<Result<_, AuditError>>()?;
+        let ratios: Vec<Vec<f64>> = side_by_side::each_or_stop(&self.log.spans(SPAN), |span| {
+            let mut ratios = Vec::with_capacity(span.positions().len());
+            self.rows(span, &mut |index, pair| {
+                let step = self.steps.at.get(index).and_then(Option::as_ref);
+                let draft = step
+                    .filter(|step| step.accepted)
+                    .and_then(|step| step.drafts.first());
+                ratios.push(draft.map_or(1.0, |&draft| {
+                    let get = |row: &[f64]| row.get(pair.place(draft)).copied().unwrap_or(0.0);
+                    let (p, q) = (get(&pair.p), get(&pair.q));
+                    if q > 0.0 { p / q } else { 1.0 }
+                }));
+                Ok(())
+            })?;
+            Ok::<_, AuditError>(ratios)
+        })?;
         let mut reach = 1.0;
         Ok(ratios
             .into_iter()
@@ -403,23 +399,20 @@ impl<'a> Opened<'a> {
     fn found(&self, judge: &Judge, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
         let mut all = Sums::default();
         for batch in self.log.spans(SPAN).chunks(BATCH) {
-            let parts: Vec<Sums> = batch
-                .par_iter()
-                .map(|span| {
-                    let mut found = Sums::default();
-                    self.rows(span, &mut |index, pair| {
-                        if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
-                            if pair.lacks_draft && !happened.drafts.is_empty() {
-                                return Err(refused_at(self.log, index, drafted_nowhere()));
-                            }
-                            self.one(judge, index, pair, happened, &mut found);
+            let parts: Vec<Sums> = side_by_side::each_or_stop(batch, |span| {
+                let mut found = Sums::default();
+                self.rows(span, &mut |index, pair| {
+                    if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
+                        if pair.lacks_draft && !happened.drafts.is_empty() {
+                            return Err(refused_at(self.log, index, drafted_nowhere()));
                         }
-                        Ok(())
-                    })?;
-                    progress(span.positions().len());
-                    Ok(found)
-                })
-                .collect::<Result<_, AuditError>>()?;
+                        self.one(judge, index, pair, happened, &mut found);
+                    }
+                    Ok(())
+                })?;
+                progress(span.positions().len());
+                Ok::<_, AuditError>(found)
+            })?;
             for found in parts {
                 all.add(found);
             }
@@ -908,11 +901,10 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
 
 /// Positions whose bets are multiplied at most, and ln of what a mean over texts costs them.
 fn multiplied(opened: &Opened<'_>) -> (usize, f64) {
-    let mut units = BTreeMap::<usize, Tally>::new();
+    let mut units = Map::<usize, Tally>::new();
     for (index, step) in opened.steps.at.iter().enumerate() {
         if step.is_some() {
-            let unit = units.entry(opened.requests.unit_at(index));
-            let tally = unit.or_insert_with(|| Tally {
+            let tally = units.at_or(opened.requests.unit_at(index), || Tally {
                 steps: [0; 4],
                 logs: Vec::new(),
             });

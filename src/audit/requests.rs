@@ -7,7 +7,7 @@
 use super::bets::log_sum;
 use super::data::Seeds;
 use super::judge::Tally;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 /// What a group of steps has in common: a family and which of it.
 pub(super) type Group = (Family, i64);
@@ -60,7 +60,7 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn new(places: impl Iterator<Item = Place>, said: Option<Seeds>) -> Self {
-        let mut open = BTreeMap::<Option<i64>, (usize, Place)>::new();
+        let mut open = Map::<Option<i64>, (usize, Place)>::new();
         let mut seeds: Vec<Option<i64>> = Vec::new();
         let mut requests = Self::default();
         for place in places {
@@ -95,10 +95,10 @@ impl Requests {
             (Some(Seeds::Shared), _) | (None, false) => Some(0),
             (None, true) => seed.filter(|seed| *seed >= 0),
         };
-        let mut members = BTreeMap::<i64, Vec<usize>>::new();
+        let mut members = Map::<i64, Vec<usize>>::new();
         for (text, seed) in seeds.iter().enumerate() {
             if let Some(class) = shared(seed) {
-                members.entry(class).or_default().push(text);
+                members.at(class).push(text);
             }
         }
         requests.unit = vec![0; seeds.len()];
@@ -158,7 +158,7 @@ impl Requests {
         &self,
         logs: usize,
         group: Option<Group>,
-        units: &BTreeMap<usize, Tally>,
+        units: &Map<usize, Tally>,
     ) -> Settled {
         let mut total = Tally {
             steps: [0; 4],
@@ -370,7 +370,7 @@ mod tests {
             steps: [0, 0, 0, steps],
             logs: vec![capital.ln()],
         };
-        let units = BTreeMap::from([
+        let units = Map::from([
             (0, tally(9, 2.0)),
             (1, tally(4, 10.0)),
             (2, tally(7, 0.1)),
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(found.counted, [0, 0, 0, 9 + 7 + 5]);
         assert!((found.price - 6f64.ln()).abs() < 1e-15);
         // Of a prompt there is one text, and nothing to average.
-        let own = BTreeMap::from([(2, tally(7, 0.1))]);
+        let own = Map::from([(2, tally(7, 0.1))]);
         let found = requests.settle(1, Some((Family::Prompt, 2)), &own);
         assert!((found.total.logs[0] - 0.1f64.ln()).abs() < 1e-15);
         assert_eq!((found.counted[3], found.price), (7, 0.0));

@@ -12,7 +12,8 @@ use super::rows::{Pair, Reader};
 use super::steps::{Steps, follows, text_of};
 use super::verdict::part;
 use crate::log::{EngineRecord, Log};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// The name of a bug of the table.
@@ -31,7 +32,7 @@ impl BugName {
         BUGS.iter().map(|bug| Self(bug.name))
     }
 
-    /// Its name.
+    /// The name, as options and reports have it.
     pub fn as_str(self) -> &'static str {
         self.0
     }
@@ -192,7 +193,7 @@ impl Simulator {
                 }
             }
         }
-        let none = BTreeMap::new();
+        let none = Map::new();
         Ok(tallies
             .into_iter()
             .map(|tally| {

@@ -10,10 +10,10 @@ use super::{
     SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
 use crate::log::{EngineRecord, Log};
+use crate::sorted::Map;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
-use std::collections::BTreeMap;
 
 /// A log of these rows, and of what an engine did.
 pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
@@ -200,7 +200,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                 }
                 let total = super::requests::Settled::whole(total);
                 for one in Part::ALL {
-                    let expected = part(&judge, one, &total, &BTreeMap::new(), 1e-6);
+                    let expected = part(&judge, one, &total, &Map::new(), 1e-6);
                     let log10 = found.log10_e_values[one.index()];
                     assert!(
                         (log10 - expected.log10_e_value).abs() < 1e-9,

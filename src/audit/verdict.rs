@@ -5,13 +5,13 @@ use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
 use super::judge::{Judge, Part, SCORE_SHARE};
 use super::requests::{Family, Group, Settled};
 use crate::rule::Drafts;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
 
 /// Families of which there is more than one group: the others say nothing new.
-pub(super) fn families<T>(groups: &BTreeMap<Group, T>) -> Vec<Family> {
+pub(super) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
     let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
     Family::ALL.into_iter().filter(many).collect()
 }
@@ -21,7 +21,7 @@ pub(super) fn part(
     judge: &Judge,
     part: Part,
     settled: &Settled,
-    groups: &BTreeMap<Group, Settled>,
+    groups: &Map<Group, Settled>,
     alpha: f64,
 ) -> PartReport {
     let total = &settled.total;
@@ -328,7 +328,7 @@ mod tests {
         let weight = judge.components[index].weight;
         let found = |part_of: Part, log: f64, steps: u64, alpha: f64| {
             let total = Settled::whole(tally(&judge, [steps; 4], index, log));
-            part(&judge, part_of, &total, &BTreeMap::new(), alpha)
+            part(&judge, part_of, &total, &Map::new(), alpha)
         };
         // All stakes of one bet hold e^log each, and all others what they began with.
         let log = 30.0;
@@ -381,7 +381,7 @@ mod tests {
             steps: [5_000; 4],
             ..Tally::new(&any)
         });
-        let nothing = part(&any, Part::DraftLaw, &total, &BTreeMap::new(), 1e-6);
+        let nothing = part(&any, Part::DraftLaw, &total, &Map::new(), 1e-6);
         assert_eq!(nothing.verdict, Outcome::NotTestable);
         assert!(nothing.reason.unwrap().contains("claims nothing"));
     }
@@ -415,7 +415,7 @@ mod tests {
             })
         };
         let loud = Settled::whole(tally(&judge, [40; 4], 0, 60.0));
-        let mut groups = BTreeMap::from([
+        let mut groups = Map::from([
             // One group of a family says nothing that the whole does not.
             ((Family::Depth, 0), loud.clone()),
             ((Family::Prompt, 3), quiet([9; 4])),

@@ -78,7 +78,7 @@ pub struct Row<'a> {
     pub head_acceptance: Option<f64>,
     /// Sum of min(p, q) here, as a head of the draft predicts it from the prefix.
     pub head_overlap: Option<f64>,
-    /// The same of the other drafts, in the order of [`Capture::with_drafts`].
+    /// What the other drafts say here, in the order of [`Capture::with_drafts`].
     pub others: &'a [OtherDraft<'a>],
 }
 
@@ -87,9 +87,11 @@ pub struct Row<'a> {
 pub struct OtherDraft<'a> {
     /// Its logits after the same prefix, V numbers, at temperature 1.
     pub draft: &'a [f32],
-    /// As [`Row::head_acceptance`].
+    /// The acceptance of the token that its head predicts, where it has one:
+    /// [`Row::head_acceptance`].
     pub head_acceptance: Option<f64>,
-    /// As [`Row::head_overlap`].
+    /// The overlap that its head predicts from the prefix, where it has one:
+    /// [`Row::head_overlap`].
     pub head_overlap: Option<f64>,
 }
 

@@ -711,7 +711,7 @@ impl Logits {
         self.row(sequence, self.sequence.saturating_sub(1), scratch)
     }
 
-    /// As [`Self::last`], after the token at a place among those that were run.
+    /// The logits after the token at a place among those that were run.
     ///
     /// # Errors
     ///

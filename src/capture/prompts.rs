@@ -49,7 +49,7 @@ pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
     parse_prompts(path, &contents)
 }
 
-/// As [`read_prompts`], from the file's contents; `path` is for messages.
+/// Reads prompts from a file's contents; `path` is for messages.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ pub struct TextCodec {
 pub struct EncodedPrompt {
     /// Its number in the file, from 0: `prompt_id` of the log.
     pub index: usize,
-    /// Its name.
+    /// The prompt's name in its file.
     pub id: String,
     /// Its tokens, template included.
     pub tokens: Vec<u32>,
@@ -79,7 +79,10 @@ impl TextCodec {
             path: path.to_owned(),
             message,
         };
-        let parsed = runtime::contained(|| Tokenizer::from_bytes(&bytes));
+        let text = String::from_utf8(bytes)
+            .map_err(|error| refuse(format!("not a tokenizer.json: {error}")))?;
+        // The library has this way of reading compiled; a generic one would be compiled here again.
+        let parsed = runtime::contained(|| text.parse::<Tokenizer>());
         let mut tokenizer = parsed
             .and_then(|parsed| parsed.map_err(|error| runtime::one_line(&error.to_string())))
             .map_err(|reason| refuse(format!("not a tokenizer.json: {reason}")))?;

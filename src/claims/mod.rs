@@ -23,10 +23,9 @@ mod text;
 mod trees;
 mod verifiers;
 
+use crate::side_by_side;
 pub use baseline::{Baseline, BaselineClaim, Changes, VALUE_TOLERANCE, compare};
 pub use claim::{Checked, Claim, Finding, Value, Verdict};
-
-use rayon::prelude::*;
 
 /// The whole ledger, in the order of the reports.
 ///
@@ -111,14 +110,11 @@ pub fn check_one(claim: &Claim) -> Checked {
 /// check has its own fixed seed.
 pub fn check_some(asked: impl Fn(&Claim) -> bool, done: impl Fn() + Sync) -> Vec<Checked> {
     let claims: Vec<Claim> = ledger().into_iter().filter(|claim| asked(claim)).collect();
-    claims
-        .par_iter()
-        .map(|claim| {
-            let checked = check_one(claim);
-            done();
-            checked
-        })
-        .collect()
+    side_by_side::each(&claims, |claim| {
+        let checked = check_one(claim);
+        done();
+        checked
+    })
 }
 
 /// Runs all checks, as [`check_some`] does.

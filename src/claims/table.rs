@@ -6,8 +6,8 @@ use crate::distribution::{Draft, Softmax, Target, TwoFloat, compensated_sum};
 use crate::optimum::ratio_scan::float_order;
 use crate::problem::Problem;
 use crate::scheme::{DraftScheme, Hub, WithReplacement, WithoutReplacement};
+use crate::side_by_side;
 use crate::verifier::{VerifierName, verifier};
-use rayon::prelude::*;
 
 pub(super) const CLAIMS: &[Claim] = &[Claim {
     id: "spechub-table4",
@@ -56,11 +56,10 @@ const TABLE: [Line; 6] = [
 fn check() -> Finding {
     let mut finding = Finding::default();
     finding.count("draws a cell", DRAWS as u64);
-    let moments: Vec<Option<[(f64, f64); 5]>> = TABLE
-        .par_iter()
-        .enumerate()
-        .map(|(line, &(temperature, similarity, ..))| moments(line, temperature, similarity))
-        .collect();
+    let moments: Vec<Option<[(f64, f64); 5]>> = side_by_side::each_number(TABLE.len(), |line| {
+        let (temperature, similarity, ..) = TABLE[line];
+        moments(line, temperature, similarity)
+    });
     let mut largest: f64 = 0.0;
     for (&(_, _, published, names), moments) in TABLE.iter().zip(moments) {
         let Some(moments) = moments else {

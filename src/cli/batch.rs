@@ -6,8 +6,8 @@ use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
 use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
+use crate::side_by_side;
 use crate::typed;
-use rayon::prelude::*;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -76,14 +76,11 @@ pub(super) fn run<C: ProblemCommand>(
     let mut out = std::io::stdout().lock();
     let (mut results, mut agreeing, mut skipped) = (0, 0, 0);
     for batch in problems.chunks(BATCH) {
-        let found: Vec<Vec<C::Result>> = batch
-            .par_iter()
-            .map(|(_, _, problem)| {
-                let found = C::select(problem).map(|problem| command.work(problem));
-                bar.inc(1);
-                found.unwrap_or_default()
-            })
-            .collect();
+        let found: Vec<Vec<C::Result>> = side_by_side::each(batch, |(_, _, problem)| {
+            let found = C::select(problem).map(|problem| command.work(problem));
+            bar.inc(1);
+            found.unwrap_or_default()
+        });
         for ((_, _, problem), found) in batch.iter().zip(&found) {
             let Some(selected) = C::select(problem) else {
                 skipped += 1;

@@ -10,10 +10,10 @@ use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
 use crate::report::check as report;
 use crate::report::check::{CheckRun, ProblemCheck};
+use crate::side_by_side;
 use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -131,23 +131,20 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     }
     let bar = progress(total, common.format == Format::Text, "checking");
     let claims = check_some(|claim| asked(claim.id), || bar.inc(1));
-    let checks: Vec<ProblemCheck> = problems
-        .par_iter()
-        .map(|(_, _, problem)| {
-            let started = Instant::now();
-            let (complaints, values) = match problem {
-                AnyProblem::Single(problem) => check_single(problem),
-                AnyProblem::Block(problem) => check_block(problem),
-            };
-            bar.inc(1);
-            ProblemCheck {
-                name: problem.name().to_owned(),
-                complaints,
-                values,
-                seconds: started.elapsed().as_secs_f64(),
-            }
-        })
-        .collect();
+    let checks: Vec<ProblemCheck> = side_by_side::each(&problems, |(_, _, problem)| {
+        let started = Instant::now();
+        let (complaints, values) = match problem {
+            AnyProblem::Single(problem) => check_single(problem),
+            AnyProblem::Block(problem) => check_block(problem),
+        };
+        bar.inc(1);
+        ProblemCheck {
+            name: problem.name().to_owned(),
+            complaints,
+            values,
+            seconds: started.elapsed().as_secs_f64(),
+        }
+    });
     bar.finish_and_clear();
 
     let values = checks

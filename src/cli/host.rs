@@ -41,7 +41,7 @@ pub struct MadeReport {
     pub ok: bool,
     /// The data, as `--format json` prints it, indented.
     pub json: Vec<u8>,
-    /// The same for people.
+    /// The report as a page, for people.
     pub page: Page,
     /// Further files that `--out` writes, by name.
     pub beside: Vec<(String, Vec<u8>)>,

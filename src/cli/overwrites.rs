@@ -2,7 +2,8 @@
 
 use super::output::{CliError, check_folder, unwritten};
 use crate::files::{Place, check_writable, folder as folder_of};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A folder that is written to, and which names the files have that are written in it.
@@ -63,10 +64,10 @@ impl<'a> Touched<'a> {
         if let Some((folder, _)) = self.folder {
             check_folder(folder)?;
         }
-        let read: BTreeMap<PathBuf, &PathBuf> = (self.read.iter())
+        let read: Map<PathBuf, &PathBuf> = (self.read.iter())
             .filter_map(|path| Some((path.canonicalize().ok()?, path)))
             .collect();
-        let mut before: BTreeMap<PathBuf, &str> = BTreeMap::new();
+        let mut before: Map<PathBuf, &str> = Map::new();
         let mut folders = BTreeSet::new();
         for (option, path) in &self.written {
             if path.is_dir() {

@@ -9,9 +9,9 @@ use crate::evaluate::{Limits, Solution, solve};
 use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
+use crate::sorted::Map;
 use crate::typed;
 use clap::Args;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `specgap solve`.
@@ -48,7 +48,7 @@ impl ProblemCommand for Solve<'_> {
             return Ok(());
         };
         check_folder(folder)?;
-        let mut files: BTreeMap<String, &Path> = BTreeMap::new();
+        let mut files: Map<String, &Path> = Map::new();
         let mut touched = Touched::reading(problems.iter().map(|(path, _)| path));
         for (path, problem) in problems {
             let file = certificate_file(problem.name());

@@ -99,7 +99,7 @@ pub struct BlockLaw {
     /// Total variation of the output string to the target's; see
     /// [`OutputLaw::total_variation`].
     pub total_variation: Known,
-    /// The same for the first token alone.
+    /// Total variation of the first token's law to the target's.
     pub first_token_total_variation: Known,
     /// Probability that the output's law is 0/0.
     pub undefined_mass: Known,

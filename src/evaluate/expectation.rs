@@ -12,7 +12,7 @@ use num_traits::{Signed, Zero};
 pub struct Expectation {
     /// What the file expects, as a fraction or a decimal.
     pub expected: String,
-    /// The same, rounded.
+    /// What the file expects, rounded to the nearest `f64`.
     pub value: f64,
     /// Largest difference allowed; 0 asks for equal fractions.
     pub tolerance: f64,

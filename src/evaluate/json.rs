@@ -65,7 +65,7 @@ pub(super) fn fraction(number: &Known) -> Option<String> {
 /// A problem of a folder that a command does not take.
 #[derive(Clone, Copy, Debug)]
 pub struct NotTaken<'a> {
-    /// Its name.
+    /// The problem's name.
     pub problem: &'a str,
     /// Why.
     pub reason: &'a str,

@@ -27,7 +27,7 @@ use std::time::Instant;
 /// The optimum under the other law of distinct drafts.
 #[derive(Clone, Debug)]
 pub struct SiblingLaw {
-    /// Its name.
+    /// The law's name.
     pub scheme: SchemeName,
     /// Its alpha*.
     pub rate: Known,

@@ -22,7 +22,8 @@ pub const WIDEST_CERTIFIED: f64 = 1e-6;
 /// known error of a rule.
 pub const LOSSLESS_TOLERANCE: f64 = 1e-11;
 
-/// The same for the law of a block's output, whose sums are shorter.
+/// Largest total variation at which the law of a block's output counts as lossless: its sums are
+/// shorter than those of a step.
 pub const LOSSLESS_BLOCK_TOLERANCE: f64 = 1e-12;
 
 /// How closely a number must meet what a problem file expects.

@@ -2,7 +2,7 @@
 
 use super::metric::Metric;
 use crate::known::Known;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 /// What a position answers, by what it is about.
-pub(super) type Answers = BTreeMap<Metric, Known>;
+pub(super) type Answers = Map<Metric, Known>;

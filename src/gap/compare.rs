@@ -153,7 +153,7 @@ pub struct ComparedEstimate {
     /// The mean over all of the log's positions, with the log's own interval.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// As in the log's own report.
+    /// How well it is known, as the log's own report says.
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -191,9 +191,9 @@ impl LogComparison {
             logs.extend(compared_log(summary, pairing, folder));
         }
         let sizes: Vec<Vec<(usize, u64)>> = summaries.iter().map(Summary::sizes).collect();
-        let metrics = summaries.first().map_or_else(Vec::new, |summary| {
-            metrics(summary.settings()).collect::<Vec<_>>()
-        });
+        let metrics = summaries
+            .first()
+            .map_or_else(Vec::new, |summary| metrics(summary.settings()));
         let rate = |metric: Metric| {
             let found = summaries.iter().zip(&sizes);
             let tallies: Vec<Option<SizedTally<'_>>> = found
@@ -310,33 +310,33 @@ fn compared_log(
 }
 
 /// Every rate that is measured, in the order of reports.
-fn metrics(settings: &Settings) -> impl Iterator<Item = Metric> + '_ {
-    settings.temperatures.iter().flat_map(move |&temperature| {
+fn metrics(settings: &Settings) -> Vec<Metric> {
+    let mut all = Vec::new();
+    for &temperature in &settings.temperatures {
         let temperature = Temperature(temperature);
-        let of_drafts = settings.drafts.iter().flat_map(move |&drafts| {
-            let place = Place {
-                temperature,
-                drafts,
-            };
-            settings.optima(drafts).flat_map(move |scheme| {
-                let rules = settings.rules(drafts).map(|(rule, _)| rule);
-                let own = rules.filter(move |rule| rule.0 == scheme);
-                std::iter::once(Metric::Optimum { place, scheme })
-                    .chain(own.map(move |rule| Metric::Acceptance { place, rule }))
-            })
-        });
+        all.push(Metric::Overlap { temperature });
         // What engines do with one draft is measured whatever is asked for.
         let place = Place {
             temperature,
             drafts: 1,
         };
-        let one_draft = (ONE_DRAFT.into_iter())
-            .filter(|_| !settings.drafts.contains(&1))
-            .map(move |rule| Metric::Acceptance { place, rule });
-        std::iter::once(Metric::Overlap { temperature })
-            .chain(one_draft)
-            .chain(of_drafts)
-    })
+        if !settings.drafts.contains(&1) {
+            all.extend(ONE_DRAFT.map(|rule| Metric::Acceptance { place, rule }));
+        }
+        for &drafts in &settings.drafts {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            for scheme in settings.optima(drafts) {
+                all.push(Metric::Optimum { place, scheme });
+                let rules = settings.rules(drafts).map(|(rule, _)| rule);
+                let own = rules.filter(|rule| rule.0 == scheme);
+                all.extend(own.map(|rule| Metric::Acceptance { place, rule }));
+            }
+        }
+    }
+    all
 }
 
 /// What a rate is about; nothing if it is none.

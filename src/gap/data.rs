@@ -109,7 +109,7 @@ pub struct CallCost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleCost {
-    /// Its name.
+    /// The verifier's name.
     pub name: String,
     /// A call.
     pub seconds: f64,
@@ -281,7 +281,7 @@ pub struct RedraftedCell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RedraftedVerifier {
-    /// Its name.
+    /// The verifier's name.
     #[serde(deserialize_with = "crate::rule::read_name")]
     pub name: String,
     /// How often its output is one of the drafts.
@@ -295,7 +295,7 @@ pub struct KnownEstimate {
     /// The mean.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// As everywhere.
+    /// How well it is known: `exact`, `enclosed`, `monte-carlo`, `truncated` or `estimate`.
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -316,7 +316,7 @@ pub struct OverlapRow {
     pub width_max: f64,
     /// Values at fixed shares of the positions.
     pub quantiles: BTreeMap<String, f64>,
-    /// The same from the text's tokens y, if they were drawn at this temperature: the mean of
+    /// Sum of min(p, q) from the text's tokens y, if they were drawn at this temperature: the mean of
     /// min(1, q(y)/p(y)), which has no bias and needs no other token of a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub along_text: Option<Estimate>,
@@ -360,7 +360,7 @@ pub struct Optimum {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerifierRow {
-    /// Its name.
+    /// The verifier's name.
     #[serde(deserialize_with = "crate::rule::read_name")]
     pub name: String,
     /// How often its output is one of the drafts.
@@ -420,7 +420,7 @@ pub struct Comparison {
     pub width_max: f64,
     /// Two-sided p-value (Student's t over clusters).
     pub p_value: f64,
-    /// The same after Holm's correction for all comparisons of the report.
+    /// The p-value after Holm's correction for all comparisons of the report.
     pub p_holm: f64,
 }
 
@@ -434,7 +434,7 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
-    /// As of [`Optimum::kind`].
+    /// How well it is known, in the words of [`Optimum::kind`].
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -587,9 +587,9 @@ pub struct RoundsOfLength {
     pub starts: usize,
     /// E\[tau\] of a round with token verification.
     pub token: Estimate,
-    /// The same with block verification.
+    /// E\[tau\] of a round with block verification.
     pub block: Estimate,
-    /// The same with greedy block verification.
+    /// E\[tau\] of a round with greedy block verification.
     pub greedy_block: Estimate,
     /// Block less token, paired by prompt; never negative at any text.
     pub block_over_token: Estimate,
@@ -597,7 +597,7 @@ pub struct RoundsOfLength {
     pub greedy_block_over_block: Estimate,
     /// Tokens for each target call, rounds replayed from each text's first token.
     pub token_per_call: Estimate,
-    /// The same with block verification.
+    /// Tokens for each target call with block verification.
     pub block_per_call: Estimate,
     /// The difference of the two, paired by prompt.
     pub block_over_token_per_call: Estimate,

@@ -5,7 +5,8 @@
 
 use super::data::Repetition;
 use crate::log::Label;
-use std::collections::{BTreeMap, HashSet};
+use crate::sorted::Map;
+use std::collections::HashSet;
 
 /// Longest piece that is looked for.
 const LONGEST_PIECE: usize = 32;
@@ -17,13 +18,13 @@ const FEWEST: usize = 16;
 /// Positions whose index is in their text already: since the last 0, at which a text of the same
 /// prompt begins anew.
 pub(super) fn repeated_positions(labels: &[Label]) -> usize {
-    let mut texts: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
+    let mut texts: Map<i64, HashSet<i64>> = Map::new();
     let mut repeated = 0;
     for label in labels {
         let (Some(prompt), Some(position)) = (label.prompt, label.position) else {
             continue;
         };
-        let text = texts.entry(prompt).or_default();
+        let text = texts.at(prompt);
         if position == 0 {
             text.clear();
         }
@@ -36,10 +37,10 @@ pub(super) fn repeated_positions(labels: &[Label]) -> usize {
 /// of at most 32 tokens at least three times over. `None` where the labels do not tell the
 /// texts. O(32 N).
 pub(super) fn repetition(labels: &[Label]) -> Option<Repetition> {
-    let mut texts: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+    let mut texts: Map<i64, Vec<(i64, i64)>> = Map::new();
     for label in labels {
         let token = label.token.filter(|&token| token >= 0)?;
-        let text = texts.entry(label.prompt?).or_default();
+        let text = texts.at(label.prompt?);
         text.push((label.position?, token));
     }
     let mut found = Repetition {

@@ -9,19 +9,29 @@ use std::cmp::Ordering;
 pub(super) type Rule = (SchemeName, VerifierName);
 
 /// Schemes with an optimum on a row, in the order of reports.
-pub(super) fn schemes() -> impl Iterator<Item = SchemeName> {
-    SchemeName::ALL
-        .into_iter()
-        .filter(|scheme| scheme.entry().on_row.is_some())
+pub(super) fn schemes() -> Listed<SchemeName> {
+    let all = SchemeName::ALL.into_iter();
+    listed(all.filter(|scheme| scheme.entry().on_row.is_some()))
+}
+
+/// What is walked once a report: a list, so that what walks it is not compiled for every way in
+/// which it is made.
+pub(super) type Listed<T> = std::vec::IntoIter<T>;
+
+/// A list of what an iterator gives.
+pub(super) fn listed<T>(all: impl Iterator<Item = T>) -> Listed<T> {
+    all.collect::<Vec<_>>().into_iter()
 }
 
 /// Every verifier with a rate on a row, scheme by scheme, in the order of reports.
-pub(super) fn rules() -> impl Iterator<Item = (Rule, RowRule)> {
-    schemes().flat_map(|scheme| {
-        VerifierName::ALL
-            .into_iter()
-            .filter_map(move |name| Some(((scheme, name), name.on_row(scheme)?)))
-    })
+pub(super) fn rules() -> Listed<(Rule, RowRule)> {
+    let mut all = Vec::new();
+    for scheme in schemes() {
+        for name in VerifierName::ALL {
+            all.extend(name.on_row(scheme).map(|rule| ((scheme, name), rule)));
+        }
+    }
+    all.into_iter()
 }
 
 /// The likeliest tokens with the target's own draw, as engines that draw no drafts do it. No
@@ -31,14 +41,16 @@ const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
 /// Pairs whose acceptance is compared at the same positions: each rule with those that
 /// its entry names, under the same scheme where that is possible, else under the first; and
 /// with the likeliest tokens.
-pub(super) fn pairs() -> impl Iterator<Item = (Rule, Rule)> {
+pub(super) fn pairs() -> Listed<(Rule, Rule)> {
     let alone = [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL];
     let rules_of_drafts = rules().filter(move |(rule, _)| !alone.contains(&rule.1));
-    named_pairs().chain(rules_of_drafts.map(|(rule, _)| (rule, LIKELIEST)))
+    let mut all: Vec<(Rule, Rule)> = named_pairs().collect();
+    all.extend(rules_of_drafts.map(|(rule, _)| (rule, LIKELIEST)));
+    all.into_iter()
 }
 
-fn named_pairs() -> impl Iterator<Item = (Rule, Rule)> {
-    rules().flat_map(|(first, _)| {
+fn named_pairs() -> Listed<(Rule, Rule)> {
+    listed(rules().flat_map(|(first, _)| {
         first
             .1
             .entry()
@@ -49,14 +61,13 @@ fn named_pairs() -> impl Iterator<Item = (Rule, Rule)> {
                 let other = same.or_else(|| rules().find(|&(rule, _)| rule.1 == name));
                 other.map(|(second, _)| (first, second))
             })
-    })
+    }))
 }
 
 /// Optimal plans.
-pub(super) fn plans() -> impl Iterator<Item = Rule> {
-    rules()
-        .map(|(rule, _)| rule)
-        .filter(|rule| rule.1 == VerifierName::OPTIMAL)
+pub(super) fn plans() -> Listed<Rule> {
+    let all = rules().map(|(rule, _)| rule);
+    listed(all.filter(|rule| rule.1 == VerifierName::OPTIMAL))
 }
 
 /// What engines do with one draft: the likeliest token kept with p (one-hot), a sampled

@@ -6,8 +6,8 @@ use super::summary::Measured;
 use super::tally::{ExactSum, Tally};
 use crate::known::Kind;
 use crate::log::{Label, Log, LogError};
+use crate::sorted::Map;
 use crate::statistics::{Clustered, Estimate};
-use std::collections::BTreeMap;
 
 /// Positions of the smaller log per position in common, at most: else what the logs have in
 /// common is too little to speak for them.
@@ -32,9 +32,9 @@ struct Side {
     /// By position number: whether the other log has it.
     shared: Vec<bool>,
     /// Where each prompt's sums lie.
-    places: BTreeMap<i64, usize>,
+    places: Map<i64, usize>,
     sizes: Vec<u64>,
-    tallies: BTreeMap<Metric, Tally>,
+    tallies: Map<Metric, Tally>,
 }
 
 /// A log's number minus that of the first one, at the positions that both have.
@@ -182,7 +182,7 @@ impl Side {
             return;
         };
         let next = self.sizes.len();
-        let place = *self.places.entry(prompt).or_insert(next);
+        let place = *self.places.at_or(prompt, || next);
         if place == next {
             self.sizes.push(0);
         }
@@ -191,7 +191,7 @@ impl Side {
         }
         for (&metric, answer) in &measured.answers {
             if metric.is_rate() {
-                self.tallies.entry(metric).or_default().add(place, answer);
+                self.tallies.at(metric).add(place, answer);
             }
         }
     }
@@ -201,11 +201,11 @@ impl Side {
 type Text = Vec<(i64, i64, usize)>;
 
 /// The texts, in the order of their indices; `None` if any position says less.
-fn by_prompt(labels: &[Label]) -> Option<BTreeMap<i64, Text>> {
-    let mut texts: BTreeMap<i64, Text> = BTreeMap::new();
+fn by_prompt(labels: &[Label]) -> Option<Map<i64, Text>> {
+    let mut texts: Map<i64, Text> = Map::new();
     for (number, label) in labels.iter().enumerate() {
         let place = (label.position?, label.token?, number);
-        texts.entry(label.prompt?).or_default().push(place);
+        texts.at(label.prompt?).push(place);
     }
     texts.values_mut().for_each(|text| text.sort_unstable());
     Some(texts)

@@ -20,7 +20,7 @@ pub(super) struct Workspace {
     pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
     pub log_ratio: Option<f64>,
-    /// The same of all tokens that the row does not list, if the sampled token is one.
+    /// ln of q/p of all tokens together that the row does not list, if the sampled token is one.
     pub unlisted_ratio: Option<f64>,
     /// The sampled token under the row that it was drawn from, if that is known.
     pub surprised: Option<Surprised>,

@@ -9,7 +9,8 @@ use super::data::{
 };
 use super::glossary::definitions;
 use super::metric::{
-    DraftRule, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans, rules,
+    DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, listed, pairs,
+    plans, rules,
 };
 use super::sequence::estimates;
 use super::summary::{LogPart, Mass, Summary};
@@ -100,26 +101,22 @@ impl Pages<'_> {
         self.summary.tallies.get(&metric)
     }
 
-    fn temperatures(&self) -> impl Iterator<Item = Temperature> + '_ {
-        self.summary
-            .settings
-            .temperatures
-            .iter()
-            .copied()
-            .map(Temperature)
+    fn temperatures(&self) -> Listed<Temperature> {
+        let all = &self.summary.settings.temperatures;
+        listed(all.iter().copied().map(Temperature))
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.temperatures().flat_map(|temperature| {
-            self.summary
-                .settings
-                .drafts
-                .iter()
-                .map(move |&drafts| Place {
+    fn places(&self) -> Listed<Place> {
+        let mut all = Vec::new();
+        for temperature in self.temperatures() {
+            for &drafts in &self.summary.settings.drafts {
+                all.push(Place {
                     temperature,
                     drafts,
-                })
-        })
+                });
+            }
+        }
+        all.into_iter()
     }
 
     fn overlap(&self) -> Vec<OverlapRow> {

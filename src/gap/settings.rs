@@ -1,7 +1,9 @@
 //! What to measure.
 
 use super::GapError;
-use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
+use super::metric::{
+    DraftRule, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, listed, pairs, rules, schemes,
+};
 use crate::log::Log;
 use crate::row::{MAX_DRAFTS, Question};
 use crate::sampling::Cuts;
@@ -341,15 +343,15 @@ impl Settings {
     }
 
     /// The verifiers that are run for n drafts.
-    pub(super) fn rules(&self, drafts: usize) -> impl Iterator<Item = (Rule, RowRule)> + '_ {
-        rules().filter(move |&((scheme, name), rule)| {
+    pub(super) fn rules(&self, drafts: usize) -> Listed<(Rule, RowRule)> {
+        listed(rules().filter(|&((scheme, name), rule)| {
             let affordable = rule.slow.is_none() || self.sequential_plans;
             self.asks_for((scheme, name))
                 && scheme.fits(drafts)
                 && name.is_lossless(scheme, drafts)
                 && drafts <= rule.most
                 && affordable
-        })
+        }))
     }
 
     /// What is asked at every position, for each n.
@@ -386,8 +388,8 @@ impl Settings {
     }
 
     /// The schemes whose optima are measured for n drafts.
-    pub(super) fn optima(&self, drafts: usize) -> impl Iterator<Item = SchemeName> + '_ {
-        schemes().filter(move |scheme| self.schemes.contains(scheme) && scheme.fits(drafts))
+    pub(super) fn optima(&self, drafts: usize) -> Listed<SchemeName> {
+        listed(schemes().filter(|scheme| self.schemes.contains(scheme) && scheme.fits(drafts)))
     }
 
     pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {

@@ -8,8 +8,8 @@ use super::unit::Unit;
 use crate::known::Known;
 use crate::log::Metadata;
 use crate::scheme::SchemeName;
+use crate::sorted::Map;
 use crate::verifier::VerifierName;
-use std::collections::BTreeMap;
 
 /// Texts of the strip, and tokens of each.
 const TEXTS: usize = 6;
@@ -23,7 +23,7 @@ const RULE: Rule = (SchemeName::WITH_REPLACEMENT, VerifierName::RRS);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct StripBuilder {
     /// By text, its prompt's name and its tokens by position number.
-    pub texts: BTreeMap<Unit, (String, BTreeMap<usize, StripToken>)>,
+    pub texts: Map<Unit, (String, Map<usize, StripToken>)>,
 }
 
 /// Where the strip's gap is measured: the highest temperature, three drafts if there are.
@@ -64,7 +64,7 @@ impl StripBuilder {
         ) else {
             return;
         };
-        let (_, tokens) = self.texts.entry(unit.clone()).or_insert_with(|| {
+        let (_, tokens) = self.texts.at_or(unit.clone(), || {
             let record = metadata
                 .prompts
                 .iter()
@@ -73,7 +73,7 @@ impl StripBuilder {
                 || format!("prompt {}", unit.number),
                 |record| record.name.clone(),
             );
-            (name, BTreeMap::new())
+            (name, Map::new())
         });
         tokens.insert(
             number,
@@ -90,8 +90,7 @@ impl StripBuilder {
         for (unit, (name, tokens)) in &other.texts {
             let (_, own) = self
                 .texts
-                .entry(unit.clone())
-                .or_insert_with(|| (name.clone(), BTreeMap::new()));
+                .at_or(unit.clone(), || (name.clone(), Map::new()));
             own.extend(
                 tokens
                     .iter()

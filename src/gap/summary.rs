@@ -11,7 +11,8 @@ use super::unit::{LogKey, Unit};
 use super::{GapError, looping};
 use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
 use crate::sampling::Cuts;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,11 +47,11 @@ pub struct Summary {
     pub(super) settings: Settings,
     /// How many tokens of every row were kept, if that was asked for.
     pub(super) kept: Option<usize>,
-    pub(super) logs: BTreeMap<Arc<LogKey>, LogPart>,
+    pub(super) logs: Map<Arc<LogKey>, LogPart>,
     /// Where each unit's sums lie.
-    pub(super) places: BTreeMap<Unit, usize>,
+    pub(super) places: Map<Unit, usize>,
     pub(super) clusters: Vec<Cluster>,
-    pub(super) tallies: BTreeMap<Metric, Tally>,
+    pub(super) tallies: Map<Metric, Tally>,
     pub(super) strip: StripBuilder,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct LogPart {
     pub summary: LogSummary,
     pub identity: LogIdentity,
     /// Its files by their places, of those that begin at positions that were measured.
-    pub files: BTreeMap<usize, FileDigest>,
+    pub files: Map<usize, FileDigest>,
     /// Whether its rows are in memory.
     pub held: bool,
     pub by_prompt: bool,
@@ -122,7 +123,8 @@ pub(super) struct Measured {
     /// Of logs whose tokens were drawn at a temperature that is measured: the index in the
     /// text, and ln q/p at the token, if known.
     pub text: Option<(i64, Option<f64>)>,
-    /// The same of all tokens that the row does not list, if the token is one of them.
+    /// The index in the text, and ln q/p of all tokens together that the row does not list, if the
+    /// token is one of them.
     pub unlisted: Option<(i64, f64)>,
     /// The token under its row, of logs that say how their tokens were drawn.
     pub surprised: Option<Surprised>,
@@ -146,10 +148,10 @@ impl Summary {
             tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
             settings: settings.clone(),
             kept: first.kept(),
-            logs: BTreeMap::new(),
-            places: BTreeMap::new(),
+            logs: Map::new(),
+            places: Map::new(),
             clusters: Vec::new(),
-            tallies: BTreeMap::new(),
+            tallies: Map::new(),
             strip: StripBuilder::default(),
         };
         let mut keys = Vec::with_capacity(logs.len());
@@ -169,7 +171,7 @@ impl Summary {
     }
 
     /// Says what is measured of a log, by its contents.
-    pub(super) fn add_files(&mut self, key: &LogKey, files: BTreeMap<usize, FileDigest>) {
+    pub(super) fn add_files(&mut self, key: &LogKey, files: Map<usize, FileDigest>) {
         if let Some(log) = self.logs.get_mut(key) {
             log.files.extend(files);
         }
@@ -212,7 +214,7 @@ impl Summary {
         for (&metric, answer) in &measured.answers {
             let timed = !matches!(metric, Metric::PlanSeconds { .. }) || self.settings.timing;
             if timed {
-                self.tallies.entry(metric).or_default().add(place, answer);
+                self.tallies.at(metric).add(place, answer);
             }
         }
         if prompt.is_some() {
@@ -280,10 +282,7 @@ impl Summary {
             }
         }
         for (&metric, tally) in &other.tallies {
-            self.tallies
-                .entry(metric)
-                .or_default()
-                .merge(tally, &clusters);
+            self.tallies.at(metric).merge(tally, &clusters);
         }
         self.strip.merge(&other.strip);
         Ok(())
@@ -461,7 +460,7 @@ impl LogPart {
                 metadata,
             },
             identity: log.identity()?,
-            files: BTreeMap::new(),
+            files: Map::new(),
             held: log.is_held(),
             by_prompt: log.has_prompts(),
             has_tokens: log.has_tokens(),

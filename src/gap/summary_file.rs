@@ -12,9 +12,9 @@ use super::{GapError, sequence};
 use crate::known::Kind;
 use crate::log::{FileDigest, LogIdentity};
 use crate::sampling::Cuts;
+use crate::sorted::Map;
 use crate::typed;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -427,10 +427,10 @@ impl Document {
             tool: self.tool,
             settings: self.settings.settings()?,
             kept: self.kept,
-            logs: BTreeMap::new(),
-            places: BTreeMap::new(),
+            logs: Map::new(),
+            places: Map::new(),
             clusters: Vec::new(),
-            tallies: BTreeMap::new(),
+            tallies: Map::new(),
             strip: StripBuilder::default(),
         };
         let mut keys = Vec::new();
@@ -597,7 +597,7 @@ impl TallyRecord {
             .histogram
             .try_into()
             .map_err(|_| "histogram: has another number of bins".to_owned())?;
-        let bins: BTreeMap<u16, u64> = self.bins.into_iter().collect();
+        let bins: Map<u16, u64> = self.bins.into_iter().collect();
         let total = |mut counts: Box<dyn Iterator<Item = &u64> + '_>| {
             counts.try_fold(0u64, |sum, &count| sum.checked_add(count))
         };

@@ -8,10 +8,10 @@
 
 use super::data::Surprise;
 use super::tally::ExactSum;
-use crate::log::{Log, LogError, Row, RowKind};
+use crate::log::{Log, LogError, Row, RowKind, Span};
 use crate::row::Unlisted;
 use crate::sampling::Lists;
-use rayon::prelude::*;
+use crate::side_by_side;
 
 /// Positions that one task takes.
 const SPAN: usize = 64;
@@ -39,7 +39,7 @@ impl Singles {
         if let Some([target, _]) = lists.tops() {
             return Ok(Self::Top(target));
         }
-        let shortest = |span| -> Result<usize, LogError> {
+        let shortest = |span: &Span| -> Result<usize, LogError> {
             let chunk = log.chunk(span)?;
             let mut row = Row::default();
             let mut least = usize::MAX;
@@ -50,8 +50,8 @@ impl Singles {
             Ok(least)
         };
         let spans = log.spans(SPAN);
-        let shortest = (spans.par_iter().map(shortest))
-            .try_reduce(|| usize::MAX, |one, other| Ok(one.min(other)))?;
+        let shortest = side_by_side::each_or_stop(&spans, shortest)?;
+        let shortest = shortest.into_iter().min().unwrap_or(usize::MAX);
         Ok(Self::Top(match log.has_own_lists() {
             _ if shortest >= log.vocabulary() => shortest,
             true => shortest.saturating_sub(1),

@@ -2,6 +2,7 @@
 
 use super::data::HISTOGRAM_EDGES;
 use crate::known::{Kind, Known};
+use crate::sorted::Map;
 use crate::statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
@@ -70,7 +71,7 @@ pub(super) struct Tally {
     /// By cluster.
     pub sums: Vec<ExactSum>,
     /// Positions in each bin that has any.
-    pub bins: BTreeMap<u16, u64>,
+    pub bins: Map<u16, u64>,
     /// Positions in each bin of [`HISTOGRAM_EDGES`].
     pub histogram: [u64; HISTOGRAM_EDGES.len() - 1],
     pub lowest: f64,
@@ -97,7 +98,7 @@ impl Tally {
         if self.bins.is_empty() {
             (self.lowest, self.highest) = (value, value);
         }
-        *self.bins.entry(bin(value)).or_default() += 1;
+        *self.bins.at(bin(value)) += 1;
         self.histogram[edge(value)] += 1;
         self.lowest = self.lowest.min(value);
         self.highest = self.highest.max(value);
@@ -138,7 +139,7 @@ impl Tally {
             (self.lowest, self.highest) = (other.lowest, other.highest);
         }
         for (&bin, &count) in &other.bins {
-            *self.bins.entry(bin).or_default() += count;
+            *self.bins.at(bin) += count;
         }
         for (own, count) in self.histogram.iter_mut().zip(other.histogram) {
             *own += count;

@@ -8,7 +8,7 @@
 use super::error::ImportError;
 use super::options::Request;
 use crate::log::{Dtype, LogError, RawTensor, Scratch, Tensor, tensors};
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 use std::path::{Path, PathBuf};
 
 /// The rows of one file, or of one pair of files.
@@ -28,8 +28,8 @@ pub(super) struct Shard {
 /// A file of arrays, and what is taken from it.
 struct Arrays {
     path: PathBuf,
-    tensors: BTreeMap<String, Tensor>,
-    unreadable: BTreeMap<String, String>,
+    tensors: Map<String, Tensor>,
+    unreadable: Map<String, String>,
 }
 
 impl Arrays {

@@ -10,7 +10,8 @@ use super::options::Request;
 use super::write::{Imported, named};
 use crate::files::{DOCUMENT, read_lines};
 use crate::log::{Dtype, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
-use std::collections::{BTreeMap, HashMap};
+use crate::sorted::Map;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -164,7 +165,7 @@ impl Tokens {
             ..Self::default()
         };
         let mut prompts: HashMap<String, i64> = HashMap::new();
-        let mut next: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut next: Map<i64, i64> = Map::new();
         for (record, (line, cells)) in table.lines.iter().enumerate() {
             let refused = |column: usize, message: String| ImportError::Field {
                 path: path.to_owned(),

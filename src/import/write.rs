@@ -6,8 +6,9 @@ use super::lists::{List, Position, Vocabulary};
 use super::options::Request;
 use super::texts::Texts;
 use crate::log::{Dtype, FileIdentity, RawTensor, WholeLog};
+use crate::sorted::Map;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What an import made.
@@ -281,11 +282,11 @@ fn prompts(texts: &Texts) -> Result<usize, ImportError> {
 }
 
 /// The tokens of both lists, ascending, each with what either says of it.
-fn union(position: &Position) -> BTreeMap<u32, [Option<f64>; 2]> {
-    let mut tokens: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
+fn union(position: &Position) -> Map<u32, [Option<f64>; 2]> {
+    let mut tokens: Map<u32, [Option<f64>; 2]> = Map::new();
     for (model, list) in [&position.target, &position.draft].into_iter().enumerate() {
         for &(id, value) in &list.entries {
-            if let Some(slot) = tokens.entry(id).or_default().get_mut(model) {
+            if let Some(slot) = tokens.at(id).get_mut(model) {
                 *slot = Some(value);
             }
         }

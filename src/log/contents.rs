@@ -1,7 +1,7 @@
 //! What a file of rows holds, whatever its format.
 
 use super::tensor::Tensor;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 /// The most tensors of a file. A log has some thirty, and the largest models some thousands.
 pub(super) const MOST_TENSORS: usize = 1 << 15;
@@ -12,9 +12,9 @@ const MOST_NAMES: usize = 30;
 /// The tensors of one file, before anybody asks what they mean.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    pub tensors: BTreeMap<String, Tensor>,
+    pub tensors: Map<String, Tensor>,
     /// Names with a type that is not read, and that type.
-    pub unreadable: BTreeMap<String, String>,
+    pub unreadable: Map<String, String>,
     pub metadata: Option<String>,
 }
 

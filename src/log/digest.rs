@@ -6,10 +6,10 @@ use super::metadata::INDEX_NAME;
 use super::reader::{Log, Shard};
 use super::source::{FromStart, Source};
 use super::tensor::Tensor;
-use rayon::prelude::*;
+use crate::side_by_side;
+use crate::sorted::Map;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -100,10 +100,10 @@ impl Log {
     ///
     /// # Errors
     /// Files that were replaced since the log was opened, or cannot be read.
-    pub fn digests(
+    pub(crate) fn digests(
         &self,
         positions: &Range<usize>,
-    ) -> Result<BTreeMap<usize, FileDigest>, LogError> {
+    ) -> Result<Map<usize, FileDigest>, LogError> {
         let (mut all, mut place) = (Vec::new(), 0);
         for (shard, &start) in self.shards.iter().zip(&self.starts) {
             let mut files: Vec<&Path> = Vec::new();
@@ -119,12 +119,11 @@ impl Log {
                 }
             }
         }
-        let all = all.into_par_iter().map(|(place, tensor)| {
+        let all = side_by_side::each_or_stop(&all, |&(place, tensor)| {
             let digest = tensor.digest()?;
-            Ok(digest.map(|digest| (place, digest)))
-        });
-        let all = all.collect::<Result<Vec<_>, LogError>>()?;
-        let mut all: BTreeMap<usize, FileDigest> = all.into_iter().flatten().collect();
+            Ok::<_, LogError>(digest.map(|digest| (place, digest)))
+        })?;
+        let mut all: Map<usize, FileDigest> = all.into_iter().flatten().collect();
         let index = self.path().join(INDEX_NAME);
         if index.is_file() {
             all.insert(0, FileDigest::of_file(&index)?);

@@ -16,7 +16,7 @@ pub struct MissingMass {
     pub rows: usize,
     /// The mean of the target's, as its entries are called.
     pub target: f64,
-    /// The same of the draft.
+    /// The mean of the draft's.
     pub draft: f64,
     /// What the lists of both would leave out, the larger of two means, if their entries were
     /// logarithms to base 2; where that is possible and much less.

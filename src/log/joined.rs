@@ -6,8 +6,9 @@ use super::reader::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
 use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::{Dtype, Tensor};
+use crate::sorted::Map;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The tensors of shards, one behind the other, as a writer would have made them at once.
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 /// As reading any of the files.
 pub(super) fn join(files: &[PathBuf]) -> Result<Option<Vec<(String, Encoded<'static>)>>, LogError> {
     let mut spool = Spool::default();
-    let mut shards: Vec<BTreeMap<String, Tensor>> = Vec::with_capacity(files.len());
+    let mut shards: Vec<Map<String, Tensor>> = Vec::with_capacity(files.len());
     for file in files {
         let contents = read_file(file, &mut spool)?;
         if !contents.unreadable.is_empty() {
@@ -39,7 +40,7 @@ pub(super) fn join(files: &[PathBuf]) -> Result<Option<Vec<(String, Encoded<'sta
 
 fn join_tensor(
     name: &str,
-    shards: &[BTreeMap<String, Tensor>],
+    shards: &[Map<String, Tensor>],
 ) -> Result<Option<Encoded<'static>>, LogError> {
     let held = || shards.iter().filter_map(|shard| shard.get(name));
     let Some(first) = held().next() else {

@@ -145,7 +145,7 @@ pub struct Row {
     /// Target mass of the tokens that are not listed, for each of the
     /// metadata's `rest_temperatures`; empty for a full row.
     pub target_rest: Vec<f64>,
-    /// The same of the draft.
+    /// Draft mass of the tokens that are not listed, for each of `rest_temperatures`.
     pub draft_rest: Vec<f64>,
     /// Which prompt it belongs to.
     pub prompt_id: Option<i64>,

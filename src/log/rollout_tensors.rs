@@ -1,7 +1,7 @@
 //! The tensors of rollouts, by name, before anybody asks what they mean.
 
 use super::tensor::Tensor;
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 
 pub(super) const POSITION: &str = "rollout_position";
 pub(super) const TOKEN: &str = "rollout_token";
@@ -38,8 +38,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// The rollouts' tensors of a file, not looked at yet.
 #[derive(Debug, Default)]
 pub(super) struct HeldRollouts {
-    pub tensors: BTreeMap<String, Tensor>,
-    pub unreadable: BTreeMap<String, String>,
+    pub tensors: Map<String, Tensor>,
+    pub unreadable: Map<String, String>,
 }
 
 impl HeldRollouts {

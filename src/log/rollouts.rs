@@ -13,7 +13,7 @@ use super::metadata::RolloutRecord;
 use super::reader::{Log, Row, RowKind, Shard};
 use super::rollout_tensors::{ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names};
 use super::tensor::{Dtype, Scratch, Tensor};
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 use std::path::{Path, PathBuf};
 
 /// The newest version of rollouts that is read: several start at a position.
@@ -230,7 +230,7 @@ pub struct Rollouts {
     places: Vec<(usize, usize)>,
     files: Vec<PathBuf>,
     /// Those of each position, in the log's order.
-    by_position: BTreeMap<usize, Vec<usize>>,
+    by_position: Map<usize, Vec<usize>>,
 }
 
 impl Rollouts {
@@ -403,7 +403,7 @@ impl Log {
             record,
             places: Vec::new(),
             files: Vec::new(),
-            by_position: BTreeMap::new(),
+            by_position: Map::new(),
         };
         let mut lists = None;
         for shard in self
@@ -470,7 +470,7 @@ struct Tensors<'a> {
     position: &'a Tensor,
     token: &'a Tensor,
     q: &'a Tensor,
-    optional: BTreeMap<&'static str, &'a Tensor>,
+    optional: Map<&'static str, &'a Tensor>,
 }
 
 impl<'a> Tensors<'a> {
@@ -588,7 +588,7 @@ impl<'a> Tensors<'a> {
                 })?;
             let index = all.columns.positions.len();
             let most = all.record.as_ref().map_or(1, |record| record.paths);
-            let here = all.by_position.entry(number).or_default();
+            let here = all.by_position.at(number);
             if here.len() >= most {
                 let message = format!(
                     "is {number}, where {} already; metadata.rollouts.paths says how many may",

@@ -5,9 +5,9 @@ use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
 use super::tensor::{Dtype, Tensor};
 use crate::files::{UnfinishedFolder, folder as folder_of};
+use crate::sorted::Map;
 use crate::typed;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -139,11 +139,11 @@ pub(crate) fn npz(tensors: &[RawTensor]) -> std::io::Result<Vec<u8>> {
 }
 
 /// Types that are not read, by the tensor's name.
-pub(crate) type Unreadable = BTreeMap<String, String>;
+pub(crate) type Unreadable = Map<String, String>;
 
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and
 /// the names of those whose types are not read.
-pub(crate) fn tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, Unreadable), LogError> {
+pub(crate) fn tensors(path: &Path) -> Result<(Map<String, Tensor>, Unreadable), LogError> {
     let contents = super::reader::read_file(path, &mut super::source::Spool::default())?;
     Ok((contents.tensors, contents.unreadable))
 }

@@ -176,7 +176,7 @@ impl Canvas {
         &self.data
     }
 
-    /// The same picture without its title, for a paper that has a caption.
+    /// This picture without its title, for a paper that has a caption.
     pub fn untitled(&self) -> Self {
         let mut all = self.clone();
         let Some((index, strip)) = all.title.take().filter(|(_, strip)| *strip < self.height)

@@ -187,7 +187,7 @@ impl Figure {
         format!("{}.svg", self.name)
     }
 
-    /// As SVG, which follows the reader's light or dark colour scheme.
+    /// The figure as SVG, which follows the reader's light or dark colour scheme.
     ///
     /// # Errors
     /// A drawing back end that fails.

@@ -377,7 +377,7 @@ pub struct BoxPlot {
 /// A row of a [`BoxPlot`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxRow {
-    /// Its name.
+    /// What stands beside the row.
     pub label: String,
     /// Quantiles at 5%, 25%, 50%, 75% and 95%.
     pub quantiles: [f64; 5],
@@ -454,7 +454,7 @@ pub struct LossPlot {
 /// A row of a [`LossPlot`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossRow {
-    /// Its name.
+    /// What stands beside the row.
     pub label: String,
     /// Where the bar ends.
     pub best: f64,

@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Column {
     /// What spans it and its neighbours of the same name.
     pub over: Option<String>,
-    /// Its name.
+    /// What stands above the column.
     pub name: String,
     /// Set to the right.
     pub numeric: bool,

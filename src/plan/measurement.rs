@@ -11,7 +11,7 @@ pub struct PlanMeasurement {
     pub optimum: Known,
     /// Acceptance of the plan: [`TokenPlan::acceptance_rate`].
     pub attained: Known,
-    /// The same by the second integral; in [0, 1].
+    /// Acceptance of the plan by the second integral; in [0, 1].
     pub acceptance_rate: f64,
     /// Sum over tokens of |output - p|, by the second integral.
     pub law_l1_error: f64,

@@ -349,7 +349,8 @@ impl Selection {
         place.map_or(0.0, |place| q * place.factor)
     }
 
-    /// The same by how many of the drafts are that token, 1..m.
+    /// Probability that the selected draft is a token, by how many of the drafts are that token,
+    /// 1..m.
     pub fn by_copies(&self, bins: &RatioBins, token: usize, q: f64) -> Vec<f64> {
         let place = bins.bin_of(token).and_then(|bin| self.places.get(bin));
         let integral = place.and_then(|place| self.tiers.get(place.tier));

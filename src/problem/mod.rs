@@ -101,7 +101,8 @@ impl Problem {
         Self::from_law(name, target, Arc::new(scheme))
     }
 
-    /// The same with a law that is one of several: what a table of laws builds.
+    /// A problem without expected values, of a law that is one of several: what a table of laws
+    /// builds.
     ///
     /// # Errors
     /// As [`Self::new`].

@@ -489,7 +489,7 @@ pub fn listed_json(claim: &Claim) -> serde_json::Result<String> {
 struct Case<'a> {
     /// Its class, `specgap.claims`.
     pub class: &'a str,
-    /// Its name.
+    /// What is tested: a claim, a problem or a number.
     pub name: String,
     /// Wall-clock seconds.
     pub seconds: f64,

@@ -18,7 +18,7 @@ pub struct Engine {
     pub drafts: &'static str,
     /// What becomes of a draft.
     pub verified: &'static str,
-    /// The same here, if there is such.
+    /// This project's law and verifier for it, if there are such.
     pub here: Option<Here>,
 }
 

@@ -13,6 +13,7 @@ mod gap_merge;
 mod gap_report;
 mod imports;
 mod log;
+mod long_functions;
 mod optimal_plan;
 mod paths;
 mod peaked;

@@ -19,7 +19,7 @@ use crate::made_log::{rows, write};
 
 /// The example that cuts a log to lists and puts the reports beside each other.
 #[allow(dead_code)]
-#[path = "../../examples/list_lengths.rs"]
+#[path = "../../benches/list_lengths.rs"]
 mod list_lengths;
 
 /// Lists of one position: ids and entries of the target and of the draft.

@@ -61,7 +61,7 @@ pub fn solve(problem: &Problem) -> Result<Optimum, NoThresholds> {
     }
 }
 
-/// As [`solve`], by the search whatever the size: what large vocabularies get.
+/// alpha* by the search whatever the size: what [`solve`] does for large vocabularies.
 ///
 /// # Errors
 /// As for [`solve`], and where Q is no polynomial of the two masses.

@@ -4,11 +4,12 @@
 //! on a machine without fonts. Nothing in the bytes depends on the time or the machine.
 
 use super::{Align, Canvas, DrawError, FONT, Ink, Mark};
+use crate::sorted::Map;
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Name, Pdf, Rect, Ref, Str, TextStr};
 use plotters::style::RGBColor;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use subsetter::GlyphRemapper;
 
 /// Points of a page for a pixel of the canvas, as browsers print them.
@@ -218,7 +219,7 @@ struct Letter {
 /// The letters of a picture, and the font that has these alone.
 struct Letters<'a> {
     face: ttf_parser::Face<'a>,
-    letters: BTreeMap<char, Letter>,
+    letters: Map<char, Letter>,
     /// Their height, for a size of 1.
     small_letters: f64,
     /// The font file.
@@ -238,7 +239,7 @@ impl Letters<'_> {
         });
         let used: BTreeSet<char> = texts.flat_map(str::chars).collect();
         let mut glyphs = GlyphRemapper::new();
-        let mut letters = BTreeMap::new();
+        let mut letters = Map::new();
         for letter in used {
             // A letter that the font lacks is its empty box.
             let glyph = face.glyph_index(letter).unwrap_or(ttf_parser::GlyphId(0));
@@ -294,7 +295,7 @@ impl Letters<'_> {
             .font_descriptor(DESCRIPTOR)
             .default_width(0.0)
             .cid_to_gid_map_predefined(Name(b"Identity"));
-        let by_glyph: BTreeMap<u16, (char, u16)> = (self.letters.iter())
+        let by_glyph: Map<u16, (char, u16)> = (self.letters.iter())
             .map(|(letter, at)| (at.glyph, (*letter, at.width)))
             .collect();
         let mut widths = font.widths();

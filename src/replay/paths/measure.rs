@@ -14,8 +14,8 @@ use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
 use super::settings::PathSettings;
 use crate::log::Log;
 use crate::rounds::{ChainVerifier, Survival};
+use crate::side_by_side;
 use crate::statistics::Estimate;
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 
 /// Verifiers of K paths, in the order of reports.
@@ -145,13 +145,11 @@ impl Measurement<'_> {
         let mut by_prompt = Vec::with_capacity(columns * drafts.len());
         let mut rounds = Vec::with_capacity(drafts.len());
         for &drafts in &drafts {
-            let along: Vec<Along> = self
-                .texts
-                .texts
-                .par_iter()
-                .zip(&of_texts)
-                .map(|(text, starts)| self.along(text, starts, drafts))
-                .collect();
+            let texts = &self.texts.texts;
+            let along: Vec<Along> =
+                side_by_side::each_number(texts.len().min(of_texts.len()), |text| {
+                    self.along(&texts[text], &of_texts[text], drafts)
+                });
             let mut sums = vec![ByPrompt::new(clusters); columns];
             let mut calls = vec![ByPrompt::new(clusters); NAMES.len()];
             for (text, along) in self.texts.texts.iter().zip(&along) {

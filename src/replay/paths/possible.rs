@@ -10,7 +10,7 @@ use super::means::{ByPrompt, Mean};
 use super::settings::PathSettings;
 use crate::gap::{DraftPaths, PossibleWithPaths};
 use crate::log::Log;
-use rayon::prelude::*;
+use crate::side_by_side;
 
 /// L, as asked for or as the logged paths have it.
 pub(super) fn length_of(
@@ -48,16 +48,13 @@ pub(super) fn fitted_bounds(
     clusters: usize,
     length: usize,
 ) -> Vec<((usize, Form), CrossFitted)> {
-    let fitted: Vec<Option<CrossFitted>> = jobs
-        .par_iter()
-        .map(|&(drafts, form)| {
-            let contexts = match form {
-                Form::PooledTexts => from_text,
-                _ => with_paths,
-            };
-            cross_fitted(contexts, clusters, form, drafts, length)
-        })
-        .collect();
+    let fitted: Vec<Option<CrossFitted>> = side_by_side::each(&jobs, |&(drafts, form)| {
+        let contexts = match form {
+            Form::PooledTexts => from_text,
+            _ => with_paths,
+        };
+        cross_fitted(contexts, clusters, form, drafts, length)
+    });
     let fitted = jobs.into_iter().zip(fitted);
     fitted
         .filter_map(|(job, fitted)| Some((job, fitted?)))

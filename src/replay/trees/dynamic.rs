@@ -4,8 +4,8 @@ use super::super::read::{Text, Texts};
 use super::super::timings::Timings;
 use super::data::ThresholdTree;
 use crate::number::Number;
+use crate::side_by_side;
 use crate::statistics::Clustered;
-use rayon::prelude::*;
 
 /// Least products of q whose trees are shown.
 pub(super) const THRESHOLDS: [f64; 6] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01];
@@ -127,9 +127,8 @@ pub(super) fn threshold_trees(
     THRESHOLDS
         .into_iter()
         .map(|threshold| {
-            let found: Vec<Sums> = (texts.texts.par_iter())
-                .map(|text| Sums::of(text, threshold, levels))
-                .collect();
+            let found: Vec<Sums> =
+                side_by_side::each(&texts.texts, |text| Sums::of(text, threshold, levels));
             let mut sums = vec![Sums::default(); texts.clusters];
             for (text, found) in texts.texts.iter().zip(&found) {
                 sums[text.cluster].add(found);

@@ -1,5 +1,5 @@
 //! How many positions of a log an audit takes to find each bug, and how many honest engines it
-//! accuses: `cargo run --release --example audit_table [LOG] [RUNS]`.
+//! accuses: `cargo bench --bench audit_table -- [LOG] [RUNS]`.
 //!
 //! Engines are simulated on the log's rows, 3 drafts a round, at alpha 1e-6, without tolerance
 //! and with the usual one. Also: how often honest engines are accused at alpha 0.05, and what a text
@@ -10,7 +10,10 @@ use specgap::audit::{BugName, Outcome, Part, Rule, Settings, Simulator, claimed_
 use specgap::log::Log;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args()
+        .skip(1)
+        // Cargo adds it.
+        .filter(|argument| argument != "--bench");
     let log = arguments
         .next()
         .unwrap_or_else(|| "models/logs/smollm2-demo".to_owned());

@@ -1,11 +1,11 @@
 //! What lists of the most probable tokens leave open: one log's rows cut to lists, and the gap
 //! reports of the cut logs beside that of the log itself.
 //!
-//!     cargo run --release --example list_lengths -- cut LOG OUT 20 256
+//!     cargo bench --bench list_lengths -- cut LOG OUT 20 256
 //!     specgap gap LOG --temperature 1 --out OUT/report-full
 //!     specgap gap OUT/top-20 --temperature 1 --out OUT/report-20
 //!     specgap gap OUT/top-256 --temperature 1 --out OUT/report-256
-//!     cargo run --release --example list_lengths -- table OUT/report-*/report.json
+//!     cargo bench --bench list_lengths -- table OUT/report-*/report.json
 //!
 //! `cut` writes two logs for each K: `top-K`, in which either model lists its own K most probable
 //! tokens, as engines do, and `top-K-union`, in which both score the tokens of both lists. Entries
@@ -26,7 +26,15 @@ type Failed = Box<dyn Error>;
 
 fn main() -> Result<(), Failed> {
     let usage = "give: cut LOG OUT K..., or: table REPORT.json...";
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        // Cargo adds it.
+        .filter(|argument| argument != "--bench")
+        .collect();
+    if arguments.is_empty() {
+        println!("{usage}");
+        return Ok(());
+    }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["cut", log, out, lengths @ ..] if !lengths.is_empty() => {

@@ -1,0 +1,151 @@
+//! Is a function that one cannot see at once so long for a reason?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Lines, the signature and the last brace among them.
+const LONGEST: usize = 120;
+
+/// Longer functions, by file and name, and why nothing is gained by cutting them.
+const REASONS: &[(&str, &str, &str)] = &[
+    (
+        "audit.rs",
+        "emission",
+        "one sum over rings, whose accumulators all stages share",
+    ),
+    (
+        "judge.rs",
+        "judge",
+        "the verdict is written down in the order in which it is reached",
+    ),
+    (
+        "compact.rs",
+        "audit_records",
+        "one pass over records, whose tallies all columns share",
+    ),
+    ("compact.rs", "parse", "one refusal a column of the table"),
+    (
+        "generate.rs",
+        "run_batch",
+        "one step of all models: what is read, drawn, kept and stopped",
+    ),
+    (
+        "texts.rs",
+        "position",
+        "one row becomes one place; every refusal names the same row",
+    ),
+    (
+        "newton.rs",
+        "solve",
+        "one iteration, whose vectors live in the solver's workspace",
+    ),
+    (
+        "steps.rs",
+        "from_records",
+        "one refusal a field of a record",
+    ),
+    (
+        "sglang.rs",
+        "text",
+        "one response of the engine, field by field",
+    ),
+    (
+        "control.rs",
+        "negative_control",
+        "one table of engines that must be found",
+    ),
+    ("glossary.rs", "definitions", "a list of words"),
+    ("glossary.rs", "tree_definitions", "a list of words"),
+    (
+        "measure.rs",
+        "left_out",
+        "a list of what is not said, and why",
+    ),
+    ("siblings.rs", "decide", "one case a rule"),
+    (
+        "hf.rs",
+        "recorded",
+        "one array of the recording after the other",
+    ),
+    ("tokens.rs", "new", "one refusal a field"),
+    (
+        "lists.rs",
+        "pair",
+        "both models' entries, walked side by side",
+    ),
+    ("write.rs", "lists", "one tensor after the other"),
+    ("reader.rs", "new", "one tensor after the other"),
+    ("writer.rs", "tensors", "one tensor after the other"),
+    ("decode.rs", "object", "the fields of one JSON object"),
+    ("measure.rs", "report", "the fields of one report"),
+];
+
+#[test]
+fn functions_are_short_or_have_a_reason() {
+    let mut found = BTreeMap::new();
+    read(Path::new("src"), &mut found);
+    assert!(found.len() > 10, "{found:?}");
+    let reason = |file: &str, name: &str| {
+        REASONS
+            .iter()
+            .find(|(of, function, _)| *of == file && *function == name)
+    };
+    let without: Vec<_> = (found.iter())
+        .filter(|((file, name), _)| reason(file, name).is_none())
+        .collect();
+    assert!(
+        without.is_empty(),
+        "longer than {LONGEST} lines: {without:?}. Cut them, or give a reason in this file"
+    );
+    let short: Vec<_> = (REASONS.iter())
+        .filter(|(file, name, _)| !found.contains_key(&((*file).to_owned(), (*name).to_owned())))
+        .collect();
+    assert!(
+        short.is_empty(),
+        "no longer too long; leave them out: {short:?}"
+    );
+}
+
+/// The lines of long functions below a folder, tests left out. Sources are formatted, so that a
+/// function ends with a brace below its own first letter.
+fn read(folder: &Path, found: &mut BTreeMap<(String, String), usize>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            read(&path, found);
+        } else if name.ends_with(".rs") && !name.contains("tests") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            for (function, lines) in functions(code) {
+                if lines > LONGEST {
+                    found.insert((name.clone(), function), lines);
+                }
+            }
+        }
+    }
+}
+
+fn functions(code: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut all = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let body = line.trim_start();
+        let margin = &line[..line.len() - body.len()];
+        let Some(rest) = ["", "pub ", "pub(crate) ", "pub(super) "]
+            .iter()
+            .find_map(|public| body.strip_prefix(public)?.strip_prefix("fn "))
+        else {
+            continue;
+        };
+        let name: String = (rest.chars())
+            .take_while(|&c| c.is_alphanumeric() || c == '_')
+            .collect();
+        let end = lines[start..].iter().position(|line| {
+            *line == format!("{margin}}}")
+                || (line.ends_with(';') && line.starts_with(&format!("{margin}fn ")))
+        });
+        all.push((name, end.map_or(0, |end| end + 1)));
+    }
+    all
+}
