@@ -3,7 +3,7 @@
 //!     cargo run --release --example how_long_to_draft -- models/logs/smollm2-demo 0.05
 
 use specgap::log::Log;
-use specgap::replay::{Settings, Timings, measure};
+use specgap::replay::{LengthSettings, Timings, measure_lengths};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,11 +12,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("give a log, and the time of a draft step over that of a target step".into());
     };
     let logs = [Log::open(&PathBuf::from(log))?];
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(cost.parse()?)?),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
-    let report = measure(&logs, &settings, "how_long_to_draft", &|_| ())?;
+    let report = measure_lengths(&logs, &settings, "how_long_to_draft", &|_| ())?;
     for best in report.at_cost.iter().flat_map(|at| &at.chosen) {
         println!(
             "{} drafts, verified by {}: {} tokens a round, {:.3} times as fast as the target alone",
