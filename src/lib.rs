@@ -98,53 +98,30 @@
 //! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
-// No input may panic; clippy.toml lets tests do so.
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
-pub mod audit;
-pub mod block;
-#[cfg(feature = "onnx")]
-pub mod capture;
-pub mod certify;
-pub mod claims;
 pub mod cli;
-pub mod conformance;
-pub mod coupling;
-pub mod distribution;
 #[cfg(test)]
 mod documents;
-mod entry_name;
-pub mod evaluate;
-mod files;
-pub mod gap;
-pub mod import;
-pub mod known;
-pub mod log;
-pub mod lp;
-pub mod number;
-pub mod optimum;
-pub mod page;
-mod panics;
-pub mod plan;
-pub mod problem;
-mod quadrature;
-pub mod replay;
 pub mod report;
-pub mod rounds;
-pub mod row;
-pub mod rule;
-pub mod sampling;
 #[cfg(test)]
 mod schemas;
-pub mod scheme;
-mod scratch;
-mod side_by_side;
-mod sorted;
-pub mod statistics;
-pub mod tree;
-mod typed;
-pub mod verifier;
 
-pub use panics::install_panic_hook;
-use panics::quiet_panics;
+pub use specgap_audit::{audit, conformance};
+pub use specgap_base::panics::install_panic_hook;
+#[cfg(feature = "onnx")]
+pub use specgap_capture::capture;
+pub use specgap_core::{
+    certify, coupling, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
+};
+pub use specgap_exact::{block, claims, evaluate};
+pub use specgap_log::{import, log};
+pub use specgap_measure::gap;
+pub use specgap_measure::statistics;
+pub use specgap_number::{distribution, known, number};
+pub use specgap_page::page;
+pub use specgap_plan::plan;
+pub use specgap_replay::replay;
+pub use specgap_row::row;
+pub use specgap_sampling::sampling;
+
+use specgap_base::{files, panics, side_by_side, sorted, typed};

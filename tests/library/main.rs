@@ -25,6 +25,7 @@ mod rollouts;
 mod rooms;
 mod row_scan;
 mod rows;
+mod rule_names;
 mod sampler;
 mod sequential_plan;
 mod sequential_weights;

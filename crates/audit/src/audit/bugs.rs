@@ -1,0 +1,378 @@
+//! The bugs that are looked for, each with the engine that has it.
+
+use super::engine::{Change, Corrects, Engine, Keeps};
+use super::rule::Rule;
+use specgap_core::rule::Drafts;
+
+/// A way in which engines were seen to differ from what they claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bug {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What the engine does.
+    pub words: &'static str,
+    /// What to look at.
+    pub cure: &'static str,
+    /// Weight in the mixture of each part: draft law, acceptance, correction, target law.
+    pub weights: [f64; 4],
+    pub engine: Engine,
+    /// Rules it is a bug of.
+    pub of: fn(Rule) -> bool,
+}
+
+fn sampled(rule: Rule) -> bool {
+    matches!(rule.drafts(), Drafts::Drawn(_))
+}
+
+fn chain_sampled(rule: Rule) -> bool {
+    rule.has_chains() && rule.tests_drafts()
+}
+
+fn likeliest(rule: Rule) -> bool {
+    rule.drafts() == Drafts::Likeliest
+}
+
+fn off_draft(rule: Rule) -> bool {
+    rule != Rule::TEXT && !rule.tests_drafts()
+}
+
+fn independent(rule: Rule) -> bool {
+    rule.needs_siblings() && !distinct(rule)
+}
+
+fn distinct(rule: Rule) -> bool {
+    rule.needs_siblings() && rule.drafts().are_distinct()
+}
+
+fn all(_: Rule) -> bool {
+    true
+}
+
+fn drafted(rule: Rule) -> bool {
+    rule != Rule::TEXT
+}
+
+fn claims_drafts(rule: Rule) -> bool {
+    rule.drafts() != Drafts::Any
+}
+
+const HONEST: Engine = Engine::HONEST;
+
+/// All of them. Weights need not sum to one: those that apply to a rule are scaled.
+pub(super) static BUGS: [Bug; 26] = [
+    Bug {
+        name: "argmax-drafts",
+        words: "drafts are the likeliest token of q, and are tested as if drawn from q",
+        cure: "sample the drafts, or test them as one-hot (keep with p(x))",
+        weights: [4.0, 0.0, 0.0, 3.0],
+        engine: Engine {
+            likeliest: true,
+            draft: Change::Argmax,
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "top-50-drafts",
+        words: "drafts are drawn from q cut to its 50 likeliest tokens, and tested with all of q",
+        cure: "test with the cut and renormalised q, or draw from all of q",
+        weights: [3.0, 0.0, 0.0, 2.0],
+        engine: Engine {
+            draft: Change::Top(50),
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "sharper-drafts",
+        words: "drafts are drawn at 0.7 of the temperature of the q that they are tested with",
+        cure: "use one temperature for the draft's draw and for the q of the ratio",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: Engine {
+            draft: Change::Temperature(0.7),
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "flatter-drafts",
+        words: "drafts are drawn at 1.4 times the temperature of the q that they are tested with",
+        cure: "use one temperature for the draft's draw and for the q of the ratio",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: Engine {
+            draft: Change::Temperature(1.4),
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "prune-after-draw",
+        words: "drafts are drawn, and dropped if q(x) < 0.1; the target is asked instead",
+        cure: "stop behind the token instead, or test against q restricted to the kept tokens \
+               (claim prune-after-draw of `specgap check`)",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: Engine {
+            drops: Some(0.1),
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "prune-after-draw-0.4",
+        words: "drafts are drawn, and dropped if q(x) < 0.4; the target is asked instead",
+        cure: "stop behind the token instead, or test against q restricted to the kept tokens \
+               (claim prune-after-draw of `specgap check`)",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: Engine {
+            drops: Some(0.4),
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "sampled-drafts",
+        words: "drafts are drawn from q where the likeliest token is claimed",
+        cure: "lossless if they are kept with p(x); name the rule exact-match, or draft greedily",
+        weights: [4.0, 0.0, 0.0, 0.0],
+        engine: Engine {
+            draws: true,
+            ..HONEST
+        },
+        of: likeliest,
+    },
+    Bug {
+        name: "lenient-acceptance",
+        words: "drafts are kept with 1/0.9 of the rule's probability",
+        cure: "set acceptance thresholds to 1",
+        weights: [0.0, 3.0, 0.0, 2.0],
+        engine: Engine {
+            keeps: Keeps::Over(0.9),
+            ..HONEST
+        },
+        of: drafted,
+    },
+    Bug {
+        name: "accepts-everything",
+        words: "every draft is kept",
+        cure: "look for an acceptance test that is skipped",
+        weights: [0.0, 2.0, 0.0, 2.0],
+        engine: Engine {
+            keeps: Keeps::Always,
+            ..HONEST
+        },
+        of: drafted,
+    },
+    Bug {
+        name: "greedy-acceptance",
+        words: "a draft is kept if it is the target's likeliest token",
+        cure: "the verifier's temperature is taken for 0",
+        weights: [0.0, 2.0, 0.0, 2.0],
+        engine: Engine {
+            keeps: Keeps::IfLikeliest,
+            ..HONEST
+        },
+        of: drafted,
+    },
+    Bug {
+        name: "exact-match",
+        words: "drafts are kept with p(x), and replaced by a draw from p without them",
+        cure: "nothing is lost: name the rule exact-match (or one-hot)",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: Engine {
+            keeps: Keeps::Target,
+            corrects: Corrects::OffDraft,
+            ..HONEST
+        },
+        of: chain_sampled,
+    },
+    Bug {
+        name: "rejection-sampling",
+        words: "drafts are kept with min(1, p/q), and replaced by a draw from (p - q)+",
+        cure: "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
+        weights: [0.0, 3.0, 2.0, 2.0],
+        engine: Engine {
+            keeps: Keeps::Ratio,
+            corrects: Corrects::Residual,
+            ..HONEST
+        },
+        of: off_draft,
+    },
+    Bug {
+        name: "ratio-of-cut-q",
+        words: "drafts are drawn from q, and tested with q cut to its 50 likeliest tokens",
+        cure: "test with the q that was drawn from",
+        weights: [0.0, 2.0, 1.0, 1.0],
+        engine: Engine {
+            ratio: Change::Top(50),
+            ..HONEST
+        },
+        of: chain_sampled,
+    },
+    Bug {
+        name: "ratio-at-another-temperature",
+        words: "drafts are tested with q at 0.7 of the temperature that they were drawn at",
+        cure: "test with the q that was drawn from",
+        weights: [0.0, 1.0, 1.0, 1.0],
+        engine: Engine {
+            ratio: Change::Temperature(0.7),
+            ..HONEST
+        },
+        of: chain_sampled,
+    },
+    Bug {
+        name: "own-noise-correction",
+        words: "the correction is drawn with the random numbers that drew the draft",
+        cure: "draw new random numbers for the correction",
+        weights: [0.0, 0.0, 4.0, 2.0],
+        engine: Engine {
+            corrects: Corrects::OwnNoise,
+            ..HONEST
+        },
+        of: chain_sampled,
+    },
+    Bug {
+        name: "correction-from-q",
+        words: "the correction is drawn from q",
+        cure: "draw it from (p - q)+",
+        weights: [0.0, 0.0, 2.0, 1.0],
+        engine: Engine {
+            corrects: Corrects::Draft,
+            ..HONEST
+        },
+        of: drafted,
+    },
+    Bug {
+        name: "correction-off-the-draft-only",
+        words: "the correction is drawn from p less q at the drafted token alone",
+        cure: "subtract all of q: (p - q)+",
+        weights: [0.0, 0.0, 2.0, 1.0],
+        engine: Engine {
+            corrects: Corrects::OffDraft,
+            ..HONEST
+        },
+        of: sampled,
+    },
+    Bug {
+        name: "correction-from-p",
+        words: "the correction is drawn from all of p",
+        cure: "draw it from what the rule leaves of p",
+        weights: [0.0, 0.0, 2.0, 1.0],
+        engine: Engine {
+            corrects: Corrects::Target,
+            ..HONEST
+        },
+        of: drafted,
+    },
+    Bug {
+        name: "temperature-ignored",
+        words: "p is taken at temperature 0, its likeliest token",
+        cure: "pass the request's temperature to the verifier",
+        weights: [0.0, 1.0, 1.0, 4.0],
+        engine: Engine {
+            target: Change::Argmax,
+            ..HONEST
+        },
+        of: all,
+    },
+    Bug {
+        name: "target-sharper",
+        words: "p is taken at 0.7 of its temperature",
+        cure: "pass the request's temperature to the verifier, once",
+        weights: [0.0, 1.0, 1.0, 1.5],
+        engine: Engine {
+            target: Change::Temperature(0.7),
+            ..HONEST
+        },
+        of: all,
+    },
+    Bug {
+        name: "target-flatter",
+        words: "p is taken at 1.4 times its temperature",
+        cure: "pass the request's temperature to the verifier, once",
+        weights: [0.0, 1.0, 1.0, 1.5],
+        engine: Engine {
+            target: Change::Temperature(1.4),
+            ..HONEST
+        },
+        of: all,
+    },
+    Bug {
+        name: "drafts-without-replacement",
+        words: "drafts are drawn without replacement where i.i.d. drafts are claimed",
+        cure: "name the rule rrs-wo and verify it as such, or draw every draft from all of q",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: Engine {
+            draws_as: Some(Rule::RRS_WO),
+            ..HONEST
+        },
+        of: independent,
+    },
+    Bug {
+        name: "drafts-with-replacement",
+        words: "drafts are drawn with replacement, so that children are duplicated, and verified \
+                as if without",
+        cure: "mask what was drafted before, or name the rule rrs",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: Engine {
+            draws_as: Some(Rule::RRS),
+            ..HONEST
+        },
+        of: distinct,
+    },
+    Bug {
+        name: "verified-without-replacement",
+        words: "i.i.d. drafts are verified as if they were drawn without replacement",
+        cure: "test every draft with all of q",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: Engine {
+            tests_as: Some(Rule::RRS_WO),
+            ..HONEST
+        },
+        of: independent,
+    },
+    Bug {
+        name: "verified-with-replacement",
+        words: "drafts without replacement are verified as if they were i.i.d.",
+        cure: "take what was rejected out of q before the next test",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: Engine {
+            tests_as: Some(Rule::RRS),
+            ..HONEST
+        },
+        of: distinct,
+    },
+    Bug {
+        name: "bf16-drafts",
+        words: "drafts are drawn from q rounded to bf16, and tested with q as it was",
+        cure: "harmless at this size",
+        weights: [0.0; 4],
+        engine: Engine {
+            draft: Change::Bf16,
+            ..HONEST
+        },
+        of: claims_drafts,
+    },
+];
+
+/// The bugs that a rule can have and that are bet on.
+pub(super) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
+    BUGS.iter()
+        .filter(move |bug| (bug.of)(rule) && bug.weights.iter().any(|weight| *weight > 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_every_rule_has_bugs() {
+        let names: BTreeSet<&str> = BUGS.iter().map(|bug| bug.name).collect();
+        assert_eq!(names.len(), BUGS.len());
+        for rule in Rule::all() {
+            // Of a text alone only the target can be another one.
+            let least = if rule == Rule::TEXT { 3 } else { 8 };
+            assert!(bugs_of(rule).count() >= least, "{rule}");
+        }
+    }
+}

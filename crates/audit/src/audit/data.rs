@@ -1,0 +1,357 @@
+//! What an audit is asked and what it finds.
+
+use super::rule::Rule;
+use serde::{Deserialize, Serialize};
+use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
+use std::fmt;
+use std::str::FromStr;
+
+/// How an engine claims to sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Claimed {
+    /// The temperature of the target.
+    pub temperature: f64,
+    /// The temperature of the draft.
+    pub draft_temperature: f64,
+    /// Only the k likeliest tokens.
+    pub top_k: Option<usize>,
+    /// Of these, the fewest likeliest that hold this much.
+    pub top_p: Option<f64>,
+    /// Of these, those of at least this share of the largest probability.
+    pub min_p: Option<f64>,
+    /// The draft's row is cut in the same way.
+    pub draft_cut: bool,
+}
+
+impl Claimed {
+    /// Whole rows at a temperature.
+    pub fn at(temperature: f64) -> Self {
+        Self {
+            temperature,
+            draft_temperature: temperature,
+            top_k: None,
+            top_p: None,
+            min_p: None,
+            draft_cut: false,
+        }
+    }
+
+    pub(super) fn cuts(&self) -> bool {
+        self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
+    }
+}
+
+/// What is said of the random numbers of requests, beside what a log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Seeds {
+    /// Each request has numbers of its own.
+    Fresh,
+    /// Any two may have the same.
+    Shared,
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fresh" => Ok(Self::Fresh),
+            "shared" => Ok(Self::Shared),
+            _ => Err(format!("{text:?} is neither fresh nor shared")),
+        }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fresh => "fresh",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// How the capital of a log's requests was put together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestsReport {
+    /// Texts of the log: a text begins with another prompt, another seed, or an earlier place.
+    pub texts: usize,
+    /// Texts whose random numbers are taken for their own.
+    pub fresh: usize,
+    /// Texts that may share their numbers with others, over which e-values are averaged.
+    pub averaged: usize,
+    /// What this rests on: `fresh` or `shared`, as the command says; `log`, the log's seeds; or
+    /// `unknown`.
+    pub seeds: String,
+    /// Texts that repeat another one's tokens (of records: ranks), where independent draws would do
+    /// so with a probability below 1e-6 in all.
+    pub repeated: usize,
+}
+
+/// What to audit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What the engine says that it does.
+    pub rule: Rule,
+    /// How it says that it samples; what the log's metadata says, if absent.
+    pub claimed: Option<Claimed>,
+    /// How much the mean of a score may differ before it counts: eps.
+    pub tolerance: f64,
+    /// An honest engine fails a part with at most this probability.
+    pub alpha: f64,
+    /// Tokens that end a text, beside those that the log's metadata names.
+    pub stop: Vec<u32>,
+    /// What is known of the random numbers of requests; what the log says, if absent.
+    pub seeds: Option<Seeds>,
+    /// Seed of the simulations that minimum N comes from.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// eps if nothing else is said.
+    pub const TOLERANCE: f64 = 0.002;
+    /// alpha if nothing else is said.
+    pub const ALPHA: f64 = 1e-6;
+
+    /// The usual settings for a rule.
+    pub fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            claimed: None,
+            tolerance: Self::TOLERANCE,
+            alpha: Self::ALPHA,
+            stop: Vec::new(),
+            seeds: None,
+            seed: 0,
+        }
+    }
+}
+
+/// Something that may never happen, and how often it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HardCheck {
+    /// What it is, in words: its name in reports.
+    pub name: String,
+    /// How often it happened.
+    pub violations: u64,
+    /// The first position of the log (or line of a record file, from 0) where it did.
+    pub first_position: Option<usize>,
+    /// What it is.
+    pub words: String,
+}
+
+/// How a part came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Nothing was found against it.
+    Consistent,
+    /// It is not what is claimed, beyond the tolerance, at level alpha.
+    Refuted,
+    /// The log does not tell, or too few steps do.
+    NotTestable,
+}
+
+/// A bug or a score with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Suspect {
+    /// The name of a bug, or of a score.
+    pub name: String,
+    /// What it says of the engine.
+    pub words: String,
+    /// What to look at.
+    pub cure: String,
+    /// log10 of its own e-value.
+    pub log10_e_value: f64,
+    /// It is a bug of the table; else a score that any of several could move.
+    pub is_bug: bool,
+}
+
+/// Some steps that e-BH singles out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlaggedGroup {
+    /// `depth` (position in the draft), `prompt` or `batch-size`.
+    pub family: String,
+    /// Which of them.
+    pub group: i64,
+    /// Steps in it.
+    pub steps: u64,
+    /// log10 of its e-value.
+    pub log10_e_value: f64,
+}
+
+/// The verdict on a part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartReport {
+    /// `draft-law`, `acceptance`, `correction` or `target-law`.
+    pub part: String,
+    /// The verdict.
+    pub verdict: Outcome,
+    /// Steps that it was tested on.
+    pub steps: u64,
+    /// The e-value: at least 1/alpha refutes. Cut at 1e300.
+    pub e_value: f64,
+    /// Its logarithm to base 10, not cut.
+    pub log10_e_value: f64,
+    /// A departure of this total variation would have been found with probability 99% at
+    /// least; `None` if none would.
+    pub smallest_tv_excluded: Option<f64>,
+    /// The name of what fits a refutation best.
+    pub suspect: Option<String>,
+    /// What has evidence, strongest first.
+    pub evidence: Vec<Suspect>,
+    /// Groups in which it fails, by e-BH.
+    pub groups: Vec<FlaggedGroup>,
+    /// Why it is not testable.
+    pub reason: Option<String>,
+}
+
+/// What all parts say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// Nothing was found.
+    AsClaimed,
+    /// Outputs follow p, by another rule.
+    LosslessAnotherRule,
+    /// Outputs do not follow p.
+    Lossy,
+    /// Not the rule, and whether outputs follow p is not decided.
+    NotTheRule,
+    /// A lossy rule does something else than it says.
+    NotAsClaimed,
+    /// Too little to say anything.
+    Undecided,
+}
+
+/// How many positions it takes to find a bug.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MinimumN {
+    /// The bug.
+    pub bug: String,
+    /// What the engine does.
+    pub words: String,
+    /// The part that shows it first.
+    pub part: Option<String>,
+    /// Positions of a log like this until that part is refuted with probability 99%: an
+    /// estimate by simulation on the log's rows.
+    pub positions: Option<u64>,
+    /// Positions until outputs alone would refute the target law, likewise.
+    pub positions_by_output: Option<u64>,
+    /// Mean total variation of the output's law from p on these rows, where it is a sum.
+    pub output_tv: Option<f64>,
+}
+
+/// What is known before anything that the engine did is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Plan {
+    /// Positions of the log that have rows and belong to rounds.
+    pub positions: usize,
+    /// Positions whose bets are multiplied: all of them where requests have random numbers of
+    /// their own; where e-values are averaged, those of the longest text.
+    pub multiplied: usize,
+    /// Rows that were simulated on.
+    pub rows: usize,
+    /// One a bug.
+    pub minimum: Vec<MinimumN>,
+}
+
+/// One tampered log of the negative control.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tampering {
+    /// The bug or hard check.
+    pub name: String,
+    /// What was done to the log.
+    pub words: String,
+    /// Whether the audit refuted it; `None` where it cannot be done to this log.
+    pub refuted: Option<bool>,
+    /// Which parts or checks did.
+    pub by: Vec<String>,
+    /// Positions that were played: those of the log, as often as the bug needs.
+    pub positions: u64,
+    /// Whether the log's own positions are enough.
+    pub own_positions_enough: bool,
+    /// Why it was not done.
+    pub reason: Option<String>,
+}
+
+/// The result of an audit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AuditReport {
+    /// 1.
+    pub schema: u32,
+    /// `specgap` and its version.
+    pub tool: String,
+    /// The command, without folders; none where rows are in memory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// What was measured, by its contents: the log's files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
+    /// Of a log that is not finished: how many prompts it has, and how many it will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<[usize; 2]>,
+    /// The log's name.
+    pub log: String,
+    /// The target's name, if known.
+    pub target: Option<String>,
+    /// The draft's name, if known.
+    pub draft: Option<String>,
+    /// The rule that was claimed.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
+    pub rule: String,
+    /// What it says.
+    pub rule_words: String,
+    /// How the engine claims to sample; `None` for record files, which have that in them.
+    pub claimed: Option<Claimed>,
+    /// Positions of the log.
+    pub positions: usize,
+    /// Rounds.
+    pub rounds: usize,
+    /// Positions that belong to no round, or to one that contradicts itself.
+    pub not_audited: usize,
+    /// eps.
+    pub tolerance: f64,
+    /// alpha.
+    pub alpha: f64,
+    /// An honest engine fails this audit with at most this probability.
+    pub false_alarm: f64,
+    /// Whose the target's rows are; `None` where nothing says so.
+    pub rows_from: Option<RowsFrom>,
+    /// Rounds that were left out because p does not follow from their rows.
+    pub not_comparable: Option<MissingRounds>,
+    /// How the e-values of requests were put together.
+    pub requests: RequestsReport,
+    /// Minimum N, from before the run.
+    pub plan: Option<Plan>,
+    /// What may never happen.
+    pub hard_checks: Vec<HardCheck>,
+    /// The four verdicts.
+    pub parts: Vec<PartReport>,
+    /// What they say together.
+    pub conclusion: Conclusion,
+    /// The lossless rule that the log fits, if it is another.
+    pub fits: Option<String>,
+    /// Mean total variation between p and what the claimed rule puts out, for lossy rules.
+    pub lossy_by_design: Option<f64>,
+    /// The negative control, if it was asked for.
+    pub negative_control: Option<Vec<Tampering>>,
+    /// What the numbers rest on and what was left out.
+    pub notes: Vec<String>,
+    /// Nothing was refuted, and the negative control did its work.
+    pub ok: bool,
+}

@@ -1,0 +1,1548 @@
+//! An audit of a log, what it takes, and its negative control.
+
+use super::bets::STAKES;
+use super::bugs::{BUGS, Bug};
+use super::data::{
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
+    RequestsReport, Settings, Tampering,
+};
+use super::engine::{Engine, Laws, Position};
+use super::judge::{Judge, Part, Step, Tally};
+use super::play::{Player, visit};
+use super::requests::{Family, Group, Place, Requests, Settled, repeated};
+use super::rows::{Pair, Reader};
+use super::rule::Rule;
+use super::steps::{Count, Happened, Steps, text_of};
+use super::verdict::{families, part};
+use super::{AuditError, refused_at};
+use specgap_base::side_by_side;
+use specgap_base::sorted::Map;
+use specgap_core::rule::Drafts;
+use specgap_log::log::{Log, Span};
+use std::collections::BTreeSet;
+
+/// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
+const SPAN: usize = 16;
+
+/// Tasks between two sums, which bounds memory.
+const BATCH: usize = 256;
+
+/// Rows that minimum N is simulated on.
+const PLANNED_ROWS: usize = 96;
+
+/// Steps of each bug on each of these rows.
+const COPIES: usize = 4;
+
+/// The normal quantile of a power of 99%.
+const POWER: f64 = 2.326_347_874_040_841;
+
+/// What row by row checks find.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RowChecks {
+    pub target_zero: Count,
+    pub outside: Count,
+    draft_zero: Count,
+    repeated: Count,
+}
+
+impl RowChecks {
+    fn add(&mut self, other: Self) {
+        self.target_zero.add(other.target_zero);
+        self.outside.add(other.outside);
+        self.draft_zero.add(other.draft_zero);
+        self.repeated.add(other.repeated);
+    }
+
+    /// Looks at one step.
+    pub(super) fn look(
+        &mut self,
+        rule: Rule,
+        pair: &Pair,
+        step: &Step,
+        tolerance: f64,
+        index: usize,
+    ) {
+        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        if get(&pair.whole, step.output) <= 0.0 {
+            self.target_zero.found(index);
+        } else if pair.is_outside(step.output, tolerance) {
+            self.outside.found(index);
+        }
+        let claims = rule.drafts() != Drafts::Any;
+        if claims && step.drafts.iter().any(|&x| get(&pair.q, x) <= 0.0) {
+            self.draft_zero.found(index);
+        }
+        if rule.drafts().are_distinct() {
+            let mut drafts = step.drafts.clone();
+            drafts.sort_unstable();
+            // Tokens that are not listed stand in one place and may differ.
+            let twice = |&[a, b]: &[usize; 2]| a == b && !(pair.rest && a + 1 == pair.p.len());
+            if drafts.array_windows().any(twice) {
+                self.repeated.found(index);
+            }
+        }
+    }
+
+    pub(super) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
+        let structure = &steps.checks;
+        let mut all = vec![
+            self.target_zero.check(
+                "target-zero",
+                "a token came out that the target gives probability 0 (u <= 0 accepts one)",
+            ),
+            self.draft_zero.check(
+                "draft-zero",
+                "a token was drafted that the draft gives probability 0",
+            ),
+            self.repeated.check(
+                "draft-repeated",
+                "a token was drafted twice for one position, where drafts are distinct",
+            ),
+            structure.not_emitted.check(
+                "accepted-not-emitted",
+                "a draft was accepted and another token came out",
+            ),
+            structure.after_rejection.check(
+                "accepted-after-rejection",
+                "a round went on behind its rejection",
+            ),
+            structure.missing.check(
+                "tokens-missing",
+                "a round put out fewer tokens than it accepted, and one more",
+            ),
+            structure.after_end.check(
+                "text-after-its-end",
+                "a text went on behind a token that ends texts",
+            ),
+        ];
+        if claimed_cut {
+            let outside = self.outside.check(
+                "outside-claimed-cut",
+                "a token came out that top-k, top-p or min-p leaves out",
+            );
+            all.insert(1, outside);
+        }
+        all
+    }
+}
+
+/// What was found in some positions.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    /// Of everything (`None`) and of each group, by the unit of [`Requests`].
+    tallies: Map<Option<Group>, Map<usize, Tally>>,
+    checks: RowChecks,
+    /// Sum of total variations between p and a lossy rule's output, and how many.
+    lossy: (f64, u64),
+    /// Position, the token that came out, and ln of its probability.
+    tokens: Vec<(usize, u32, f64)>,
+}
+
+impl Sums {
+    fn tally(&mut self, group: Option<Group>, unit: usize, tally: &Tally) {
+        let units = self.tallies.at(group);
+        match units.get_mut(&unit) {
+            Some(mine) => mine.add(tally),
+            None => {
+                units.insert(unit, tally.clone());
+            }
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.checks.add(other.checks);
+        self.lossy.0 += other.lossy.0;
+        self.lossy.1 += other.lossy.1;
+        self.tokens.extend(other.tokens);
+        for (group, units) in other.tallies {
+            for (unit, tally) in units {
+                self.tally(group, unit, &tally);
+            }
+        }
+    }
+
+    fn settle(mut self, judge: &Judge, requests: &Requests) -> Found {
+        let none = Map::new();
+        let whole = self.tallies.remove(&None).unwrap_or(none);
+        let groups = self.tallies.into_iter().filter_map(|(group, units)| {
+            let group = group?;
+            Some((group, requests.settle(judge.logs, Some(group), &units)))
+        });
+        Found {
+            total: requests.settle(judge.logs, None, &whole),
+            groups: groups.collect(),
+            checks: self.checks,
+            lossy: self.lossy,
+            tokens: self.tokens,
+        }
+    }
+}
+
+/// What was found in a log.
+#[derive(Clone, Debug)]
+struct Found {
+    total: Settled,
+    groups: Map<Group, Settled>,
+    checks: RowChecks,
+    lossy: (f64, u64),
+    tokens: Vec<(usize, u32, f64)>,
+}
+
+/// A log, opened for an audit: settled settings, and what was done at each position.
+#[derive(Debug)]
+pub(super) struct Opened<'a> {
+    pub log: &'a Log,
+    pub claimed: Claimed,
+    pub steps: Steps,
+    pub requests: Requests,
+    pub rule: Rule,
+    /// Block verification: `reach` at each position.
+    reach: Vec<f64>,
+}
+
+/// How a log says that it was sampled.
+///
+/// # Errors
+/// A temperature of 0 or out of range, cuts out of range.
+pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError> {
+    let claimed = match (&settings.claimed, &log.metadata().sampling) {
+        (Some(claimed), _) => claimed.clone(),
+        (None, Some(sampling)) => Claimed {
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            ..Claimed::at(sampling.temperature)
+        },
+        (None, None) => Claimed::at(1.0),
+    };
+    let refused = |message: String| AuditError::Log(format!("{}: {message}", log.path().display()));
+    for (name, t) in [
+        ("temperature", claimed.temperature),
+        ("draft temperature", claimed.draft_temperature),
+    ] {
+        if t == 0.0 {
+            return Err(refused(format!(
+                "the {name} is 0: a greedy engine has no law to test; compare its tokens with the \
+                 rows' likeliest"
+            )));
+        }
+        if !(t.is_finite() && t > 0.0) {
+            return Err(refused(format!(
+                "the {name} is {t}; it is finite and above 0"
+            )));
+        }
+    }
+    if claimed.top_k == Some(0) {
+        return Err(refused("top-k is 0; it is at least 1".to_owned()));
+    }
+    for (name, share) in [("top-p", claimed.top_p), ("min-p", claimed.min_p)] {
+        if let Some(share) = share
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(refused(format!(
+                "{name} is {share}; it is above 0 and at most 1"
+            )));
+        }
+    }
+    Ok(claimed)
+}
+
+fn check_settings(settings: &Settings) -> Result<(), AuditError> {
+    if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5) {
+        return Err(AuditError::Log(format!(
+            "--tolerance {} is out of range; it is at least 0 and below 0.5",
+            settings.tolerance
+        )));
+    }
+    if !(settings.alpha > 0.0 && settings.alpha < 1.0) {
+        return Err(AuditError::Log(format!(
+            "--alpha {} is out of range; it is above 0 and below 1",
+            settings.alpha
+        )));
+    }
+    Ok(())
+}
+
+/// Tokens that end texts, from the metadata and the settings.
+pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
+    let noted = log.metadata().extra.get("stop_tokens");
+    let noted = noted.and_then(serde_json::Value::as_array);
+    let ids = noted
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_u64);
+    ids.filter_map(|id| u32::try_from(id).ok())
+        .chain(settings.stop.iter().copied())
+        .collect()
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn new(
+        log: &'a Log,
+        settings: &Settings,
+        rule: Rule,
+        steps: Option<Steps>,
+    ) -> Result<Self, AuditError> {
+        check_settings(settings)?;
+        let claimed = claimed_of(log, settings)?;
+        if log.is_top_heavy()
+            && let Some(why) = rule.needs_full_rows()
+        {
+            return Err(AuditError::Log(format!(
+                "{}: rows list some tokens only, and {rule} cannot be audited on them: {why}; log \
+                 full rows, or audit the draft law and the outputs with --rule token",
+                log.path().display()
+            )));
+        }
+        (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
+        Reader::new(log, &claimed, rule)?;
+        let steps = match steps {
+            Some(steps) => steps,
+            None => Steps::read(log, rule, &stop_tokens(log, settings))?,
+        };
+        let records = if rule == Rule::TEXT {
+            text_of(log)?
+        } else {
+            log.engine_records()?
+        };
+        let places = records.iter().map(|record| Place {
+            prompt: record.prompt,
+            position: record.position,
+            seed: record.seed,
+        });
+        let requests = Requests::new(places, settings.seeds);
+        let mut opened = Self {
+            log,
+            claimed,
+            steps,
+            requests,
+            rule,
+            reach: Vec::new(),
+        };
+        if rule == Rule::BLOCK {
+            opened.reach = opened.reaches()?;
+        }
+        Ok(opened)
+    }
+
+    /// For each position, P(the prefix of its round is accepted | it was drafted).
+    fn reaches(&self) -> Result<Vec<f64>, AuditError> {
+        let ratios: Vec<Vec<f64>> = side_by_side::each_or_stop(&self.log.spans(SPAN), |span| {
+            let mut ratios = Vec::with_capacity(span.positions().len());
+            self.rows(span, &mut |index, pair| {
+                let step = self.steps.at.get(index).and_then(Option::as_ref);
+                let draft = step
+                    .filter(|step| step.accepted)
+                    .and_then(|step| step.drafts.first());
+                ratios.push(draft.map_or(1.0, |&draft| {
+                    let get = |row: &[f64]| row.get(pair.place(draft)).copied().unwrap_or(0.0);
+                    let (p, q) = (get(&pair.p), get(&pair.q));
+                    if q > 0.0 { p / q } else { 1.0 }
+                }));
+                Ok(())
+            })?;
+            Ok::<_, AuditError>(ratios)
+        })?;
+        let mut reach = 1.0;
+        Ok(ratios
+            .into_iter()
+            .flatten()
+            .zip(&self.steps.at)
+            .map(|(ratio, step)| {
+                let depth = step.as_ref().map_or(0, |step| step.depth);
+                if depth == 0 {
+                    reach = 1.0;
+                }
+                let here = reach;
+                reach = (reach * ratio).min(1.0);
+                here
+            })
+            .collect())
+    }
+
+    /// Every row of a span.
+    fn rows(
+        &self,
+        span: &Span,
+        each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
+    ) -> Result<(), AuditError> {
+        let chunk = self.log.chunk(span)?;
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut pair = Pair::default();
+        for index in chunk.positions() {
+            reader.read(&chunk, index, &mut pair)?;
+            each(index, &pair)?;
+        }
+        Ok(())
+    }
+
+    /// Some rows, spread evenly over the log, with their position numbers.
+    pub(super) fn for_each_row(
+        &self,
+        rows: usize,
+        mut each: impl FnMut(usize, &Pair),
+    ) -> Result<(), AuditError> {
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
+        let mut pair = Pair::default();
+        for number in 0..rows {
+            let index = number * self.log.positions() / rows;
+            for span in self.log.spans_of(index..index + 1, 1) {
+                reader.read(&self.log.chunk(&span)?, index, &mut pair)?;
+                if !pair.lacks_draft {
+                    each(index, &pair);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&self, judge: &Judge, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
+        let mut all = Sums::default();
+        for batch in self.log.spans(SPAN).chunks(BATCH) {
+            let parts: Vec<Sums> = side_by_side::each_or_stop(batch, |span| {
+                let mut found = Sums::default();
+                self.rows(span, &mut |index, pair| {
+                    if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
+                        if pair.lacks_draft && !happened.drafts.is_empty() {
+                            return Err(refused_at(self.log, index, drafted_nowhere()));
+                        }
+                        self.one(judge, index, pair, happened, &mut found);
+                    }
+                    Ok(())
+                })?;
+                progress(span.positions().len());
+                Ok::<_, AuditError>(found)
+            })?;
+            for found in parts {
+                all.add(found);
+            }
+        }
+        Ok(all.settle(judge, &self.requests))
+    }
+
+    fn one(&self, judge: &Judge, index: usize, pair: &Pair, happened: &Happened, found: &mut Sums) {
+        let step = Step {
+            drafts: happened.drafts.iter().map(|&id| pair.place(id)).collect(),
+            accepted: happened.accepted,
+            output: pair.place(happened.output),
+        };
+        let at = Position {
+            reach: self.reach.get(index).copied().unwrap_or(1.0),
+            ..pair.position()
+        };
+        found
+            .checks
+            .look(self.rule, pair, &step, judge.tolerance, index);
+        if !self.rule.is_lossless()
+            && !self.steps.siblings
+            && let Some(off) = output_tv(self.rule, &Engine::HONEST, &at)
+        {
+            found.lossy.0 += off;
+            found.lossy.1 += 1;
+        }
+        let mut tally = [Tally::new(judge)];
+        judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
+        let [tally] = tally;
+        let unit = self.requests.unit_at(index);
+        let chance = pair.p.get(step.output).copied().unwrap_or(0.0);
+        let chance = chance.max(f64::MIN_POSITIVE).ln();
+        found.tokens.push((index, happened.output, chance));
+        let mut group = |group: Group| found.tally(Some(group), unit, &tally);
+        group((
+            Family::Depth,
+            i64::try_from(happened.depth).unwrap_or(i64::MAX),
+        ));
+        if let Some(prompt) = happened.prompt {
+            group((Family::Prompt, prompt));
+        }
+        if let Some(batch) = happened.batch {
+            group((Family::BatchSize, batch));
+        }
+        found.tally(None, unit, &tally);
+    }
+}
+
+fn drafted_nowhere() -> String {
+    "has a draft that was verified, and no row of the draft (draft_row is 0): what it was drawn \
+     from is not known; log the row"
+        .to_owned()
+}
+
+/// Total variation between p and what an engine puts out.
+fn output_tv(rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<f64> {
+    let out = Laws::new(rule, engine, at).output()?;
+    Some(
+        0.5 * out
+            .iter()
+            .zip(at.p)
+            .map(|(a, b)| (a - b).abs())
+            .sum::<f64>(),
+    )
+}
+
+/// Audits a log. `command` is what is printed as the command; `progress` is told of positions
+/// as they are done.
+///
+/// The e-values are functions of the log and the settings alone, the same to the bit on any
+/// number of threads.
+///
+/// # Errors
+/// Logs without `drafts` and `output`; rounds that contradict themselves; rows that are refused;
+/// rows that list some tokens only, where the rule needs all; settings out of range.
+///
+/// # Complexity
+/// O(N B V) for B bugs (about 20), with top-k, top-p or min-p a sort of each row; memory
+/// O(V B + N).
+pub fn audit(
+    log: &Log,
+    settings: &Settings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<AuditReport, AuditError> {
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    let judge = Judge::new(settings.rule, settings.tolerance);
+    let found = opened.found(&judge, progress)?;
+    let mut parts: Vec<PartReport> = Part::ALL
+        .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
+        .into();
+    let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
+    if settings.rule == Rule::TEXT {
+        parts.retain(|one| one.part == Part::TargetLaw.name());
+        let of_texts = ["target-zero", "outside-claimed-cut", "text-after-its-end"];
+        hard_checks.retain(|one| of_texts.contains(&one.name.as_str()));
+    }
+    let (requests, repeats) = requests_report(&opened.requests, &found.tokens);
+    hard_checks.extend(repeats);
+    hard_checks.extend(lost(log));
+    let audited = opened.steps.at.iter().flatten().count();
+    let mut notes = notes(&opened, settings);
+    notes.extend(of_requests(&requests));
+    let mut report = AuditReport {
+        schema: 1,
+        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command: if log.is_held() { "" } else { command }.to_owned(),
+        files: (log.digests(&(0..log.positions())))
+            .map_err(|error| AuditError::Log(error.to_string()))?
+            .into_values()
+            .collect(),
+        unfinished: log.metadata().unfinished(),
+        log: log.name(),
+        target: log.metadata().target.as_ref().map(|file| file.name.clone()),
+        draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
+        rule: settings.rule.to_string(),
+        rule_words: settings.rule.words().to_owned(),
+        claimed: Some(opened.claimed.clone()),
+        positions: log.positions(),
+        rounds: opened.steps.rounds,
+        not_audited: log.positions() - audited,
+        tolerance: settings.tolerance,
+        alpha: settings.alpha,
+        false_alarm: false_alarm(&found, settings.alpha),
+        rows_from: log.metadata().rows_from,
+        not_comparable: log.metadata().not_comparable.clone(),
+        requests,
+        plan: None,
+        hard_checks,
+        parts,
+        conclusion: Conclusion::Undecided,
+        fits: None,
+        lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
+        negative_control: None,
+        notes,
+        ok: false,
+    };
+    if needs_another_rule(&report) {
+        report.fits = another_rule(&opened, settings)?;
+    }
+    conclude(&mut report, settings.rule);
+    Ok(report)
+}
+
+/// Four parts, and for each the families of groups.
+fn false_alarm(found: &Found, alpha: f64) -> f64 {
+    let each = 1.0 + families(&found.groups).len() as f64;
+    let parts = found
+        .total
+        .total
+        .steps
+        .iter()
+        .filter(|steps| **steps > 0)
+        .count() as f64;
+    (alpha * parts * each).min(1.0)
+}
+
+/// Rounds that a recorder says that it lost.
+fn lost(log: &Log) -> Option<HardCheck> {
+    let lost = log.metadata().lost_rounds.as_ref()?;
+    let reasons: Vec<String> = (lost.reasons.iter())
+        .map(|(reason, count)| format!("{count}: {reason}"))
+        .collect();
+    let why = match reasons.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", reasons.join("; ")),
+    };
+    Some(HardCheck {
+        name: "lost-rounds".to_owned(),
+        violations: lost.count,
+        first_position: None,
+        words: format!("a round could not be recorded, and is not in the log{why}"),
+    })
+}
+
+/// How requests were put together, and a check of what is claimed of their numbers.
+fn requests_report(
+    requests: &Requests,
+    tokens: &[(usize, u32, f64)],
+) -> (RequestsReport, Option<HardCheck>) {
+    let texts = |all: bool| {
+        let mut texts = vec![Vec::new(); requests.texts()];
+        for (position, token, chance) in tokens {
+            let text = requests.text.get(*position);
+            let text = text.and_then(|text| texts.get_mut(*text));
+            if let Some(text) = text.filter(|_| all || requests.unit_at(*position) == 0) {
+                text.push((*token, *chance));
+            }
+        }
+        texts
+    };
+    let averaged = requests.averaged();
+    let report = RequestsReport {
+        texts: requests.texts(),
+        fresh: requests.texts() - averaged,
+        averaged,
+        seeds: requests.basis.to_owned(),
+        repeated: repeated(&texts(true)),
+    };
+    let check = (report.fresh > 1).then(|| HardCheck {
+        name: "texts-repeat".to_owned(),
+        violations: repeated(&texts(false)) as u64,
+        first_position: None,
+        words: "a text repeats another one's tokens, and each is said to have random numbers of \
+                its own"
+            .to_owned(),
+    });
+    (report, check)
+}
+
+/// What an audit takes for granted of random numbers, in words.
+pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if requests.averaged > 0 {
+        let why = match requests.seeds.as_str() {
+            "unknown" => {
+                "nothing says whether they drew random numbers of their own. If they did, say \
+                 --seeds fresh, or log seed [N] (docs/reference/log-format.md): much less text is then enough"
+            }
+            "shared" => "--seeds shared says so",
+            _ => "their logged seeds are equal",
+        };
+        notes.push(format!(
+            "e-values of {} texts are averaged and not multiplied, because they may share random \
+             numbers: {why}",
+            requests.averaged
+        ));
+    }
+    if requests.repeated > 0 {
+        notes.push(format!(
+            "{} texts repeat another one's tokens or ranks, which draws of their own would do with \
+             probability below 1e-6: requests share random numbers, or are not sampled",
+            requests.repeated
+        ));
+    }
+    notes
+}
+
+fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if settings.claimed.is_none() && opened.log.metadata().sampling.is_none() {
+        notes.push(
+            "the log does not say how it was sampled: temperature 1, no cuts; say so with \
+             --temperature, --top-k, --top-p, --min-p"
+                .to_owned(),
+        );
+    }
+    let is_text = opened.rule == Rule::TEXT;
+    if opened.log.is_top_heavy() {
+        let how = match is_text {
+            true => {
+                "p is tested with all others as one token, which is a law that is known exactly"
+            }
+            false => {
+                "draft and output laws are tested with all others as one token, acceptance where \
+                 the draft is listed, corrections given that they are listed; each of these laws is \
+                 known exactly"
+            }
+        };
+        notes.push(format!("rows list some tokens only: {how}"));
+    }
+    if !is_text && !opened.log.engine_tensors().contains(&"accepted") {
+        notes.push(
+            "the log has no tensor accepted: every position is a round of its own, and a draft \
+             counts as accepted where it is the output"
+                .to_owned(),
+        );
+    }
+    if opened.steps.without_bonus > 0 {
+        notes.push(format!(
+            "in all {} rounds whose drafts were all accepted the token behind them is missing. \
+             Where the log leaves it out, give each row its position in the text, or log that \
+             token in a row with accepted -1. Where the engine puts out none, a token a round is \
+             wasted; what comes out is not biased by it",
+            opened.steps.without_bonus
+        ));
+    }
+    let cut = opened.steps.cut;
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} of {} rounds lack the rows of their last tokens, which are in the text by \
+             position: such tokens (with transformers, the one behind a whole chain) are not \
+             audited",
+            opened.steps.rounds
+        ));
+    }
+    notes
+}
+
+fn verdict_of(report: &AuditReport, part: Part) -> Outcome {
+    let found = report.parts.iter().find(|one| one.part == part.name());
+    found.map_or(Outcome::NotTestable, |one| one.verdict)
+}
+
+fn needs_another_rule(report: &AuditReport) -> bool {
+    report
+        .parts
+        .iter()
+        .any(|one| one.verdict == Outcome::Refuted)
+        && verdict_of(report, Part::TargetLaw) != Outcome::Refuted
+        && report.hard_checks.iter().all(|check| check.violations == 0)
+}
+
+/// A lossless rule under which nothing is refuted, and acceptance is tested.
+fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<String>, AuditError> {
+    let mut candidates: Vec<Rule> = Rule::entries()
+        .filter_map(|entry| entry.name.parse().ok())
+        .filter(|rule: &Rule| match opened.steps.siblings {
+            true => rule.has_siblings(),
+            false => rule.has_chains(),
+        })
+        .collect();
+    if opened.steps.siblings {
+        // Rules of drawn drafts claim more.
+        candidates.sort_by_key(|rule| !rule.tests_drafts());
+    }
+    for rule in candidates {
+        if rule == settings.rule || (opened.log.is_top_heavy() && rule.needs_full_rows().is_some())
+        {
+            continue;
+        }
+        let other = Opened::new(opened.log, settings, rule, Some(opened.steps.clone()))?;
+        let judge = Judge::new(rule, settings.tolerance);
+        let found = other.found(&judge, &|_| {})?;
+        let all =
+            Part::ALL.map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha));
+        let checks = found.checks.list(&other.steps, other.claimed.cuts());
+        if fits(&all, &checks) {
+            return Ok(Some(rule.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an audit refutes nothing and has tested acceptance.
+fn fits(parts: &[PartReport; 4], checks: &[HardCheck]) -> bool {
+    parts.iter().all(|one| one.verdict != Outcome::Refuted)
+        && parts[Part::Acceptance.index()].verdict == Outcome::Consistent
+        && checks.iter().all(|check| check.violations == 0)
+}
+
+/// What parts and checks say together.
+pub(super) fn conclude(report: &mut AuditReport, rule: Rule) {
+    let broken = |names: &[&str]| {
+        let all = report.hard_checks.iter();
+        all.filter(|check| names.contains(&check.name.as_str()))
+            .any(|check| check.violations > 0)
+    };
+    let any_check = report.hard_checks.iter().any(|check| check.violations > 0);
+    let any_part = report
+        .parts
+        .iter()
+        .any(|one| one.verdict == Outcome::Refuted);
+    let lossy = verdict_of(report, Part::TargetLaw) == Outcome::Refuted
+        || broken(&["target-zero", "outside-claimed-cut", "text-after-its-end"]);
+    report.conclusion = if lossy && rule.is_lossless() {
+        Conclusion::Lossy
+    } else if any_part || any_check {
+        if report.fits.is_some() {
+            Conclusion::LosslessAnotherRule
+        } else if rule.is_lossless() {
+            Conclusion::NotTheRule
+        } else {
+            Conclusion::NotAsClaimed
+        }
+    } else if report
+        .parts
+        .iter()
+        .all(|one| one.verdict == Outcome::NotTestable)
+    {
+        Conclusion::Undecided
+    } else {
+        Conclusion::AsClaimed
+    };
+    let control = report.negative_control.as_deref().unwrap_or_default();
+    report.ok = !any_part && !any_check && control.iter().all(|one| one.refuted != Some(false));
+}
+
+/// What it takes to find each bug, from the rows of a log alone: nothing of what the engine did
+/// is looked at but how many drafts a round has.
+///
+/// # Errors
+/// As [`audit`].
+pub fn plan(log: &Log, settings: &Settings) -> Result<Plan, AuditError> {
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    plan_of(&opened, settings)
+}
+
+/// Sums of one bug's bets, by part: the capital's growth a position, and its square; a part
+/// that is not concerned adds nothing.
+#[derive(Clone, Debug)]
+struct Growth {
+    sums: [[f64; 2]; 4],
+    tv: (f64, u64),
+    visits: f64,
+}
+
+fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError> {
+    let rule = settings.rule;
+    let judge = Judge::new(rule, settings.tolerance);
+    let bugs: Vec<&Bug> = BUGS.iter().filter(|bug| (bug.of)(rule)).collect();
+    let all = opened.log.positions();
+    let (rows, copies) = if rule == Rule::BLOCK {
+        (PLANNED_ROWS.min(24).min(all), 1)
+    } else {
+        (PLANNED_ROWS.min(all), COPIES)
+    };
+    let siblings = opened.steps.siblings;
+    let most = opened.steps.most.max(1);
+    let mut players: Vec<Player> = Vec::new();
+    for (number, bug) in bugs.iter().enumerate() {
+        for copy in 0..copies {
+            let stream = (number * copies + copy) as u64;
+            let mut player = Player::new(rule, &bug.engine, most, siblings, settings.seed, stream);
+            // Copies are in different places of a round.
+            if !siblings && rule != Rule::BLOCK {
+                player.depth = copy % (most + 1);
+            }
+            players.push(player);
+        }
+    }
+    let mut growth = vec![
+        Growth {
+            sums: [[0.0; 2]; 4],
+            tv: (0.0, 0),
+            visits: 0.0,
+        };
+        bugs.len()
+    ];
+    opened.for_each_row(rows, |_, pair| {
+        let at = pair.position();
+        let mut tallies = vec![Tally::new(&judge); players.len()];
+        visit(&judge, &at, siblings, &mut players, &mut tallies, |_, _| {});
+        for ((bug, growth), tallies) in bugs.iter().zip(&mut growth).zip(tallies.chunks(copies)) {
+            if !siblings && let Some(tv) = output_tv(rule, &with_drafts(rule, &bug.engine), &at) {
+                growth.tv.0 += tv;
+                growth.tv.1 += 1;
+            }
+            for tally in tallies {
+                growth.visits += 1.0;
+                for component in judge.components.iter().filter(|one| one.name == bug.name) {
+                    let log = tally.logs[component.first];
+                    if let Some(sums) = growth.sums.get_mut(component.part) {
+                        sums[0] += log;
+                        sums[1] += log * log;
+                    }
+                }
+            }
+        }
+    })?;
+    let (multiplied, price) = multiplied(opened);
+    let minimum = bugs
+        .iter()
+        .zip(&growth)
+        .map(|(bug, growth)| {
+            let needed = |index: usize| {
+                let one =
+                    |one: &&super::judge::Component| one.name == bug.name && one.part == index;
+                let component = judge.components.iter().find(one)?;
+                let [sum, squares] = *growth.sums.get(index)?;
+                let wanted = log_needed(settings.alpha, component.weight) + price;
+                positions_for(sum / growth.visits, squares / growth.visits, wanted)
+            };
+            let first = Part::ALL
+                .into_iter()
+                .filter_map(|part| Some((needed(part.index())?, part)))
+                .min();
+            MinimumN {
+                bug: bug.name.to_owned(),
+                words: bug.words.to_owned(),
+                part: first.map(|(_, part)| part.name().to_owned()),
+                positions: first.map(|(positions, _)| positions),
+                positions_by_output: needed(Part::TargetLaw.index()),
+                output_tv: (growth.tv.1 > 0).then(|| growth.tv.0 / growth.tv.1 as f64),
+            }
+        })
+        .collect();
+    Ok(Plan {
+        positions: opened.steps.at.iter().flatten().count(),
+        multiplied,
+        rows,
+        minimum,
+    })
+}
+
+/// Positions whose bets are multiplied at most, and ln of what a mean over texts costs them.
+fn multiplied(opened: &Opened<'_>) -> (usize, f64) {
+    let mut units = Map::<usize, Tally>::new();
+    for (index, step) in opened.steps.at.iter().enumerate() {
+        if step.is_some() {
+            let tally = units.at_or(opened.requests.unit_at(index), || Tally {
+                steps: [0; 4],
+                logs: Vec::new(),
+            });
+            tally.steps[0] += 1;
+        }
+    }
+    let settled = opened.requests.settle(0, None, &units);
+    let counted = usize::try_from(settled.counted[0]).unwrap_or(usize::MAX);
+    (counted, settled.price)
+}
+
+/// Exact match claims nothing of its drafts; what is simulated drafts from q.
+fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
+    Engine {
+        draws: engine.draws || rule == Rule::EXACT_MATCH,
+        ..*engine
+    }
+}
+
+/// What the logarithm of a bet's capital at full stake has to reach, the bet having this weight in
+/// the mixture, for the mixture to refute at level alpha.
+fn log_needed(alpha: f64, weight: f64) -> f64 {
+    let [(_, full), ..] = STAKES;
+    -alpha.ln() - (weight * full).ln()
+}
+
+/// The least n with n m - z sqrt(n v) at least what is wanted.
+fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
+    // Growth that small takes more positions than anybody logs, and is not told from none.
+    let least = 1e-7;
+    let spread = (square - mean * mean).max(0.0).sqrt();
+    if mean <= least || mean.is_nan() {
+        return None;
+    }
+    let root = (POWER * spread + (POWER * POWER * spread * spread + 4.0 * mean * wanted).sqrt())
+        / (2.0 * mean);
+    let positions = (root * root).ceil();
+    (positions < 1e12).then_some(positions as u64)
+}
+
+/// What of an error names a position.
+pub(super) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
+    refused_at(log, position, message)
+}
+
+/// The report with its plan and its negative control.
+impl AuditReport {
+    /// Adds what was known before the run.
+    pub fn with_plan(mut self, plan: Plan) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Adds the negative control, whose failure is the report's.
+    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
+        self.negative_control = Some(control);
+        let failed = self.negative_control.iter().flatten();
+        self.ok &= failed.clone().all(|one| one.refuted != Some(false));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::log;
+    use super::*;
+
+    /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
+    #[test]
+    fn capital_that_is_needed_by_hand() {
+        assert!((log_needed(1e-6, 0.25) - 5e6f64.ln()).abs() < 1e-12);
+        assert_eq!(STAKES[0], (1.0, 0.8));
+    }
+
+    #[test]
+    fn what_no_engine_may_do_is_counted_at_its_place() {
+        // Token 1 is cut by the sampler, token 2 has no probability, token 3 is no draft's.
+        let made = |least: f64, rest: bool| {
+            let (p, q) = ([0.75, 0.0, 0.0, 0.25], [0.5, 0.5, 0.0, 0.0]);
+            Pair::made(p, q, [0.6, 0.2, 0.0, 0.2], least, rest)
+        };
+        let pair = made(0.3, false);
+        let step = |drafts: &[usize], output: usize| Step {
+            drafts: drafts.to_vec(),
+            accepted: false,
+            output,
+        };
+        let counts = |rule: Rule, step: &Step, tolerance: f64| {
+            let mut checks = RowChecks::default();
+            checks.look(rule, &pair, step, tolerance, 7);
+            let all = [
+                checks.target_zero,
+                checks.outside,
+                checks.draft_zero,
+                checks.repeated,
+            ];
+            for count in all {
+                assert_eq!(count.first, (count.violations > 0).then_some(7));
+            }
+            all.map(|count| count.violations)
+        };
+        for (rule, drafts, output, expected) in [
+            (Rule::TOKEN, &[0][..], 0, [0, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 3, [0, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 2, [1, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 9, [1, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 1, [0, 1, 0, 0]),
+            (Rule::TOKEN, &[3], 0, [0, 0, 1, 0]),
+            // One count for a step, however many of its drafts are impossible.
+            (Rule::RRS, &[3, 2, 0], 0, [0, 0, 1, 0]),
+            (Rule::RRS, &[0, 1, 0], 0, [0, 0, 0, 0]),
+            (Rule::RRS_WO, &[0, 1], 0, [0, 0, 0, 0]),
+            (Rule::RRS_WO, &[0, 1, 0], 0, [0, 0, 0, 1]),
+            (Rule::EXACT_MATCH, &[3, 3], 0, [0, 0, 0, 0]),
+        ] {
+            let step = step(drafts, output);
+            assert_eq!(
+                counts(rule, &step, 0.0),
+                expected,
+                "{rule} {drafts:?} {output}"
+            );
+        }
+        // With a tolerance, a token as near as rounding to what is kept is forgiven.
+        let near = made(0.21, false);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 0.0, 0);
+        assert_eq!(checks.outside.violations, 1);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 1e-3, 0);
+        assert_eq!(checks.outside.violations, 0);
+        // Tokens that are not listed stand in one place.
+        let rest = made(0.3, true);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::RRS_WO, &rest, &step(&[3, 3], 0), 0.0, 0);
+        assert_eq!(checks.repeated.violations, 0);
+        checks.look(Rule::RRS_WO, &rest, &step(&[1, 1], 0), 0.0, 4);
+        assert_eq!(
+            (checks.repeated.violations, checks.repeated.first),
+            (1, Some(4))
+        );
+    }
+
+    #[test]
+    fn what_row_checks_find_adds_up() {
+        let mut one = RowChecks::default();
+        one.target_zero.found(5);
+        one.repeated.found(9);
+        let mut other = RowChecks::default();
+        other.target_zero.found(3);
+        other.outside.found(1);
+        other.draft_zero.found(2);
+        one.add(other);
+        let listed = |cut: bool| -> Vec<(String, u64, Option<usize>)> {
+            let checks = one.list(&Steps::default(), cut);
+            let each = checks.into_iter();
+            each.map(|one| (one.name, one.violations, one.first_position))
+                .collect()
+        };
+        let named = |name: &str, violations, first| (name.to_owned(), violations, first);
+        let mut expected = vec![
+            named("target-zero", 2, Some(3)),
+            named("draft-zero", 1, Some(2)),
+            named("draft-repeated", 1, Some(9)),
+            named("accepted-not-emitted", 0, None),
+            named("accepted-after-rejection", 0, None),
+            named("tokens-missing", 0, None),
+            named("text-after-its-end", 0, None),
+        ];
+        assert_eq!(listed(false), expected);
+        expected.insert(1, named("outside-claimed-cut", 1, Some(1)));
+        assert_eq!(listed(true), expected);
+    }
+
+    /// r = min(1, r p/q) along a round, and 1 where one begins.
+    #[test]
+    fn how_blocks_are_reached() {
+        let row = ([0.5, 0.25, 0.25], [0.8, 0.1, 0.1]);
+        let rows = [row; 7];
+        let records = [
+            ([0, 0], 2, 0),
+            ([-1, -1], -1, 0),
+            ([-1, -1], -1, 1),
+            ([0, 1], 2, 0),
+            ([-1, -1], -1, 1),
+            ([-1, -1], -1, 2),
+            ([1, 1], 0, 2),
+        ];
+        let log = log(&rows, &records);
+        let opened = Opened::new(&log, &Settings::new(Rule::BLOCK), Rule::BLOCK, None).unwrap();
+        let r = 0.625;
+        let expected = [1.0, r, r * r, 1.0, r, 1.0, 1.0];
+        assert_eq!(opened.reach.len(), expected.len());
+        for (found, expected) in opened.reach.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{:?}", opened.reach);
+        }
+        // Other rules do not look.
+        let single = Opened::new(&log, &Settings::new(Rule::TOKEN), Rule::TOKEN, None).unwrap();
+        assert!(single.reach.is_empty());
+        // Rows are spread evenly.
+        for (rows, expected) in [
+            (1, vec![0]),
+            (2, vec![0, 3]),
+            (3, vec![0, 2, 4]),
+            (7, (0..7).collect()),
+        ] {
+            let mut seen = Vec::new();
+            single
+                .for_each_row(rows, |index, pair| {
+                    seen.push(index);
+                    assert!((pair.p[0] - 0.5).abs() < 1e-6 && (pair.q[0] - 0.8).abs() < 1e-6);
+                })
+                .unwrap();
+            assert_eq!(seen, expected);
+        }
+        // All of it at once: steps by part, and groups by depth.
+        let judge = Judge::new(Rule::TOKEN, 0.0);
+        let told = std::sync::atomic::AtomicUsize::new(0);
+        let found = single
+            .found(&judge, &|count| {
+                told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+            })
+            .unwrap();
+        assert_eq!(told.into_inner(), 7);
+        // Five drafts, of which one was rejected; and two tokens behind whole chains.
+        assert_eq!(found.total.total.steps, [5, 5, 3, 7]);
+        let depths: Vec<_> = found
+            .groups
+            .iter()
+            .map(|(group, found)| (*group, found.total.steps[3]))
+            .collect();
+        let depth = |depth| (Family::Depth, depth);
+        assert_eq!(depths, [(depth(0), 3), (depth(1), 2), (depth(2), 2)]);
+        assert_eq!(found.checks, RowChecks::default());
+        assert_eq!(found.lossy, (0.0, 0));
+        let lossy = Opened::new(
+            &log,
+            &Settings::new(Rule::TOKEN),
+            Rule::threshold(0.625).unwrap(),
+            None,
+        );
+        let judge = Judge::new(Rule::threshold(0.625).unwrap(), 0.0);
+        let found = lossy.unwrap().found(&judge, &|_| {}).unwrap();
+        // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
+        assert_eq!(found.lossy.1, 7);
+        assert!(
+            (found.lossy.0 / 7.0 - 0.3).abs() < 1e-6,
+            "{:?}",
+            found.lossy
+        );
+    }
+
+    /// What it takes to see bugs, on rows that are all alike.
+    #[test]
+    fn minimum_n_of_rows_that_are_alike() {
+        let row = ([0.5, 0.25, 0.25], [0.8, 0.1, 0.1]);
+        let records = [
+            ([0, 0], 2, 0),
+            ([-1, -1], -1, 0),
+            ([-1, -1], -1, 1),
+            ([1, 1], 0, 2),
+        ];
+        let log = log(&[row; 4], &records);
+        let settings = Settings {
+            tolerance: 0.0,
+            ..Settings::new(Rule::TOKEN)
+        };
+        let found = plan(&log, &settings).unwrap();
+        assert_eq!((found.positions, found.rows), (4, 4));
+        let bugs = BUGS.iter().filter(|bug| (bug.of)(Rule::TOKEN));
+        assert_eq!(found.minimum.len(), bugs.count());
+        let of = |name: &str| found.minimum.iter().find(|one| one.bug == name).unwrap();
+        // Token 0 always, kept with 0.625 and replaced by one of the others.
+        let argmax = of("argmax-drafts");
+        assert!(
+            (argmax.output_tv.unwrap() - 0.125).abs() < 1e-6,
+            "{argmax:?}"
+        );
+        assert_eq!(argmax.part.as_deref(), Some("draft-law"));
+        assert!(argmax.positions < argmax.positions_by_output);
+        let all = of("accepts-everything");
+        assert!((all.output_tv.unwrap() - 0.3).abs() < 1e-6, "{all:?}");
+        assert_eq!(all.part.as_deref(), Some("acceptance"));
+        // Lossless, so that outputs show nothing of it.
+        let exact = of("exact-match");
+        assert!(exact.output_tv.unwrap() < 1e-12 && exact.positions_by_output.is_none());
+        for one in &found.minimum {
+            assert_eq!(one.part.is_some(), one.positions.is_some(), "{one:?}");
+            assert!(one.positions.is_none_or(|n| n > 10), "{one:?}");
+        }
+        // A row of rounding and nothing else is within any tolerance.
+        assert_eq!(of("bf16-drafts").positions, None);
+        assert_eq!(plan(&log, &settings).unwrap(), found);
+    }
+
+    /// How a log says that it was sampled, and what is out of range.
+    #[test]
+    fn what_is_claimed_of_a_log() {
+        let log = log(&[([0.5, 0.25, 0.25], [0.8, 0.1, 0.1])], &[([0, 0], 0, 1)]);
+        let with = |change: &dyn Fn(&mut Claimed)| {
+            let mut claimed = Claimed::at(0.7);
+            change(&mut claimed);
+            let settings = Settings {
+                claimed: Some(claimed),
+                ..Settings::new(Rule::TOKEN)
+            };
+            claimed_of(&log, &settings).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(&|_| {}).unwrap(), Claimed::at(0.7));
+        let noted = claimed_of(&log, &Settings::new(Rule::TOKEN)).unwrap();
+        assert_eq!(noted, Claimed::at(1.0));
+        for share in [1.0, 1e-9] {
+            assert!(with(&|c| (c.top_p, c.min_p) = (Some(share), Some(share))).is_ok());
+        }
+        assert!(with(&|c| c.top_k = Some(1)).is_ok());
+        type Refused<'a> = (&'a dyn Fn(&mut Claimed), &'a str);
+        let all: [Refused<'_>; 11] = [
+            (
+                &|c| c.temperature = 0.0,
+                "the temperature is 0: a greedy engine",
+            ),
+            (
+                &|c| c.draft_temperature = 0.0,
+                "the draft temperature is 0: a greedy",
+            ),
+            (
+                &|c| c.temperature = -1.0,
+                "the temperature is -1; it is finite",
+            ),
+            (
+                &|c| c.temperature = f64::NAN,
+                "the temperature is NaN; it is finite",
+            ),
+            (
+                &|c| c.draft_temperature = f64::INFINITY,
+                "the draft temperature is inf; it",
+            ),
+            (&|c| c.top_k = Some(0), "top-k is 0; it is at least 1"),
+            (
+                &|c| c.top_p = Some(0.0),
+                "top-p is 0; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.top_p = Some(1.5),
+                "top-p is 1.5; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.min_p = Some(0.0),
+                "min-p is 0; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.min_p = Some(1.0000001),
+                "min-p is 1.0000001; it is above 0",
+            ),
+            (
+                &|c| c.min_p = Some(f64::NAN),
+                "min-p is NaN; it is above 0 and at most 1",
+            ),
+        ];
+        for (change, words) in all {
+            let message = with(change).unwrap_err();
+            assert!(
+                message.contains(words) && message.contains("made.safetensors"),
+                "{message}"
+            );
+        }
+    }
+
+    /// The root of n m - z sqrt(n v) = wanted, rounded up.
+    #[test]
+    fn positions_that_are_needed() {
+        assert_eq!(positions_for(0.5, 0.25, 8.0), Some(16));
+        assert_eq!(positions_for(0.5, 0.25, 8.1), Some(17));
+        // Up to a million millions, and no more.
+        let mean = 2f64.powi(-20);
+        let most = |positions: f64| positions_for(mean, mean * mean, positions * mean);
+        assert_eq!(most(999_998_000_001.0), Some(999_998_000_001));
+        assert_eq!(most(1e12), None);
+        for (mean, square, wanted) in [(0.1, 0.5, 15.0), (0.01, 0.09, 20.0), (2.0, 5.0, 7.0)] {
+            let spread = f64::sqrt(square - mean * mean);
+            let enough = |n: f64| n * mean - 2.326_347_874_040_841 * spread * n.sqrt() >= wanted;
+            let n = positions_for(mean, square, wanted).unwrap() as f64;
+            assert!(
+                enough(n) && !enough(n - 1.0),
+                "{mean} {square} {wanted}: {n}"
+            );
+        }
+        // Less spread than none is rounding, and no growth takes for ever.
+        assert_eq!(positions_for(0.5, 0.2499, 8.0), Some(16));
+        for mean in [0.0, -0.1, 1e-7, f64::NAN] {
+            assert_eq!(positions_for(mean, 1.0, 10.0), None, "{mean}");
+        }
+        assert_eq!(positions_for(2e-7, 1.0, 10.0), None);
+        assert!(positions_for(2e-7, 0.0, 10.0).is_some_and(|n| n >= 50_000_000));
+    }
+
+    fn report(verdicts: [Outcome; 4], broken: Option<&str>) -> AuditReport {
+        let records = crate::audit::Records {
+            name: "r.csv".to_owned(),
+            records: Vec::new(),
+        };
+        let settings = Settings::new(Rule::TOKEN);
+        let mut report = crate::audit::audit_records(&records, &settings, "").unwrap();
+        for (part, verdict) in report.parts.iter_mut().zip(verdicts) {
+            part.verdict = verdict;
+        }
+        report.hard_checks = RowChecks::default().list(&Steps::default(), true);
+        for check in &mut report.hard_checks {
+            check.violations = u64::from(Some(check.name.as_str()) == broken);
+        }
+        report
+    }
+
+    #[test]
+    fn what_parts_and_checks_say_together() {
+        use Outcome::{Consistent as C, NotTestable as N, Refuted as R};
+        let lossy = Rule::threshold(0.5).unwrap();
+        for (rule, verdicts, broken, fits, expected) in [
+            (Rule::TOKEN, [C; 4], None, false, Conclusion::AsClaimed),
+            (Rule::TOKEN, [N; 4], None, false, Conclusion::Undecided),
+            (
+                Rule::TOKEN,
+                [N, N, N, C],
+                None,
+                false,
+                Conclusion::AsClaimed,
+            ),
+            (
+                Rule::TOKEN,
+                [R, C, C, C],
+                None,
+                false,
+                Conclusion::NotTheRule,
+            ),
+            (
+                Rule::TOKEN,
+                [C, C, R, C],
+                None,
+                true,
+                Conclusion::LosslessAnotherRule,
+            ),
+            (Rule::TOKEN, [R, R, C, R], None, true, Conclusion::Lossy),
+            (lossy, [C, C, C, R], None, false, Conclusion::NotAsClaimed),
+            (lossy, [R, C, C, N], None, false, Conclusion::NotAsClaimed),
+            (lossy, [C; 4], None, false, Conclusion::AsClaimed),
+            (
+                Rule::TOKEN,
+                [C; 4],
+                Some("target-zero"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::TOKEN,
+                [N; 4],
+                Some("outside-claimed-cut"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::TOKEN,
+                [C; 4],
+                Some("text-after-its-end"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::TOKEN,
+                [C; 4],
+                Some("draft-zero"),
+                false,
+                Conclusion::NotTheRule,
+            ),
+            (
+                lossy,
+                [C; 4],
+                Some("target-zero"),
+                false,
+                Conclusion::NotAsClaimed,
+            ),
+        ] {
+            let mut report = report(verdicts, broken);
+            report.fits = fits.then(|| "one-hot".to_owned());
+            conclude(&mut report, rule);
+            assert_eq!(
+                report.conclusion, expected,
+                "{rule} {verdicts:?} {broken:?}"
+            );
+            let fine = !verdicts.contains(&R) && broken.is_none();
+            assert_eq!(report.ok, fine, "{rule} {verdicts:?} {broken:?}");
+        }
+        // Another rule is looked for where something is refuted, and not what comes out.
+        for (verdicts, broken, looked) in [
+            ([C; 4], None, false),
+            ([R, C, C, C], None, true),
+            ([C, R, C, N], None, true),
+            ([R, C, C, R], None, false),
+            ([R, C, C, C], Some("draft-zero"), false),
+        ] {
+            assert_eq!(
+                needs_another_rule(&report(verdicts, broken)),
+                looked,
+                "{verdicts:?}"
+            );
+        }
+        // It is one of which nothing is refuted and nothing broken, and whose acceptance was seen.
+        for (verdicts, broken, expected) in [
+            ([C; 4], None, true),
+            ([N, C, N, N], None, true),
+            ([C, N, C, C], None, false),
+            ([C, R, C, C], None, false),
+            ([C, C, C, R], None, false),
+            ([C; 4], Some("draft-repeated"), false),
+            ([C; 4], Some("target-zero"), false),
+        ] {
+            let report = report(verdicts, broken);
+            let parts = report.parts.try_into().unwrap();
+            assert_eq!(
+                super::fits(&parts, &report.hard_checks),
+                expected,
+                "{verdicts:?} {broken:?}"
+            );
+        }
+        // A negative control that fails is the report's failure.
+        let mut failed = report([C; 4], None);
+        failed.negative_control = Some(vec![Tampering {
+            name: "lenient".to_owned(),
+            words: String::new(),
+            refuted: Some(false),
+            by: Vec::new(),
+            positions: 1,
+            own_positions_enough: true,
+            reason: None,
+        }]);
+        conclude(&mut failed, Rule::TOKEN);
+        assert!(!failed.ok && failed.conclusion == Conclusion::AsClaimed);
+    }
+
+    /// One position of a rule that is lossy, and what is noted of it.
+    #[test]
+    fn a_report_says_how_lossy_a_rule_is_and_what_it_took_for_granted() {
+        let rows = [([0.5, 0.25, 0.25], [0.8, 0.1, 0.1])];
+        let log = log(&rows, &[([0, -1], 1, 0)]);
+        let of = |rule: Rule| audit(&log, &Settings::new(rule), "", &|_| {}).unwrap();
+        // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
+        let lossy = of(Rule::threshold(0.625).unwrap()).lossy_by_design.unwrap();
+        assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
+        assert_eq!(of(Rule::TOKEN).lossy_by_design, None);
+        assert!(of(Rule::TOKEN).notes.is_empty());
+        let silent = super::super::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
+        let mut settings = Settings::new(Rule::TOKEN);
+        let note = "the log does not say how it was sampled";
+        let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
+        assert!(matches!(&notes(&settings)[..], [one] if one.starts_with(note)));
+        settings.claimed = Some(Claimed::at(1.0));
+        assert!(notes(&settings).is_empty());
+    }
+
+    /// Alpha for each part that has steps, and once more for each family of groups.
+    #[test]
+    fn false_alarms_are_added_up() {
+        let judge = Judge::new(Rule::TOKEN, 0.0);
+        let steps = |steps| Tally {
+            steps,
+            ..Tally::new(&judge)
+        };
+        let requests = Requests::default();
+        let none = Sums::default().settle(&judge, &requests);
+        assert_eq!(false_alarm(&none, 0.01), 0.0);
+        let mut sums = Sums::default();
+        sums.tally(None, 0, &steps([1, 0, 3, 9]));
+        let one = sums.clone().settle(&judge, &requests);
+        assert!((false_alarm(&one, 0.01) - 0.03).abs() < 1e-15);
+        for group in [0, 1, 2] {
+            sums.tally(Some((Family::Prompt, group)), 0, &steps([0; 4]));
+        }
+        let found = sums.clone().settle(&judge, &requests);
+        assert!((false_alarm(&found, 0.01) - 0.06).abs() < 1e-15);
+        assert_eq!(false_alarm(&found, 0.4), 1.0);
+        // Sums of two spans: of steps, of what is lossy, and of groups that both have.
+        let mut more = Sums::default();
+        more.tally(None, 0, &steps([1; 4]));
+        more.lossy = (0.5, 2);
+        more.tally(Some((Family::Prompt, 2)), 0, &steps([7; 4]));
+        more.tally(Some((Family::Depth, 0)), 0, &steps([7; 4]));
+        sums.lossy = (0.25, 1);
+        sums.add(more);
+        let found = sums.settle(&judge, &requests);
+        assert_eq!(found.total.total.steps, [2, 1, 4, 10]);
+        assert_eq!(found.lossy, (0.75, 3));
+        assert_eq!(found.groups.len(), 4);
+        assert_eq!(found.groups[&(Family::Prompt, 2)].total.steps, [7; 4]);
+    }
+
+    #[test]
+    fn how_far_outputs_are_from_the_target() {
+        let at = Position {
+            p: &[0.5, 0.3, 0.2],
+            q: &[0.2, 0.2, 0.6],
+            rest: false,
+            reach: 1.0,
+        };
+        // 2 is kept with 0.2/0.5, and replaced by p without it: 0.2 more than it should.
+        let off = output_tv(Rule::threshold(0.5).unwrap(), &Engine::HONEST, &at).unwrap();
+        assert!((off - 0.2).abs() < 1e-15, "{off}");
+        assert!(output_tv(Rule::TOKEN, &Engine::HONEST, &at).unwrap() < 1e-15);
+        assert_eq!(output_tv(Rule::EXACT_MATCH, &Engine::HONEST, &at), None);
+        let drafting = with_drafts(Rule::EXACT_MATCH, &Engine::HONEST);
+        assert!(drafting.draws && output_tv(Rule::EXACT_MATCH, &drafting, &at).unwrap() < 1e-15);
+        assert!(!with_drafts(Rule::ONE_HOT, &Engine::HONEST).draws);
+    }
+
+    #[test]
+    fn levels_and_tolerances_out_of_range_are_refused() {
+        for (tolerance, alpha, fits) in [
+            (0.0, 0.01, true),
+            (0.499, 0.999, true),
+            (0.5, 0.01, false),
+            (-1e-9, 0.01, false),
+            (f64::NAN, 0.01, false),
+            (0.0, 0.0, false),
+            (0.0, 1.0, false),
+            (0.0, -0.5, false),
+            (0.0, 2.0, false),
+            (0.0, f64::NAN, false),
+        ] {
+            let settings = Settings {
+                tolerance,
+                alpha,
+                ..Settings::new(Rule::TOKEN)
+            };
+            let found = check_settings(&settings);
+            assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
+            let records = crate::audit::Records {
+                name: "r.csv".to_owned(),
+                records: Vec::new(),
+            };
+            let found = crate::audit::audit_records(&records, &settings, "");
+            assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
+        }
+    }
+}

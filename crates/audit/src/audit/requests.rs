@@ -1,0 +1,418 @@
+//! Which requests may have drawn the same random numbers, and what their bets come to together.
+//!
+//! Within a request every bet is fair given the past. Capital of requests that draw numbers of
+//! their own is multiplied. Of requests that may share numbers one can foretell another, and a
+//! product of their bets proves nothing; their mean is an e-value however they depend.
+
+use super::bets::log_sum;
+use super::data::Seeds;
+use super::judge::Tally;
+use specgap_base::sorted::Map;
+
+/// What a group of steps has in common: a family and which of it.
+pub(super) type Group = (Family, i64);
+
+/// How steps are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Depth,
+    Prompt,
+    BatchSize,
+}
+
+impl Family {
+    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::Prompt => "prompt",
+            Self::BatchSize => "batch-size",
+        }
+    }
+}
+
+/// What a text is told by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub prompt: Option<i64>,
+    pub position: Option<i64>,
+    pub seed: Option<i64>,
+}
+
+/// The requests of a log. Unit 0 stands for all whose numbers are their own; each of the others is
+/// a unit of a class that may share numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requests {
+    /// By position, the text.
+    pub text: Vec<usize>,
+    /// By text, its unit.
+    unit: Vec<usize>,
+    /// By text.
+    prompt: Vec<Option<i64>>,
+    /// By unit, its class; unit 0 has none of them.
+    class: Vec<usize>,
+    /// By class, its units.
+    classes: Vec<Vec<usize>>,
+    /// What the classes rest on.
+    pub basis: &'static str,
+}
+
+impl Requests {
+    pub(super) fn new(places: impl Iterator<Item = Place>, said: Option<Seeds>) -> Self {
+        let mut open = Map::<Option<i64>, (usize, Place)>::new();
+        let mut seeds: Vec<Option<i64>> = Vec::new();
+        let mut requests = Self::default();
+        for place in places {
+            let goes_on = open.get(&place.prompt).filter(|(_, before)| {
+                let forward = match (before.position, place.position) {
+                    (Some(before), Some(here)) => before < here,
+                    _ => true,
+                };
+                forward && before.seed == place.seed
+            });
+            let text = match goes_on {
+                Some(&(text, _)) => text,
+                None => {
+                    seeds.push(place.seed);
+                    requests.prompt.push(place.prompt);
+                    seeds.len() - 1
+                }
+            };
+            open.insert(place.prompt, (text, place));
+            requests.text.push(text);
+        }
+        let known = seeds.iter().all(Option::is_some);
+        requests.basis = match said {
+            Some(Seeds::Fresh) => "fresh",
+            Some(Seeds::Shared) => "shared",
+            None if known && !seeds.is_empty() => "log",
+            None => "unknown",
+        };
+        // Texts by what they share; `None` for numbers that are nobody else's.
+        let shared = |seed: &Option<i64>| match (said, known) {
+            (Some(Seeds::Fresh), _) => None,
+            (Some(Seeds::Shared), _) | (None, false) => Some(0),
+            (None, true) => seed.filter(|seed| *seed >= 0),
+        };
+        let mut members = Map::<i64, Vec<usize>>::new();
+        for (text, seed) in seeds.iter().enumerate() {
+            if let Some(class) = shared(seed) {
+                members.at(class).push(text);
+            }
+        }
+        requests.unit = vec![0; seeds.len()];
+        requests.class.push(usize::MAX);
+        for texts in members.into_values().filter(|texts| texts.len() > 1) {
+            let mut units = Vec::with_capacity(texts.len());
+            for text in texts {
+                units.push(requests.class.len());
+                if let Some(unit) = requests.unit.get_mut(text) {
+                    *unit = requests.class.len();
+                }
+                requests.class.push(requests.classes.len());
+            }
+            requests.classes.push(units);
+        }
+        requests
+    }
+
+    /// How many texts there are.
+    pub(super) fn texts(&self) -> usize {
+        self.unit.len()
+    }
+
+    /// How many may share their numbers with others.
+    pub(super) fn averaged(&self) -> usize {
+        self.classes.iter().map(Vec::len).sum()
+    }
+
+    /// The unit of a position.
+    pub(super) fn unit_at(&self, position: usize) -> usize {
+        let text = self.text.get(position).copied();
+        text.and_then(|text| self.unit.get(text))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// By class, how many units can be in a group: all of the log, or those of a prompt.
+    fn sizes(&self, group: Option<Group>) -> Vec<usize> {
+        let Some((Family::Prompt, prompt)) = group else {
+            return self.classes.iter().map(Vec::len).collect();
+        };
+        let mut sizes = vec![0; self.classes.len()];
+        for (unit, own) in self.unit.iter().zip(&self.prompt) {
+            let class = self
+                .class
+                .get(*unit)
+                .and_then(|class| sizes.get_mut(*class));
+            if let (Some(size), true) = (class, *own == Some(prompt)) {
+                *size += 1;
+            }
+        }
+        sizes
+    }
+
+    /// What bets on a group have come to, of the tallies of its units.
+    pub(super) fn settle(
+        &self,
+        logs: usize,
+        group: Option<Group>,
+        units: &Map<usize, Tally>,
+    ) -> Settled {
+        let mut total = Tally {
+            steps: [0; 4],
+            logs: vec![0.0; logs],
+        };
+        let mut counted = [0u64; 4];
+        if let Some(own) = units.get(&0) {
+            total.add(own);
+            counted = own.steps;
+        }
+        let mut price = 0.0;
+        for (members, size) in self.classes.iter().zip(self.sizes(group)) {
+            if size == 0 {
+                continue;
+            }
+            let tallies: Vec<&Tally> = members.iter().filter_map(|unit| units.get(unit)).collect();
+            // A text without a step has what it began with.
+            let idle = (size.saturating_sub(tallies.len()) as f64).ln();
+            let share = (size as f64).ln();
+            price += share;
+            for (place, log) in total.logs.iter_mut().enumerate() {
+                let own = tallies.iter().map(|tally| {
+                    let log = tally.logs.get(place).copied();
+                    log.unwrap_or(0.0)
+                });
+                *log += log_sum(own.chain([idle])) - share;
+            }
+            for (part, counted) in counted.iter_mut().enumerate() {
+                let steps = tallies.iter().filter_map(|tally| tally.steps.get(part));
+                *counted += steps.max().copied().unwrap_or(0);
+            }
+            for tally in tallies {
+                for (sum, steps) in total.steps.iter_mut().zip(tally.steps) {
+                    *sum += steps;
+                }
+            }
+        }
+        Settled {
+            total,
+            counted,
+            price,
+        }
+    }
+}
+
+/// Capital of a group, and what it could have come to.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub total: Tally,
+    /// Steps of the longest text of each class, and all that are multiplied.
+    pub counted: [u64; 4],
+    /// ln of what such a text's capital is divided by.
+    pub price: f64,
+}
+
+impl Settled {
+    /// Of steps whose bets are multiplied.
+    pub(super) fn whole(total: Tally) -> Self {
+        Self {
+            counted: total.steps,
+            price: 0.0,
+            total,
+        }
+    }
+}
+
+/// Texts that repeat others, where independent draws would with a probability below the level: two
+/// that begin alike, over all pairs, or any number that are the same from end to end. `tokens` is, by text, its tokens with ln of the probability of each.
+pub(super) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
+    /// The probability that any independent texts are taken for a repetition.
+    const LEVEL: f64 = 1e-6;
+    let mut order: Vec<usize> = (0..tokens.len()).collect();
+    let ids = |text: usize| tokens.get(text).into_iter().flatten().map(|(id, _)| *id);
+    order.sort_by(|&a, &b| ids(a).cmp(ids(b)));
+    let pairs = 0.5 * tokens.len() as f64 * (tokens.len() as f64 - 1.0);
+    let least = (0.5 * LEVEL / pairs.max(1.0)).ln();
+    let all = (tokens.len() as f64).ln();
+    let mut found = vec![false; tokens.len()];
+    for same in order.chunk_by(|&a, &b| ids(a).eq(ids(b))) {
+        // Of all sets of so many texts, each but the first draws what the first did.
+        let chances = same.iter().filter_map(|text| tokens.get(*text));
+        let chance = chances
+            .map(|text| text.iter().map(|(_, chance)| chance).sum::<f64>())
+            .fold(f64::NEG_INFINITY, f64::max);
+        let many = same.len() as f64;
+        if many > 1.0 && many * all + (many - 1.0) * chance <= (0.5 * LEVEL).ln() - all {
+            for text in same {
+                if let Some(one) = found.get_mut(*text) {
+                    *one = true;
+                }
+            }
+        }
+    }
+    for &[a, b] in order.array_windows() {
+        let (Some(first), Some(second)) = (tokens.get(a), tokens.get(b)) else {
+            continue;
+        };
+        let same = first.iter().zip(second).take_while(|(x, y)| x.0 == y.0);
+        // Given one text, the other draws the same with its own probabilities. The likelier of
+        // the two, so that the order does not matter.
+        let chance = same.fold([0.0; 2], |[p, q], (x, y)| [p + x.1, q + y.1]);
+        if chance[0].max(chance[1]) <= least {
+            for text in [a, b] {
+                if let Some(one) = found.get_mut(text) {
+                    *one = true;
+                }
+            }
+        }
+    }
+    found.into_iter().filter(|one| *one).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(prompt: i64, position: i64, seed: Option<i64>) -> Place {
+        Place {
+            prompt: Some(prompt),
+            position: Some(position),
+            seed,
+        }
+    }
+
+    #[test]
+    fn texts_begin_with_a_prompt_a_seed_or_an_earlier_place() {
+        // Two texts of one prompt, and rows of two prompts in turn.
+        let places = [
+            (0, 0),
+            (0, 1),
+            (0, 0),
+            (0, 1),
+            (1, 0),
+            (2, 0),
+            (1, 1),
+            (2, 3),
+        ];
+        let of = |seeds: [i64; 8]| {
+            let all = places.iter().zip(seeds);
+            let all = all.map(|(&(prompt, at), seed)| place(prompt, at, Some(seed)));
+            Requests::new(all, None).text
+        };
+        assert_eq!(of([4; 8]), [0, 0, 1, 1, 2, 3, 2, 3]);
+        assert_eq!(of([4, 5, 4, 4, 4, 4, 4, 4]), [0, 1, 2, 2, 3, 4, 3, 4]);
+        // Without places a prompt is one text.
+        let bare = [0, 0, 1, 0].map(|prompt| Place {
+            prompt: Some(prompt),
+            ..Place::default()
+        });
+        assert_eq!(Requests::new(bare.into_iter(), None).text, [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn what_may_be_shared_is_said_or_logged() {
+        let with = |seeds: &[Option<i64>], said| {
+            let places = (0..)
+                .zip(seeds)
+                .map(|(prompt, seed)| place(prompt, 0, *seed));
+            let requests = Requests::new(places, said);
+            let units: Vec<usize> = (0..seeds.len()).map(|at| requests.unit_at(at)).collect();
+            (units, requests.averaged(), requests.basis)
+        };
+        let some = |seeds: [i64; 4]| seeds.map(Some);
+        assert_eq!(with(&some([-1; 4]), None), (vec![0; 4], 0, "log"));
+        assert_eq!(with(&some([5, 6, 7, 8]), None), (vec![0; 4], 0, "log"));
+        assert_eq!(
+            with(&some([5, 6, 5, 6]), None),
+            (vec![1, 3, 2, 4], 4, "log")
+        );
+        assert_eq!(
+            with(&some([5, -1, 5, 6]), None),
+            (vec![1, 0, 2, 0], 2, "log")
+        );
+        // What is not known may be anybody's.
+        let open = [Some(5), None, Some(6), Some(-1)];
+        assert_eq!(with(&open, None), (vec![1, 2, 3, 4], 4, "unknown"));
+        assert_eq!(with(&[None; 4], None), (vec![1, 2, 3, 4], 4, "unknown"));
+        assert_eq!(
+            with(&[None; 4], Some(Seeds::Fresh)),
+            (vec![0; 4], 0, "fresh")
+        );
+        assert_eq!(
+            with(&some([5; 4]), Some(Seeds::Fresh)),
+            (vec![0; 4], 0, "fresh")
+        );
+        let shared = Some(Seeds::Shared);
+        assert_eq!(
+            with(&some([-1; 4]), shared),
+            (vec![1, 2, 3, 4], 4, "shared")
+        );
+        // One text shares with nobody.
+        assert_eq!(with(&[None], None), (vec![0], 0, "unknown"));
+        assert_eq!(with(&[], None), (vec![], 0, "unknown"));
+        for said in [Seeds::Fresh, Seeds::Shared] {
+            assert_eq!(said.to_string().parse(), Ok(said));
+        }
+        assert!("own".parse::<Seeds>().is_err());
+    }
+
+    /// Unit 0 is multiplied, each class is a mean, and who has no step has what it began with.
+    #[test]
+    fn means_and_products_by_hand() {
+        let seeds = [-1, 5, 5, 5, 6, 6, -1].map(Some);
+        let places = (0..)
+            .zip(seeds)
+            .map(|(prompt, seed)| place(prompt, 0, seed));
+        let requests = Requests::new(places, None);
+        let tally = |steps: u64, capital: f64| Tally {
+            steps: [0, 0, 0, steps],
+            logs: vec![capital.ln()],
+        };
+        let units = Map::from([
+            (0, tally(9, 2.0)),
+            (1, tally(4, 10.0)),
+            (2, tally(7, 0.1)),
+            (4, tally(3, 8.0)),
+            (5, tally(5, 2.0)),
+        ]);
+        let found = requests.settle(1, None, &units);
+        let expected: f64 = 2.0 * (10.0 + 0.1 + 1.0) / 3.0 * 5.0;
+        assert!((found.total.logs[0] - expected.ln()).abs() < 1e-14);
+        assert_eq!(found.total.steps, [0, 0, 0, 28]);
+        assert_eq!(found.counted, [0, 0, 0, 9 + 7 + 5]);
+        assert!((found.price - 6f64.ln()).abs() < 1e-15);
+        // Of a prompt there is one text, and nothing to average.
+        let own = Map::from([(2, tally(7, 0.1))]);
+        let found = requests.settle(1, Some((Family::Prompt, 2)), &own);
+        assert!((found.total.logs[0] - 0.1f64.ln()).abs() < 1e-15);
+        assert_eq!((found.counted[3], found.price), (7, 0.0));
+        let depth = requests.settle(1, Some((Family::Depth, 2)), &own);
+        assert!((depth.total.logs[0] - (2.1f64 / 3.0).ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn texts_that_repeat() {
+        let half = 0.5f64.ln();
+        let text = |tokens: &[u32]| -> Vec<(u32, f64)> {
+            tokens.iter().map(|token| (*token, half)).collect()
+        };
+        let long: Vec<u32> = (0..30).collect();
+        let mut other = long.clone();
+        other[25] = 77;
+        let mut early = long.clone();
+        early[10] = 77;
+        // 2^-25 is below 1e-6 over six pairs, 2^-10 is not.
+        let all = [text(&long), text(&early), text(&other), text(&[5, 6])];
+        assert_eq!(repeated(&all), 2);
+        assert_eq!(repeated(&all[1..]), 0);
+        // Each of many short texts says little, and all together much.
+        assert_eq!(repeated(&vec![text(&long[..8]); 2]), 0);
+        assert_eq!(repeated(&vec![text(&long[..8]); 100]), 100);
+        // What is certain repeats without need of an explanation.
+        let sure: Vec<(u32, f64)> = long.iter().map(|token| (*token, 0.0)).collect();
+        assert_eq!(repeated(&[sure.clone(), sure]), 0);
+        assert_eq!(repeated(&[]), 0);
+    }
+}

@@ -1,0 +1,560 @@
+//! Rows of a log as the laws that an engine claims to draw from.
+
+use super::data::Claimed;
+use super::engine::Position;
+use super::rule::Rule;
+use super::{AuditError, refused_at};
+use specgap_log::log::{Log, Row};
+use specgap_number::distribution::Softmax;
+use specgap_sampling::sampling::{Lists, probabilities};
+use std::collections::BTreeMap;
+
+/// A token that the sampler should have cut is forgiven if it is this near, in nats, to the
+/// last one that is kept: two passes of a model may order them otherwise.
+const SLACK: f64 = 0.25;
+
+/// A position's rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pair {
+    /// p as it is sampled from.
+    pub p: Vec<f64>,
+    /// q as drafts are drawn from.
+    pub q: Vec<f64>,
+    /// p before top-k, top-p and min-p.
+    pub whole: Vec<f64>,
+    /// The smallest probability of `whole` that is kept.
+    pub least: f64,
+    /// The last entry stands for all tokens that are not listed.
+    pub rest: bool,
+    /// The log has no row of the draft; q is p, for nothing is drafted there.
+    pub lacks_draft: bool,
+    places: BTreeMap<u32, usize>,
+}
+
+impl Pair {
+    /// Rows of which `whole` was cut to p, with all tokens in their places.
+    #[cfg(test)]
+    pub(super) fn made(p: [f64; 4], q: [f64; 4], whole: [f64; 4], least: f64, rest: bool) -> Self {
+        Self {
+            p: p.to_vec(),
+            q: q.to_vec(),
+            whole: whole.to_vec(),
+            least,
+            rest,
+            lacks_draft: false,
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// These rows, where a round begins.
+    pub(super) fn position(&self) -> Position<'_> {
+        Position {
+            p: &self.p,
+            q: &self.q,
+            rest: self.rest,
+            reach: 1.0,
+        }
+    }
+
+    /// Where a token stands.
+    pub(super) fn place(&self, token: u32) -> usize {
+        if !self.rest && self.places.is_empty() {
+            return token as usize;
+        }
+        (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
+    }
+
+    /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
+    pub(super) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
+        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
+        let slack = if tolerance > 0.0 { (-SLACK).exp() } else { 1.0 };
+        get(&self.p) <= 0.0 && get(&self.whole) > 0.0 && get(&self.whole) < slack * self.least
+    }
+}
+
+/// Reads rows at the claimed settings.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    log: &'a Log,
+    claimed: &'a Claimed,
+    rest: Option<usize>,
+    /// A text alone is audited by the target's rows, whatever they list.
+    text: Option<Option<Lists>>,
+    row: Row,
+    logits: Vec<f64>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
+        if rule == Rule::TEXT {
+            // The message names the log.
+            let lists = Lists::new(log).map_err(AuditError::Log)?;
+            return Ok(Self {
+                log,
+                claimed,
+                rest: None,
+                text: Some(lists),
+                row: Row::default(),
+                logits: Vec::new(),
+            });
+        }
+        if log.has_own_lists() {
+            return Err(AuditError::Log(format!(
+                "{}: target and draft list tokens of their own, so that p or q of many is known \
+                 between bounds only, and a bet on a guess proves nothing; log full rows, or one \
+                 list for both with the mass of the others",
+                log.path().display()
+            )));
+        }
+        let known = &log.metadata().rest_temperatures;
+        let mut rest = None;
+        if log.is_top_heavy() {
+            let wanted = claimed.temperature;
+            rest = known.iter().position(|t| *t == wanted);
+            if claimed.draft_temperature != wanted || rest.is_none() {
+                return Err(AuditError::Log(format!(
+                    "{}: rows list some tokens only, with the mass of the others at temperatures \
+                     {known:?}, and the audit is at {:?} (target, draft): what is not listed \
+                     would be guessed; log full rows, or the rest masses at one temperature for \
+                     both",
+                    log.path().display(),
+                    [wanted, claimed.draft_temperature]
+                )));
+            }
+        }
+        Ok(Self {
+            log,
+            claimed,
+            rest,
+            text: None,
+            row: Row::default(),
+            logits: Vec::new(),
+        })
+    }
+
+    /// One position. O(V), with top-k, top-p or min-p O(V log V).
+    pub(super) fn read(
+        &mut self,
+        chunk: &specgap_log::log::Chunk<'_>,
+        index: usize,
+        pair: &mut Pair,
+    ) -> Result<(), AuditError> {
+        chunk.read(index, &mut self.row)?;
+        pair.lacks_draft = self.row.lacks_draft;
+        if let Some(lists) = &self.text
+            && !self.row.token_ids.is_empty()
+        {
+            self.listed(lists.as_ref(), pair)
+                .map_err(|message| refused_at(self.log, index, message))?;
+            return finish(pair, self.claimed)
+                .map_err(|message| refused_at(self.log, index, message));
+        }
+        let row = &self.row;
+        let (draft, draft_kind, draft_rest) = match row.lacks_draft {
+            false => (&row.draft, row.draft_kind, &row.draft_rest),
+            true => (&row.target, row.target_kind, &row.target_rest),
+        };
+        let applied = self.log.metadata().applied();
+        let refused = |error: specgap_number::distribution::DistributionError| {
+            refused_at(self.log, index, error.to_string())
+        };
+        for (entries, kind, temperature, out) in [
+            (
+                &row.target,
+                row.target_kind,
+                self.claimed.temperature,
+                &mut pair.p,
+            ),
+            (
+                draft,
+                draft_kind,
+                self.claimed.draft_temperature,
+                &mut pair.q,
+            ),
+        ] {
+            let rule = Softmax {
+                temperature: temperature / applied,
+                ..Softmax::default()
+            };
+            probabilities(entries, kind, &rule, &mut self.logits, out).map_err(refused)?;
+        }
+        pair.places.clear();
+        pair.rest = !row.token_ids.is_empty();
+        if pair.rest {
+            pair.places.extend(
+                row.token_ids
+                    .iter()
+                    .enumerate()
+                    .map(|(place, id)| (*id, place)),
+            );
+            for (out, rest) in [(&mut pair.p, &row.target_rest), (&mut pair.q, draft_rest)] {
+                let Some(mass) = self.rest.and_then(|column| rest.get(column)).copied() else {
+                    return Err(refused_at(
+                        self.log,
+                        index,
+                        "lists some tokens only, without the mass of the others; log full rows, or \
+                         target_rest and draft_rest"
+                            .to_owned(),
+                    ));
+                };
+                out.iter_mut().for_each(|x| *x *= 1.0 - mass);
+                out.push(mass);
+            }
+        }
+        finish(pair, self.claimed).map_err(|message| refused_at(self.log, index, message))
+    }
+
+    /// The target's list, and all other tokens as one. What is listed because it came out would
+    /// tell what came out: only tokens that are listed as the likeliest stand alone.
+    fn listed(&self, lists: Option<&Lists>, pair: &mut Pair) -> Result<(), String> {
+        let (row, metadata) = (&self.row, self.log.metadata());
+        let rule = Softmax {
+            temperature: self.claimed.temperature / metadata.applied(),
+            ..Softmax::default()
+        };
+        let (entries, kind) = (&row.target, row.target_kind);
+        let mut shares = Vec::new();
+        probabilities(entries, kind, &rule, &mut Vec::new(), &mut shares)
+            .map_err(|error| error.to_string())?;
+        let mass = match lists {
+            None => 0.0,
+            Some(lists) => {
+                let [target, _] = lists.unlisted(row, self.claimed.temperature);
+                if !target.is_known() {
+                    return Err(format!(
+                        "lists some tokens only, and the mass of the others is not known at \
+                         temperature {:?}: log it in target_rest with rest_temperatures, or list \
+                         log probabilities at that temperature",
+                        self.claimed.temperature
+                    ));
+                }
+                target.middle()
+            }
+        };
+        let own = shares.iter().filter(|share| !share.is_nan());
+        let mut sorted: Vec<f64> = own.copied().collect();
+        sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+        // A tie with what may be listed for another reason is no place of its own.
+        let top = metadata.tops().map_or(sorted.len(), |[top, _]| top);
+        let beyond = sorted.get(top).copied().unwrap_or(-1.0);
+        pair.places.clear();
+        pair.p.clear();
+        let mut others = mass;
+        for (id, share) in row.token_ids.iter().zip(&shares) {
+            if *share > beyond {
+                pair.places.insert(*id, pair.p.len());
+                pair.p.push(share * (1.0 - mass));
+            } else if !share.is_nan() {
+                others += share * (1.0 - mass);
+            }
+        }
+        pair.p.push(others);
+        pair.q.clone_from(&pair.p);
+        pair.rest = true;
+        Ok(())
+    }
+}
+
+/// What is claimed of rows that are read.
+fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
+    pair.whole.clone_from(&pair.p);
+    if claimed.cuts() {
+        cut(&mut pair.p, claimed, pair.rest)?;
+        if claimed.draft_cut {
+            cut(&mut pair.q, claimed, pair.rest)?;
+        }
+    }
+    let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
+    pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
+    Ok(())
+}
+
+/// Keeps the top-k, of these the top-p, of these those of at least min-p times the largest,
+/// and renormalises. Ties at an end are all kept.
+fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
+    let listed = row.len() - usize::from(rest);
+    let mut sorted: Vec<f64> = row.iter().take(listed).copied().collect();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let mut keep = sorted.len();
+    let mut beyond = rest;
+    if let Some(k) = claimed.top_k {
+        if k > keep && rest {
+            return Err(format!(
+                "top-k {k} needs more tokens than the {keep} that are listed"
+            ));
+        }
+        keep = keep.min(k);
+        beyond = false;
+    }
+    if let Some(wanted) = claimed.top_p {
+        let outside = if beyond {
+            row.last().copied().unwrap_or(0.0)
+        } else {
+            0.0
+        };
+        let total: f64 = sorted.iter().take(keep).sum::<f64>() + outside;
+        let mut held = 0.0;
+        let mut enough = false;
+        for (index, x) in sorted.iter().take(keep).enumerate() {
+            held += x;
+            if held >= wanted * total {
+                keep = index + 1;
+                enough = true;
+                break;
+            }
+        }
+        if !enough && beyond {
+            return Err(format!("top-p {wanted} needs more tokens than are listed"));
+        }
+        beyond = false;
+    }
+    let mut least = sorted.get(keep.saturating_sub(1)).copied().unwrap_or(0.0);
+    if let Some(share) = claimed.min_p {
+        let largest = sorted.first().copied().unwrap_or(0.0);
+        if beyond && sorted.last().is_some_and(|last| *last >= share * largest) {
+            return Err(format!("min-p {share} needs more tokens than are listed"));
+        }
+        least = least.max(share * largest);
+        beyond = false;
+    }
+    row.iter_mut()
+        .filter(|x| **x < least)
+        .for_each(|x| *x = 0.0);
+    if rest
+        && !beyond
+        && let Some(last) = row.last_mut()
+    {
+        *last = 0.0;
+    }
+    specgap_core::rule::normalise(row);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use safetensors::tensor::{Dtype, TensorView};
+
+    /// One position of two tokens of nine, three to one in the target and one to four in the
+    /// draft, with what the others hold at two temperatures.
+    fn lists(applied: f64, tensors: &[&str]) -> Log {
+        let floats = |all: [f64; 2]| all.map(f64::to_le_bytes).concat();
+        let ids: Vec<u8> = [1i32, 4].map(i32::to_le_bytes).concat();
+        let (p, q) = (floats([3f64.ln(), 0.0]), floats([0.0, 4f64.ln()]));
+        let (p_rest, q_rest) = (floats([0.2, 0.1]), floats([0.5, 0.375]));
+        let all: Vec<_> = [
+            ("token_ids", Dtype::I32, &ids),
+            ("target_logits", Dtype::F64, &p),
+            ("draft_logits", Dtype::F64, &q),
+            ("target_rest", Dtype::F64, &p_rest),
+            ("draft_rest", Dtype::F64, &q_rest),
+        ]
+        .into_iter()
+        .filter(|(name, ..)| !name.ends_with("_rest") || tensors.contains(name))
+        .map(|(name, kind, data)| (name, TensorView::new(kind, vec![1, 2], data).unwrap()))
+        .collect();
+        let metadata = format!(
+            r#"{{"temperature_applied": {applied}, "rest_temperatures": [1.0, 0.5], "vocabulary": 9}}"#
+        );
+        let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata)]);
+        let bytes = safetensors::serialize(all, Some(metadata)).unwrap();
+        Log::from_bytes("lists.safetensors".as_ref(), bytes.into()).unwrap()
+    }
+
+    const BOTH: [&str; 2] = ["target_rest", "draft_rest"];
+
+    /// The first position at these settings.
+    fn read(log: &Log, claimed: &Claimed) -> Result<Pair, String> {
+        let words = |error: AuditError| error.to_string();
+        let mut reader = Reader::new(log, claimed, Rule::TOKEN).map_err(words)?;
+        let mut pair = Pair::default();
+        let chunk = log.chunk(&log.spans_of(0..1, 1)[0]).unwrap();
+        reader.read(&chunk, 0, &mut pair).map_err(words)?;
+        Ok(pair)
+    }
+
+    fn near(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (x, y) in found.iter().zip(expected) {
+            assert!((x - y).abs() < 1e-6, "{found:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_with_what_they_leave_out() {
+        let log = lists(1.0, &BOTH);
+        let pair = read(&log, &Claimed::at(1.0)).unwrap();
+        near(&pair.p, &[0.6, 0.2, 0.2]);
+        near(&pair.q, &[0.1, 0.4, 0.5]);
+        assert_eq!(pair.whole, pair.p);
+        assert!(pair.rest && pair.least == pair.p[1]);
+        assert_eq!([1, 4, 0].map(|token| pair.place(token)), [0, 1, 2]);
+        // Squares, and the second column.
+        let pair = read(&log, &Claimed::at(0.5)).unwrap();
+        near(&pair.p, &[0.81, 0.09, 0.1]);
+        near(&pair.q, &[0.625 / 17.0, 10.0 / 17.0, 0.375]);
+        // A log of logits that were divided by 1/2 has the squares already.
+        let pair = read(&lists(0.5, &BOTH), &Claimed::at(0.5)).unwrap();
+        near(&pair.p, &[0.675, 0.225, 0.1]);
+        // The target alone is cut, or both.
+        let mut cut = Claimed {
+            top_k: Some(1),
+            ..Claimed::at(1.0)
+        };
+        let pair = read(&log, &cut).unwrap();
+        near(&pair.p, &[1.0, 0.0, 0.0]);
+        near(&pair.whole, &[0.6, 0.2, 0.2]);
+        near(&pair.q, &[0.1, 0.4, 0.5]);
+        assert_eq!(pair.least, pair.whole[0]);
+        cut.draft_cut = true;
+        near(&read(&log, &cut).unwrap().q, &[0.0, 1.0, 0.0]);
+        // More than is listed.
+        cut.top_k = Some(3);
+        let message = read(&log, &cut).unwrap_err();
+        assert!(message.contains("top-k 3 needs more tokens"), "{message}");
+    }
+
+    #[test]
+    fn what_lists_leave_out_is_not_guessed() {
+        let log = lists(1.0, &BOTH);
+        for (target, draft) in [(1.0, 0.5), (0.5, 1.0), (0.7, 0.7)] {
+            let claimed = Claimed {
+                draft_temperature: draft,
+                ..Claimed::at(target)
+            };
+            let message = read(&log, &claimed).unwrap_err();
+            let named = format!("[1.0, 0.5], and the audit is at {:?}", [target, draft]);
+            assert!(message.contains(&named), "{message}");
+            assert!(message.contains("lists.safetensors"), "{message}");
+        }
+        for one in BOTH {
+            let message = read(&lists(1.0, &[one]), &Claimed::at(1.0)).unwrap_err();
+            assert!(
+                message.contains("without the mass of the others"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn full_rows_are_read_at_two_temperatures() {
+        let rows = [([0.5, 0.375, 0.125], [0.25, 0.25, 0.5])];
+        let log = super::super::tests::log(&rows, &[([-1, -1], -1, 0)]);
+        let claimed = Claimed {
+            draft_temperature: 0.5,
+            ..Claimed::at(1.0)
+        };
+        let pair = read(&log, &claimed).unwrap();
+        near(&pair.p, &[0.5, 0.375, 0.125]);
+        near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
+        assert!(!pair.rest && pair.places.is_empty());
+        assert!((pair.least - 0.125).abs() < 1e-6);
+        let cut = Claimed {
+            top_p: Some(0.6),
+            ..claimed.clone()
+        };
+        let pair = read(&log, &cut).unwrap();
+        near(&pair.p, &[4.0 / 7.0, 3.0 / 7.0, 0.0]);
+        near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
+        assert!((pair.least - 0.375).abs() < 1e-6);
+        let both = Claimed {
+            draft_cut: true,
+            ..cut
+        };
+        near(&read(&log, &both).unwrap().q, &[0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn cuts_are_those_of_samplers() {
+        let row = [0.05, 0.4, 0.3, 0.15, 0.1];
+        let claimed = |top_k, top_p, min_p| Claimed {
+            top_k,
+            top_p,
+            min_p,
+            ..Claimed::at(1.0)
+        };
+        for (claimed, kept) in [
+            (claimed(Some(2), None, None), vec![1, 2]),
+            (claimed(None, Some(0.7), None), vec![1, 2]),
+            (claimed(None, Some(0.71), None), vec![1, 2, 3]),
+            (claimed(None, None, Some(0.3)), vec![1, 2, 3]),
+            (claimed(Some(4), Some(0.8), Some(0.5)), vec![1, 2]),
+        ] {
+            let mut out = row;
+            cut(&mut out, &claimed, false).unwrap();
+            let found: Vec<usize> = (0..5).filter(|&i| out[i] > 0.0).collect();
+            assert_eq!(found, kept, "{claimed:?}");
+            assert!((out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        // The last entry is what is not listed.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(4), None, None), true).unwrap();
+        assert_eq!(out[4], 0.0);
+        assert!(cut(&mut row.clone(), &claimed(Some(5), None, None), true).is_err());
+        assert!(cut(&mut row.clone(), &claimed(None, Some(0.95), None), true).is_err());
+        // A token that is not listed may be as likely as the last one that is, 0.05, and no
+        // likelier: min-p keeps none of them above 0.05/0.4.
+        assert!(cut(&mut row.clone(), &claimed(None, None, Some(0.125)), true).is_err());
+        let mut out = row;
+        cut(&mut out, &claimed(None, None, Some(0.13)), true).unwrap();
+        assert_eq!((out[0], out[4]), (0.0, 0.0));
+        assert!(out[3] > 0.17 && (out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        // 0.86 of all, what is not listed included, takes the four.
+        let mut out = row;
+        cut(&mut out, &claimed(None, Some(0.86), None), true).unwrap();
+        assert!(out[0] > 0.0 && out[4] == 0.0);
+        // An end itself is kept, and so are its equals.
+        for (claimed, kept) in [
+            (claimed(None, None, Some(0.25)), 4),
+            (claimed(None, None, Some(0.2501)), 3),
+            (claimed(None, Some(1.0), None), 5),
+            (claimed(Some(9), None, None), 5),
+            (claimed(Some(1), None, None), 1),
+            (claimed(None, Some(1e-9), None), 1),
+        ] {
+            let mut out = row;
+            cut(&mut out, &claimed, false).unwrap();
+            assert_eq!(
+                out.iter().filter(|x| **x > 0.0).count(),
+                kept,
+                "{claimed:?}"
+            );
+        }
+        let mut equal = [0.25; 4];
+        cut(&mut equal, &claimed(Some(2), None, None), false).unwrap();
+        assert_eq!(equal, [0.25; 4]);
+        // Top-p of what top-k left: half of 0.7 is in the first.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(2), Some(0.5), None), false).unwrap();
+        assert_eq!(out, [0.0, 1.0, 0.0, 0.0, 0.0]);
+        // Without a cut the rest stays.
+        let mut out = row;
+        cut(&mut out, &claimed(None, None, None), true).unwrap();
+        assert!((out[4] - 0.1).abs() < 1e-15);
+        // Behind a top-k nothing that is not listed is kept.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(3), None, Some(0.1)), true).unwrap();
+        assert_eq!((out[0], out[4]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_outside_of_a_cut() {
+        let (p, q) = ([0.75, 0.0, 0.0, 0.25], [0.25; 4]);
+        let outside = |least: f64, tolerance: f64| {
+            let pair = Pair::made(p, q, [0.6, 0.2, 0.0, 0.2], least, false);
+            [0, 1, 2, 3, 9].map(|place| pair.is_outside(place, tolerance))
+        };
+        let only = |second: bool| [false, second, false, false, false];
+        assert_eq!(outside(0.3, 0.0), only(true));
+        // As likely as the last that is kept.
+        assert_eq!(outside(0.2, 0.0), only(false));
+        // A quarter of a nat is forgiven: exp(-1/4) is 0.7788.
+        assert_eq!(outside(0.2569, 1e-3), only(true));
+        assert_eq!(outside(0.2567, 1e-3), only(false));
+        let mut pair = Pair::made(p, q, p, 0.25, false);
+        assert_eq!(pair.place(2), 2);
+        pair.rest = true;
+        pair.places = BTreeMap::from([(7, 0), (3, 1), (5, 2)]);
+        assert_eq!([7, 3, 5, 4].map(|token| pair.place(token)), [0, 1, 2, 3]);
+    }
+}

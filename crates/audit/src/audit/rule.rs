@@ -1,0 +1,160 @@
+//! The rules that an engine can claim: those of the table of all rules that are audited.
+
+use specgap_core::rule::{Drafts, RULES, RuleEntry, RuleName, Step, TargetMass, Verifies};
+use std::fmt;
+use std::str::FromStr;
+
+/// What an engine says that it does with its drafts.
+///
+/// ```
+/// use specgap_audit::audit::Rule;
+/// assert_eq!("threshold:0.9".parse(), Rule::threshold(0.9));
+/// assert!("threshold:2".parse::<Rule>().is_err());
+/// assert!(!Rule::threshold(0.9)?.is_lossless() && Rule::EXACT_MATCH.is_lossless());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    name: RuleName,
+    /// A of `threshold:A`; 1 of the others.
+    over: f64,
+}
+
+impl Rule {
+    /// x ~ q, kept with min(1, p/q), else a draw from (p - q)+: speculative sampling.
+    pub const TOKEN: Self = Self::of(RuleName::TOKEN);
+    /// n i.i.d. drafts for one position, rejected in turn.
+    pub const RRS: Self = Self::of(RuleName::RRS);
+    /// n sequential draws without replacement for one position, rejected in turn.
+    pub const RRS_WO: Self = Self::of(RuleName::RRS_WO);
+    /// n i.i.d. drafts for one position, each kept with min(1, p/(rho q)).
+    pub const K_SEQ: Self = Self::of(RuleName::K_SEQ);
+    /// A chain x ~ q that is kept or refused as a block.
+    pub const BLOCK: Self = Self::of(RuleName::BLOCK);
+    /// The likeliest tokens of q, taken for one-hot drafts: kept with p(x).
+    pub const ONE_HOT: Self = Self::of(RuleName::ONE_HOT);
+    /// Any draft: the target draws its own token, and a draft that equals it is kept.
+    pub const EXACT_MATCH: Self = Self::of(RuleName::EXACT_MATCH);
+    /// Nothing but what comes out: it follows p, however it came about.
+    pub const TEXT: Self = Self::of(RuleName::TEXT);
+
+    const fn of(name: RuleName) -> Self {
+        Self { name, over: 1.0 }
+    }
+
+    /// The likeliest tokens of q, kept with min(1, p(x)/A): lossy by design if A < 1.
+    ///
+    /// # Errors
+    /// A is not above 0 and at most 1.
+    pub fn threshold(over: f64) -> Result<Self, String> {
+        if over > 0.0 && over <= 1.0 {
+            let name = RuleName::THRESHOLD;
+            Ok(Self { name, over })
+        } else {
+            Err(format!(
+                "the threshold is {over}; it is above 0 and at most 1"
+            ))
+        }
+    }
+
+    /// Rules that can be audited, in the order of help texts.
+    pub fn entries() -> impl Iterator<Item = &'static RuleEntry> {
+        RULES.iter().copied().filter(|entry| entry.audited)
+    }
+
+    /// Whether outputs of the rule follow p.
+    pub fn is_lossless(self) -> bool {
+        self.over >= 1.0
+    }
+
+    /// What p is divided by, where drafts are kept by p alone.
+    pub(super) fn over(self) -> f64 {
+        self.over
+    }
+
+    pub(super) fn is_threshold(self) -> bool {
+        self.name == RuleName::THRESHOLD
+    }
+
+    pub(super) fn drafts(self) -> Drafts {
+        self.name.entry().drafts
+    }
+
+    /// Whether it compares p and q of a draft; else it looks at p alone.
+    pub(super) fn tests_drafts(self) -> bool {
+        self.name.tests_drafts()
+    }
+
+    /// Whether the columns of `drafts` are always alternatives for one position.
+    pub(super) fn needs_siblings(self) -> bool {
+        self.name.needs_siblings()
+    }
+
+    /// Whether the columns of `drafts` may be alternatives for one position.
+    pub(super) fn has_siblings(self) -> bool {
+        self.name.entry().verifies == Verifies::Siblings || self.drafts() == Drafts::Likeliest
+    }
+
+    /// Whether the columns of `drafts` may follow one another.
+    pub(super) fn has_chains(self) -> bool {
+        self != Self::TEXT && !self.needs_siblings()
+    }
+
+    /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
+    pub(super) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
+        let over = self.over * scale;
+        match self.name.entry().step {
+            Some(step) if self.tests_drafts() => ask(step),
+            _ => ask(&TargetMass { over }),
+        }
+    }
+
+    /// Why rows that list some tokens only cannot be audited.
+    pub(super) fn needs_full_rows(self) -> Option<&'static str> {
+        self.name.entry().needs_full_rows
+    }
+
+    /// What it says.
+    pub fn words(self) -> &'static str {
+        self.name.words()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_threshold() {
+            write!(f, "threshold:{:?}", self.over)
+        } else {
+            f.write_str(self.name.as_str())
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(over) = text.strip_prefix("threshold:") {
+            let over = over.parse();
+            return Self::threshold(
+                over.map_err(|_| format!("{text:?} has no number; write threshold:0.9"))?,
+            );
+        }
+        match text.parse::<RuleName>() {
+            Ok(name) if name.entry().audited && name != RuleName::THRESHOLD => Ok(Self::of(name)),
+            _ => {
+                let names: Vec<&str> = Self::entries().map(|entry| entry.name).collect();
+                Err(format!("{text:?} is no rule; one of {}", names.join(", ")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Rule {
+    /// One of each kind.
+    pub(in crate::audit) fn all() -> Vec<Self> {
+        let parsed = |entry: &RuleEntry| entry.name.replace(":A", ":0.9").parse().unwrap();
+        Self::entries().map(parsed).collect()
+    }
+}

@@ -1,0 +1,504 @@
+//! What an engine does with several drafts for one position.
+
+use super::engine::{Corrects, Engine, Keeps, Position, change};
+use super::rule::Rule;
+use specgap_core::rule::{Drafts, InTurn, Step, TargetMass, normalise};
+use specgap_core::scheme::SchemeName;
+use specgap_number::distribution::token_id;
+
+/// The law of the next of several drafts, given those before; `None` where nothing is
+/// claimed, or every token was drafted.
+pub(super) fn next_draft(
+    rule: Rule,
+    engine: &Engine,
+    at: &Position<'_>,
+    earlier: &[usize],
+) -> Option<Vec<f64>> {
+    let drawn = engine.draws_as.unwrap_or(rule).drafts();
+    let likeliest = engine.likeliest || (drawn == Drafts::Likeliest && !engine.draws);
+    let law = match drawn {
+        _ if likeliest => SchemeName::TOP,
+        Drafts::Drawn(law) => law,
+        // What is claimed of nothing; a simulated engine draws by itself.
+        Drafts::Any if !engine.draws => return None,
+        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+    };
+    let row = if likeliest {
+        let mut listed = at.q.to_vec();
+        if let Some(rest) = listed.last_mut().filter(|_| at.rest) {
+            *rest = 0.0;
+        }
+        listed
+    } else {
+        change(at.q, engine.draft, at)
+    };
+    let before: Vec<u32> = earlier.iter().map(|&token| token_id(token)).collect();
+    // n is not said by a log: no law that an engine is audited for asks for it.
+    let mut weights = Vec::new();
+    law.next_draft(&row, &before, earlier.len() + 1, &mut weights);
+    normalise(&mut weights).then_some(weights)
+}
+
+/// What is made of drafts.
+#[derive(Clone, Debug)]
+pub(super) struct Decisions {
+    /// The distinct drafts.
+    pub tokens: Vec<usize>,
+    /// P(each comes out as a draft that is kept), and at last P(none is).
+    pub law: Vec<f64>,
+    /// The law of what comes out where none is.
+    pub correction: Vec<f64>,
+}
+
+/// What an engine makes of drafts. O(nV), for k-seq 60 times that.
+pub(super) fn decide(
+    rule: Rule,
+    engine: &Engine,
+    at: &Position<'_>,
+    drafts: &[usize],
+) -> Decisions {
+    let rule = engine.tests_as.unwrap_or(rule);
+    let p = change(at.p, engine.target, at);
+    let q = change(at.q, engine.ratio, at);
+    let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
+    let scale = match engine.keeps {
+        Keeps::Over(factor) => factor,
+        _ => 1.0,
+    };
+    // One that always or never looks at q tests drafts in turn, whatever it claims.
+    let in_turn = match engine.keeps {
+        Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => true,
+        Keeps::Target => false,
+        Keeps::Rule | Keeps::Over(_) => rule.tests_drafts(),
+    };
+    let InTurn { ratios, residual } = if in_turn {
+        let rule = if rule.tests_drafts() { rule } else { Rule::RRS };
+        rule.with_step(1.0, |step| step.in_turn(&p, &q, &tuple))
+    } else if engine.keeps == Keeps::Target {
+        TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple)
+    } else {
+        rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple))
+    };
+    let best = at.likeliest(&p);
+    let mut tokens: Vec<usize> = drafts.to_vec();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let mut law = vec![0.0; tokens.len() + 1];
+    let mut alive = 1.0;
+    for (&token, ratio) in drafts.iter().zip(ratios) {
+        let keep = match engine.keeps {
+            Keeps::Always => 1.0,
+            Keeps::IfLikeliest => f64::from(u8::from(token == best)),
+            _ if in_turn => (ratio / scale).min(1.0),
+            _ => ratio.min(1.0),
+        };
+        if let Ok(place) = tokens.binary_search(&token)
+            && let Some(slot) = law.get_mut(place)
+        {
+            *slot += alive * keep;
+        }
+        alive *= 1.0 - keep;
+    }
+    if let Some(none) = law.last_mut() {
+        *none = alive.max(0.0);
+    }
+    let correction = match engine.corrects {
+        Corrects::Rule => residual,
+        Corrects::Target => p,
+        Corrects::Draft => q,
+        Corrects::Residual | Corrects::OwnNoise => {
+            let first = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0));
+            or_else(first.collect(), &p)
+        }
+        Corrects::OffDraft => {
+            let mut off = p.clone();
+            for &token in &tokens {
+                if let Some(mass) = off.get_mut(token) {
+                    *mass = 0.0;
+                }
+            }
+            or_else(off, &p)
+        }
+    };
+    Decisions {
+        tokens,
+        law,
+        correction,
+    }
+}
+
+/// A row, normalised; another one if nothing is left of it.
+fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
+    if !normalise(&mut row) {
+        row.copy_from_slice(other);
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Change;
+    use super::*;
+    use specgap_core::problem::Problem;
+    use specgap_core::scheme::{WithReplacement, WithoutReplacement};
+    use specgap_core::verifier::{KSeq, Rrs, RrsWo, Verifier};
+    use specgap_number::distribution::{Draft, Target};
+
+    const P: [f64; 4] = [0.4, 0.3, 0.2, 0.1];
+    const Q: [f64; 4] = [0.1, 0.2, 0.6, 0.1];
+
+    fn at() -> Position<'static> {
+        Position {
+            p: &P,
+            q: &Q,
+            rest: false,
+            reach: 1.0,
+        }
+    }
+
+    /// The law of the output given drafts, from the verifiers of the tables.
+    fn expected(verifier: &dyn Verifier, tuple: &[u32]) -> Vec<f64> {
+        let law = verifier.conditional(tuple);
+        let mut out = vec![0.0; 4];
+        for (token, mass) in tuple.iter().zip(&law.accepted) {
+            out[*token as usize] += mass;
+        }
+        for (out, mass) in out.iter_mut().zip(law.residual.iter()) {
+            *out += law.rejected * mass;
+        }
+        out
+    }
+
+    #[test]
+    fn decisions_are_those_of_the_verifiers() {
+        let p = || Target::new(&P).unwrap();
+        let q = || Draft::new(&Q).unwrap();
+        let iid = Problem::new("iid", p(), WithReplacement::new(q(), 2)).unwrap();
+        let sequential = Problem::new("seq", p(), WithoutReplacement::new(q(), 2)).unwrap();
+        let rrs = Rrs::new(&iid).unwrap();
+        let k_seq = KSeq::new(&iid).unwrap();
+        let rrs_wo = RrsWo::new(&sequential).unwrap();
+        let all: [(Rule, &dyn Verifier); 3] = [
+            (Rule::RRS, &rrs),
+            (Rule::K_SEQ, &k_seq),
+            (Rule::RRS_WO, &rrs_wo),
+        ];
+        for (rule, verifier) in all {
+            for a in 0..4u32 {
+                for b in 0..4u32 {
+                    if rule == Rule::RRS_WO && a == b {
+                        continue;
+                    }
+                    let found = decide(rule, &Engine::HONEST, &at(), &[a as usize, b as usize]);
+                    let mut out = [0.0; 4];
+                    for (token, mass) in found.tokens.iter().zip(&found.law) {
+                        out[*token] += mass;
+                    }
+                    for (out, mass) in out.iter_mut().zip(&found.correction) {
+                        *out += found.law.last().unwrap() * mass;
+                    }
+                    for (x, y) in out.iter().zip(expected(verifier, &[a, b])) {
+                        assert!((x - y).abs() < 1e-12, "{rule} {a} {b} {x} {y}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What comes out as each token, and as a draft that is kept.
+    fn found(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Vec<f64> {
+        let found = decide(rule, engine, at, drafts);
+        let mut kept = vec![0.0; at.p.len() + 1];
+        for (token, mass) in found.tokens.iter().zip(&found.law) {
+            kept[*token] += mass;
+        }
+        kept[at.p.len()] = *found.law.last().unwrap();
+        assert_eq!(found.law.len(), found.tokens.len() + 1);
+        assert!((found.law.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        assert!((found.correction.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        kept
+    }
+
+    fn near(found: &[f64], expected: &[f64]) -> bool {
+        found.len() == expected.len()
+            && found
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-12)
+    }
+
+    /// P(each is kept), P(none is), by hand.
+    #[test]
+    fn what_engines_keep_of_several_drafts() {
+        let honest = Engine::HONEST;
+        let keeps = |keeps| Engine { keeps, ..honest };
+        let tests_as = Engine {
+            tests_as: Some(Rule::RRS_WO),
+            ..honest
+        };
+        let argmax = Engine {
+            target: Change::Argmax,
+            ..honest
+        };
+        let top = Engine {
+            ratio: Change::Top(1),
+            ..honest
+        };
+        type Case = (Rule, Engine, &'static [usize], [f64; 5]);
+        let cases: [Case; 26] = [
+            // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
+            (Rule::RRS, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
+            (Rule::RRS, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::RRS, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::RRS, honest, &[3, 2], [0., 0., 0., 1., 0.]),
+            (Rule::RRS, honest, &[], [0., 0., 0., 0., 1.]),
+            (
+                Rule::RRS,
+                keeps(Keeps::Always),
+                &[2, 0],
+                [0., 0., 1., 0., 0.],
+            ),
+            (
+                Rule::ONE_HOT,
+                keeps(Keeps::Always),
+                &[2, 0],
+                [0., 0., 1., 0., 0.],
+            ),
+            (
+                Rule::RRS,
+                keeps(Keeps::IfLikeliest),
+                &[2, 0],
+                [1., 0., 0., 0., 0.],
+            ),
+            (
+                Rule::ONE_HOT,
+                keeps(Keeps::IfLikeliest),
+                &[2, 1],
+                [0., 0., 0., 0., 1.],
+            ),
+            // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
+            (
+                Rule::RRS,
+                keeps(Keeps::Over(0.8)),
+                &[2, 0],
+                [7. / 12., 0., 5. / 12., 0., 0.],
+            ),
+            (
+                Rule::RRS,
+                keeps(Keeps::Target),
+                &[2, 0, 2],
+                [0.4, 0., 0.2, 0., 0.4],
+            ),
+            (
+                Rule::ONE_HOT,
+                keeps(Keeps::Ratio),
+                &[2, 0],
+                [2. / 3., 0., 1. / 3., 0., 0.],
+            ),
+            (Rule::ONE_HOT, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
+            (
+                Rule::threshold(0.8).unwrap(),
+                honest,
+                &[2, 0],
+                [0.5, 0., 0.25, 0., 0.25],
+            ),
+            (
+                Rule::threshold(0.5).unwrap(),
+                honest,
+                &[2, 0],
+                [0.6, 0., 0.4, 0., 0.],
+            ),
+            (
+                Rule::threshold(0.5).unwrap(),
+                honest,
+                &[2, 0, 1],
+                [0.6, 0., 0.4, 0., 0.],
+            ),
+            (
+                Rule::threshold(0.8).unwrap(),
+                keeps(Keeps::Over(0.5)),
+                &[2, 3],
+                [0., 0., 0.5, 0.25, 0.25],
+            ),
+            (
+                Rule::threshold(0.5).unwrap(),
+                keeps(Keeps::Target),
+                &[2, 0],
+                [0.4, 0., 0.2, 0., 0.4],
+            ),
+            // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
+            (Rule::K_SEQ, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
+            (
+                Rule::K_SEQ,
+                honest,
+                &[2, 3],
+                [0., 0., 2. / 9., 14. / 27., 7. / 27.],
+            ),
+            (
+                Rule::K_SEQ,
+                honest,
+                &[2, 2],
+                [0., 0., 32. / 81., 0., 49. / 81.],
+            ),
+            // Behind 2, q is (1, 2, 0, 1)/4.
+            (
+                Rule::RRS_WO,
+                honest,
+                &[2, 1],
+                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
+            ),
+            (
+                Rule::RRS,
+                tests_as,
+                &[2, 1],
+                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
+            ),
+            (
+                Rule::RRS_WO,
+                honest,
+                &[2, 1, 0],
+                [1. / 3., 1. / 3., 1. / 3., 0., 0.],
+            ),
+            (Rule::RRS, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
+            (Rule::RRS, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
+        ];
+        for (rule, engine, drafts, expected) in cases {
+            let found = found(rule, &engine, &at(), drafts);
+            assert!(
+                near(&found, &expected),
+                "{rule} {engine:?} {drafts:?}: {found:?}"
+            );
+        }
+        // Where q has nothing left, later drafts are not tested.
+        let alone = Position {
+            q: &[0.0, 0.0, 1.0, 0.0],
+            ..at()
+        };
+        let kept = found(Rule::RRS_WO, &honest, &alone, &[2, 0]);
+        assert!(near(&kept, &[0.0, 0.0, 0.2, 0.0, 0.8]), "{kept:?}");
+    }
+
+    #[test]
+    fn what_engines_put_out_where_no_draft_is_kept() {
+        let honest = Engine::HONEST;
+        let corrects = |corrects| Engine { corrects, ..honest };
+        let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
+            decide(rule, engine, at, drafts).correction
+        };
+        type Case = (Rule, Corrects, &'static [usize], [f64; 4]);
+        let cases: [Case; 12] = [
+            (Rule::RRS, Corrects::Rule, &[2], [0.75, 0.25, 0., 0.]),
+            (
+                Rule::RRS,
+                Corrects::Rule,
+                &[2, 2],
+                [13. / 14., 1. / 14., 0., 0.],
+            ),
+            (Rule::RRS_WO, Corrects::Rule, &[2, 1], [1., 0., 0., 0.]),
+            (Rule::K_SEQ, Corrects::Rule, &[2, 3], [1., 0., 0., 0.]),
+            (Rule::ONE_HOT, Corrects::Rule, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::ONE_HOT, Corrects::Rule, &[2, 0, 1, 3], P),
+            (Rule::RRS, Corrects::Target, &[2, 2], P),
+            (Rule::RRS, Corrects::Draft, &[2, 2], Q),
+            (Rule::RRS, Corrects::Residual, &[2, 2], [0.75, 0.25, 0., 0.]),
+            (
+                Rule::ONE_HOT,
+                Corrects::OwnNoise,
+                &[2, 0],
+                [0.75, 0.25, 0., 0.],
+            ),
+            (Rule::RRS, Corrects::OffDraft, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::RRS, Corrects::OffDraft, &[2, 0, 1, 3], P),
+        ];
+        for (rule, how, drafts, expected) in cases {
+            let found = of(rule, &corrects(how), &at(), drafts);
+            assert!(
+                near(&found, &expected),
+                "{rule} {how:?} {drafts:?}: {found:?}"
+            );
+        }
+        // Of equal rows nothing is left, and p stands in for it.
+        let same = Position { q: &P, ..at() };
+        for rule in [Rule::RRS, Rule::K_SEQ] {
+            assert!(near(&of(rule, &honest, &same, &[2, 0]), &P), "{rule}");
+        }
+        assert!(near(
+            &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
+            &P
+        ));
+        // k-seq, p = (1/2, 1/2, 0) and q = (1/4, 0, 3/4): b = 1/4 and rho = 7/4. What is left
+        // of p is (1/2 - 7/16, 1/2, 0).
+        let wide = Position {
+            p: &[0.5, 0.5, 0.0],
+            q: &[0.25, 0.0, 0.75],
+            ..at()
+        };
+        let left = of(Rule::K_SEQ, &honest, &wide, &[2, 2]);
+        assert!(near(&left, &[1. / 9., 8. / 9., 0.]), "{left:?}");
+    }
+
+    #[test]
+    fn the_law_of_the_next_draft() {
+        let honest = Engine::HONEST;
+        let draws = Engine {
+            draws: true,
+            ..honest
+        };
+        let likeliest = Engine {
+            likeliest: true,
+            ..honest
+        };
+        let as_rule = |rule| Engine {
+            draws_as: Some(rule),
+            ..honest
+        };
+        let top = Engine {
+            draft: Change::Top(2),
+            ..honest
+        };
+        let all: &[usize] = &[0, 1, 2, 3];
+        type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
+        let cases: [Case<'_>; 20] = [
+            (Rule::RRS, honest, &[], Some(Q)),
+            (Rule::RRS, honest, &[2, 2], Some(Q)),
+            (Rule::K_SEQ, honest, &[2], Some(Q)),
+            (Rule::RRS, top, &[2], Some([0., 0.25, 0.75, 0.])),
+            (Rule::RRS_WO, honest, &[], Some(Q)),
+            (Rule::RRS_WO, honest, &[2], Some([0.25, 0.5, 0., 0.25])),
+            (Rule::RRS_WO, honest, &[2, 1], Some([0.5, 0., 0., 0.5])),
+            (Rule::RRS_WO, honest, all, None),
+            (Rule::RRS_WO, top, &[1], Some([0., 0., 1., 0.])),
+            (
+                Rule::RRS,
+                as_rule(Rule::RRS_WO),
+                &[2],
+                Some([0.25, 0.5, 0., 0.25]),
+            ),
+            (Rule::RRS_WO, as_rule(Rule::RRS), &[2], Some(Q)),
+            (Rule::ONE_HOT, honest, &[], Some([0., 0., 1., 0.])),
+            (Rule::ONE_HOT, honest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::ONE_HOT, honest, all, None),
+            (Rule::ONE_HOT, draws, &[2], Some(Q)),
+            (Rule::RRS, likeliest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::EXACT_MATCH, honest, &[], None),
+            (Rule::EXACT_MATCH, draws, &[2], Some(Q)),
+            (Rule::EXACT_MATCH, likeliest, &[], Some([0., 0., 1., 0.])),
+            (Rule::EXACT_MATCH, likeliest, &[2], Some([0., 1., 0., 0.])),
+        ];
+        for (rule, engine, earlier, expected) in cases {
+            let found = next_draft(rule, &engine, &at(), earlier);
+            assert_eq!(found.is_some(), expected.is_some(), "{rule} {earlier:?}");
+            if let (Some(found), Some(expected)) = (found, expected) {
+                assert!(near(&found, &expected), "{rule} {earlier:?}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_exact_matches_put_out_p() {
+        let found = decide(Rule::EXACT_MATCH, &Engine::HONEST, &at(), &[2, 0, 2]);
+        assert_eq!(found.tokens, [0, 2]);
+        assert!((found.law[0] - 0.4).abs() < 1e-15 && (found.law[1] - 0.2).abs() < 1e-15);
+        assert!((found.correction[1] - 0.75).abs() < 1e-15 && found.correction[0] == 0.0);
+    }
+}

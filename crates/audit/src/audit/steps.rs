@@ -1,0 +1,708 @@
+//! From what a log says of rounds to what was done at each position.
+
+use super::data::HardCheck;
+use super::rule::Rule;
+use super::{AuditError, refused_at};
+use specgap_log::log::{EngineRecord, Log};
+use std::collections::BTreeSet;
+
+/// What an engine did at a position, and where it stands. Tokens are ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub drafts: Vec<u32>,
+    pub accepted: bool,
+    pub output: u32,
+    /// How far into its round.
+    pub depth: usize,
+    pub prompt: Option<i64>,
+    pub batch: Option<i64>,
+}
+
+/// The steps of a log, by position; positions outside any round have none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    pub at: Vec<Option<Happened>>,
+    /// The columns of `drafts` are alternatives for one position.
+    pub siblings: bool,
+    pub rounds: usize,
+    /// Rounds whose last tokens have no row: the next round begins further behind.
+    pub cut: usize,
+    /// Rounds of which all drafts were accepted, and none of which put out one token more: a form
+    /// of log, or a waste, that favours no token.
+    pub without_bonus: usize,
+    /// The most drafts that a round, or a position, has.
+    pub most: usize,
+    pub checks: Structure,
+}
+
+/// What the order of tokens alone shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Structure {
+    pub not_emitted: Count,
+    pub after_rejection: Count,
+    pub missing: Count,
+    pub after_end: Count,
+}
+
+/// How often, and where first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub violations: u64,
+    pub first: Option<usize>,
+}
+
+impl Count {
+    pub(super) fn found(&mut self, position: usize) {
+        self.violations += 1;
+        self.first = Some(self.first.map_or(position, |first| first.min(position)));
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.violations += other.violations;
+        self.first = match (self.first, other.first) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    pub(super) fn check(self, name: &'static str, words: &'static str) -> HardCheck {
+        HardCheck {
+            name: name.to_owned(),
+            violations: self.violations,
+            first_position: self.first,
+            words: words.to_owned(),
+        }
+    }
+}
+
+impl Steps {
+    /// Reads the rounds of a log.
+    pub(super) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
+        let held = log.engine_tensors();
+        if rule == Rule::TEXT {
+            return Self::from_records(&text_of(log)?, rule, false, stop)
+                .map_err(|(position, message)| refused_at(log, position, message));
+        }
+        for (name, what) in [
+            ("drafts", "the tokens that were drafted"),
+            ("output", "the token that came out at each position"),
+        ] {
+            if !held.contains(&name) {
+                return Err(AuditError::Log(format!(
+                    "{}: has no tensor {name}, {what}; an audit of rounds needs drafts [N, n], \
+                     output [N] and, for rounds of several tokens, accepted [N] \
+                     (docs/reference/log-format.md). A text without them is audited for the target's law: \
+                     --rule text",
+                    log.path().display()
+                )));
+            }
+        }
+        let records = log.engine_records()?;
+        let has_rounds = held.contains(&"accepted");
+        if held.contains(&"round") && !has_rounds {
+            return Err(AuditError::Log(format!(
+                "{}: has round but no accepted; add accepted [N]: how many drafts were accepted in \
+                 the round that starts there, -1 where none does",
+                log.path().display()
+            )));
+        }
+        Self::from_records(&records, rule, has_rounds, stop)
+            .map_err(|(position, message)| refused_at(log, position, message))
+    }
+
+    pub(super) fn from_records(
+        records: &[EngineRecord],
+        rule: Rule,
+        has_rounds: bool,
+        stop: &BTreeSet<u32>,
+    ) -> Result<Self, (usize, String)> {
+        let mut steps = Self {
+            at: vec![None; records.len()],
+            ..Self::default()
+        };
+        // Drafts behind a round's first position can only be alternatives.
+        let mut depth = None;
+        let mut deep = false;
+        for (index, record) in records.iter().enumerate() {
+            depth = match record.accepted {
+                Some(0..) => Some(0usize),
+                _ if index > 0 && records[index - 1].prompt != record.prompt => None,
+                _ => depth.map(|depth| depth + 1),
+            };
+            deep |= depth > Some(0) && record.drafts.iter().any(|&x| x >= 0);
+        }
+        steps.siblings = rule.needs_siblings() || deep || !has_rounds;
+        let mut round: Option<Round> = None;
+        let mut form = Form::default();
+        for (index, record) in records.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|i| records.get(i));
+            let same_text = before.is_some_and(|before| before.prompt == record.prompt);
+            if !same_text {
+                // The end of a text may cut its last round.
+                round = None;
+            }
+            if same_text
+                && let Some(before) = before
+                && let Some(ended) = token(before.output)
+                && stop.contains(&ended)
+                && follows(before.position, record.position)
+            {
+                steps.checks.after_end.found(index);
+            }
+            let drafts: Vec<u32> = (record.drafts.iter())
+                .filter_map(|&x| u32::try_from(x).ok())
+                .collect();
+            let accepted = if has_rounds {
+                record.accepted.filter(|accepted| *accepted >= 0)
+            } else {
+                let hit = token(record.output).is_some_and(|y| drafts.contains(&y));
+                Some(i64::from(hit))
+            };
+            if let Some(accepted) = accepted {
+                if let (Some(open), Some(before)) = (&round, before)
+                    && !steps.siblings
+                    && open.next <= open.accepted
+                {
+                    // Where the text goes on too soon, the round put out too little. Where it
+                    // goes on as far behind as it should, the log lacks rows, such as that of
+                    // the token behind a whole chain, to which the draft gave no row.
+                    let lacks = open.accepted - open.next + 1;
+                    if !goes_on_within(lacks, before.position, record.position) {
+                        steps.cut += 1;
+                        form.with_bonus += usize::from(open.is_whole());
+                    } else if lacks == 1 && open.accepted == open.chain.len() {
+                        form.bonus.found(index);
+                    } else {
+                        steps.checks.missing.found(index);
+                    }
+                } else if round.as_ref().is_some_and(Round::is_whole) {
+                    form.with_bonus += 1;
+                }
+                let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
+                if !steps.siblings && accepted > drafts.len() {
+                    return Err((
+                        index,
+                        format!(
+                            "accepted is {accepted}, but the round has {} drafts",
+                            drafts.len()
+                        ),
+                    ));
+                }
+                steps.rounds += 1;
+                round = Some(Round {
+                    accepted,
+                    chain: drafts.clone(),
+                    next: 0,
+                });
+            }
+            let Some(open) = &mut round else { continue };
+            let depth = open.next;
+            open.next += 1;
+            if let Some(said) = record.round.filter(|said| *said >= 0)
+                && usize::try_from(said) != Ok(depth)
+            {
+                return Err((
+                    index,
+                    format!(
+                        "round is {said}, but the round began {depth} positions before; round \
+                         counts from 0 at the position where accepted is not -1"
+                    ),
+                ));
+            }
+            if depth > open.accepted {
+                steps.checks.after_rejection.found(index);
+                form.gone_on += usize::from(depth == open.accepted + 1);
+                continue;
+            }
+            let Some(output) = token(record.output) else {
+                if rule == Rule::TEXT {
+                    continue;
+                }
+                return Err((
+                    index,
+                    "output is -1 inside a round; it is the token that came out there".to_owned(),
+                ));
+            };
+            let kept = depth < open.accepted;
+            let drafts = if steps.siblings {
+                drafts
+            } else {
+                open.chain.get(depth).copied().into_iter().collect()
+            };
+            if steps.siblings && kept && drafts.is_empty() {
+                return Err((
+                    index,
+                    "a draft was accepted there, but drafts has none".to_owned(),
+                ));
+            }
+            form.kept += usize::from(kept);
+            if kept && !drafts.contains(&output) {
+                steps.checks.not_emitted.found(index);
+                continue;
+            }
+            steps.most = steps.most.max(if steps.siblings {
+                drafts.len()
+            } else {
+                open.chain.len()
+            });
+            if let Some(slot) = steps.at.get_mut(index) {
+                *slot = Some(Happened {
+                    drafts,
+                    accepted: kept,
+                    output,
+                    depth,
+                    prompt: record.prompt,
+                    batch: record.batch_size.filter(|size| *size >= 0),
+                });
+            }
+        }
+        if rule == Rule::TEXT {
+            steps.rounds = 0;
+        }
+        form.settle(&mut steps)?;
+        let single = rule.has_chains() && rule.tests_drafts();
+        let several = |step: &Option<Happened>| {
+            let drafts = step.as_ref().map(|step| &step.drafts);
+            drafts.is_some_and(|drafts| drafts.len() > 1)
+        };
+        if single && let Some(index) = steps.at.iter().position(several) {
+            return Err((
+                index,
+                format!(
+                    "has {} drafts for one position, and {rule} takes one; without accepted [N] \
+                     every position is a round of its own, and drafts behind a round's first \
+                     position are alternatives: add accepted, or name rrs, rrs-wo or k-seq",
+                    steps.most
+                ),
+            ));
+        }
+        if steps.most <= 1 && !rule.needs_siblings() {
+            steps.siblings = false;
+        }
+        Ok(steps)
+    }
+}
+
+struct Round {
+    accepted: usize,
+    chain: Vec<u32>,
+    next: usize,
+}
+
+impl Round {
+    /// All of its drafts were accepted.
+    fn is_whole(&self) -> bool {
+        self.accepted > 0 && self.accepted == self.chain.len()
+    }
+}
+
+/// What every round of a log does alike: how the log is written, rather than what an engine did
+/// wrong now and then.
+#[derive(Default)]
+struct Form {
+    /// Whole chains behind which the next round begins at once.
+    bonus: Count,
+    /// Whole chains with the token behind them.
+    with_bonus: usize,
+    /// Drafts that were accepted.
+    kept: usize,
+    /// Rounds that go on behind their rejection.
+    gone_on: usize,
+}
+
+impl Form {
+    /// From how many on, all of them are no accident.
+    const MANY: u64 = 5;
+
+    fn settle(self, steps: &mut Steps) -> Result<(), (usize, String)> {
+        if self.with_bonus == 0 && self.bonus.violations > 1 {
+            steps.without_bonus = usize::try_from(self.bonus.violations).unwrap_or(usize::MAX);
+        } else {
+            steps.checks.missing.add(self.bonus);
+        }
+        let all = |count: Count, of: usize| {
+            let is_all = count.violations >= Self::MANY && count.violations == of as u64;
+            count.first.filter(|_| is_all)
+        };
+        if let Some(first) = all(steps.checks.not_emitted, self.kept) {
+            return Err((
+                first,
+                format!(
+                    "none of the {} accepted drafts is the output of its position: output [N] is \
+                     the token that came out at the position itself, and the columns of drafts \
+                     are those of the position where the round starts and of the next ones",
+                    self.kept
+                ),
+            ));
+        }
+        if let Some(first) = steps.checks.after_rejection.first
+            && self.gone_on as u64 >= Self::MANY
+            && self.gone_on == steps.rounds
+        {
+            return Err((
+                first,
+                format!(
+                    "each of the {} rounds goes on behind its rejection: a round has accepted + 1 \
+                     positions, the accepted drafts and one token more; leave the rows of other \
+                     drafts out",
+                    steps.rounds
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
+pub(super) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
+    let has_output = log.engine_tensors().contains(&"output");
+    if !has_output && !log.has_tokens() {
+        return Err(AuditError::Log(format!(
+            "{}: has neither token nor output; a text is audited by the token that came out at \
+             each position: add output [N] or token [N] (docs/reference/log-format.md)",
+            log.path().display()
+        )));
+    }
+    let records = log.engine_records()?.into_iter().zip(log.labels()?);
+    Ok(records
+        .map(|(record, label)| EngineRecord {
+            drafts: Vec::new(),
+            output: if has_output {
+                record.output
+            } else {
+                label.token
+            },
+            accepted: None,
+            round: None,
+            ..record
+        })
+        .collect())
+}
+
+fn token(id: Option<i64>) -> Option<u32> {
+    id.and_then(|id| u32::try_from(id).ok())
+}
+
+/// Whether one index of a text comes after another, as far as they are known.
+pub(super) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => before.checked_add(1) == Some(after),
+        _ => true,
+    }
+}
+
+/// Whether fewer than so many tokens fit between two indices of a text, as far as they are
+/// known. An index that is not behind the other begins another text.
+fn goes_on_within(tokens: usize, before: Option<i64>, after: Option<i64>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return true;
+    };
+    let between = after.checked_sub(before).map(|apart| apart - 1);
+    between.is_some_and(|between| {
+        between >= 0 && usize::try_from(between).is_ok_and(|between| between < tokens)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(accepted: i64, drafts: &[i64], output: i64) -> EngineRecord {
+        EngineRecord {
+            prompt: Some(0),
+            drafts: drafts.to_vec(),
+            output: Some(output),
+            accepted: Some(accepted),
+            ..EngineRecord::default()
+        }
+    }
+
+    fn read(records: &[EngineRecord], rule: Rule) -> Result<Steps, (usize, String)> {
+        Steps::from_records(records, rule, true, &BTreeSet::from([9]))
+    }
+
+    #[test]
+    fn a_chain_is_taken_apart() {
+        let records = [
+            record(1, &[4, 5, 6], 4),
+            record(-1, &[-1, -1, -1], 7),
+            record(2, &[1, 2, -1], 1),
+            record(-1, &[-1, -1, -1], 2),
+            record(-1, &[-1, -1, -1], 3),
+        ];
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        let all: Vec<(Vec<u32>, bool, usize)> = steps
+            .at
+            .iter()
+            .flatten()
+            .map(|step| (step.drafts.clone(), step.accepted, step.depth))
+            .collect();
+        let expected = [
+            (vec![4], true, 0),
+            (vec![5], false, 1),
+            (vec![1], true, 0),
+            (vec![2], true, 1),
+            // The bonus.
+            (vec![], false, 2),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!((steps.rounds, steps.siblings), (2, false));
+        assert_eq!(steps.checks, Structure::default());
+    }
+
+    /// A record says how far its round is, from 0 on, or -1 where that is not known.
+    #[test]
+    fn a_round_that_says_another_place_is_refused() {
+        let read_with = |second: Option<i64>| {
+            let mut records = [record(1, &[4, 5], 4), record(-1, &[-1, -1], 7)];
+            records[1].round = second;
+            read(&records, Rule::TOKEN).map(|_| ())
+        };
+        for said in [None, Some(-1), Some(1)] {
+            assert_eq!(read_with(said), Ok(()), "{said:?}");
+        }
+        for said in [0, 2] {
+            let (index, why) = read_with(Some(said)).unwrap_err();
+            assert_eq!(index, 1);
+            assert!(why.starts_with(&format!("round is {said}, but")), "{why}");
+        }
+    }
+
+    #[test]
+    fn broken_rounds_are_counted() {
+        let mut records = vec![
+            record(0, &[4, 5], 7),
+            // Goes on behind the rejection.
+            record(-1, &[-1, -1], 5),
+            // Accepted, and another token came out.
+            record(1, &[4, 5], 3),
+            // The token behind the accepted one is missing.
+            record(0, &[4, 5], 9),
+            // Behind the end of the text.
+            record(0, &[4, 5], 1),
+        ];
+        let checks = read(&records, Rule::TOKEN).unwrap().checks;
+        let count = |first| Count {
+            violations: 1,
+            first: Some(first),
+        };
+        assert_eq!(checks.after_rejection, count(1));
+        assert_eq!(checks.not_emitted, count(2));
+        assert_eq!(checks.missing, count(3));
+        assert_eq!(checks.after_end, count(4));
+        records[0] = record(3, &[4, 5], 4);
+        let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
+        assert_eq!(position, 0);
+        assert!(message.contains("accepted is 3"), "{message}");
+    }
+
+    /// The same records, at these places of their text.
+    fn placed(records: &[EngineRecord], places: &[i64]) -> Vec<EngineRecord> {
+        let at = |(record, place): (&EngineRecord, &i64)| EngineRecord {
+            position: Some(*place),
+            ..record.clone()
+        };
+        records.iter().zip(places).map(at).collect()
+    }
+
+    #[test]
+    fn rows_that_a_log_lacks_are_not_tokens_that_an_engine_lost() {
+        // Two whole chains of two, without the rows of the tokens behind them.
+        let records = [
+            record(2, &[4, 5], 4),
+            record(-1, &[-1, -1], 5),
+            record(2, &[6, 7], 6),
+            record(-1, &[-1, -1], 7),
+            record(0, &[1, 2], 3),
+        ];
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::TOKEN).unwrap();
+        assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
+        assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
+        // The text goes on at once: the second round's token behind its chain was lost.
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::TOKEN).unwrap();
+        let missing = Count {
+            violations: 1,
+            first: Some(4),
+        };
+        assert_eq!((steps.checks.missing, steps.cut), (missing, 1));
+        // A round that has one row of three, and place for two.
+        let short = [records[0].clone(), records[4].clone()];
+        for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
+            let steps = read(&placed(&short, &[10, place]), Rule::TOKEN).unwrap();
+            assert_eq!(steps.checks.missing.violations, lost, "{place}");
+            assert_eq!(steps.cut as u64, 1 - lost, "{place}");
+        }
+        // Without places every row is taken to follow the one before.
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        // All of them lack theirs: that favours no token.
+        let counts = (steps.checks.missing.violations, steps.cut);
+        assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
+    }
+
+    #[test]
+    fn drafts_behind_the_first_position_are_alternatives() {
+        let records = [
+            record(1, &[4, 5], 5),
+            record(-1, &[1, 2], 7),
+            record(0, &[1, 2], 3),
+        ];
+        let steps = read(&records, Rule::ONE_HOT).unwrap();
+        assert!(steps.siblings);
+        let second = steps.at[1].clone().unwrap();
+        assert_eq!(
+            (second.drafts, second.accepted, second.depth),
+            (vec![1, 2], false, 1)
+        );
+        assert!(
+            read(&records, Rule::TOKEN)
+                .unwrap_err()
+                .1
+                .contains("takes one")
+        );
+    }
+
+    #[test]
+    fn counts_keep_the_first() {
+        let mut count = Count::default();
+        for position in [5, 3, 8] {
+            count.found(position);
+        }
+        assert_eq!((count.violations, count.first), (3, Some(3)));
+        let at = |violations, first| Count { violations, first };
+        for (mut one, other, sum) in [
+            (at(1, Some(4)), at(2, Some(2)), at(3, Some(2))),
+            (at(0, None), at(2, Some(2)), at(2, Some(2))),
+            (at(1, Some(4)), at(0, None), at(1, Some(4))),
+            (at(0, None), at(0, None), at(0, None)),
+        ] {
+            one.add(other);
+            assert_eq!(one, sum);
+        }
+    }
+
+    /// Where a text ends its last round may be cut, and rows before a round belong to none.
+    #[test]
+    fn texts_end_rounds() {
+        let mut records = [
+            // The middle of a round that began before the log.
+            record(-1, &[-1, -1], 8),
+            record(2, &[4, 5], 4),
+            record(-1, &[-1, -1], 5),
+            record(-1, &[-1, -1], 1),
+            record(0, &[4, 5], 2),
+        ];
+        for record in &mut records[2..] {
+            record.prompt = Some(1);
+        }
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        let held: Vec<bool> = steps.at.iter().map(Option::is_some).collect();
+        assert_eq!(held, [false, true, false, false, true]);
+        assert_eq!((steps.rounds, steps.cut, steps.most), (2, 0, 2));
+        assert_eq!(steps.checks, Structure::default());
+        let last = steps.at[4].clone().unwrap();
+        assert_eq!((last.prompt, last.depth, last.output), (Some(1), 0, 2));
+        // A token that ends texts ends its own alone.
+        records[1].output = Some(9);
+        records[1].drafts[0] = 9;
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        assert_eq!(steps.checks.after_end, Count::default());
+        records[3].output = Some(9);
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        assert_eq!((steps.checks.after_end.violations, steps.rounds), (1, 2));
+        // Nor where the text goes on elsewhere: rows between are not in the log.
+        for (place, position) in [(3, 7), (4, 9)] {
+            records[place].position = Some(position);
+        }
+        let steps = read(&records, Rule::TOKEN).unwrap();
+        assert_eq!(steps.checks.after_end, Count::default());
+    }
+
+    /// Without tensor `accepted` each position is a round, and a draft that came out was kept.
+    #[test]
+    fn positions_without_rounds() {
+        let none = |drafts: &[i64], output: i64| EngineRecord {
+            accepted: None,
+            batch_size: Some(drafts.len() as i64 - 2),
+            ..record(0, drafts, output)
+        };
+        let read = |records: &[EngineRecord], rule| {
+            Steps::from_records(records, rule, false, &BTreeSet::new())
+        };
+        let records = [
+            none(&[4], 4),
+            none(&[5], 7),
+            none(&[-1], 3),
+            none(&[4, 5, 6], 6),
+        ];
+        let steps = read(&records, Rule::RRS).unwrap();
+        assert!(steps.siblings);
+        assert_eq!((steps.rounds, steps.most), (4, 3));
+        let all: Vec<_> = (steps.at.iter().flatten())
+            .map(|step| (step.drafts.len(), step.accepted, step.depth, step.batch))
+            .collect();
+        let expected = [
+            (1, true, 0, None),
+            (1, false, 0, None),
+            (0, false, 0, None),
+            (3, true, 0, Some(1)),
+        ];
+        assert_eq!(all, expected);
+        // One draft a position is no choice, but for rules of several.
+        assert!(!read(&records[..3], Rule::TOKEN).unwrap().siblings);
+        assert!(read(&records[..3], Rule::K_SEQ).unwrap().siblings);
+        for rule in [Rule::TOKEN, Rule::BLOCK] {
+            let (position, message) = read(&records, rule).unwrap_err();
+            assert_eq!(position, 3);
+            assert!(message.contains("has 3 drafts"), "{message}");
+        }
+        assert!(read(&records, Rule::EXACT_MATCH).unwrap().siblings);
+    }
+
+    #[test]
+    fn accepted_drafts_have_to_be_there() {
+        let chain = [record(2, &[4, 5], 4), record(-1, &[-1, -1], 5)];
+        assert!(read(&chain, Rule::TOKEN).is_ok());
+        let (_, message) = read(&[record(2, &[4, -1], 4)], Rule::TOKEN).unwrap_err();
+        assert!(
+            message.contains("accepted is 2, but the round has 1"),
+            "{message}"
+        );
+        let (position, message) =
+            read(&[record(0, &[1], 2), record(1, &[-1], 4)], Rule::RRS).unwrap_err();
+        assert_eq!(position, 1);
+        assert!(message.contains("drafts has none"), "{message}");
+        // The round's own count, where a log has it.
+        let mut records = [record(1, &[4, 5], 4), record(-1, &[-1, -1], 7)];
+        for (record, round) in records.iter_mut().zip(0..) {
+            record.round = Some(round);
+        }
+        assert_eq!(read(&records, Rule::TOKEN).unwrap().at.len(), 2);
+        records[1].round = Some(-1);
+        assert!(read(&records, Rule::TOKEN).is_ok());
+        records[1].round = Some(2);
+        let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
+        assert!(
+            position == 1 && message.contains("began 1 positions before"),
+            "{message}"
+        );
+        // Drafts that no column names, and a batch of none.
+        let one = EngineRecord {
+            batch_size: Some(0),
+            ..record(0, &[-1, -1], 3)
+        };
+        let steps = read(&[one], Rule::TOKEN).unwrap();
+        let step = steps.at[0].clone().unwrap();
+        assert_eq!((step.drafts.len(), step.batch), (0, Some(0)));
+        assert_eq!((steps.most, steps.siblings), (0, false));
+    }
+
+    #[test]
+    fn rounds_that_contradict_themselves_are_refused() {
+        let mut one = record(0, &[1], 1);
+        one.round = Some(1);
+        let (_, message) = read(&[one], Rule::TOKEN).unwrap_err();
+        assert!(message.contains("round is 1"), "{message}");
+        let (_, message) = read(&[record(0, &[1], -1)], Rule::TOKEN).unwrap_err();
+        assert!(message.contains("output is -1"), "{message}");
+    }
+}

@@ -1,0 +1,877 @@
+//! Simulated engines and the negative control on logs of a few rows.
+
+use super::bugs::BUGS;
+use super::engine::{Engine, Position};
+use super::judge::{Judge, Tally};
+use super::play::Player;
+use super::verdict::part;
+use super::{
+    AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
+    SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use safetensors::tensor::{Dtype, TensorView};
+use specgap_base::sorted::Map;
+use specgap_log::log::{EngineRecord, Log};
+
+/// A log of these rows, and of what an engine did.
+pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
+    let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
+    log_of(rows, records, metadata)
+}
+
+/// The same with metadata of its own.
+pub(super) fn log_of(
+    rows: &[([f32; 3], [f32; 3])],
+    records: &[([i64; 2], i64, i64)],
+    metadata: &str,
+) -> Log {
+    use safetensors::tensor::{Dtype, TensorView};
+    let floats = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
+        let all = (0..rows.len()).flat_map(row);
+        all.flat_map(|p| p.ln().max(-1000.0).to_le_bytes())
+            .collect()
+    };
+    let (p, q) = (floats(&|at| rows[at].0), floats(&|at| rows[at].1));
+    let whole = |all: &mut dyn Iterator<Item = i64>| -> Vec<u8> {
+        all.flat_map(i64::to_le_bytes).collect()
+    };
+    let drafts = whole(&mut records.iter().flat_map(|(drafts, ..)| *drafts));
+    let accepted = whole(&mut records.iter().map(|(_, accepted, _)| *accepted));
+    let output = whole(&mut records.iter().map(|(.., output)| *output));
+    let n = rows.len();
+    let of = |kind, shape: &[usize], data| TensorView::new(kind, shape.to_vec(), data).unwrap();
+    let tensors = vec![
+        ("target_logits", of(Dtype::F32, &[n, 3], &p)),
+        ("draft_logits", of(Dtype::F32, &[n, 3], &q)),
+        ("drafts", of(Dtype::I64, &[n, 2], &drafts)),
+        ("accepted", of(Dtype::I64, &[n], &accepted)),
+        ("output", of(Dtype::I64, &[n], &output)),
+    ];
+    let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
+    let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
+    Log::from_bytes("made.safetensors".as_ref(), bytes.into()).unwrap()
+}
+
+const ROW: ([f32; 3], [f32; 3]) = ([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]);
+
+/// A chain of two that is kept whole, and one whose first draft is rejected.
+const ROUNDS: [([i64; 2], i64, i64); 4] = [
+    ([0, 0], 2, 0),
+    ([-1, -1], -1, 0),
+    ([-1, -1], -1, 1),
+    ([0, 1], 0, 2),
+];
+
+fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
+    Simulator {
+        settings: Settings {
+            tolerance: 0.0,
+            seed: 9,
+            ..Settings::new(rule)
+        },
+        follows: None,
+        bug: bug.map(|bug| bug.parse().unwrap()),
+        drafts: 2,
+        siblings: false,
+        noise: 0.0,
+    }
+}
+
+/// Rows that leave nothing to chance: what an engine did is known.
+#[test]
+fn a_simulated_log_is_what_the_engine_did() {
+    let (zero, two) = ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]);
+    let rows = [
+        (zero, zero),
+        (two, two),
+        (zero, two),
+        (zero, zero),
+        (two, zero),
+    ];
+    let none = ([-1, -1], -1, 0);
+    let log = log(&rows, &[none; 5]);
+    let made = simulator(Rule::TOKEN, None).log(&log).unwrap();
+    let found: Vec<_> = (made.records.iter())
+        .map(|one| (one.drafts.clone(), one.accepted, one.round, one.output))
+        .collect();
+    let expected = [
+        (vec![0, 2], Some(2), Some(0), Some(0)),
+        (vec![-1, -1], Some(-1), Some(1), Some(2)),
+        // The token behind the chain.
+        (vec![-1, -1], Some(-1), Some(2), Some(0)),
+        (vec![0, 0], Some(1), Some(0), Some(0)),
+        (vec![-1, -1], Some(-1), Some(1), Some(2)),
+    ];
+    assert_eq!(found, expected);
+    // Alternatives: one position a round, and as many drafts.
+    let siblings = Simulator {
+        siblings: true,
+        ..simulator(Rule::RRS, None)
+    };
+    let made = siblings.log(&log).unwrap();
+    for (record, (p, q)) in made.records.iter().zip(rows) {
+        let (x, y) = if q == zero { (0, 0) } else { (2, 2) };
+        assert_eq!(record.drafts, [x, y]);
+        assert_eq!(
+            (record.accepted, record.round),
+            (Some(i64::from(p == q)), Some(0))
+        );
+        assert_eq!(record.output, Some(if p == zero { 0 } else { 2 }));
+    }
+    // A bug, and a rule that is followed and not the one that is audited.
+    let wrong = simulator(Rule::TOKEN, Some("correction-from-p"))
+        .log(&log)
+        .unwrap();
+    assert_eq!(wrong.records[4].output, Some(2));
+    let other = Simulator {
+        follows: Some(Rule::ONE_HOT),
+        ..simulator(Rule::TOKEN, None)
+    };
+    assert_eq!(other.log(&log).unwrap().records[0].drafts, [0, 2]);
+}
+
+/// Runs that go around the log: which engine plays on which row, and with what it begins.
+#[test]
+fn runs_are_engines_on_rows_of_their_own() {
+    let rows: Vec<_> = (1..8u8)
+        .map(|k| {
+            let x = f32::from(k) / 16.0;
+            (
+                [x, 0.5 - x / 2.0, 0.5 - x / 2.0],
+                [0.5, x / 2.0, 0.5 - x / 2.0],
+            )
+        })
+        .collect();
+    let none = ([-1, -1], -1, 0);
+    let log = log(&rows, &vec![none; rows.len()]);
+    for (rule, bug, siblings) in [
+        (Rule::TOKEN, Some("lenient-acceptance"), false),
+        (Rule::BLOCK, None, false),
+        (Rule::RRS, Some("correction-from-q"), true),
+    ] {
+        let simulator = Simulator {
+            siblings,
+            ..simulator(rule, bug)
+        };
+        let judge = Judge::new(rule, 0.0);
+        let engine = bug.map_or(Engine::HONEST, |name| {
+            BUGS.iter().find(|bug| bug.name == name).unwrap().engine
+        });
+        for positions in [3, 7, 17] {
+            let found = simulator.runs(&log, 3, positions).unwrap();
+            assert_eq!(found.len(), 3);
+            let copies = positions.div_ceil(7);
+            for (run, found) in found.iter().enumerate() {
+                let mut total = Tally::new(&judge);
+                for copy in 0..copies {
+                    let number = run * copies + copy;
+                    let mut player = Player::new(rule, &engine, 2, siblings, 9, number as u64);
+                    if rule == Rule::TOKEN {
+                        player.depth = number % 3;
+                    }
+                    let first = run * 7919 % 7;
+                    for (index, (p, q)) in rows.iter().enumerate() {
+                        // The last copy plays on what is left of the positions, from the
+                        // run's first row on.
+                        let place = (index + 7 - first) % 7;
+                        if copy * 7 + place >= positions {
+                            continue;
+                        }
+                        let exact = |row: &[f32; 3]| {
+                            let logits = row.map(|x| f64::from(x.ln()));
+                            let total: f64 = logits.iter().map(|x| x.exp()).sum();
+                            logits.map(|x| x.exp() / total)
+                        };
+                        let (p, q) = (exact(p), exact(q));
+                        let at = Position {
+                            p: &p,
+                            q: &q,
+                            rest: false,
+                            reach: 1.0,
+                        };
+                        let reach = player.reach;
+                        let start = player.laws(&at);
+                        let step = player.step(&at, &start);
+                        let at = Position { reach, ..at };
+                        judge.judge(&at, siblings, &[&step], std::slice::from_mut(&mut total));
+                    }
+                }
+                let total = super::requests::Settled::whole(total);
+                for one in Part::ALL {
+                    let expected = part(&judge, one, &total, &Map::new(), 1e-6);
+                    let log10 = found.log10_e_values[one.index()];
+                    assert!(
+                        (log10 - expected.log10_e_value).abs() < 1e-9,
+                        "{rule} {positions} {run} {}: {log10}",
+                        one.name()
+                    );
+                    assert_eq!(found.verdicts[one.index()], expected.verdict);
+                    assert_eq!(found.suspects[one.index()], expected.suspect);
+                }
+            }
+        }
+    }
+    // Noise of another pass: the same seed gives the same, and noise something else.
+    let noisy = |noise: f64| -> Vec<SimulatedRun> {
+        let simulator = Simulator {
+            noise,
+            ..simulator(Rule::TOKEN, None)
+        };
+        simulator.runs(&log, 2, 40).unwrap()
+    };
+    assert_eq!(noisy(0.5), noisy(0.5));
+    assert_ne!(noisy(0.5), noisy(0.0));
+}
+
+fn minimum(bug: &str, positions: Option<u64>, output_tv: Option<f64>) -> MinimumN {
+    MinimumN {
+        bug: bug.to_owned(),
+        words: format!("words of {bug}"),
+        part: None,
+        positions,
+        positions_by_output: None,
+        output_tv,
+    }
+}
+
+#[test]
+fn the_negative_control_says_what_it_played_and_why_not() {
+    let rows = [ROW, ROW, ROW, ([0.5, 0.5, 0.0], [0.75, 0.125, 0.125])];
+    let log = log(&rows, &ROUNDS);
+    let settings = Settings {
+        tolerance: 0.0,
+        alpha: 0.01,
+        stop: vec![2],
+        ..Settings::new(Rule::TOKEN)
+    };
+    let plan = Plan {
+        positions: 300,
+        multiplied: 300,
+        rows: 4,
+        minimum: vec![
+            minimum("accepts-everything", Some(300), None),
+            minimum("argmax-drafts", Some(301), None),
+            minimum("bf16-drafts", None, Some(1e-4)),
+            minimum("correction-from-p", None, None),
+            minimum("exact-match", Some(400_001), None),
+            // Played too seldom to be seen.
+            minimum("target-flatter", Some(1), None),
+        ],
+    };
+    let all = negative_control(&log, &settings, &plan).unwrap();
+    let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
+    // Half as many more than are needed, and 50, in whole turns of four rows.
+    for (name, positions, enough, by) in [
+        ("accepts-everything", 500, true, "acceptance"),
+        ("argmax-drafts", 504, false, "draft-law"),
+    ] {
+        let one = of(name);
+        assert_eq!(one.positions, positions, "{one:?}");
+        assert_eq!(
+            (one.refuted, one.own_positions_enough),
+            (Some(true), enough),
+            "{one:?}"
+        );
+        assert!(
+            one.by.iter().any(|part| part == by) && one.reason.is_none(),
+            "{one:?}"
+        );
+        assert_eq!(one.words, format!("words of {name}"));
+    }
+    for (name, reason) in [
+        (
+            "bf16-drafts",
+            "harmless at this size: it moves outputs by 1.0e-4",
+        ),
+        ("correction-from-p", "within the tolerance on these rows"),
+        ("exact-match", "takes about 600051 positions"),
+    ] {
+        let one = of(name);
+        assert!(
+            one.reason.as_deref().unwrap().starts_with(reason),
+            "{one:?}"
+        );
+        assert_eq!((one.refuted, one.positions), (None, 0));
+        assert!(one.by.is_empty() && !one.own_positions_enough, "{one:?}");
+    }
+    let weak = of("target-flatter");
+    assert_eq!(
+        (weak.refuted, weak.positions),
+        (Some(false), 52),
+        "{weak:?}"
+    );
+    assert!(weak.own_positions_enough && weak.by.is_empty());
+    // What no engine may do, done once.
+    for name in [
+        "target-zero",
+        "accepted-after-rejection",
+        "accepted-not-emitted",
+        "text-after-its-end",
+    ] {
+        let one = of(name);
+        let found = name != "accepted-after-rejection";
+        assert_eq!(one.refuted, found.then_some(true), "{one:?}");
+        assert_eq!(one.own_positions_enough, found);
+        assert_eq!((one.positions, one.by.len()), (1, usize::from(found)));
+        assert_eq!(one.reason.is_none(), found);
+    }
+    assert!(all.iter().all(|one| one.name != "outside-claimed-cut"));
+    // Nothing is impossible at these rows, and no token ends texts; with a cut, what is left
+    // out is not to come out.
+    let log = self::log(&[ROW; 4], &ROUNDS);
+    let nothing = Plan {
+        minimum: Vec::new(),
+        ..plan
+    };
+    let cut = Settings {
+        claimed: Some(super::Claimed {
+            top_k: Some(1),
+            ..super::Claimed::at(1.0)
+        }),
+        stop: Vec::new(),
+        ..settings
+    };
+    let all = negative_control(&log, &cut, &nothing).unwrap();
+    let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
+    assert_eq!(of("outside-claimed-cut").refuted, Some(true));
+    assert!(
+        of("target-zero")
+            .reason
+            .as_deref()
+            .unwrap()
+            .contains("no token of these rows")
+    );
+    assert!(
+        of("text-after-its-end")
+            .reason
+            .as_deref()
+            .unwrap()
+            .contains("--stop")
+    );
+    assert_eq!(of("target-zero").refuted, None);
+}
+
+/// Tensors by name: type, columns (0 of a vector) and bytes.
+type Tensors = Vec<(&'static str, Dtype, usize, Vec<u8>)>;
+
+/// A log of these tensors.
+fn held(rows: usize, tensors: &Tensors, metadata: &str) -> Log {
+    let views = tensors.iter().map(|(name, kind, columns, data)| {
+        let shape = match columns {
+            0 => vec![rows],
+            _ => vec![rows, *columns],
+        };
+        (*name, TensorView::new(*kind, shape, data).unwrap())
+    });
+    let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
+    let bytes = safetensors::serialize(views, Some(metadata)).unwrap();
+    Log::from_bytes("made.safetensors".as_ref(), bytes.into()).unwrap()
+}
+
+fn floats(rows: &[Vec<f64>]) -> Vec<u8> {
+    rows.iter()
+        .flatten()
+        .flat_map(|x| x.to_le_bytes())
+        .collect()
+}
+
+fn whole(values: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    values.into_iter().flat_map(i64::to_le_bytes).collect()
+}
+
+/// Logits of `rows` rows over `tokens` tokens.
+fn logits(rows: usize, tokens: usize, spread: f64, random: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
+    let mut normal = || {
+        let (a, b): (f64, f64) = (random.random(), random.random());
+        spread * (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    };
+    (0..rows)
+        .map(|_| (0..tokens).map(|_| normal()).collect())
+        .collect()
+}
+
+fn softmax(row: &[f64], temperature: f64) -> Vec<f64> {
+    let weights: Vec<f64> = row.iter().map(|x| (x / temperature).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|x| x / total).collect()
+}
+
+/// Draws by the inverse of the distribution function.
+fn drawn(law: &[f64], uniform: f64) -> usize {
+    let mut sum = 0.0;
+    law.iter()
+        .position(|mass| {
+            sum += mass;
+            uniform < sum
+        })
+        .unwrap_or(law.len() - 1)
+}
+
+const PLAIN: &str = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
+
+/// A log of `texts` texts of `length` positions each, of an engine that drafts two tokens; one
+/// stream of random numbers, or the same numbers for each text. With `rows`, all texts have these
+/// rows; else each its own.
+fn engine_log(
+    rows: Option<u64>,
+    texts: usize,
+    length: usize,
+    shared: Option<u64>,
+    bug: Option<&str>,
+    logged: bool,
+) -> Log {
+    let tokens = 6;
+    let mut random = ChaCha8Rng::seed_from_u64(rows.unwrap_or(77));
+    let (mut target, mut draft) = (Vec::new(), Vec::new());
+    for text in 0..texts {
+        if text == 0 || rows.is_none() {
+            let base = logits(length, tokens, 1.5, &mut random);
+            let noise = logits(length, tokens, 0.8, &mut random);
+            let other = base.iter().zip(&noise);
+            let other = other.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x + y).collect());
+            draft.push(other.collect::<Vec<Vec<f64>>>());
+            target.push(base);
+        } else {
+            target.push(target[0].clone());
+            draft.push(draft[0].clone());
+        }
+    }
+    let tensors = |from: usize, to: usize| -> Tensors {
+        let labels = (from..to).flat_map(|text| (0..length).map(move |at| (text, at)));
+        let (prompts, places): (Vec<i64>, Vec<i64>) =
+            labels.map(|(text, at)| (text as i64, at as i64)).unzip();
+        vec![
+            (
+                "target_logits",
+                Dtype::F64,
+                tokens,
+                floats(&target[from..to].concat()),
+            ),
+            (
+                "draft_logits",
+                Dtype::F64,
+                tokens,
+                floats(&draft[from..to].concat()),
+            ),
+            ("prompt_id", Dtype::I64, 0, whole(prompts)),
+            ("position", Dtype::I64, 0, whole(places)),
+        ]
+    };
+    let play = |from: usize, to: usize, seed: u64| {
+        let mut simulator = simulator(Rule::TOKEN, bug);
+        simulator.settings.seed = seed;
+        let log = held((to - from) * length, &tensors(from, to), PLAIN);
+        simulator.log(&log).unwrap().records
+    };
+    let mut records: Vec<EngineRecord> = match shared {
+        Some(seed) => (0..texts)
+            .flat_map(|text| play(text, text + 1, seed))
+            .collect(),
+        None => play(0, texts, 5),
+    };
+    if let Some(seed) = shared {
+        for record in &mut records {
+            record.seed = i64::try_from(seed).ok();
+        }
+    }
+    let mut all = tensors(0, texts);
+    let one = |of: fn(&EngineRecord) -> Option<i64>| {
+        whole(records.iter().map(|record| of(record).unwrap_or(-1)))
+    };
+    let drafts = whole(records.iter().flat_map(|record| record.drafts.clone()));
+    all.push(("drafts", Dtype::I64, 2, drafts));
+    all.push(("output", Dtype::I64, 0, one(|record| record.output)));
+    all.push(("accepted", Dtype::I64, 0, one(|record| record.accepted)));
+    if logged {
+        all.push(("seed", Dtype::I64, 0, one(|record| record.seed)));
+    }
+    held(texts * length, &all, PLAIN)
+}
+
+fn settings(rule: Rule, seeds: Option<Seeds>) -> Settings {
+    Settings {
+        seeds,
+        ..Settings::new(rule)
+    }
+}
+
+fn audited(log: &Log, settings: &Settings) -> AuditReport {
+    audit(log, settings, "", &|_| {}).unwrap()
+}
+
+/// An honest engine that is run with one seed for all requests: bets of one request foretell
+/// those of another, so that their product refutes it, and their mean does not.
+#[test]
+fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
+    let (mut multiplied, mut repeats) = (0, 0);
+    for seed in 0..40 {
+        // One prompt many times; and many prompts.
+        for rows in [Some(seed), None] {
+            if rows.is_none() && seed % 4 > 0 {
+                continue;
+            }
+            let log = engine_log(rows, 60, 8, Some(seed), None, seed % 2 == 0);
+            let unknown = audited(&log, &settings(Rule::TOKEN, None));
+            let seeds = if seed % 2 == 0 { "log" } else { "unknown" };
+            assert_eq!(
+                (unknown.requests.averaged, unknown.requests.seeds.as_str()),
+                (60, seeds)
+            );
+            let refuted = |one: &&super::PartReport| one.verdict == Outcome::Refuted;
+            let found = unknown.parts.iter().filter(refuted).count();
+            assert_eq!(found, 0, "{seed} {unknown:#?}");
+            assert!(unknown.ok);
+            if rows.is_some() && seed % 4 == 0 {
+                let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
+                let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
+                multiplied += usize::from(fresh.parts.iter().any(refuted));
+                // That numbers are not fresh shows in the texts.
+                let check = fresh
+                    .hard_checks
+                    .iter()
+                    .find(|one| one.name == "texts-repeat");
+                repeats += usize::from(check.unwrap().violations > 0);
+                assert_eq!(unknown.requests.repeated > 0, check.unwrap().violations > 0);
+                assert!(unknown.hard_checks.iter().all(|one| one.violations == 0));
+            }
+        }
+    }
+    assert!(multiplied >= 9, "{multiplied}");
+    assert!(repeats >= 9, "{repeats}");
+}
+
+/// One stream for all requests: multiplied, honest engines pass and bugs are found. Averaged, a
+/// bug is found by a text that is long enough by itself.
+#[test]
+fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
+    for (texts, length, bug, seeds, found) in [
+        (100, 8, None, None, false),
+        (100, 8, Some("argmax-drafts"), None, true),
+        (100, 8, Some("accepts-everything"), None, true),
+        (100, 8, Some("correction-from-p"), None, true),
+        (100, 8, Some("argmax-drafts"), Some(Seeds::Shared), false),
+        (3, 300, Some("argmax-drafts"), Some(Seeds::Shared), true),
+        (
+            3,
+            300,
+            Some("accepts-everything"),
+            Some(Seeds::Shared),
+            true,
+        ),
+        (3, 300, None, Some(Seeds::Shared), false),
+    ] {
+        let log = engine_log(None, texts, length, None, bug, true);
+        let report = audited(&log, &settings(Rule::TOKEN, seeds));
+        let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
+        assert_eq!(
+            report.parts.iter().any(refuted),
+            found,
+            "{bug:?} {texts} {seeds:?}"
+        );
+        if seeds.is_none() {
+            assert_eq!(
+                (report.requests.fresh, report.requests.seeds.as_str()),
+                (texts, "log")
+            );
+        }
+        // Where a verdict is not undecided it says what it would have found.
+        let planned = plan(&log, &settings(Rule::TOKEN, seeds)).unwrap();
+        let counted = if seeds.is_some() {
+            length
+        } else {
+            texts * length
+        };
+        assert_eq!(
+            (planned.positions, planned.multiplied),
+            (texts * length, counted)
+        );
+    }
+    let short = engine_log(None, 100, 8, None, None, false);
+    let report = audited(&short, &settings(Rule::TOKEN, None));
+    assert_eq!(report.conclusion, Conclusion::Undecided);
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("--seeds fresh"))
+    );
+}
+
+/// How a text's rows are logged.
+const FORMS: [&str; 6] = [
+    "target_logits",
+    "target_probs",
+    "target_logprobs",
+    "token_ids",
+    "target_token_ids",
+    "output",
+];
+
+/// Two texts that were drawn at a temperature, in one of these forms. `off`: the rows are those of
+/// so many places before.
+fn text_log(form: &str, temperature: f64, off: usize) -> Log {
+    let (length, tokens, listed) = (400, 12, 4);
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let rows = logits(2 * length, tokens, 1.5, &mut random);
+    let output: Vec<usize> = (rows.iter())
+        .map(|row| drawn(&softmax(row, temperature), random.random()))
+        .collect();
+    let shifted: Vec<&Vec<f64>> = (0..rows.len())
+        .map(|at| &rows[at.saturating_sub(off)])
+        .collect();
+    let laws: Vec<Vec<f64>> = shifted.iter().map(|row| softmax(row, 1.0)).collect();
+    let logs = |laws: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        let each = laws.iter();
+        each.map(|law| law.iter().map(|x| x.ln()).collect())
+            .collect()
+    };
+    let mut all: Tensors = Vec::new();
+    let mut metadata = r#""temperature_applied": 1.0, "sampling": {"temperature": 1.0}"#.to_owned();
+    match form {
+        "target_probs" => {
+            all.push(("target_probs", Dtype::F64, tokens, floats(&laws)));
+            all.push(("draft_probs", Dtype::F64, tokens, floats(&laws)));
+        }
+        "token_ids" | "target_token_ids" => {
+            // The likeliest, and the text's own, as servers list them.
+            let own = form == "target_token_ids";
+            let (mut ids, mut values) = (Vec::new(), Vec::new());
+            for (law, y) in laws.iter().zip(&output) {
+                let mut order: Vec<usize> = (0..tokens).collect();
+                order.sort_by(|&a, &b| law[b].total_cmp(&law[a]));
+                order.truncate(listed);
+                if own && !order.contains(y) {
+                    order.push(*y);
+                }
+                let none = listed + usize::from(own) - order.len();
+                values.push(
+                    (order.iter().map(|&id| law[id].ln()))
+                        .chain(vec![f64::NEG_INFINITY; none])
+                        .collect::<Vec<f64>>(),
+                );
+                ids.extend(order.into_iter().map(|id| id as i64));
+                ids.extend(vec![-1; none]);
+            }
+            let width = listed + usize::from(own);
+            all.push(("target_logprobs", Dtype::F64, width, floats(&values)));
+            all.push(("draft_logprobs", Dtype::F64, width, floats(&values)));
+            let names: &[&str] = match own {
+                true => &["target_token_ids", "draft_token_ids"],
+                false => &["token_ids"],
+            };
+            for name in names {
+                all.push((name, Dtype::I64, width, whole(ids.iter().copied())));
+            }
+            metadata.push_str(r#", "vocabulary": 12, "top": 4"#);
+        }
+        "target_logprobs" => {
+            all.push(("target_logprobs", Dtype::F64, tokens, floats(&logs(&laws))));
+            all.push(("draft_logprobs", Dtype::F64, tokens, floats(&logs(&laws))));
+        }
+        _ => {
+            let rows: Vec<Vec<f64>> = shifted.into_iter().cloned().collect();
+            all.push(("target_logits", Dtype::F64, tokens, floats(&rows)));
+            all.push(("draft_logits", Dtype::F64, tokens, floats(&rows)));
+        }
+    }
+    let name = if form == "output" { "output" } else { "token" };
+    let output = output.iter().map(|y| *y as i64);
+    all.push((name, Dtype::I64, 0, whole(output)));
+    let numbers = || 0..2 * length as i64;
+    all.push((
+        "prompt_id",
+        Dtype::I64,
+        0,
+        whole(numbers().map(|at| at / length as i64)),
+    ));
+    all.push((
+        "position",
+        Dtype::I64,
+        0,
+        whole(numbers().map(|at| at % length as i64)),
+    ));
+    held(2 * length, &all, &format!("{{{metadata}}}"))
+}
+
+#[test]
+fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
+    let fresh = settings(Rule::TEXT, Some(Seeds::Fresh));
+    for form in FORMS {
+        for (temperature, off, refuted) in [
+            (1.0, 0, false),
+            (1.0, 1, true),
+            (0.6, 0, true),
+            (1.6, 0, true),
+        ] {
+            let log = text_log(form, temperature, off);
+            let report = audited(&log, &fresh);
+            // One verdict, once.
+            let parts: Vec<&str> = report.parts.iter().map(|one| one.part.as_str()).collect();
+            assert_eq!(parts, ["target-law"], "{form}");
+            let expected = if refuted {
+                Conclusion::Lossy
+            } else {
+                Conclusion::AsClaimed
+            };
+            let e = report.parts[0].log10_e_value;
+            assert_eq!(
+                report.conclusion, expected,
+                "{form} {temperature} {off}: {e}"
+            );
+            assert_eq!(
+                (report.ok, report.rounds, report.not_audited),
+                (!refuted, 0, 0)
+            );
+            let rounds = ["missing", "accepted", "draft"];
+            let checks = &report.hard_checks;
+            assert!(
+                checks
+                    .iter()
+                    .all(|one| !rounds.iter().any(|word| one.name.contains(word)))
+            );
+        }
+    }
+    // What it says of suspects is about the target.
+    let cold = audited(&text_log("output", 0.6, 0), &fresh);
+    assert_eq!(cold.parts[0].suspect.as_deref(), Some("target-sharper"));
+    // At its own temperature it is as claimed, but of lists nothing is known there.
+    let at = Settings {
+        claimed: Some(Claimed::at(0.6)),
+        ..fresh.clone()
+    };
+    assert!(audited(&text_log("output", 0.6, 0), &at).ok);
+    let message = audit(&text_log("token_ids", 0.6, 0), &at, "", &|_| {})
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("not known at temperature 0.6"),
+        "{message}"
+    );
+    // It can be planned and controlled as others are.
+    let log = text_log("target_logits", 1.0, 0);
+    let planned = plan(&log, &fresh).unwrap();
+    assert_eq!((planned.positions, planned.minimum.len()), (800, 3));
+    let control = negative_control(&log, &fresh, &planned).unwrap();
+    let names: Vec<&str> = control.iter().map(|one| one.name.as_str()).collect();
+    let bugs = ["temperature-ignored", "target-sharper", "target-flatter"];
+    assert_eq!(names[..3], bugs);
+    assert_eq!(names[3..], ["target-zero", "text-after-its-end"]);
+    assert!(
+        control[..3].iter().all(|one| one.refuted == Some(true)),
+        "{control:#?}"
+    );
+    // Rounds need drafts, and a text its tokens.
+    let single = settings(Rule::TOKEN, None);
+    let message = audit(&log, &single, "", &|_| {}).unwrap_err().to_string();
+    assert!(message.contains("--rule text"), "{message}");
+}
+
+/// One draft a position and a row each, accepted or not, and no row for the token behind an
+/// accepted one: how many people would write it.
+#[test]
+fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
+    let rows = 1_200;
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    let target = logits(rows, 6, 1.5, &mut random);
+    let draft = logits(rows, 6, 1.5, &mut random);
+    let (mut drafts, mut accepted, mut output) = (Vec::new(), Vec::new(), Vec::new());
+    for (p, q) in target.iter().zip(&draft) {
+        let (p, q) = (softmax(p, 1.0), softmax(q, 1.0));
+        let x = drawn(&q, random.random());
+        let kept = random.random::<f64>() * q[x] < p[x];
+        let left: Vec<f64> = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0)).collect();
+        let total: f64 = left.iter().sum();
+        let left: Vec<f64> = left.into_iter().map(|mass| mass / total).collect();
+        let y = if kept {
+            x
+        } else {
+            drawn(&left, random.random())
+        };
+        drafts.push(x as i64);
+        accepted.push(i64::from(kept));
+        output.push(y as i64);
+    }
+    let with = |drafts: &[i64], accepted: &[i64], output: &[i64], more: Tensors| {
+        let mut all: Tensors = vec![
+            ("target_logits", Dtype::F64, 6, floats(&target)),
+            ("draft_logits", Dtype::F64, 6, floats(&draft)),
+            ("drafts", Dtype::I64, 1, whole(drafts.iter().copied())),
+            ("accepted", Dtype::I64, 0, whole(accepted.iter().copied())),
+            ("output", Dtype::I64, 0, whole(output.iter().copied())),
+        ];
+        all.extend(more);
+        audit(
+            &held(rows, &all, PLAIN),
+            &settings(Rule::TOKEN, None),
+            "",
+            &|_| {},
+        )
+    };
+    let of = |accepted: &[i64], output: &[i64], more| with(&drafts, accepted, output, more);
+    let count = accepted.iter().take(rows - 1).sum::<i64>();
+    let report = of(&accepted, &output, Vec::new()).unwrap();
+    assert_eq!(report.conclusion, Conclusion::AsClaimed, "{report:#?}");
+    assert!(report.ok && count > 300);
+    let note = format!("in all {count} rounds whose drafts were all accepted");
+    let told = report.notes.iter().find(|one| one.contains(&note)).unwrap();
+    assert!(
+        told.contains("not biased") && told.contains("position"),
+        "{told}"
+    );
+    // With places that follow each other it is a waste, and no bias either.
+    let places = ("position", Dtype::I64, 0, whole(0..rows as i64));
+    assert!(of(&accepted, &output, vec![places]).unwrap().ok);
+    // Where one round has its token, those that lack theirs lost it.
+    let mut some = accepted.clone();
+    let whole_round = (0..rows).find(|&at| accepted[at] == 1).unwrap();
+    some[whole_round + 1] = -1;
+    let mut none = drafts.clone();
+    none[whole_round + 1] = -1;
+    let report = with(&none, &some, &output, Vec::new()).unwrap();
+    let missing = report
+        .hard_checks
+        .iter()
+        .find(|one| one.name == "tokens-missing");
+    assert!(missing.unwrap().violations > 200 && !report.ok);
+    // What no round does right is the form of the log, and is refused with the cure.
+    let shifted: Vec<i64> = output.iter().map(|y| (y + 1) % 6).collect();
+    let message = of(&accepted, &shifted, Vec::new()).unwrap_err().to_string();
+    assert!(
+        message.contains("output [N] is the token that came out"),
+        "{message}"
+    );
+    let long: Vec<i64> = (0..rows)
+        .map(|at| if at % 3 == 0 { 0 } else { -1 })
+        .collect();
+    let message = of(&long, &output, Vec::new()).unwrap_err().to_string();
+    assert!(message.contains("accepted + 1 positions"), "{message}");
+}
+
+/// A recorder that lost rounds says so, and that is no clean bill.
+#[test]
+fn rounds_that_a_recorder_lost_fail_a_check() {
+    let with = |more: &str| {
+        let metadata =
+            format!(r#"{{"temperature_applied": 1.0, "sampling": {{"temperature": 1.0}}{more}}}"#);
+        let log = log_of(&[ROW; 4], &ROUNDS, &metadata);
+        audited(&log, &Settings::new(Rule::TOKEN))
+    };
+    assert!(with("").ok);
+    assert_eq!(with("").rows_from, None);
+    let lost = with(
+        r#", "rows_from": "engine-raw",
+           "lost_rounds": {"count": 7, "reasons": {"row N: is inf": 7}}"#,
+    );
+    let check = lost
+        .hard_checks
+        .iter()
+        .find(|one| one.name == "lost-rounds")
+        .unwrap();
+    assert_eq!((check.violations, lost.ok), (7, false));
+    assert!(check.words.contains("7: row N: is inf"), "{}", check.words);
+    assert_eq!(lost.rows_from, Some(specgap_log::log::RowsFrom::EngineRaw));
+    let none = with(r#", "lost_rounds": {"count": 0}, "not_comparable": {"count": 3}"#);
+    assert!(none.ok && none.not_comparable.unwrap().count == 3);
+}

@@ -1,0 +1,228 @@
+//! Test vectors for the kernels of inference engines.
+//!
+//! A vector is what a verification kernel is given: the target's rows, the draft's rows and
+//! the drafted tokens. Beside it stands what the kernel has to do: the exact law of what it
+//! puts out given these drafts; and, for kernels that are functions of uniform numbers,
+//! numbers at which there is one right answer. Rows are f32, as kernels get them, and the
+//! laws are those of these very numbers over their sum.
+//!
+//! The vectors are the situations in which kernels go wrong ([`Situation`]): equal rows, a
+//! token of probability zero that was drafted, 0/0, one-hot rows, residuals of 1e-15,
+//! duplicate siblings, and vocabularies up to 262,144.
+//!
+//! `scripts/conformance/harness.py` runs a kernel over them.
+//!
+//! # Example
+//! ```
+//! use specgap_audit::conformance::{Settings, vectors};
+//! use specgap_core::rule::RuleName;
+//! let settings = Settings { vocabularies: vec![2, 5], rules: vec![RuleName::TOKEN], seed: 0 };
+//! let files = vectors(&settings)?;
+//! assert_eq!(files[0].0, "manifest.json");
+//! assert!(files.iter().any(|(name, _)| name == "token-v5-k1.npz"));
+//! # Ok::<(), specgap_audit::conformance::ConformanceError>(())
+//! ```
+
+mod arrays;
+mod coins;
+mod laws;
+mod situation;
+
+pub use situation::Situation;
+
+use arrays::Arrays;
+use laws::Laws;
+use serde::Serialize;
+use specgap_base::typed;
+use specgap_core::rule::RuleName;
+use specgap_log::log::{RawTensor, npz};
+
+/// Largest vocabulary of a vector.
+pub const LARGEST_VOCABULARY: usize = 1 << 20;
+
+/// Why there are no vectors.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConformanceError {
+    /// A vocabulary that is too small or too large.
+    #[error("--vocab {0}: vocabularies are from 2 to {LARGEST_VOCABULARY}")]
+    Vocabulary(usize),
+    /// Nothing is asked for.
+    #[error("{0} names nothing")]
+    Nothing(&'static str),
+    /// What cannot happen did.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// Which vectors are made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Vocabularies.
+    pub vocabularies: Vec<usize>,
+    /// Rules.
+    pub rules: Vec<RuleName>,
+    /// Seed of the rows.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Vocabularies that there are vectors of if none are named.
+    pub const VOCABULARIES: [usize; 6] = [2, 3, 17, 1024, 32_000, 262_144];
+}
+
+/// Rules that there are vectors of, in the order of the table of rules.
+pub fn rules() -> Vec<RuleName> {
+    let all = RuleName::ALL.into_iter();
+    all.filter(|rule| rule.entry().vectors.is_some()).collect()
+}
+
+/// Up to this V, laws are computed in exact fractions and rounded once.
+const EXACT: usize = 1024;
+/// From this V on, there is one number of drafts and few situations.
+const LARGE: usize = 20_000;
+
+/// What `manifest.json` says.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Manifest {
+    /// 1.
+    schema: u32,
+    /// What made it.
+    tool: &'static str,
+    /// Of the rows.
+    seed: u64,
+    /// What is tested.
+    rules: Vec<Named>,
+    /// Which rows and drafts there are, and why.
+    situations: Vec<Named>,
+    /// The arrays of a file: type, shape and what each is.
+    arrays: Vec<Named>,
+    /// The files.
+    files: Vec<File>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Named {
+    /// Its name.
+    name: &'static str,
+    /// What it is.
+    words: &'static str,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct File {
+    /// Its name.
+    file: String,
+    /// The rule whose laws it has.
+    rule: &'static str,
+    /// V.
+    vocabulary: usize,
+    /// Drafts of a vector.
+    drafts: usize,
+    /// How the laws were computed.
+    arithmetic: &'static str,
+    /// The situation of each vector.
+    situations: Vec<&'static str>,
+}
+
+/// All files: the manifest first, then one a rule, vocabulary and number of drafts.
+///
+/// # Errors
+/// Vocabularies out of range; settings that name nothing.
+pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, ConformanceError> {
+    if settings.rules.is_empty() {
+        return Err(ConformanceError::Nothing("--rules"));
+    }
+    if settings.vocabularies.is_empty() {
+        return Err(ConformanceError::Nothing("--vocab"));
+    }
+    let wrong = |&&v: &&usize| !(2..=LARGEST_VOCABULARY).contains(&v);
+    if let Some(&vocabulary) = settings.vocabularies.iter().find(wrong) {
+        return Err(ConformanceError::Vocabulary(vocabulary));
+    }
+    let (mut files, mut listed) = (Vec::new(), Vec::new());
+    for &rule in &settings.rules {
+        let numbers = rule
+            .entry()
+            .vectors
+            .map_or(&[][..], |vectors| vectors.drafts);
+        for &vocabulary in &settings.vocabularies {
+            for &drafts in numbers {
+                let few = vocabulary >= LARGE;
+                if few && Some(&drafts) != numbers.first() {
+                    continue;
+                }
+                let name = format!("{rule}-v{vocabulary}-k{drafts}.npz");
+                if listed.iter().any(|file: &File| file.file == name) {
+                    continue;
+                }
+                let (situations, tensors) = file(rule, vocabulary, drafts, settings.seed)?;
+                if situations.is_empty() {
+                    continue;
+                }
+                let bytes = npz(&tensors)
+                    .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
+                files.push((name.clone(), bytes));
+                listed.push(File {
+                    file: name,
+                    rule: rule.as_str(),
+                    vocabulary,
+                    drafts,
+                    arithmetic: if vocabulary <= EXACT { "exact" } else { "f64" },
+                    situations,
+                });
+            }
+        }
+    }
+    let manifest = Manifest {
+        schema: 1,
+        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")),
+        seed: settings.seed,
+        rules: (settings.rules.iter())
+            .map(|rule| Named {
+                name: rule.as_str(),
+                words: rule.words(),
+            })
+            .collect(),
+        situations: Situation::ALL
+            .map(|situation| Named {
+                name: situation.as_str(),
+                words: situation.words(),
+            })
+            .into(),
+        arrays: (arrays::WORDS.iter())
+            .map(|&(name, words)| Named { name, words })
+            .collect(),
+        files: listed,
+    };
+    let mut text =
+        typed::pretty(&manifest).map_err(|error| ConformanceError::Internal(error.to_string()))?;
+    text.push('\n');
+    files.insert(0, ("manifest.json".to_owned(), text.into_bytes()));
+    Ok(files)
+}
+
+/// The vectors of one file, and the situation of each.
+fn file(
+    rule: RuleName,
+    vocabulary: usize,
+    drafts: usize,
+    seed: u64,
+) -> Result<(Vec<&'static str>, Vec<RawTensor>), ConformanceError> {
+    let mut arrays = Arrays::new(rule, vocabulary, drafts);
+    let mut situations = Vec::new();
+    for situation in Situation::of(rule, vocabulary, drafts, vocabulary >= LARGE) {
+        let vector = situation.vector(rule, vocabulary, drafts, seed);
+        let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
+            .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
+        situations.push(situation.as_str());
+        arrays.push(&vector, &laws);
+    }
+    Ok((situations, arrays.finish()))
+}
+
+#[cfg(test)]
+mod tests;

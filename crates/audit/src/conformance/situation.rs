@@ -1,0 +1,412 @@
+//! The situations in which kernels go wrong, as rows.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap_core::rule::{Drafts, RuleName};
+
+/// What is special about the first position of a vector; the others of a chain are
+/// ordinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Situation {
+    /// Two rows that have little to do with each other.
+    Random,
+    /// Rows that are almost alike.
+    Close,
+    /// p = q.
+    Equal,
+    /// All tokens equal in both rows.
+    Uniform,
+    /// Nearly all mass on one token, another one in each row.
+    Peaked,
+    /// No token has mass in both rows.
+    Disjoint,
+    /// Half of the tokens are 0 in both rows, and so is the target at the drafted token.
+    ZeroTarget,
+    /// The drafted token has no mass in the draft's row: it cannot have been drawn.
+    ZeroDraft,
+    /// The drafted token has no mass in either row.
+    ZeroOverZero,
+    /// Both rows are one-hot, at the drafted token.
+    OneHotSame,
+    /// Both rows are one-hot, at different tokens.
+    OneHotDifferent,
+    /// The draft's row is one-hot.
+    OneHotDraft,
+    /// The target's row is one-hot, at another token than the drafted one.
+    OneHotTarget,
+    /// The rows are equal but for two tokens of mass 1e-15, and the draft is one of them.
+    TinyResidual,
+    /// The same token is drafted twice.
+    Duplicate,
+}
+
+/// What a kernel is given.
+#[derive(Clone, Debug)]
+pub(super) struct Vector {
+    /// p of each position, and behind the chain.
+    pub target: Vec<Vec<f32>>,
+    /// q of each position of a chain, or the one of all siblings.
+    pub draft: Vec<Vec<f32>>,
+    pub drafts: Vec<u32>,
+    /// The drafts can have been drawn.
+    pub possible: bool,
+}
+
+/// The mass of [`Situation::TinyResidual`].
+const TINY: f32 = 1e-15;
+
+impl Situation {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Random,
+        Self::Close,
+        Self::Equal,
+        Self::Uniform,
+        Self::Peaked,
+        Self::Disjoint,
+        Self::ZeroTarget,
+        Self::ZeroDraft,
+        Self::ZeroOverZero,
+        Self::OneHotSame,
+        Self::OneHotDifferent,
+        Self::OneHotDraft,
+        Self::OneHotTarget,
+        Self::TinyResidual,
+        Self::Duplicate,
+    ];
+
+    /// Its name in the manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Close => "close",
+            Self::Equal => "equal",
+            Self::Uniform => "uniform",
+            Self::Peaked => "peaked",
+            Self::Disjoint => "disjoint",
+            Self::ZeroTarget => "zero-target",
+            Self::ZeroDraft => "zero-draft",
+            Self::ZeroOverZero => "zero-over-zero",
+            Self::OneHotSame => "one-hot-same",
+            Self::OneHotDifferent => "one-hot-different",
+            Self::OneHotDraft => "one-hot-draft",
+            Self::OneHotTarget => "one-hot-target",
+            Self::TinyResidual => "tiny-residual",
+            Self::Duplicate => "duplicate",
+        }
+    }
+
+    /// What it is.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Random => "two rows that have little to do with each other",
+            Self::Close => "rows that are almost alike",
+            Self::Equal => "p = q: every draft is kept, and nothing is left of p - q",
+            Self::Uniform => "all tokens equal in both rows",
+            Self::Peaked => "nearly all mass on one token, another one in each row",
+            Self::Disjoint => "no token has mass in both rows: every draft is rejected",
+            Self::ZeroTarget => {
+                "p = 0 at the drafted token, which is never kept, at u = 0 neither; half of the \
+                 tokens are 0/0"
+            }
+            Self::ZeroDraft => {
+                "q = 0 at the drafted token, which cannot have been drawn: only tokens of positive \
+                 p may come out"
+            }
+            Self::ZeroOverZero => {
+                "p = q = 0 at the drafted token: only tokens of positive p may come out"
+            }
+            Self::OneHotSame => "both rows one-hot at the drafted token",
+            Self::OneHotDifferent => "both rows one-hot, at different tokens",
+            Self::OneHotDraft => "q one-hot at the drafted token",
+            Self::OneHotTarget => "p one-hot at another token than the drafted one",
+            Self::TinyResidual => {
+                "p = q but for two tokens of mass 1e-15; a draft of one of them is rejected half of \
+                 the time, and then the other one comes out"
+            }
+            Self::Duplicate => "the same token is drafted twice",
+        }
+    }
+
+    /// Those that a rule has at some size.
+    pub(super) fn of(
+        rule: RuleName,
+        vocabulary: usize,
+        drafts: usize,
+        few: bool,
+    ) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |situation| {
+            let has_room = match situation {
+                // Tokens of no mass, of some, and enough for distinct drafts.
+                Self::ZeroTarget | Self::ZeroDraft | Self::ZeroOverZero => {
+                    vocabulary >= 2 * drafts.max(2)
+                }
+                Self::TinyResidual => vocabulary >= 5,
+                Self::Disjoint => vocabulary >= 2 * drafts.max(1),
+                _ => true,
+            };
+            let fits = match rule.entry().drafts {
+                Drafts::Drawn(_) if rule.is_chain() => *situation != Self::Duplicate,
+                // Of q, the drafted token is all that there is.
+                Drafts::Likeliest => matches!(
+                    situation,
+                    Self::Random
+                        | Self::Uniform
+                        | Self::Peaked
+                        | Self::ZeroTarget
+                        | Self::OneHotSame
+                        | Self::OneHotTarget
+                ),
+                // Distinct drafts need as many tokens of positive q.
+                Drafts::Drawn(law) if law.entry().distinct => {
+                    vocabulary >= 2 * drafts
+                        && matches!(
+                            situation,
+                            Self::Random
+                                | Self::Close
+                                | Self::Equal
+                                | Self::Uniform
+                                | Self::Peaked
+                                | Self::Disjoint
+                                | Self::ZeroTarget
+                                | Self::OneHotTarget
+                        )
+                }
+                Drafts::Drawn(_) => !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero),
+                // q plays no part.
+                Drafts::Any => matches!(
+                    situation,
+                    Self::Random
+                        | Self::Uniform
+                        | Self::Peaked
+                        | Self::ZeroTarget
+                        | Self::OneHotSame
+                        | Self::OneHotTarget
+                        | Self::Duplicate
+                ),
+            };
+            let chosen = !few
+                || match rule.entry().drafts {
+                    Drafts::Drawn(_) if rule.is_chain() => {
+                        matches!(situation, Self::Random | Self::TinyResidual)
+                    }
+                    Drafts::Any => *situation == Self::Duplicate,
+                    _ => *situation == Self::Random,
+                };
+            has_room && fits && chosen
+        })
+    }
+
+    /// The rows and drafts of this situation.
+    pub(super) fn vector(
+        self,
+        rule: RuleName,
+        vocabulary: usize,
+        drafts: usize,
+        seed: u64,
+    ) -> Vector {
+        let mut random = ChaCha8Rng::seed_from_u64(
+            seed ^ ((vocabulary as u64) << 24)
+                ^ ((drafts as u64) << 16)
+                ^ (rule.entry().vectors.map_or(0, |vectors| vectors.stream) << 8)
+                ^ self as u64,
+        );
+        let mut vector = self.first(vocabulary, &mut random);
+        if rule == RuleName::ONE_HOT {
+            let token = vector.drafts.first().copied().unwrap_or(0);
+            vector.draft = vec![one_hot(vocabulary, token as usize)];
+        }
+        if rule.is_chain() {
+            for _ in 1..drafts {
+                let p = row(vocabulary, 2.0, &mut random);
+                let q = near(&p, 0.7, &mut random);
+                let token = draw(&q, &mut random);
+                vector.draft.push(if rule == RuleName::ONE_HOT {
+                    one_hot(vocabulary, token)
+                } else {
+                    q
+                });
+                vector.target.push(p);
+                vector.drafts.push(token as u32);
+            }
+            vector.target.push(row(vocabulary, 2.0, &mut random));
+        } else {
+            let q = vector.draft.first().cloned().unwrap_or_default();
+            while vector.drafts.len() < drafts {
+                let distinct = rule.entry().drafts.are_distinct() || !rule.tests_drafts();
+                let next = match (self, distinct) {
+                    (Self::Duplicate, _) if vector.drafts.len() == 1 => {
+                        vector.drafts.first().copied().unwrap_or(0)
+                    }
+                    (_, true) => another(&q, &vector.drafts),
+                    _ => draw(&q, &mut random) as u32,
+                };
+                vector.drafts.push(next);
+            }
+        }
+        vector
+    }
+
+    /// The first position.
+    fn first(self, vocabulary: usize, random: &mut ChaCha8Rng) -> Vector {
+        let last = vocabulary - 1;
+        let half = vocabulary / 2;
+        let spread = |random: &mut ChaCha8Rng| row(vocabulary, 2.0, random);
+        let only = |row: &[f32], keep: &dyn Fn(usize) -> bool| {
+            let kept = row
+                .iter()
+                .enumerate()
+                .map(|(i, &x)| if keep(i) { f64::from(x) } else { 0.0 });
+            normalised(kept.collect())
+        };
+        let (target, draft, token, possible) = match self {
+            Self::Random | Self::Duplicate => {
+                let (p, q) = (spread(random), spread(random));
+                let token = draw(&q, random);
+                (p, q, token, true)
+            }
+            Self::Close => {
+                let p = spread(random);
+                let q = near(&p, 0.1, random);
+                // A token that can be rejected.
+                let token = most(vocabulary, |i| f64::from(q[i]) - f64::from(p[i]));
+                (p, q, token, true)
+            }
+            Self::Equal => {
+                let p = spread(random);
+                let token = draw(&p, random);
+                (p.clone(), p, token, true)
+            }
+            Self::Uniform => {
+                let p = normalised(vec![1.0; vocabulary]);
+                (p.clone(), p, last, true)
+            }
+            Self::Peaked => {
+                let peak = |at: usize, random: &mut ChaCha8Rng| {
+                    let mut all: Vec<f64> =
+                        (0..vocabulary).map(|_| random.random::<f64>()).collect();
+                    let rest: f64 = all.iter().sum();
+                    all[at] = 1e6 * rest;
+                    normalised(all)
+                };
+                let p = peak(0, random);
+                let q = peak(last, random);
+                (p, q, last, true)
+            }
+            Self::Disjoint => {
+                let (p, q) = (spread(random), spread(random));
+                let (p, q) = (only(&p, &|i| i < half), only(&q, &|i| i >= half));
+                let token = draw(&q, random);
+                (p, q, token, true)
+            }
+            Self::ZeroTarget | Self::ZeroDraft | Self::ZeroOverZero => {
+                let (p, q) = (spread(random), spread(random));
+                // The upper half is 0 in both rows, but for what is drafted there.
+                let held = |i: usize| i < vocabulary - half;
+                let p = only(&p, &|i| held(i) || (i == last && self == Self::ZeroDraft));
+                let q = only(&q, &|i| held(i) || (i == last && self == Self::ZeroTarget));
+                (p, q, last, self == Self::ZeroTarget)
+            }
+            Self::OneHotSame => (
+                one_hot(vocabulary, last),
+                one_hot(vocabulary, last),
+                last,
+                true,
+            ),
+            Self::OneHotDifferent => (one_hot(vocabulary, last), one_hot(vocabulary, 0), 0, true),
+            Self::OneHotDraft => {
+                let p = spread(random);
+                (p, one_hot(vocabulary, half), half, true)
+            }
+            Self::OneHotTarget => {
+                let q = spread(random);
+                (one_hot(vocabulary, last), q, 0, true)
+            }
+            Self::TinyResidual => {
+                let p = spread(random);
+                let mut p = only(&p, &|i| i >= 2);
+                let mut q = p.clone();
+                // Token 1 was drafted twice as often as wanted; token 0 never was.
+                (p[0], q[0]) = (TINY, 0.0);
+                (p[1], q[1]) = (TINY, 2.0 * TINY);
+                (p, q, 1, true)
+            }
+        };
+        Vector {
+            target: vec![target],
+            draft: vec![draft],
+            drafts: vec![token as u32],
+            possible,
+        }
+    }
+}
+
+/// A softmax of normal numbers.
+fn row(vocabulary: usize, scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
+    normalised(
+        (0..vocabulary)
+            .map(|_| (scale * normal(random)).exp())
+            .collect(),
+    )
+}
+
+/// A row with every logit moved.
+fn near(row: &[f32], scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
+    let moved = row
+        .iter()
+        .map(|&x| f64::from(x) * (scale * normal(random)).exp());
+    normalised(moved.collect())
+}
+
+/// A standard normal number, by Box and Muller.
+fn normal(random: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+fn normalised(weights: Vec<f64>) -> Vec<f32> {
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|x| (x / total) as f32).collect()
+}
+
+fn one_hot(vocabulary: usize, token: usize) -> Vec<f32> {
+    let mut row = vec![0.0; vocabulary];
+    if let Some(entry) = row.get_mut(token) {
+        *entry = 1.0;
+    }
+    row
+}
+
+/// A token drawn from a row.
+fn draw(row: &[f32], random: &mut ChaCha8Rng) -> usize {
+    let total: f64 = row.iter().map(|&x| f64::from(x)).sum();
+    let mut left = random.random::<f64>() * total;
+    let mut held = 0;
+    for (token, &x) in row.iter().enumerate() {
+        if x > 0.0 {
+            held = token;
+            left -= f64::from(x);
+            if left <= 0.0 {
+                break;
+            }
+        }
+    }
+    held
+}
+
+/// The likeliest token that is not among some; where all mass is taken, the first of the
+/// others.
+fn another(row: &[f32], taken: &[u32]) -> u32 {
+    let free = |i: &usize| !taken.contains(&(*i as u32));
+    let value = |i: usize| f64::from(row.get(i).copied().unwrap_or(0.0));
+    let best = (0..row.len())
+        .filter(free)
+        .max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
+    best.unwrap_or(0) as u32
+}
+
+/// The place of the largest value, the first among equals.
+fn most(count: usize, value: impl Fn(usize) -> f64) -> usize {
+    let best = (0..count).max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
+    best.unwrap_or(0)
+}

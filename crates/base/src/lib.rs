@@ -1,0 +1,16 @@
+//! Files written whole, JSON and TOML read into types, panics kept quiet.
+//!
+//! It knows nothing of drafts or logs: all others rest on it, so that what it knew all would.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod panics;
+#[doc(hidden)]
+pub mod side_by_side;
+#[doc(hidden)]
+pub mod sorted;
+#[doc(hidden)]
+pub mod typed;

@@ -1,0 +1,195 @@
+//! Which files an ONNX graph consists of.
+
+use super::CaptureError;
+use sha2::{Digest, Sha256};
+use specgap_log::log::FileIdentity;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The files of a graph: the graph itself, then the weights beside it, by name.
+///
+/// # Errors
+///
+/// [`CaptureError::File`] if one cannot be read.
+pub(super) fn files_of_graph(graph: &Path) -> Result<Vec<FileIdentity>, CaptureError> {
+    let failed = |path: &Path, source| CaptureError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    };
+    let bytes =
+        specgap_base::files::read(graph, LARGEST).map_err(|source| failed(graph, source))?;
+    let mut files = vec![identity(graph).map_err(|source| failed(graph, source))?];
+    let folder = graph.parent().unwrap_or(Path::new(""));
+    for location in external_locations(&bytes) {
+        let path = folder.join(location);
+        files.push(identity(&path).map_err(|source| failed(&path, source))?);
+    }
+    Ok(files)
+}
+
+/// A file's name and SHA-256.
+pub(super) fn identity(path: &Path) -> io::Result<FileIdentity> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&buffer[..read]);
+    }
+    let mut sha256 = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(sha256, "{byte:02x}");
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok(FileIdentity {
+        name: name.to_string_lossy().into_owned(),
+        sha256: Some(sha256),
+    })
+}
+
+/// What a graph may be without its weights, which is the most that its format can hold.
+const LARGEST: u64 = 1 << 31;
+
+// Field numbers of onnx.proto.
+const MODEL_GRAPH: u64 = 7;
+const GRAPH_INITIALIZER: u64 = 5;
+const TENSOR_EXTERNAL_DATA: u64 = 13;
+const ENTRY_KEY: u64 = 1;
+const ENTRY_VALUE: u64 = 2;
+
+/// The `location` of all external initializers of a serialized `ModelProto`.
+/// What is not one yields nothing: the runtime will say what is wrong with it.
+fn external_locations(model: &[u8]) -> BTreeSet<String> {
+    let mut locations = BTreeSet::new();
+    for graph in messages(model, MODEL_GRAPH) {
+        for tensor in messages(graph, GRAPH_INITIALIZER) {
+            for entry in messages(tensor, TENSOR_EXTERNAL_DATA) {
+                let text = |field| messages(entry, field).next().unwrap_or_default();
+                if text(ENTRY_KEY) == b"location"
+                    && let Ok(location) = std::str::from_utf8(text(ENTRY_VALUE))
+                {
+                    locations.insert(location.to_owned());
+                }
+            }
+        }
+    }
+    locations
+}
+
+/// The length-delimited values of one field of a protocol buffer message.
+fn messages(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        loop {
+            let (field, value) = next_field(&mut rest)?;
+            if let Some(value) = value
+                && field == wanted
+            {
+                return Some(value);
+            }
+        }
+    })
+}
+
+/// Takes a field off a message: its number, and its value if that is bytes.
+/// Nothing at the end, or where the message is broken.
+fn next_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Option<&'a [u8]>)> {
+    let tag = varint(rest)?;
+    let field = tag >> 3;
+    let mut take = |length: usize| {
+        let (value, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        Some(value)
+    };
+    match tag & 7 {
+        0 => varint(rest).map(|_| (field, None)),
+        1 => take(8).map(|_| (field, None)),
+        5 => take(4).map(|_| (field, None)),
+        2 => {
+            let length = usize::try_from(varint(rest)?).ok()?;
+            let (value, after) = rest.split_at_checked(length)?;
+            *rest = after;
+            Some((field, Some(value)))
+        }
+        _ => None,
+    }
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, value: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2, value.len() as u8];
+        bytes.extend(value);
+        bytes
+    }
+
+    fn model() -> Vec<u8> {
+        let entry =
+            |key: &[u8], value: &[u8]| field(13, &[field(1, key), field(2, value)].concat());
+        let tensor = [
+            vec![0x08, 0x90, 0x01],
+            entry(b"location", b"weights.bin"),
+            entry(b"offset", b"0"),
+        ]
+        .concat();
+        let inline = field(9, b"raw");
+        let graph = [field(2, b"name"), field(5, &tensor), field(5, &inline)].concat();
+        [vec![0x08, 0x09], field(2, b"producer"), field(7, &graph)].concat()
+    }
+
+    #[test]
+    fn finds_where_external_weights_are() {
+        let locations: Vec<_> = external_locations(&model()).into_iter().collect();
+        assert_eq!(locations, ["weights.bin"]);
+    }
+
+    #[test]
+    fn a_broken_model_yields_nothing_wrong() {
+        let model = model();
+        for end in 0..model.len() {
+            let cut = external_locations(&model[..end]);
+            assert!(cut.len() <= 1);
+        }
+        for at in 0..model.len() {
+            let mut bent = model.clone();
+            bent[at] ^= 0xff;
+            assert!(external_locations(&bent).len() <= 1);
+        }
+        assert!(external_locations(&[0xff; 40]).is_empty());
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("abc.txt");
+        std::fs::write(&path, "abc").unwrap();
+        let identity = identity(&path).unwrap();
+        assert_eq!(identity.name, "abc.txt");
+        // FIPS 180-2, appendix B.1.
+        assert_eq!(
+            identity.sha256.as_deref(),
+            Some("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        );
+    }
+}

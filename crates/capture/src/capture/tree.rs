@@ -1,0 +1,1326 @@
+//! Trees of drafts: what is drawn, and what becomes of it.
+//!
+//! Every rule here is lossless: the text has the target's law whatever the draft is. What is
+//! said of a rule's chances ([`ends`]) is what its sampler ([`settle_tree`]) does; tests go
+//! through every way that draws and coins may fall.
+
+use super::rounds::{Chance, by_block, residual, settle, within};
+use super::sampling::Law;
+use specgap_core::rule::{Drafts, InTurn, RuleName, Verifies};
+use specgap_core::scheme::SchemeName;
+use specgap_core::tree::Shape;
+use specgap_plan::plan::{RatioBins, Selection};
+
+/// The most leaves of a tree: the target runs over the paths to them side by side.
+const PATHS: usize = 256;
+
+/// Whether children of a tree can be drawn so: one after another, from q and those before.
+pub fn draws_children(law: SchemeName) -> bool {
+    let laws = [
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::WITHOUT_REPLACEMENT,
+        SchemeName::HUB,
+    ];
+    laws.contains(&law)
+}
+
+/// The law of a tree's children that a rule needs.
+pub fn children_of_rule(rule: RuleName) -> SchemeName {
+    match rule.entry().drafts {
+        Drafts::Drawn(law) => law,
+        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+    }
+}
+
+/// All rules that settle such trees.
+pub(super) fn rules(tree: &Shape, law: SchemeName) -> Vec<RuleName> {
+    let rules = RuleName::ALL.into_iter();
+    rules
+        .filter(|&rule| rule.entry().decoded && refused(tree, law, rule).is_none())
+        .collect()
+}
+
+/// Why a tree is not drafted so, or a rule does not settle it, if that is so.
+pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<String> {
+    if tree.drafts() == 0 {
+        return Some("a tree without drafts".to_owned());
+    }
+    if tree.leaves() > PATHS {
+        return Some(format!(
+            "a tree of {} paths; at most {PATHS} run side by side: draft fewer children or levels",
+            tree.leaves()
+        ));
+    }
+    let entry = rule.entry();
+    if entry.verifies == Verifies::Chain || !entry.decoded {
+        return Some(format!(
+            "verifier {rule} settles chains, not trees; give --length alone, or verifier rrs, \
+             rrs-wo, spechub or traversal"
+        ));
+    }
+    let drawn = match entry.drafts {
+        Drafts::Drawn(own) => own == law,
+        Drafts::Likeliest | Drafts::Any => draws_children(law),
+    };
+    if !drawn {
+        return Some(format!(
+            "verifier {rule} is not for children that are drawn so; leave out --scheme"
+        ));
+    }
+    if let Some(only) = law.entry().only
+        && tree
+            .children
+            .iter()
+            .any(|&count| count != 0 && count != only)
+    {
+        return Some(format!(
+            "{law} children are pairs: give --tree spechub-binary-D, or another tree with two \
+             children at every node"
+        ));
+    }
+    (entry.verifies == Verifies::Paths && !tree.is_paths()).then(|| {
+        format!(
+            "verifier {rule} selects one of several paths; give --paths K and --length L instead of \
+             --tree"
+        )
+    })
+}
+
+/// A node that was drafted; the root has no token.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// Its number in the topology.
+    pub place: usize,
+    pub token: i64,
+    pub depth: usize,
+    pub parent: usize,
+    /// q of its children; none where none were drawn.
+    pub law: Option<Law>,
+    pub children: Vec<usize>,
+}
+
+/// The nodes from the root's child down to a node.
+pub(super) fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut here = last;
+    while here != 0 {
+        path.push(here);
+        here = nodes[here].parent;
+    }
+    path.reverse();
+    path
+}
+
+/// Draws the children of a node, fewer where q has no mass on others.
+pub(super) fn children(
+    law: SchemeName,
+    q: &Law,
+    count: usize,
+    chance: &mut dyn Chance,
+    scratch: &mut Vec<f64>,
+) -> Vec<u32> {
+    let mut drawn = Vec::with_capacity(count);
+    let row: Vec<f64> = q.probabilities().collect();
+    for _ in 0..count {
+        let token = if law == SchemeName::WITH_REPLACEMENT {
+            Some(chance.token(q))
+        } else {
+            law.next_draft(&row, &drawn, count, scratch);
+            chance.of(scratch)
+        };
+        let Some(token) = token else { break };
+        drawn.push(token as u32);
+    }
+    drawn
+}
+
+/// The target's law of the tokens behind a node.
+pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
+
+/// What a top-down rule does at a node, given its children; `None` of a rule without a law at
+/// one position.
+fn at_node(rule: RuleName, [p, q]: [&Law; 2], children: &[u32]) -> Option<InTurn> {
+    let [p, q] = [p, q].map(|law| law.probabilities().collect::<Vec<f64>>());
+    let step = rule.entry().step?;
+    Some(step.in_turn(&p, &q, children))
+}
+
+/// The tokens of some nodes.
+fn tokens(nodes: &[Node], of: &[usize]) -> Vec<u32> {
+    of.iter().map(|&node| nodes[node].token as u32).collect()
+}
+
+/// Settles a tree: the node that is kept, with all before it, and the token behind it. `p` is
+/// asked for the model's laws of some nodes. `carried` is what rounds before changed of them,
+/// and then what this one and those change of what comes next; only select-greedy-block
+/// changes anything.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn settle_tree<E>(
+    (rule, law): (RuleName, SchemeName),
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    carried: &mut Carried,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    match rule.entry().verifies {
+        Verifies::Tree => {
+            let mut visits = Visits { law, nodes, p };
+            let settled = visits.settle(&[0], 1.0, chance)?;
+            // The root is kept: its ratio is 1 whatever was refused, but for rounding.
+            match settled {
+                Some(settled) => Ok(settled),
+                None => Ok((0, chance.token(&(visits.p)(0)?))),
+            }
+        }
+        Verifies::Paths => settle_selected(rule, nodes, p, carried, chance),
+        _ => settle_top_down(rule, nodes, p, chance),
+    }
+}
+
+fn settle_top_down<E>(
+    rule: RuleName,
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    let mut here = 0;
+    loop {
+        let node = &nodes[here];
+        let target = p(here)?;
+        let Some(q) = &node.law else {
+            return Ok((here, chance.token(&target)));
+        };
+        let step = at_node(rule, [&target, q], &tokens(nodes, &node.children));
+        let Some(InTurn { ratios, residual }) = step else {
+            return Ok((here, chance.token(&target)));
+        };
+        let through = ratios.iter().position(|&ratio| chance.below(ratio));
+        match through.and_then(|place| node.children.get(place)) {
+            Some(&child) => here = child,
+            None => {
+                let token = match chance.of(&residual) {
+                    Some(token) => token,
+                    None => chance.token(&target),
+                };
+                return Ok((here, token));
+            }
+        }
+    }
+}
+
+/// Given a tree that was drawn, the probability that each node is the last that is kept, in a
+/// round of which no other changed the target.
+///
+/// Time O(V) a draft; of a selected path, a selection for each m at each node.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn ends<E>(
+    (rule, law): (RuleName, SchemeName),
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+) -> Result<Vec<f64>, E> {
+    let mut ends = vec![0.0; nodes.len()];
+    match rule.entry().verifies {
+        Verifies::Paths => {
+            let mut walk = Walk::default();
+            let from = (&Agreeing::all(nodes), 1.0);
+            walk.ends(rule, nodes, from, p, &mut ends)?;
+        }
+        Verifies::Tree => {
+            let mut visits = Visits { law, nodes, p };
+            let refused = visits.ends(&[0], 1.0, 1.0, &mut ends)?;
+            ends[0] += refused;
+        }
+        _ => {
+            let mut reached = vec![0.0; nodes.len()];
+            reached[0] = 1.0;
+            // A node stands behind its parent.
+            for (here, node) in nodes.iter().enumerate() {
+                let mut left = reached[here];
+                if let Some(q) = node.law.as_ref().filter(|_| left > 0.0) {
+                    let target = p(here)?;
+                    let drawn = tokens(nodes, &node.children);
+                    let step = at_node(rule, [&target, q], &drawn);
+                    let keeps = step.iter().flat_map(InTurn::keeps);
+                    for (&child, kept) in node.children.iter().zip(keeps) {
+                        reached[child] = left * kept;
+                        left *= 1.0 - kept;
+                    }
+                }
+                ends[here] = left;
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Traversal verification. Drafts that agree are one node; `set` are those of one prefix.
+///
+/// A node is visited with a ratio r, with which it has to be kept, and the law P of its next
+/// token, at first p. Children are taken in the order in which they were drawn. The first one
+/// with a token x is visited with min(1, r P(x)/q_k(x)), q_k being the law of child k given the
+/// ones before it, together with all that have this token. Whether it is refused or was before,
+/// with Z the sum of max(r P - q_k, 0),
+///
+/// ```text
+/// r <- Z/(Z + 1 - r),   P <- max(r P - q_k, 0)/Z
+/// ```
+///
+/// and behind all children the node is kept with r, and P draws the token behind it.
+/// Given the children before it, child k has the law q_k: the mass of outputs through it is
+/// min(r P, q_k), and what is left is owed by what comes later (`src/block/traversal.rs`).
+struct Visits<'a, 'p, E> {
+    law: SchemeName,
+    nodes: &'a [Node],
+    p: &'a mut Laws<'p, E>,
+}
+
+/// A child that was visited for the first time, by what it is reached with.
+enum Step {
+    /// The nodes with its token, and its ratio.
+    Child(Vec<usize>, f64),
+    /// Nothing new.
+    Again,
+}
+
+/// What a visit still owes.
+struct Owed {
+    ratio: f64,
+    /// P.
+    law: Vec<f64>,
+    /// Children of all nodes of the set, in order, and their tokens.
+    children: Vec<usize>,
+    drawn: Vec<u32>,
+    scratch: Vec<f64>,
+}
+
+impl<E> Visits<'_, '_, E> {
+    fn begin(&mut self, set: &[usize], ratio: f64) -> Result<(Option<Owed>, Law), E> {
+        let first = set.first().copied().unwrap_or(0);
+        let law = (self.p)(first)?;
+        let nodes = self.nodes;
+        let children: Vec<usize> = set
+            .iter()
+            .flat_map(|&node| nodes[node].children.iter().copied())
+            .collect();
+        let owed = nodes[first].law.as_ref().map(|_| Owed {
+            ratio,
+            law: law.probabilities().collect(),
+            drawn: tokens(nodes, &children),
+            children,
+            scratch: Vec::new(),
+        });
+        Ok((owed, law))
+    }
+
+    /// What child `place` is visited with; afterwards, what is owed once it is refused.
+    fn step(&self, set: &[usize], owed: &mut Owed, place: usize) -> Step {
+        let (before, behind) = owed.drawn.split_at(place);
+        let (Some(&token), Some(q)) = (
+            behind.first(),
+            set.first().and_then(|&node| self.nodes[node].law.as_ref()),
+        ) else {
+            return Step::Again;
+        };
+        let row: Vec<f64> = q.probabilities().collect();
+        let count = owed.drawn.len();
+        self.law.next_draft(&row, before, count, &mut owed.scratch);
+        let open: f64 = owed.scratch.iter().sum();
+        let step = if before.contains(&token) {
+            Step::Again
+        } else {
+            let alike = owed.children.iter().zip(&owed.drawn);
+            let alike = alike.filter(|&(_, &other)| other == token);
+            let drawn = owed.scratch.get(token as usize).copied().unwrap_or(0.0) / open;
+            let wanted = owed.law.get(token as usize).copied().unwrap_or(0.0);
+            Step::Child(
+                alike.map(|(&node, _)| node).collect(),
+                (owed.ratio * wanted / drawn).min(1.0),
+            )
+        };
+        let mut rest = 0.0;
+        for (mass, q) in owed.law.iter_mut().zip(&owed.scratch) {
+            *mass = (owed.ratio * *mass - q / open).max(0.0);
+            rest += *mass;
+        }
+        let spent = rest + 1.0 - owed.ratio;
+        owed.ratio = if spent > 0.0 { rest / spent } else { 1.0 };
+        if rest > 0.0 {
+            owed.law.iter_mut().for_each(|mass| *mass /= rest);
+        }
+        step
+    }
+
+    /// The node that is kept and the token behind it; none where all of it is refused.
+    fn settle(
+        &mut self,
+        set: &[usize],
+        ratio: f64,
+        chance: &mut dyn Chance,
+    ) -> Result<Option<(usize, usize)>, E> {
+        let here = set.first().copied().unwrap_or(0);
+        let (owed, law) = self.begin(set, ratio)?;
+        let Some(mut owed) = owed else {
+            return Ok(chance.below(ratio).then(|| (here, chance.token(&law))));
+        };
+        for place in 0..owed.children.len() {
+            if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
+                && ratio > 0.0
+                && let Some(settled) = self.settle(&alike, ratio, chance)?
+            {
+                return Ok(Some(settled));
+            }
+        }
+        Ok(chance.below(owed.ratio).then(|| {
+            let token = chance.of(&owed.law);
+            (here, token.unwrap_or_else(|| chance.token(&law)))
+        }))
+    }
+
+    /// Adds the probabilities of what [`Self::settle`] may say, of a visit that is made with
+    /// some probability; what of that is refused.
+    fn ends(
+        &mut self,
+        set: &[usize],
+        ratio: f64,
+        reached: f64,
+        ends: &mut [f64],
+    ) -> Result<f64, E> {
+        let here = set.first().copied().unwrap_or(0);
+        let (owed, _) = self.begin(set, ratio)?;
+        let mut left = reached;
+        let mut last = ratio;
+        if let Some(mut owed) = owed {
+            for place in 0..owed.children.len() {
+                if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
+                    && ratio > 0.0
+                {
+                    left = self.ends(&alike, ratio, left, ends)?;
+                }
+            }
+            last = owed.ratio;
+        }
+        ends[here] += left * last;
+        Ok(left * (1.0 - last))
+    }
+}
+
+/// What is known of the paths that agree with what was selected so far.
+struct Agreeing {
+    /// The node of each, at the present depth.
+    nodes: Vec<usize>,
+    /// By m - 1: of all draws of paths that select what was selected, the share of which m
+    /// agree.
+    shares: Vec<f64>,
+}
+
+impl Agreeing {
+    /// All paths, at the root.
+    fn all(nodes: &[Node]) -> Self {
+        let paths = nodes[0].children.len();
+        let mut shares = vec![0.0; paths];
+        if let Some(all) = shares.last_mut() {
+            *all = 1.0;
+        }
+        Self {
+            nodes: vec![0; paths],
+            shares,
+        }
+    }
+
+    /// One of their nodes.
+    fn here(&self) -> usize {
+        self.nodes.first().copied().unwrap_or(0)
+    }
+
+    /// The next node of each path.
+    fn next(&self, nodes: &[Node]) -> Vec<usize> {
+        if self.here() == 0 {
+            // Every child of the root is a path; below, every node has one child.
+            return nodes[0].children.clone();
+        }
+        let children = self.nodes.iter().map(|&node| nodes[node].children.first());
+        children.flatten().copied().collect()
+    }
+}
+
+/// One of K paths is selected level by level, and verified by blocks as a draft of the law that
+/// the selected path has.
+///
+/// At a prefix that m of the paths share, one of their next tokens is selected
+/// ([`Selection`]); S_m(y, m') is the probability that it is y and that m' of the m have it.
+/// With a_m the share of draws of which m agree, the selected path goes on with
+///
+/// ```text
+/// s(y) = sum over m, m' of a_m S_m(y, m'),   a_m' <- sum over m of a_m S_m(y, m') / s(y)
+/// ```
+///
+/// whatever the paths are that were not selected. So it is a draft of the law s, and `block`
+/// verifies it as such: nothing changes later. Greedy blocks keep more of it in one round, and
+/// leave a [`Change`] of the rest of the span.
+///
+/// Time O(K V) a level, and a selection for each m; as much again for each change that is
+/// carried.
+fn settle_selected<E>(
+    rule: RuleName,
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    carried: &mut Carried,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    let mut walk = Walk::default();
+    let mut agreeing = Agreeing::all(nodes);
+    let mut levels = Vec::new();
+    // What is carried to each level, where it is not behind all drafts.
+    let mut changes = vec![std::mem::take(carried)];
+    loop {
+        let model = p(agreeing.here())?;
+        let next = agreeing.next(nodes);
+        let drawn = tokens(nodes, &next);
+        let q = nodes[agreeing.here()].law.as_ref();
+        let Some(q) = q.filter(|_| !next.is_empty()) else {
+            walk.target.push(model);
+            break;
+        };
+        let here = changes.last().cloned().unwrap_or_default();
+        let along = here.along(&model, q);
+        let law = along.last().map_or(&model, |(law, _)| law).clone();
+        let level = Level::new([&law, q], &agreeing.shares);
+        let slot = chance.of(&level.slots(&drawn)).unwrap_or(0);
+        let token = drawn.get(slot).copied().unwrap_or(0);
+        agreeing = level.taken(nodes, &next, token);
+        changes.push(here.behind(&model, &along, token));
+        walk.push(nodes, agreeing.here(), law, level.selected.clone());
+        levels.push((model, along, level));
+    }
+    let laws = [&walk.target[..], &walk.selected];
+    let settled = settle(rule, laws, &walk.drafts, chance, &mut Vec::new());
+    let Some(settled) = settled else {
+        // Lists of one walk fit each other.
+        return Ok((0, walk.target.first().map_or(0, |law| chance.token(law))));
+    };
+    let accepted = settled.accepted;
+    if rule == RuleName::SELECT_GREEDY_BLOCK
+        && let (Some((model, along, level)), Some(here)) =
+            (levels.get(accepted), changes.get(accepted))
+    {
+        let token = settled.token as u32;
+        *carried = here.behind(model, along, token);
+        let own = Change {
+            left: levels.len() - accepted,
+            ratio: by_block(rule, laws, &walk.drafts)
+                .and_then(|(scales, _)| scales.get(accepted).copied())
+                .unwrap_or(1.0),
+            shares: level.shares.clone(),
+        };
+        let law = along.last().map_or(model, |(law, _)| law);
+        carried.0.extend(own.behind(law, level, token));
+    }
+    let last = accepted.checked_sub(1);
+    let node = last.and_then(|last| walk.path.get(last)).copied();
+    Ok((node.unwrap_or(0), settled.token))
+}
+
+/// What a round of select-greedy-block owes to the rest of its span.
+///
+/// The round had a target of law p and selected a path of law s. If it ended behind fewer tokens
+/// than its span has, the rest of them are drawn as if the target's next token behind a text z
+/// of it had the law that is proportional to
+///
+/// ```text
+/// max(p(z) p(x|z) - s(z) s(x|z), 0),   p(z) and s(z) from the round's start on
+/// ```
+///
+/// (`GreedyBlock` in `src/block/single_draft.rs`). So p(z)/s(z) and what s goes on with are all
+/// that has to be carried.
+#[derive(Clone, Debug, PartialEq)]
+struct Change {
+    /// Tokens of the span that are still to come.
+    left: usize,
+    /// p(z)/s(z).
+    ratio: f64,
+    /// a_m behind z.
+    shares: Vec<f64>,
+}
+
+impl Change {
+    /// The target's next token, where p is its law without the change.
+    fn of(&self, p: &Law, level: &Level) -> Law {
+        let left = residual(p, &level.selected, within(self.ratio)).collect();
+        // Nothing is left only where no text gets to but by rounding.
+        Law::of_weights(left).unwrap_or_else(|| p.clone())
+    }
+
+    /// The change behind one more token, if the span goes on and s goes there.
+    fn behind(&self, p: &Law, level: &Level, token: u32) -> Option<Self> {
+        let selected = level.selected.probability(token as usize);
+        (self.left > 1 && selected > 0.0).then(|| Self {
+            left: self.left - 1,
+            ratio: (self.ratio * (p.probability(token as usize) / selected)).min(f64::MAX),
+            shares: level.shares_behind(token),
+        })
+    }
+}
+
+/// What earlier rounds still change of the target, the first of them first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Carried(Vec<Change>);
+
+impl Carried {
+    /// The target's law behind each change, and what the change was made with.
+    fn along(&self, model: &Law, q: &Law) -> Vec<(Law, Level)> {
+        let mut along: Vec<(Law, Level)> = Vec::with_capacity(self.0.len());
+        for change in &self.0 {
+            let p = along.last().map_or(model, |(law, _)| law);
+            let level = Level::new([p, q], &change.shares);
+            let law = change.of(p, &level);
+            along.push((law, level));
+        }
+        along
+    }
+
+    /// What is carried behind one more token.
+    fn behind(&self, model: &Law, along: &[(Law, Level)], token: u32) -> Self {
+        let before = std::iter::once(model).chain(along.iter().map(|(law, _)| law));
+        let each = self.0.iter().zip(before).zip(along);
+        let each = each.filter_map(|((change, p), (_, level))| change.behind(p, level, token));
+        Self(each.collect())
+    }
+}
+
+/// A selected path so far.
+#[derive(Clone, Debug, Default)]
+struct Walk {
+    path: Vec<usize>,
+    drafts: Vec<u32>,
+    target: Vec<Law>,
+    selected: Vec<Law>,
+}
+
+impl Walk {
+    fn push(&mut self, nodes: &[Node], node: usize, target: Law, selected: Law) {
+        self.path.push(node);
+        self.drafts.push(nodes[node].token as u32);
+        self.target.push(target);
+        self.selected.push(selected);
+    }
+
+    /// Adds the probabilities of what [`settle_selected`] may say, of a walk of some
+    /// probability.
+    fn ends<E>(
+        &mut self,
+        rule: RuleName,
+        nodes: &[Node],
+        (agreeing, reached): (&Agreeing, f64),
+        p: &mut Laws<'_, E>,
+        ends: &mut [f64],
+    ) -> Result<(), E> {
+        let law = p(agreeing.here())?;
+        let next = agreeing.next(nodes);
+        let q = nodes[agreeing.here()].law.as_ref();
+        let Some(q) = q.filter(|_| !next.is_empty()) else {
+            let laws = [&[&self.target[..], &[law]].concat()[..], &self.selected];
+            let mut left = reached;
+            if let Some((_, kept)) = by_block(rule, laws, &self.drafts) {
+                for (&node, kept) in self.path.iter().zip(kept).rev() {
+                    ends[node] += left * kept;
+                    left *= 1.0 - kept;
+                }
+            }
+            ends[0] += left;
+            return Ok(());
+        };
+        let level = Level::new([&law, q], &agreeing.shares);
+        let drawn = tokens(nodes, &next);
+        let mut by_token: Vec<(u32, f64)> = Vec::new();
+        for (&token, share) in drawn.iter().zip(level.slots(&drawn)) {
+            match by_token.iter_mut().find(|(known, _)| *known == token) {
+                Some((_, sum)) => *sum += share,
+                None => by_token.push((token, share)),
+            }
+        }
+        for (token, share) in by_token.into_iter().filter(|(_, share)| *share > 0.0) {
+            let agreeing = level.taken(nodes, &next, token);
+            let mut longer = self.clone();
+            longer.push(nodes, agreeing.here(), law.clone(), level.selected.clone());
+            let from = (&agreeing, reached * share);
+            longer.ends(rule, nodes, from, p, ends)?;
+        }
+        Ok(())
+    }
+}
+
+/// A prefix at which one of the next tokens of paths that agree is selected.
+struct Level {
+    bins: RatioBins,
+    /// a_m, by m - 1 of all paths.
+    shares: Vec<f64>,
+    /// a_m and the selection of one of m, where a_m > 0.
+    rules: Vec<(f64, Selection)>,
+    q: Vec<f64>,
+    /// s.
+    selected: Law,
+}
+
+impl Level {
+    fn new([p, q]: [&Law; 2], shares: &[f64]) -> Self {
+        let p_row: Vec<f64> = p.probabilities().collect();
+        let q_row: Vec<f64> = q.probabilities().collect();
+        let bins = RatioBins::new(&p_row, &q_row);
+        let rules = (1..).zip(shares).filter(|&(_, &share)| share > 0.0);
+        let rules: Vec<(f64, Selection)> = rules
+            .map(|(m, &share)| (share, Selection::new(&bins, m)))
+            .collect();
+        let mut s = vec![0.0; q_row.len()];
+        for (share, rule) in &rules {
+            for (token, (sum, &q)) in s.iter_mut().zip(&q_row).enumerate() {
+                *sum += share * rule.probability(&bins, token, q);
+            }
+        }
+        Self {
+            bins,
+            rules,
+            shares: shares.to_vec(),
+            q: q_row,
+            // Some draft is selected always, so that s has mass wherever q has.
+            selected: Law::of_weights(s).unwrap_or_else(|| q.clone()),
+        }
+    }
+
+    /// The probability that each of some tokens is selected.
+    fn slots(&self, drafts: &[u32]) -> Vec<f64> {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|(_, rule)| rule.drafts() == drafts.len());
+        rule.map_or_else(Vec::new, |(_, rule)| rule.shares(&self.bins, drafts))
+    }
+
+    /// a_m behind a token that is selected.
+    fn shares_behind(&self, token: u32) -> Vec<f64> {
+        let mut shares = vec![0.0; self.shares.len()];
+        let own = self.q.get(token as usize).copied().unwrap_or(0.0);
+        for (share, rule) in &self.rules {
+            let parts = rule.by_copies(&self.bins, token as usize, own);
+            for (sum, part) in shares.iter_mut().zip(parts) {
+                *sum += share * part;
+            }
+        }
+        let all: f64 = shares.iter().sum();
+        if all > 0.0 {
+            shares.iter_mut().for_each(|share| *share /= all);
+        }
+        shares
+    }
+
+    /// What agrees once a token was selected.
+    fn taken(&self, nodes: &[Node], next: &[usize], token: u32) -> Agreeing {
+        let same = |&&node: &&usize| nodes[node].token == i64::from(token);
+        Agreeing {
+            nodes: next.iter().filter(same).copied().collect(),
+            shares: self.shares_behind(token),
+        }
+    }
+}
+
+/// p/q of every node's prefix, from the root's, 1, on.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn weights<E>(nodes: &[Node], p: &mut Laws<'_, E>) -> Result<Vec<f64>, E> {
+    let mut weights = vec![1.0; nodes.len()];
+    for (here, node) in nodes.iter().enumerate() {
+        let Some(q) = &node.law else { continue };
+        let target = p(here)?;
+        for &child in &node.children {
+            let token = nodes[child].token as usize;
+            weights[child] = weights[here] * (target.probability(token) / q.probability(token));
+        }
+    }
+    Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use specgap_core::problem::BlockProblem;
+    use specgap_core::tree::{DraftTree, TokenTree};
+    use specgap_exact::block::{BlockVerifierName, Change, DrawnTrees, several_rounds};
+    use specgap_number::distribution::{Draft, Rational, Rows, Target};
+    use specgap_number::number::Number;
+    use specgap_replay::replay::SelectedAlong;
+    use specgap_row::row::Workspace;
+    use std::collections::BTreeMap;
+    use std::convert::Infallible;
+
+    fn full(children: usize, levels: usize) -> Shape {
+        DraftTree::named(&format!("{children}x{levels}"))
+            .unwrap()
+            .shape()
+    }
+
+    fn paths_of(paths: usize, length: usize) -> Shape {
+        DraftTree::of_paths(paths, length).unwrap().shape()
+    }
+
+    /// Every way that chances may fall, one after the other, each with its probability.
+    #[derive(Default)]
+    struct Every {
+        /// Which of the ways each choice takes, and the probabilities of them.
+        choices: Vec<(usize, Vec<f64>)>,
+        at: usize,
+    }
+
+    impl Every {
+        fn choose(&mut self, ways: Vec<f64>) -> usize {
+            if self.at == self.choices.len() {
+                let first = ways.iter().position(|&way| way > 0.0).unwrap();
+                self.choices.push((first, ways));
+            }
+            self.at += 1;
+            self.choices[self.at - 1].0
+        }
+
+        fn weight(&self) -> f64 {
+            let chosen = self.choices.iter().map(|(way, ways)| ways[*way]);
+            chosen.product()
+        }
+
+        /// Goes on to the next way; false behind the last.
+        fn next(&mut self) -> bool {
+            self.at = 0;
+            while let Some((way, ways)) = self.choices.last_mut() {
+                if let Some(more) = ways[*way + 1..].iter().position(|&way| way > 0.0) {
+                    *way += more + 1;
+                    return true;
+                }
+                self.choices.pop();
+            }
+            false
+        }
+    }
+
+    impl Chance for Every {
+        fn below(&mut self, chance: f64) -> bool {
+            let chance = chance.clamp(0.0, 1.0);
+            self.choose(vec![chance, 1.0 - chance]) == 0
+        }
+
+        fn token(&mut self, law: &Law) -> usize {
+            self.choose(law.probabilities().collect())
+        }
+
+        fn of(&mut self, weights: &[f64]) -> Option<usize> {
+            let total: f64 = weights.iter().sum();
+            (total > 0.0).then(|| self.choose(weights.iter().map(|w| w / total).collect()))
+        }
+    }
+
+    /// Laws of both models by prefix.
+    struct Pair {
+        vocab: usize,
+        laws: BTreeMap<Vec<usize>, [Vec<f64>; 2]>,
+    }
+
+    impl Pair {
+        fn random(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> Self {
+            let mut laws = BTreeMap::new();
+            let mut prefixes = vec![Vec::new()];
+            for _ in 0..length {
+                let mut longer = Vec::new();
+                for prefix in prefixes {
+                    let mut row = || {
+                        let weights: Vec<f64> = (0..vocab)
+                            .map(|_| f64::from(rng.random_range(0..6u8)) + 0.25)
+                            .collect();
+                        let sum: f64 = weights.iter().sum();
+                        weights.into_iter().map(|w| w / sum).collect::<Vec<f64>>()
+                    };
+                    let rows = [row(), row()];
+                    longer.extend((0..vocab).map(|token| [&prefix[..], &[token]].concat()));
+                    laws.insert(prefix, rows);
+                }
+                prefixes = longer;
+            }
+            Self { vocab, laws }
+        }
+
+        fn law(&self, which: usize, prefix: &[usize]) -> Law {
+            Law::of_weights(self.laws[prefix][which].clone()).unwrap()
+        }
+
+        /// p of all texts of a length that begin with a prefix.
+        fn texts(&self, prefix: &[usize], length: usize, mass: f64) -> Vec<(Vec<usize>, f64)> {
+            if prefix.len() == length {
+                return vec![(prefix.to_vec(), mass)];
+            }
+            let p = &self.laws[prefix][0];
+            (0..self.vocab)
+                .flat_map(|token| self.texts(&[prefix, &[token]].concat(), length, mass * p[token]))
+                .collect()
+        }
+
+        /// A tree that is drawn behind a prefix.
+        fn draw(
+            &self,
+            prefix: &[usize],
+            (topology, law, levels): (&Shape, SchemeName, usize),
+            chance: &mut Every,
+        ) -> Vec<Node> {
+            let mut nodes = vec![Node::default()];
+            let mut here = 0;
+            while here < nodes.len() {
+                let Node { place, depth, .. } = nodes[here];
+                let count = topology.children_of(place);
+                if count > 0 && depth < levels {
+                    let q = self.law(1, &self.prefix(prefix, &nodes, here));
+                    let drawn = children(law, &q, count, chance, &mut Vec::new());
+                    nodes[here].law = Some(q);
+                    for (rank, token) in drawn.into_iter().enumerate() {
+                        let index = nodes.len();
+                        nodes[here].children.push(index);
+                        nodes.push(Node {
+                            place: topology.child(place, rank),
+                            token: i64::from(token),
+                            depth: depth + 1,
+                            parent: here,
+                            ..Node::default()
+                        });
+                    }
+                }
+                here += 1;
+            }
+            nodes
+        }
+
+        fn prefix(&self, prefix: &[usize], nodes: &[Node], node: usize) -> Vec<usize> {
+            let path = ancestry(nodes, node);
+            let path = path.into_iter().map(|node| nodes[node].token as usize);
+            prefix.iter().copied().chain(path).collect()
+        }
+
+        /// The law of what a round writes behind a prefix; E[tau], by what is written and by
+        /// what is said given each tree; E[the bound's terms] that nodes have.
+        fn round(
+            &self,
+            prefix: &[usize],
+            rule: RuleName,
+            shape: (&Shape, SchemeName, usize),
+        ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
+            let (mut written, mut kept, mut said) = (BTreeMap::new(), 0.0, 0.0);
+            let mut chance = Every::default();
+            loop {
+                let nodes = self.draw(prefix, shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
+                };
+                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let mut carried = Carried::default();
+                let rule_and_law = (rule, shape.1);
+                let Ok((node, token)) =
+                    settle_tree(rule_and_law, &nodes, &mut p, &mut carried, &mut chance);
+                let weight = chance.weight();
+                let mut text = self.prefix(prefix, &nodes, node);
+                text.push(token);
+                *written.entry(text).or_insert(0.0) += weight;
+                kept += weight * nodes[node].depth as f64;
+                assert!((known.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+                let each = known.iter().zip(&nodes);
+                said += weight
+                    * each
+                        .map(|(ends, node)| ends * node.depth as f64)
+                        .sum::<f64>();
+                let Ok(weights) = weights(&nodes, &mut p);
+                for (index, weight) in weights.iter().enumerate() {
+                    let text = self.prefix(prefix, &nodes, index);
+                    let ratio = (prefix.len()..text.len()).map(|place| {
+                        let [p, q] = &self.laws[&text[..place]];
+                        p[text[place]] / q[text[place]]
+                    });
+                    let ratio: f64 = ratio.product();
+                    assert!((weight - ratio).abs() < 1e-9 * ratio.max(1.0));
+                }
+                if !chance.next() {
+                    return (written, [kept, said]);
+                }
+            }
+        }
+
+        /// What a round may write behind a prefix, given what is carried, with what is carried
+        /// on.
+        fn round_that_carries(
+            &self,
+            prefix: &[usize],
+            shape: (&Shape, SchemeName, usize),
+            carried: &Carried,
+        ) -> Vec<(Vec<usize>, Carried, f64)> {
+            let (mut written, mut chance) = (Vec::new(), Every::default());
+            loop {
+                let nodes = self.draw(prefix, shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
+                };
+                let mut carried = carried.clone();
+                let rule = (RuleName::SELECT_GREEDY_BLOCK, shape.1);
+                let Ok((node, token)) =
+                    settle_tree(rule, &nodes, &mut p, &mut carried, &mut chance);
+                let mut text = self.prefix(prefix, &nodes, node);
+                text.push(token);
+                written.push((text, carried, chance.weight()));
+                if !chance.next() {
+                    return written;
+                }
+            }
+        }
+
+        /// Whole texts of so many tokens in rounds of select-greedy-block: the law of the texts,
+        /// and how many rounds they take.
+        fn greedy_texts(
+            &self,
+            total: usize,
+            [paths, length]: [usize; 2],
+            forget: bool,
+        ) -> (BTreeMap<Vec<usize>, f64>, f64) {
+            let topology = paths_of(paths, length);
+            let start = vec![(Carried::default(), 1.0)];
+            let mut states = BTreeMap::from([(Vec::new(), start)]);
+            let (mut texts, mut rounds) = (BTreeMap::new(), 0.0);
+            // A text comes behind what it begins with.
+            while let Some((prefix, ways)) = states.pop_first() {
+                if prefix.len() == total {
+                    texts.insert(prefix, ways.iter().map(|(_, mass)| mass).sum());
+                    continue;
+                }
+                let levels = length.min(total - prefix.len() - 1);
+                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                for (carried, mass) in ways {
+                    rounds += mass;
+                    let carried = if forget { Carried::default() } else { carried };
+                    for (text, carried, share) in self.round_that_carries(&prefix, shape, &carried)
+                    {
+                        let ways: &mut Vec<(Carried, f64)> = states.entry(text).or_default();
+                        match ways.iter_mut().find(|(known, _)| *known == carried) {
+                            Some((_, sum)) => *sum += mass * share,
+                            None => ways.push((carried, mass * share)),
+                        }
+                    }
+                }
+            }
+            (texts, rounds)
+        }
+
+        /// E[tau] of a rule, given each tree, over all trees that may be drawn.
+        fn expected(&self, rule: RuleName, shape: (&Shape, SchemeName, usize)) -> f64 {
+            let (mut kept, mut chance) = (0.0, Every::default());
+            loop {
+                let nodes = self.draw(&[], shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(&[], &nodes, node)))
+                };
+                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let each = known.iter().zip(&nodes);
+                let mean: f64 = each.map(|(ends, node)| ends * node.depth as f64).sum();
+                kept += chance.weight() * mean;
+                if !chance.next() {
+                    return kept;
+                }
+            }
+        }
+
+        fn problem(&self, length: usize) -> BlockProblem {
+            let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
+            for (prefix, [p, q]) in self.laws.iter().filter(|(prefix, _)| prefix.len() < length) {
+                let words: Vec<String> = prefix.iter().map(usize::to_string).collect();
+                target.insert(words.join(" "), Target::new(p).unwrap());
+                draft.insert(words.join(" "), Draft::new(q).unwrap());
+            }
+            BlockProblem::new("pair".into(), self.vocab, length, 1, target, draft, None).unwrap()
+        }
+    }
+
+    /// Rules with the trees that they settle, by every draw and coin.
+    #[test]
+    fn what_a_round_of_a_tree_writes_has_the_targets_law() {
+        let mut rng = ChaCha8Rng::seed_from_u64(21);
+        let with = SchemeName::WITH_REPLACEMENT;
+        let without = SchemeName::WITHOUT_REPLACEMENT;
+        let uneven = || DraftTree::from_json("[[0],[1],[0,0]]").unwrap().shape();
+        let paths = paths_of;
+        for (rule, law, topology, vocab) in [
+            (RuleName::RRS, with, full(2, 1), 3),
+            (RuleName::RRS, with, full(2, 2), 2),
+            (RuleName::RRS, with, uneven(), 3),
+            (RuleName::RRS_WO, without, full(2, 1), 3),
+            (RuleName::RRS_WO, without, full(3, 1), 4),
+            (RuleName::RRS_WO, without, full(2, 2), 2),
+            (RuleName::RRS_WO, without, full(3, 1), 2),
+            (RuleName::RRS_WO, without, uneven(), 3),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 1), 4),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 2),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 3),
+            (RuleName::TRAVERSAL, with, full(2, 1), 3),
+            (RuleName::TRAVERSAL, with, full(2, 2), 2),
+            (RuleName::TRAVERSAL, with, uneven(), 3),
+            (RuleName::TRAVERSAL, with, paths(2, 2), 3),
+            (RuleName::TRAVERSAL, with, paths(3, 2), 2),
+            (RuleName::TRAVERSAL, without, full(2, 1), 3),
+            (RuleName::TRAVERSAL, without, full(2, 2), 2),
+            (RuleName::TRAVERSAL, without, uneven(), 3),
+            (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 2), 2),
+            (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 1), 4),
+            (RuleName::SELECT_BLOCK, with, paths(2, 2), 2),
+            (RuleName::SELECT_BLOCK, with, paths(3, 1), 3),
+        ] {
+            assert_eq!(refused(&topology, law, rule), None);
+            let levels = topology.levels();
+            let pair = Pair::random(&mut rng, vocab, levels + 1);
+            let (written, [kept, said]) = pair.round(&[], rule, (&topology, law, levels));
+            assert!(
+                (kept - said).abs() < 1e-9,
+                "{rule:?} {law:?}: {kept} {said}"
+            );
+            let mut law_of_text = BTreeMap::new();
+            for (text, mass) in &written {
+                for (text, mass) in pair.texts(text, levels + 1, *mass) {
+                    *law_of_text.entry(text).or_insert(0.0) += mass;
+                }
+            }
+            for (text, mass) in pair.texts(&[], levels + 1, 1.0) {
+                let found = law_of_text.get(&text).copied().unwrap_or(0.0);
+                assert!(
+                    (found - mass).abs() < 1e-9,
+                    "{rule:?} {law:?} {topology:?}: {text:?} {found} {mass}"
+                );
+            }
+        }
+    }
+
+    /// Rules with the exact optimum of any verifier of the same trees.
+    ///
+    /// With `--nocapture` it prints the table of `docs/theory/tree-replay.md`.
+    #[test]
+    fn no_rule_passes_the_optimum_of_its_trees() {
+        let mut rng = ChaCha8Rng::seed_from_u64(23);
+        let uneven = "[[0],[1],[0,0]]";
+        let binary = "[[0],[1],[0,0],[0,1],[1,0],[1,1]]";
+        let two = "[[0],[1],[0,0],[1,0]]";
+        for (name, law, paths, vocab) in [
+            ("2x2", SchemeName::WITH_REPLACEMENT, binary, 2),
+            ("2x2", SchemeName::WITHOUT_REPLACEMENT, binary, 3),
+            ("2x2", SchemeName::HUB, binary, 3),
+            ("uneven", SchemeName::WITH_REPLACEMENT, uneven, 3),
+            ("uneven", SchemeName::WITHOUT_REPLACEMENT, uneven, 3),
+            ("two paths", SchemeName::WITH_REPLACEMENT, two, 3),
+        ] {
+            const PAIRS: usize = 6;
+            let shape = DraftTree::from_json(paths).unwrap();
+            let topology = shape.shape();
+            let mut sums = BTreeMap::new();
+            for _ in 0..PAIRS {
+                let pair = Pair::random(&mut rng, vocab, 3);
+                let tree = TokenTree::<Rational>::new(&pair.problem(2));
+                let trees = DrawnTrees::new(&tree, &shape, law).unwrap();
+                let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
+                *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
+                for rule in rules(&topology, law) {
+                    let kept = pair.expected(rule, (&topology, law, 2));
+                    assert!(kept < optimum + 1e-9, "{rule:?} {law:?}: {kept} {optimum}");
+                    *sums.entry(rule.as_str()).or_insert(0.0) += kept / PAIRS as f64;
+                }
+            }
+            println!("| {name}, {}, V = {vocab} | {sums:.3?} |", law.as_str());
+            assert!(sums.len() > 2);
+        }
+    }
+
+    /// Whole texts in rounds of select-block: the sampler, with every draw and coin; what the
+    /// replay says of each text; and what the enumeration in fractions says, whose selection is
+    /// even to the last digit where the sampler's has bins.
+    #[test]
+    fn rounds_of_a_selected_path_are_those_of_the_enumerated_law() {
+        let mut rng = ChaCha8Rng::seed_from_u64(22);
+        for (vocab, total, length, paths) in
+            [(2, 3, 2, 2), (2, 3, 2, 3), (3, 3, 1, 2), (2, 4, 2, 2)]
+        {
+            let pair = Pair::random(&mut rng, vocab, total);
+            let topology = paths_of(paths, length);
+            // By prefix: its probability, as rounds write it, and how often a round starts there.
+            let mut starts = BTreeMap::from([(Vec::new(), 1.0)]);
+            let mut calls = 0.0;
+            let mut texts = BTreeMap::new();
+            while let Some((prefix, mass)) = starts.pop_first() {
+                if prefix.len() == total {
+                    *texts.entry(prefix).or_insert(0.0) += mass;
+                    continue;
+                }
+                calls += mass;
+                let levels = length.min(total - prefix.len() - 1);
+                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                let (written, _) = pair.round(&prefix, RuleName::SELECT_BLOCK, shape);
+                for (text, share) in written {
+                    *starts.entry(text).or_insert(0.0) += mass * share;
+                }
+            }
+            let mut replayed = 0.0;
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                assert!((texts[&text] - mass).abs() < 1e-9, "{text:?}");
+                let mut along = SelectedAlong::new(paths).unwrap();
+                for place in 0..total {
+                    let [target, draft] = &pair.laws[&text[..place]];
+                    let rows = Rows { target, draft };
+                    along
+                        .take(&mut Workspace::new(), rows, text[place])
+                        .unwrap();
+                }
+                replayed += mass * along.spread(length).calls.mean;
+            }
+            assert!((calls - replayed).abs() < 1e-8, "{calls} {replayed}");
+            let name = BlockVerifierName::SelectBlock;
+            let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
+            let known = known.unwrap().rounds.to_f64();
+            assert!((calls - known).abs() < 0.02, "{calls} {known}");
+            // One path alone needs more rounds.
+            let one = several_rounds(
+                &pair.problem(total),
+                length,
+                1,
+                BlockVerifierName::Block,
+                Change::Carried,
+            );
+            assert!(calls < one.unwrap().rounds.to_f64() + 1e-9);
+        }
+    }
+
+    /// Whole texts in rounds of select-greedy-block, with every draw and coin, against the
+    /// target's law and the enumeration in fractions. Of one path there is nothing to select,
+    /// and it is greedy block verification.
+    #[test]
+    fn rounds_of_greedy_blocks_carry_their_change() {
+        let mut rng = ChaCha8Rng::seed_from_u64(24);
+        let mut forgotten = 0.0f64;
+        let mut deepest = 0;
+        for (vocab, total, length, paths) in [
+            (2, 4, 2, 2),
+            (3, 3, 2, 1),
+            (2, 5, 3, 1),
+            (2, 4, 3, 2),
+            (2, 3, 2, 3),
+        ] {
+            let pair = Pair::random(&mut rng, vocab, total);
+            let (texts, rounds) = pair.greedy_texts(total, [paths, length], false);
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                assert!((texts[&text] - mass).abs() < 1e-9, "{text:?}");
+            }
+            let (name, near) = if paths == 1 {
+                (BlockVerifierName::GreedyBlock, 1e-9)
+            } else {
+                // The sampler's selection has bins.
+                (BlockVerifierName::SelectGreedyBlock, 0.02)
+            };
+            let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
+            let known = known.unwrap().rounds.to_f64();
+            assert!((rounds - known).abs() < near, "{rounds} {known}");
+            // A round that forgets what those before owe writes another law.
+            let (texts, _) = pair.greedy_texts(total, [paths, length], true);
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                forgotten = forgotten.max((texts[&text] - mass).abs());
+            }
+            let topology = paths_of(paths, length);
+            let shape = (
+                &topology,
+                SchemeName::WITH_REPLACEMENT,
+                length.min(total - 1),
+            );
+            for (text, carried, _) in pair.round_that_carries(&[], shape, &Carried::default()) {
+                if text.len() < total - 1 && !carried.0.is_empty() {
+                    let levels = length.min(total - text.len() - 1);
+                    let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                    let next = pair.round_that_carries(&text, shape, &carried);
+                    deepest = deepest.max(next.iter().map(|(_, c, _)| c.0.len()).max().unwrap());
+                }
+            }
+        }
+        assert!(forgotten > 1e-3, "{forgotten}");
+        // What two rounds changed was carried at once.
+        assert!(deepest > 1, "{deepest}");
+    }
+
+    #[test]
+    fn equal_and_disjoint_laws_keep_all_and_none() {
+        let one = |token: usize| {
+            let mut row = vec![0.0; 3];
+            row[token] = 1.0;
+            row
+        };
+        let mut pair = Pair {
+            vocab: 3,
+            laws: BTreeMap::new(),
+        };
+        for (target, draft, kept) in [
+            (vec![0.2, 0.3, 0.5], vec![0.2, 0.3, 0.5], 1.0),
+            (one(2), vec![0.5, 0.5, 0.0], 0.0),
+            (one(1), one(1), 1.0),
+        ] {
+            for prefix in [vec![], vec![0], vec![1], vec![2]] {
+                pair.laws.insert(prefix, [target.clone(), draft.clone()]);
+            }
+            let with = SchemeName::WITH_REPLACEMENT;
+            for (rule, law) in [
+                (RuleName::RRS, with),
+                (RuleName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
+                (RuleName::SPECHUB, SchemeName::HUB),
+                (RuleName::TRAVERSAL, with),
+                (RuleName::TRAVERSAL, SchemeName::HUB),
+                (RuleName::SELECT_BLOCK, with),
+                (RuleName::SELECT_GREEDY_BLOCK, with),
+            ] {
+                let topology = paths_of(2, 1);
+                let (_, [found, said]) = pair.round(&[], rule, (&topology, law, 1));
+                assert!((found - kept).abs() < 1e-9, "{rule:?}: {found} {kept}");
+                assert!((said - kept).abs() < 1e-9, "{rule:?}: {said} {kept}");
+            }
+        }
+    }
+
+    #[test]
+    fn children_are_drawn_as_their_law_says() {
+        let q = Law::of_weights(vec![1.0, 5.0, 2.0, 0.0]).unwrap();
+        let drawn = |law, count: usize, numbers: &[f64]| {
+            let mut numbers = numbers.iter().copied();
+            let mut uniform = || numbers.next().unwrap();
+            children(law, &q, count, &mut uniform, &mut Vec::new())
+        };
+        let without = SchemeName::WITHOUT_REPLACEMENT;
+        assert_eq!(drawn(without, 4, &[0.2, 0.9, 0.5, 0.5]), [1, 2, 0]);
+        assert_eq!(
+            drawn(SchemeName::WITH_REPLACEMENT, 3, &[0.2, 0.9, 0.5]),
+            [1, 2, 1]
+        );
+        // The hub first: the second is drawn from the others; else the hub is the second.
+        assert_eq!(drawn(SchemeName::HUB, 2, &[0.2, 0.9]), [1, 2]);
+        assert_eq!(drawn(SchemeName::HUB, 2, &[0.9, 0.9]), [2, 1]);
+    }
+
+    #[test]
+    fn what_is_no_tree_or_not_for_a_rule_is_refused() {
+        let tree = full(4, 5);
+        let many = refused(&tree, SchemeName::WITH_REPLACEMENT, RuleName::RRS).unwrap();
+        assert!(many.contains("1024 paths; at most 256"), "{many}");
+        let tree = full(2, 2);
+        let says = |law, rule| refused(&tree, law, rule).unwrap();
+        let with = SchemeName::WITH_REPLACEMENT;
+        assert!(says(with, RuleName::TOKEN).contains("chains"));
+        assert!(says(with, RuleName::RRS_WO).contains("--scheme"));
+        assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
+        assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
+        let three = full(3, 1);
+        assert!(
+            refused(&three, SchemeName::HUB, RuleName::SPECHUB)
+                .unwrap()
+                .contains("pairs")
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! Two models run by ONNX Runtime: rows logged, texts decoded live.
+//!
+//! Only this member knows ONNX Runtime and tokenizers; everything else builds without.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod capture;

@@ -1,0 +1,121 @@
+//! Names of the entries of a table.
+//!
+//! A table lists entries, and entries name one another. So the name, a handle to an entry,
+//! lies below the entries, and the table above them:
+//!
+//! ```text
+//! entry_name!(SchemeName of Law);                                       // below
+//! entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);      // above
+//! ```
+
+/// An entry of a table: what it is called.
+pub trait Named {
+    /// The name that is written.
+    fn name(&self) -> &'static str;
+
+    /// Other names, which are read.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
+/// crate refers to it. The entry is [`Named`]; handles compare, sort, hash and print by its
+/// name.
+macro_rules! entry_name {
+    ($handle:ident of $entry:ident) => {
+        impl $handle {
+            /// The entry.
+            pub fn entry(self) -> &'static $entry {
+                self.0
+            }
+
+            /// The name, as it is written in problem files and reports.
+            pub fn as_str(self) -> &'static str {
+                crate::entry_name::Named::name(self.0)
+            }
+        }
+
+        impl PartialEq for $handle {
+            fn eq(&self, other: &Self) -> bool {
+                self.as_str() == other.as_str()
+            }
+        }
+
+        impl Eq for $handle {}
+
+        impl std::hash::Hash for $handle {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.as_str().hash(state);
+            }
+        }
+
+        impl PartialOrd for $handle {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $handle {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.as_str().cmp(other.as_str())
+            }
+        }
+
+        impl std::fmt::Debug for $handle {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({})", stringify!($handle), self.as_str())
+            }
+        }
+
+        impl std::fmt::Display for $handle {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+/// Lets names be listed and read by a table, a constant slice of references to entries. A
+/// text that is no name is the error, which lists those that are.
+macro_rules! entry_table {
+    ($handle:ident of $table:ident; $what:literal, $unknown:ident) => {
+        impl $handle {
+            /// All of them, in the order of the table.
+            pub const ALL: [Self; $table.len()] = {
+                let mut all = [Self($table[0]); $table.len()];
+                let mut index = 0;
+                while index < all.len() {
+                    all[index] = Self($table[index]);
+                    index += 1;
+                }
+                all
+            };
+
+            /// All names, for messages.
+            pub fn list() -> String {
+                Self::ALL.map(Self::as_str).join(", ")
+            }
+        }
+
+        impl std::str::FromStr for $handle {
+            type Err = $unknown;
+            fn from_str(text: &str) -> Result<Self, $unknown> {
+                Self::ALL
+                    .into_iter()
+                    .find(|name| {
+                        let aliases = crate::entry_name::Named::aliases(name.entry());
+                        name.as_str() == text || aliases.contains(&text)
+                    })
+                    .ok_or_else(|| $unknown(text.to_owned()))
+            }
+        }
+
+        #[doc = concat!("A name that is not in [`", stringify!($table), "`].")]
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        #[error("\"{0}\" is not a {what}; choose one of {known}", what = $what, known = $handle::list())]
+        pub struct $unknown(pub String);
+    };
+}
+
+pub(crate) use {entry_name, entry_table};

@@ -1,0 +1,57 @@
+//! Which method gives alpha*.
+
+use super::{Optimum, closed_form, flow, ratio_scan, submodular, thresholds};
+use crate::problem::Problem;
+use crate::scheme::SchemeName;
+
+/// No method gives alpha* of a problem of that size.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{pairs:.3e} (set, token) pairs are too many for a flow (at most {limit:.0e}), and {scheme} \
+     drafts have no closed form, no ratio scan and no \
+     linear thresholds",
+    limit = flow::LARGEST_PLAN
+)]
+pub struct NoMethod {
+    /// About how many (set, token) pairs there are.
+    pub pairs: f64,
+    /// The law of the drafts.
+    pub scheme: SchemeName,
+}
+
+/// alpha* by the method that knows it best: maximum flow up to
+/// [`flow::LARGEST_PLAN`] pairs, else a formula, else the ratio scan where it is proved
+/// optimal, else linear thresholds for laws of two scores, else the submodular minimiser up to [`submodular::LARGEST_VOCAB`] tokens.
+///
+/// # Errors
+/// [`NoMethod`] where none of them applies.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::optimum::best;
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithReplacement;
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("coin", Target::new(&[0.5, 0.5])?, scheme)?;
+/// assert_eq!(best(&problem)?.rate.value(), 0.9375);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn best(problem: &Problem) -> Result<Optimum, NoMethod> {
+    let pairs = flow::plan_size(problem);
+    if pairs <= flow::LARGEST_PLAN {
+        return Ok(flow::solve(problem).optimum());
+    }
+    closed_form::solve(problem)
+        .or_else(|| ratio_scan::solve(problem))
+        .or_else(|| thresholds::solve(problem).ok())
+        .or_else(|| {
+            (problem.vocab() <= submodular::LARGEST_VOCAB)
+                .then(|| submodular::solve(problem))
+                .flatten()
+        })
+        .ok_or_else(|| NoMethod {
+            pairs,
+            scheme: problem.scheme().name(),
+        })
+}

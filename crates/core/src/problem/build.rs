@@ -1,0 +1,463 @@
+//! From the fields of a problem file to a problem, or to what is wrong with them.
+
+use super::composed::composition;
+use super::entries::{distribution, in_range};
+use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
+use super::{
+    AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
+    MAX_VOCAB, Problem, ProblemError, Rule, SCHEMA, SpecTrGbvExpected,
+};
+use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
+use specgap_number::distribution::{
+    Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+fn missing(field: &'static str, cure: &'static str) -> FieldError {
+    FieldError::Missing {
+        field: field.into(),
+        cure: cure.into(),
+    }
+}
+
+pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
+    let schema = file
+        .schema
+        .ok_or_else(|| missing("schema", "write schema = 1"))?;
+    if schema != SCHEMA {
+        return Err(FieldError::Schema(schema));
+    }
+    let name = file
+        .name
+        .ok_or_else(|| missing("name", "give the problem a name"))?;
+    if name.trim().is_empty() {
+        return Err(missing("name", "give the problem a name that is not empty"));
+    }
+    if let Some(block) = file.block {
+        for (field, present) in [
+            ("target", file.target.is_some()),
+            ("draft", file.draft.is_some()),
+            ("rule", file.rule.is_some()),
+        ] {
+            if present {
+                let cure = if field == "rule" {
+                    "rules are tabulated for single-step problems only".to_owned()
+                } else {
+                    "a block problem has block.target and block.draft instead".to_owned()
+                };
+                let field = field.into();
+                return Err(FieldError::Unexpected { field, cure });
+            }
+        }
+        return build_block(name, file.drafts, block, file.expected).map(AnyProblem::Block);
+    }
+    let target = file
+        .target
+        .ok_or_else(|| missing("target", "list the target's probabilities"))?;
+    let drafts = file
+        .drafts
+        .ok_or_else(|| missing("drafts", "give the number of draft tokens"))?;
+    let drafts = in_range("drafts", drafts, 1, MAX_DRAFTS)?;
+    let draft = file
+        .draft
+        .ok_or_else(|| missing("draft", "add a [draft] table with scheme and q"))?;
+    let target = distribution("target", &target, Target::new, Target::from_rationals)?;
+    let scheme = build_scheme(draft, target.vocab(), drafts)?;
+    let expected = file.expected.map(build_expected).transpose()?;
+    let problem = Problem::from_parts(name, target, scheme, expected)?;
+    Ok(AnyProblem::Single(match file.rule {
+        Some(table) => {
+            let rule = build_rule(table, &problem)?;
+            problem.with_rule(rule)
+        }
+        None => problem,
+    }))
+}
+
+/// Most rows of a rule.
+const MOST_RULE_ROWS: f64 = 1e6;
+
+fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
+    let vocab = problem.vocab();
+    let refused = |field: &str, message: String| FieldError::Rule {
+        field: field.to_owned(),
+        message,
+    };
+    let name = table.name.filter(|name| !name.trim().is_empty());
+    let name = name.ok_or_else(|| missing("rule.name", "say what the rule is called"))?;
+    let mut outputs = BTreeMap::new();
+    for (key, row) in &table.outputs {
+        let field = format!("rule.outputs.\"{key}\"");
+        let token = |word: &str| {
+            let token = word.parse().ok();
+            token.filter(|&token: &u32| (token as usize) < vocab)
+        };
+        let tuple: Option<Vec<u32>> = key.split_whitespace().map(token).collect();
+        let tuple = tuple.ok_or_else(|| {
+            let message = format!("is no list of tokens below {vocab}, joined by spaces");
+            refused(&field, message)
+        })?;
+        if row.len() != vocab {
+            let message = format!("has {} entries; the target has {vocab}", row.len());
+            return Err(refused(&field, message));
+        }
+        let row = distribution(&field, row, Output::new, Output::from_rationals)?;
+        if outputs.insert(tuple, row).is_some() {
+            return Err(refused(
+                &field,
+                "is there twice; keep one of them".to_owned(),
+            ));
+        }
+    }
+    let tuples = problem.scheme().tuple_count();
+    if tuples > MOST_RULE_ROWS {
+        let message = format!("{tuples:.3e} tuples of drafts are too many; lower V or drafts");
+        return Err(refused("rule.outputs", message));
+    }
+    // Laws of distinct tokens draw fewer than n where q has fewer, others at times, or none.
+    let mut lengths = BTreeSet::new();
+    let mut absent = None;
+    problem.scheme().for_each_tuple(&mut |tuple, mass| {
+        if mass > 0.0 {
+            lengths.insert(tuple.len());
+            if absent.is_none() && !outputs.contains_key(tuple) {
+                absent = Some(tuple.to_vec());
+            }
+        }
+    });
+    let words = |tuple: &[u32]| {
+        let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
+        words.join(" ")
+    };
+    if let Some(tuple) = outputs.keys().find(|tuple| !lengths.contains(&tuple.len())) {
+        let drawn: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "lists {} drafts; {} are drawn at a time",
+            tuple.len(),
+            drawn.join(" or ")
+        );
+        let field = format!("rule.outputs.\"{}\"", words(tuple));
+        return Err(refused(&field, message));
+    }
+    match absent {
+        None => Ok(Rule { name, outputs }),
+        Some(tuple) => {
+            let words = words(&tuple);
+            let message = format!("has no row \"{words}\", and these drafts can be drawn");
+            Err(refused("rule.outputs", message))
+        }
+    }
+}
+
+fn build_scheme(
+    table: DraftTable,
+    vocab: usize,
+    drafts: usize,
+) -> Result<Arc<dyn DraftScheme>, FieldError> {
+    let text = table.scheme.ok_or_else(|| FieldError::Missing {
+        field: "draft.scheme".into(),
+        cure: format!("name one of {}", SchemeName::list()).into(),
+    })?;
+    let name: SchemeName = text.parse()?;
+    let made_of = name.entry().made_of;
+    let wanted = made_of.fields();
+    for (field, present) in [
+        ("draft.q", table.q.is_some()),
+        ("draft.qs", table.qs.is_some()),
+        ("draft.tuples", table.tuples.is_some()),
+        ("draft.probabilities", table.probabilities.is_some()),
+        ("draft.law", table.law.is_some()),
+    ] {
+        if present && !wanted.contains(&field) {
+            let cure = format!("scheme {name} is given by {}", wanted.join(" and "));
+            let field = field.into();
+            return Err(FieldError::Unexpected { field, cure });
+        }
+    }
+    let same_vocab = |field: &str, entries: usize| {
+        if entries == vocab {
+            return Ok(());
+        }
+        Err(FieldError::Range {
+            field: format!("number of entries of {field}"),
+            value: entries.to_string(),
+            limit: format!("{vocab}..={vocab}, the length of target"),
+        })
+    };
+    match made_of {
+        MadeOf::OneDraft(make) => {
+            let row = table
+                .q
+                .ok_or_else(|| missing("draft.q", "list the draft's probabilities"))?;
+            same_vocab("draft.q", row.len())?;
+            let draft = distribution("draft.q", &row, Draft::new, Draft::from_rationals)?;
+            if drafts > vocab && name.draws_distinct_tokens() {
+                return Err(ProblemError::MoreDraftsThanTokens {
+                    drafts,
+                    vocab,
+                    scheme: name,
+                }
+                .into());
+            }
+            if let Some(only) = name.entry().only.filter(|&only| only != drafts) {
+                return Err(FieldError::Range {
+                    field: "drafts".to_owned(),
+                    value: drafts.to_string(),
+                    limit: format!("{only}..={only} for scheme {name}"),
+                });
+            }
+            Ok(make(draft, drafts))
+        }
+        MadeOf::EachDraft(make) => {
+            let rows = table
+                .qs
+                .ok_or_else(|| missing("draft.qs", "list one distribution a draft"))?;
+            if rows.len() != drafts {
+                return Err(FieldError::Range {
+                    field: "number of distributions in draft.qs".to_owned(),
+                    value: rows.len().to_string(),
+                    limit: format!("{drafts}..={drafts}, the number of drafts"),
+                });
+            }
+            let rows = rows
+                .iter()
+                .enumerate()
+                .map(|(index, row)| {
+                    let field = format!("draft.qs[{index}]");
+                    same_vocab(&field, row.len())?;
+                    distribution(&field, row, Draft::new, Draft::from_rationals)
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            make(rows).ok_or(FieldError::Empty {
+                field: "draft.qs".to_owned(),
+            })
+        }
+        MadeOf::Tuples(make) => {
+            build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
+        }
+        MadeOf::Parts(make) => {
+            let law = table
+                .law
+                .ok_or_else(|| missing("draft.law", "say what the law is composed of"))?;
+            let law = composition(law, vocab, table.q.as_deref())?;
+            let most = law.most();
+            let law = make(vocab, law)?;
+            if most != drafts {
+                return Err(FieldError::Range {
+                    field: "drafts".to_owned(),
+                    value: drafts.to_string(),
+                    limit: format!("{most}..={most}, the most that draft.law can draft"),
+                });
+            }
+            Ok(law)
+        }
+    }
+}
+
+fn build_tuples(
+    make: TuplesToLaw,
+    tuples: Option<Vec<Vec<i64>>>,
+    probabilities: Option<Vec<Number>>,
+    vocab: usize,
+    drafts: usize,
+) -> Result<Arc<dyn DraftScheme>, FieldError> {
+    let tuples = tuples.ok_or_else(|| missing("draft.tuples", "list the draft tuples"))?;
+    let probabilities = probabilities
+        .ok_or_else(|| missing("draft.probabilities", "list one probability a tuple"))?;
+    let tuples = tuples
+        .into_iter()
+        .enumerate()
+        .map(|(index, tuple)| {
+            tuple
+                .into_iter()
+                .map(|token| {
+                    u32::try_from(token)
+                        .ok()
+                        .filter(|&id| (id as usize) < vocab)
+                        .ok_or(ExplicitError::OutOfRange {
+                            index,
+                            token,
+                            vocab,
+                        })
+                })
+                .collect::<Result<Vec<u32>, _>>()
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let law = distribution(
+        "draft.probabilities",
+        &probabilities,
+        TupleProbabilities::new,
+        TupleProbabilities::from_rationals,
+    )?;
+    Ok(make(vocab, drafts, tuples, law)?)
+}
+
+fn expected_value(field: &str, number: &Number) -> Result<ExpectedValue, FieldError> {
+    match number.rational() {
+        Ok(Some(exact)) => Ok(ExpectedValue {
+            value: round_nearest(&exact),
+            exact,
+        }),
+        Ok(None) => {
+            let Number::Float(value) = number else {
+                return Err(FieldError::Empty {
+                    field: field.to_owned(),
+                });
+            };
+            Err(FieldError::Range {
+                field: field.to_owned(),
+                value: value.to_string(),
+                limit: "the range of finite numbers".to_owned(),
+            })
+        }
+        Err(source) => Err(FieldError::Value {
+            field: field.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn rate(field: &str, number: &Number) -> Result<ExpectedValue, FieldError> {
+    let value = expected_value(field, number)?;
+    let (zero, one) = (
+        Rational::from_integer(0.into()),
+        Rational::from_integer(1.into()),
+    );
+    // A rate from another floating-point program may exceed 1 by rounding.
+    if value.exact < zero || (value.exact > one && value.value > 1.0 + 1e-9) {
+        return Err(FieldError::Range {
+            field: field.to_owned(),
+            value: value.value.to_string(),
+            limit: "[0, 1]".to_owned(),
+        });
+    }
+    Ok(value)
+}
+
+fn tolerance(number: Option<&Number>) -> Result<Option<ExpectedValue>, FieldError> {
+    let Some(number) = number else {
+        return Ok(None);
+    };
+    let value = expected_value("expected.tolerance", number)?;
+    if value.value < 0.0 {
+        return Err(FieldError::Range {
+            field: "expected.tolerance".to_owned(),
+            value: value.value.to_string(),
+            limit: "[0, inf)".to_owned(),
+        });
+    }
+    Ok(Some(value))
+}
+
+fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
+    for (field, present) in [
+        ("expected.block_lp", table.block_lp.is_some()),
+        ("expected.per_depth_bound", table.per_depth_bound.is_some()),
+        ("expected.lemma_5_1", table.lemma_5_1.is_some()),
+        ("expected.spectr_gbv", table.spectr_gbv.is_some()),
+    ] {
+        if present {
+            let cure = "it is expected of block problems only".to_owned();
+            let field = field.into();
+            return Err(FieldError::Unexpected { field, cure });
+        }
+    }
+    let mut acceptance_rate = BTreeMap::new();
+    for (verifier, number) in &table.acceptance_rate {
+        let value = rate(&format!("expected.acceptance_rate.{verifier}"), number)?;
+        acceptance_rate.insert(verifier.clone(), value);
+    }
+    Ok(Expected {
+        optimal_acceptance_rate: table
+            .optimal_acceptance_rate
+            .map(|number| rate("expected.optimal_acceptance_rate", &number))
+            .transpose()?,
+        acceptance_rate,
+        tolerance: tolerance(table.tolerance.as_ref())?,
+        source: table.source,
+    })
+}
+
+fn build_block(
+    name: String,
+    drafts: Option<i64>,
+    table: BlockTable,
+    expected: Option<ExpectedTable>,
+) -> Result<BlockProblem, FieldError> {
+    let drafts = in_range("drafts", drafts.unwrap_or(1), 1, MAX_DRAFTS)?;
+    let vocab = in_range("block.vocab", table.vocab, 1, MAX_VOCAB)?;
+    let length = in_range("block.length", table.length, 1, 64)?;
+    let rows = |side: &str, rows: BTreeMap<String, Vec<Number>>| {
+        rows.into_iter()
+            .map(move |(prefix, row)| (format!("block.{side}.\"{prefix}\""), prefix, row))
+            .collect::<Vec<_>>()
+    };
+    let target = rows("target", table.target)
+        .into_iter()
+        .map(|(field, prefix, row)| {
+            Ok((
+                prefix,
+                distribution(&field, &row, Target::new, Target::from_rationals)?,
+            ))
+        })
+        .collect::<Result<BTreeMap<_, _>, FieldError>>()?;
+    let draft = rows("draft", table.draft)
+        .into_iter()
+        .map(|(field, prefix, row)| {
+            Ok((
+                prefix,
+                distribution(&field, &row, Draft::new, Draft::from_rationals)?,
+            ))
+        })
+        .collect::<Result<BTreeMap<_, _>, FieldError>>()?;
+    let expected = expected
+        .map(|table| {
+            for (field, present) in [
+                (
+                    "expected.optimal_acceptance_rate",
+                    table.optimal_acceptance_rate.is_some(),
+                ),
+                (
+                    "expected.acceptance_rate",
+                    !table.acceptance_rate.is_empty(),
+                ),
+            ] {
+                if present {
+                    let cure = "it is expected of single-step problems only".to_owned();
+                    let field = field.into();
+                    return Err(FieldError::Unexpected { field, cure });
+                }
+            }
+            let value = |field: &str, number: Option<Number>| {
+                number
+                    .map(|number| expected_value(field, &number))
+                    .transpose()
+            };
+            let spectr_gbv = table.spectr_gbv.map(|table| {
+                let length = "expected.spectr_gbv.expected_accepted_length";
+                Ok::<_, FieldError>(SpecTrGbvExpected {
+                    expected_accepted_length: expected_value(
+                        length,
+                        &table.expected_accepted_length,
+                    )?,
+                    undefined_mass: value(
+                        "expected.spectr_gbv.undefined_mass",
+                        table.undefined_mass,
+                    )?,
+                })
+            });
+            Ok(BlockExpected {
+                block_lp: value("expected.block_lp", table.block_lp)?,
+                per_depth_bound: value("expected.per_depth_bound", table.per_depth_bound)?,
+                lemma_5_1: value("expected.lemma_5_1", table.lemma_5_1)?,
+                spectr_gbv: spectr_gbv.transpose()?,
+                tolerance: tolerance(table.tolerance.as_ref())?,
+                source: table.source,
+            })
+        })
+        .transpose()?;
+    Ok(BlockProblem::new(
+        name, vocab, length, drafts, target, draft, expected,
+    )?)
+}

@@ -1,0 +1,355 @@
+//! From `draft.law` of a problem file to what a law is composed of.
+
+use super::entries::{distribution, in_range};
+use super::tables::{LawTable, Number};
+use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
+use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
+use specgap_number::distribution::{Draft, Rational};
+
+/// The kinds of parts, with the fields that each may have.
+const KINDS: [(&str, &[&str]); 10] = [
+    ("fixed", &["tokens"]),
+    (
+        "top",
+        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
+    ),
+    (
+        "with-replacement",
+        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
+    ),
+    (
+        "without-replacement",
+        &[
+            "drafts",
+            "q",
+            "top_k",
+            "top_p",
+            "avoid",
+            "avoid_top",
+            "stop",
+        ],
+    ),
+    (
+        "distinct-conditioned",
+        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
+    ),
+    ("poisson", &["chances"]),
+    ("union", &["of"]),
+    ("mixture", &["of", "weights"]),
+    ("avoiding", &["tokens", "of"]),
+    ("merged", &["into", "of"]),
+];
+
+/// What a part may use of the parts around it.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// V of the part.
+    vocab: usize,
+    /// `draft.q`, for parts over the same vocabulary that give none.
+    q: Option<&'a [Number]>,
+    level: usize,
+}
+
+/// The law at `draft.law`, over `vocab` tokens.
+pub(super) fn composition(
+    table: LawTable,
+    vocab: usize,
+    q: Option<&[Number]>,
+) -> Result<Composition, FieldError> {
+    let around = Around { vocab, q, level: 0 };
+    part(table, "draft.law", around)
+}
+
+fn missing(field: String, cure: impl Into<String>) -> FieldError {
+    FieldError::Missing {
+        field: field.into(),
+        cure: cure.into().into(),
+    }
+}
+
+fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composition, FieldError> {
+    if around.level > MOST_LEVELS {
+        return Err(FieldError::Range {
+            field: format!("depth of {field}"),
+            value: around.level.to_string(),
+            limit: format!("0..={MOST_LEVELS}"),
+        });
+    }
+    let names = || KINDS.map(|(name, _)| name).join(", ");
+    let Some(name) = table.law.take() else {
+        return Err(missing(
+            format!("{field}.law"),
+            format!("name one of {}", names()),
+        ));
+    };
+    let Some(&(name, fields)) = KINDS.iter().find(|(known, _)| *known == name) else {
+        return Err(FieldError::Part {
+            field: format!("{field}.law"),
+            name,
+            known: names(),
+        });
+    };
+    if let Some(other) = table.present().find(|other| !fields.contains(other)) {
+        return Err(FieldError::Unexpected {
+            field: format!("{field}.{other}").into(),
+            cure: format!("a part of law {name} is given by {}", fields.join(", ")),
+        });
+    }
+    match name {
+        "fixed" => Ok(Composition::Fixed(tokens(
+            table.tokens,
+            &format!("{field}.tokens"),
+            around.vocab,
+        )?)),
+        "poisson" => {
+            let name = format!("{field}.chances");
+            let chances = table
+                .chances
+                .ok_or_else(|| missing(name.clone(), "give each token's chance"))?;
+            same_length(&name, chances.len(), around.vocab)?;
+            Ok(Composition::Poisson(rationals(&name, &chances)?))
+        }
+        "union" => Ok(Composition::Union(parts(table.of, field, around)?)),
+        "mixture" => {
+            let laws = parts(table.of, field, around)?;
+            let name = format!("{field}.weights");
+            let weights = table
+                .weights
+                .ok_or_else(|| missing(name.clone(), "give one weight a part"))?;
+            let weights = rationals(&name, &weights)?;
+            if weights.len() != laws.len() {
+                return Err(FieldError::Range {
+                    field: format!("number of entries of {name}"),
+                    value: weights.len().to_string(),
+                    limit: format!("{0}..={0}, the number of parts", laws.len()),
+                });
+            }
+            Ok(Composition::Mixture(
+                weights.into_iter().zip(laws).collect(),
+            ))
+        }
+        "avoiding" => {
+            let tokens = tokens(table.tokens, &format!("{field}.tokens"), around.vocab)?;
+            let law = one_part(table.of, field, around)?;
+            Ok(Composition::Avoiding(tokens, Box::new(law)))
+        }
+        "merged" => {
+            let name = format!("{field}.into");
+            let into = tokens(table.into, &name, around.vocab)?;
+            if into.is_empty() {
+                return Err(FieldError::Empty { field: name });
+            }
+            let inside = Around {
+                vocab: into.len(),
+                q: None,
+                ..around
+            };
+            let law = one_part(table.of, field, inside)?;
+            Ok(Composition::Merged {
+                into,
+                law: Box::new(law),
+            })
+        }
+        _ => drawn(name, table, field, around),
+    }
+}
+
+fn drawn(
+    name: &str,
+    table: LawTable,
+    field: &str,
+    around: Around<'_>,
+) -> Result<Composition, FieldError> {
+    let drafts = table.drafts.ok_or_else(|| {
+        missing(
+            format!("{field}.drafts"),
+            "give the number of drafts of this part",
+        )
+    })?;
+    let count = in_range(&format!("{field}.drafts"), drafts, 1, MAX_DRAFTS)?;
+    if name != "with-replacement" && count > around.vocab {
+        return Err(FieldError::Range {
+            field: format!("{field}.drafts"),
+            value: count.to_string(),
+            limit: format!(
+                "1..={}, the tokens there are: a part of law {name} draws distinct tokens",
+                around.vocab
+            ),
+        });
+    }
+    let draft = truncated(&table, field, around)?;
+    let how = match (name, &table.stop) {
+        ("top", _) => return Ok(Composition::Fixed(most_probable(&draft, count))),
+        ("with-replacement", _) => Draws::Independent,
+        ("distinct-conditioned", _) => Draws::Distinct,
+        (_, None) => Draws::Sequential,
+        (_, Some(stop)) => Draws::Stopped(rational(&format!("{field}.stop"), stop)?),
+    };
+    Ok(Composition::Draws { draft, count, how })
+}
+
+/// q of a part: its own or `draft.q`; then the most probable tokens of it; then without those
+/// to avoid.
+fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft, FieldError> {
+    let (name, row) = match (&table.q, around.q) {
+        (Some(row), _) => (format!("{field}.q"), row.as_slice()),
+        (None, Some(row)) => ("draft.q".to_owned(), row),
+        (None, None) => {
+            return Err(missing(
+                format!("{field}.q"),
+                "list the probabilities that this part draws from, or give draft.q for all parts",
+            ));
+        }
+    };
+    same_length(&name, row.len(), around.vocab)?;
+    let mut draft = distribution(&name, row, Draft::new, Draft::from_rationals)?;
+    let whole = i64::try_from(around.vocab).unwrap_or(i64::MAX);
+    let kept = |draft: &Draft, tokens: Vec<usize>| {
+        let mut keep = vec![false; draft.vocab()];
+        for token in tokens {
+            keep[token] = true;
+        }
+        draft.restricted(|token| keep[token])
+    };
+    let nothing = || FieldError::Empty {
+        field: format!("{field}: what top_k, top_p, avoid and avoid_top leave of q"),
+    };
+    if let Some(count) = table.top_k {
+        let count = in_range(&format!("{field}.top_k"), count, 1, around.vocab)?;
+        let tokens = most_probable(&draft, count);
+        draft = kept(&draft, tokens).ok_or_else(nothing)?;
+    }
+    if let Some(share) = &table.top_p {
+        let name = format!("{field}.top_p");
+        let share = rational(&name, share)?;
+        if share <= Rational::default() || share > Rational::from_integer(1.into()) {
+            return Err(FieldError::Range {
+                field: name,
+                value: specgap_number::distribution::format_rational(&share),
+                limit: "(0, 1]".to_owned(),
+            });
+        }
+        let tokens = nucleus(&draft, &share);
+        draft = kept(&draft, tokens).ok_or_else(nothing)?;
+    }
+    let mut avoid = tokens_or_none(&table.avoid, &format!("{field}.avoid"), around.vocab)?;
+    if let Some(count) = table.avoid_top {
+        let count = in_range(
+            &format!("{field}.avoid_top"),
+            count,
+            0,
+            usize::try_from(whole).unwrap_or(usize::MAX),
+        )?;
+        avoid.extend(most_probable(&draft, count));
+    }
+    if avoid.is_empty() {
+        return Ok(draft);
+    }
+    let mut avoided = vec![false; around.vocab];
+    for token in avoid {
+        avoided[token] = true;
+    }
+    draft
+        .restricted(|token| !avoided[token])
+        .ok_or_else(nothing)
+}
+
+fn parts(
+    of: Option<Vec<LawTable>>,
+    field: &str,
+    around: Around<'_>,
+) -> Result<Vec<Composition>, FieldError> {
+    let of = of.ok_or_else(|| missing(format!("{field}.of"), "list the parts"))?;
+    let inside = Around {
+        level: around.level + 1,
+        ..around
+    };
+    if of.is_empty() {
+        return Err(FieldError::Empty {
+            field: format!("{field}.of"),
+        });
+    }
+    of.into_iter()
+        .enumerate()
+        .map(|(index, table)| part(table, &format!("{field}.of[{index}]"), inside))
+        .collect()
+}
+
+fn one_part(
+    of: Option<Vec<LawTable>>,
+    field: &str,
+    around: Around<'_>,
+) -> Result<Composition, FieldError> {
+    let mut parts = parts(of, field, around)?;
+    match (parts.pop(), parts.len()) {
+        (Some(part), 0) => Ok(part),
+        (_, more) => Err(FieldError::Range {
+            field: format!("number of parts in {field}.of"),
+            value: (more + 1).to_string(),
+            limit: "1..=1; put several into one union or mixture".to_owned(),
+        }),
+    }
+}
+
+fn tokens(list: Option<Vec<i64>>, field: &str, vocab: usize) -> Result<Vec<usize>, FieldError> {
+    let list = list.ok_or_else(|| missing(field.to_owned(), "list token ids"))?;
+    tokens_or_none(&Some(list), field, vocab)
+}
+
+fn tokens_or_none(
+    list: &Option<Vec<i64>>,
+    field: &str,
+    vocab: usize,
+) -> Result<Vec<usize>, FieldError> {
+    let list = list.as_deref().unwrap_or_default();
+    if list.len() > MAX_VOCAB {
+        return Err(FieldError::Range {
+            field: format!("number of entries of {field}"),
+            value: list.len().to_string(),
+            limit: format!("0..={MAX_VOCAB}"),
+        });
+    }
+    list.iter()
+        .enumerate()
+        .map(|(index, &token)| {
+            in_range(
+                &format!("{field}[{index}]"),
+                token,
+                0,
+                vocab.saturating_sub(1),
+            )
+        })
+        .collect()
+}
+
+fn same_length(field: &str, entries: usize, vocab: usize) -> Result<(), FieldError> {
+    if entries == vocab {
+        return Ok(());
+    }
+    Err(FieldError::Range {
+        field: format!("number of entries of {field}"),
+        value: entries.to_string(),
+        limit: format!("{vocab}..={vocab}, the number of tokens"),
+    })
+}
+
+fn rational(field: &str, number: &Number) -> Result<Rational, FieldError> {
+    match number.rational() {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err(FieldError::Range {
+            field: field.to_owned(),
+            value: number.to_string(),
+            limit: "the range of finite numbers".to_owned(),
+        }),
+        Err(source) => Err(FieldError::Value {
+            field: field.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn rationals(field: &str, numbers: &[Number]) -> Result<Vec<Rational>, FieldError> {
+    (numbers.iter().enumerate())
+        .map(|(index, number)| rational(&format!("{field}[{index}]"), number))
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! Why a problem file is refused.
+
+use super::{BlockProblemError, ProblemError, SCHEMA};
+use crate::scheme::{CompositionError, ExplicitError, UnknownScheme};
+use specgap_number::distribution::{DistributionError, ParseRationalError};
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// Why a problem file is refused. The message names the file; its source names
+/// the field, the entry and the limit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemFileError {
+    /// The file cannot be read.
+    #[error("{path}: cannot be read: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not TOML or JSON by its name.
+    #[error("{path}: problem files end in .toml or .json")]
+    Extension {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A directory without problem files.
+    #[error("{path}: no .toml or .json problem file in this folder")]
+    NoProblems {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The contents are refused.
+    #[error("{path}: {source}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Field, entry and limit.
+        source: FieldError,
+    },
+}
+
+/// What is wrong inside a problem file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// Not TOML or JSON, an unknown field, or a value of the wrong kind.
+    #[error("{0}")]
+    Syntax(String),
+    /// Another format version.
+    #[error("schema is {0}; this build reads schema {SCHEMA}")]
+    Schema(i64),
+    /// A field that is needed and not there.
+    #[error("{field} is missing; {cure}")]
+    Missing {
+        /// The field.
+        field: Cow<'static, str>,
+        /// What to do.
+        cure: Cow<'static, str>,
+    },
+    /// A field that does not belong.
+    #[error("{field} does not belong here; {cure}")]
+    Unexpected {
+        /// The field.
+        field: Cow<'static, str>,
+        /// What to do.
+        cure: String,
+    },
+    /// A whole number out of range.
+    #[error("{field} is {value}; it must be in {limit}")]
+    Range {
+        /// The field.
+        field: String,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        limit: String,
+    },
+    /// A list with nothing in it.
+    #[error("{field}: the list is empty; give at least one entry")]
+    Empty {
+        /// The field.
+        field: String,
+    },
+    /// An entry that is not a number.
+    #[error("{field}: entry {index}: {source}")]
+    Number {
+        /// The field.
+        field: String,
+        /// Position, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: ParseRationalError,
+    },
+    /// A single value that is not a number.
+    #[error("{field}: {source}")]
+    Value {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        source: ParseRationalError,
+    },
+    /// Entries that are not a distribution.
+    #[error("{field}: {source}")]
+    Distribution {
+        /// The field.
+        field: String,
+        /// What is wrong with them.
+        source: DistributionError,
+    },
+    /// A scheme that does not exist.
+    #[error("draft.scheme: {0}")]
+    Scheme(#[from] UnknownScheme),
+    /// A part of a composed law of no known kind.
+    #[error("{field}: \"{name}\" is no law that can be a part; choose one of {known}")]
+    Part {
+        /// The field.
+        field: String,
+        /// What it says.
+        name: String,
+        /// What it may say.
+        known: String,
+    },
+    /// Parts that do not make a law.
+    #[error("draft.law: {0}")]
+    Composition(#[from] CompositionError),
+    /// Tuples that do not make a law.
+    #[error("draft.tuples: {0}")]
+    Explicit(#[from] ExplicitError),
+    /// A rule that does not fit its problem.
+    #[error("{field} {message}")]
+    Rule {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Parts that do not fit together.
+    #[error("{0}")]
+    Problem(#[from] ProblemError),
+    /// A token tree that is not one.
+    #[error("block: {0}")]
+    Block(#[from] BlockProblemError),
+}

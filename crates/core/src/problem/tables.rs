@@ -1,0 +1,230 @@
+//! What a problem file says, field by field, before anything is made of it.
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
+use specgap_number::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The version of the problem file format that this build reads.
+pub const SCHEMA: i64 = 1;
+
+/// A number as it stands in a file: a float, an integer, or text that is an
+/// exact fraction or decimal.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Number {
+    Float(f64),
+    Text(String),
+}
+
+impl Number {
+    pub(super) fn rational(&self) -> Result<Option<Rational>, ParseRationalError> {
+        match self {
+            Self::Float(value) => Ok(exact_value(*value)),
+            Self::Text(text) => parse_rational(text).map(Some),
+        }
+    }
+}
+
+/// As files write it.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Number {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A number, or a fraction or decimal as text, such as \"1/3\".",
+            "type": ["number", "string"]
+        })
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberVisitor;
+        impl Visitor<'_> for NumberVisitor {
+            type Value = Number;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a fraction as text such as \"1/3\"")
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
+                Ok(Number::Float(value))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
+                Ok(Number::Text(value.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
+                Ok(Number::Text(value.to_string()))
+            }
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Number, E> {
+                Ok(Number::Text(value.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// 1.
+    pub(super) schema: Option<i64>,
+    /// Names the problem in output and certificates.
+    pub(super) name: Option<String>,
+    /// p, a list of V numbers.
+    pub(super) target: Option<Vec<Number>>,
+    /// n, from 1 to 64; of a block problem K.
+    pub(super) drafts: Option<i64>,
+    /// The draft law.
+    pub(super) draft: Option<DraftTable>,
+    /// A token tree, in place of `target` and `draft`.
+    pub(super) block: Option<BlockTable>,
+    /// What is expected, and where that comes from.
+    pub(super) expected: Option<ExpectedTable>,
+    /// A rule of another program, which `verify` sums.
+    pub(super) rule: Option<RuleTable>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    /// What the rule is called.
+    pub(super) name: Option<String>,
+    /// For every tuple that can be drawn (token ids in the order of the draws, joined by spaces;
+    /// `""` where none is drawn) the law of the output given it, V numbers.
+    pub(super) outputs: BTreeMap<String, Vec<Number>>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct DraftTable {
+    pub(super) scheme: Option<String>,
+    /// q, for all schemes but `product` and `explicit`; under `composed` that of every part
+    /// without one.
+    pub(super) q: Option<Vec<Number>>,
+    /// For `product`: n lists of V numbers.
+    pub(super) qs: Option<Vec<Vec<Number>>>,
+    /// For `explicit`: the tuples of drafts; equal ones add up.
+    pub(super) tuples: Option<Vec<Vec<i64>>>,
+    /// For `explicit`: the probability of each tuple.
+    pub(super) probabilities: Option<Vec<Number>>,
+    /// For `composed`: what the law is made of.
+    pub(super) law: Option<LawTable>,
+}
+
+/// A part of a composed law.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct LawTable {
+    /// The kind of this part.
+    pub(super) law: Option<String>,
+    /// q of this part; `draft.q` if absent. Laws inside `merged` give their own.
+    pub(super) q: Option<Vec<Number>>,
+    /// How many this part drafts.
+    pub(super) drafts: Option<i64>,
+    /// Keep this many of the most probable tokens.
+    pub(super) top_k: Option<i64>,
+    /// Of these, keep the fewest of the most probable that hold at least this share.
+    pub(super) top_p: Option<Number>,
+    /// Tokens that are taken out.
+    pub(super) avoid: Option<Vec<i64>>,
+    /// This many of the most probable that are left are taken out too.
+    pub(super) avoid_top: Option<i64>,
+    /// The rate of a clock that ends a race of draws, in [1e-9, 1e9]; q has rate 1 in all.
+    pub(super) stop: Option<Number>,
+    /// The tokens of `fixed` and `avoiding`.
+    pub(super) tokens: Option<Vec<i64>>,
+    /// Of `poisson`: the chance of each token.
+    pub(super) chances: Option<Vec<Number>>,
+    /// The laws that this one is made of.
+    pub(super) of: Option<Vec<Self>>,
+    /// Of `mixture`: weights, divided by their sum.
+    pub(super) weights: Option<Vec<Number>>,
+    /// Of `merged`: what each token counts as.
+    pub(super) into: Option<Vec<i64>>,
+}
+
+impl LawTable {
+    /// Names of the fields that are given, `law` apart.
+    pub(super) fn present(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [
+            ("q", self.q.is_some()),
+            ("drafts", self.drafts.is_some()),
+            ("top_k", self.top_k.is_some()),
+            ("top_p", self.top_p.is_some()),
+            ("avoid", self.avoid.is_some()),
+            ("avoid_top", self.avoid_top.is_some()),
+            ("stop", self.stop.is_some()),
+            ("tokens", self.tokens.is_some()),
+            ("chances", self.chances.is_some()),
+            ("of", self.of.is_some()),
+            ("weights", self.weights.is_some()),
+            ("into", self.into.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, present)| present.then_some(name))
+    }
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct BlockTable {
+    /// V.
+    pub(super) vocab: i64,
+    /// L, the tokens of a block.
+    pub(super) length: i64,
+    /// By prefix (token ids joined by single spaces, `""` for the root): the conditional law of
+    /// the target.
+    pub(super) target: BTreeMap<String, Vec<Number>>,
+    /// The same of the draft.
+    pub(super) draft: BTreeMap<String, Vec<Number>>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExpectedTable {
+    /// What alpha* should be.
+    pub(super) optimal_acceptance_rate: Option<Number>,
+    /// The largest difference; 0 asks for equal fractions. 1e-9 if absent, of block problems
+    /// 1e-7.
+    pub(super) tolerance: Option<Number>,
+    /// Where the expectation comes from.
+    pub(super) source: Option<String>,
+    /// By verifier: its membership acceptance.
+    #[serde(default)]
+    pub(super) acceptance_rate: BTreeMap<String, Number>,
+    /// Of a block problem: the optimum.
+    pub(super) block_lp: Option<Number>,
+    /// Of a block problem: the per-depth bound.
+    pub(super) per_depth_bound: Option<Number>,
+    /// Of a block problem: the value of Lemma 5.1.
+    pub(super) lemma_5_1: Option<Number>,
+    /// Of a block problem: what SpecTr-GBV comes to.
+    pub(super) spectr_gbv: Option<SpecTrGbvTable>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpecTrGbvTable {
+    /// Its E\[tau\].
+    pub(super) expected_accepted_length: Number,
+    /// Probability that its output's law is 0/0.
+    pub(super) undefined_mass: Option<Number>,
+}

@@ -1,0 +1,194 @@
+//! What no policy can pass.
+
+use super::{ChainVerifier, DraftLength, Survival};
+use specgap_number::number::Number;
+
+/// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
+/// verification makes in expectation, given the text.
+///
+/// A token that the target puts out is one that was not drafted or was rejected; given the
+/// text a drafted token is rejected with probability 1 - min(1, r), whatever was drafted
+/// before.
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{oracle_calls, oracle_calls_to_the_end};
+/// assert_eq!(oracle_calls(&[0.5, 2.0, 0.75]), 0.75);
+/// assert_eq!(oracle_calls_to_the_end(&[0.5, 2.0, 0.75]), 1.5);
+/// ```
+pub fn oracle_calls<T: Number>(ratios: &[T]) -> T {
+    let rejected: Vec<T> = ratios.iter().map(rejection).collect();
+    T::total(&rejected)
+}
+
+/// The same where the text's last token is always the target's, as in
+/// [`replay`](super::replay()): 1 + sum over all tokens but the last. Stopping just before
+/// each rejection makes that many calls and discards nothing.
+pub fn oracle_calls_to_the_end<T: Number>(ratios: &[T]) -> T {
+    match ratios.split_last() {
+        Some((_, before)) => T::one().plus(&oracle_calls(before)),
+        None => T::zero(),
+    }
+}
+
+/// 1 - min(1, r).
+fn rejection<T: Number>(ratio: &T) -> T {
+    T::one().excess_over(ratio)
+}
+
+/// The lengths that cost least for one who knows the text, but neither the coins nor the
+/// drafts of the round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoinBlind<T> {
+    /// For each start, how many tokens to draft.
+    pub lengths: Vec<usize>,
+    /// The expected cost of the whole text.
+    pub cost: T,
+}
+
+/// Backward induction over the starts of rounds.
+///
+/// # Formula
+/// V(N) = 0, and V(s) = min over n < N - s of
+/// `cost(n) + sum over i <= n of (m_(i-1) - m_i) V(s + i) + m_n V(s + n + 1)`,
+/// with m_i as in [`Survival`] and `cost(n)` that of a round with n drafts.
+///
+/// It bounds every policy that sets a round's length when it begins, whatever it knows of
+/// the text. It does not bound policies that look at drafted tokens: these can tell that a
+/// token will be rejected (`docs/theory/text-replay.md` has an example). `None` for greedy-block.
+///
+/// # Exactness
+/// Exact in rationals. In `f64` lengths that fewer than 1e-18 of the rounds would reach are
+/// not tried.
+///
+/// # Complexity
+/// O(N^2) at most; less where drafts are rejected.
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{ChainVerifier, coin_blind};
+///
+/// // Every draft is accepted: one round does it all.
+/// let plan = coin_blind(ChainVerifier::Token, &[1.0; 4], &|n| 1.0 + 0.1 * n as f64).unwrap();
+/// assert_eq!(plan.lengths, [3, 2, 1, 0]);
+/// assert!((plan.cost - 1.3).abs() < 1e-12);
+/// ```
+pub fn coin_blind<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    cost: &dyn Fn(usize) -> T,
+) -> Option<CoinBlind<T>> {
+    if !verifier.has_rounds() {
+        return None;
+    }
+    let total = ratios.len();
+    let mut values = vec![T::zero(); total + 1];
+    let mut lengths = vec![0; total];
+    for start in (0..total).rev() {
+        let mut survival = Survival::new(verifier);
+        let mut reached = T::one();
+        // Of rounds that end by a rejection.
+        let mut ahead = T::zero();
+        let mut best: Option<(T, usize)> = None;
+        for length in 0..total - start {
+            if length > 0 {
+                survival.take(&ratios[start + length - 1]);
+                let now = survival.reached().clone();
+                let rejected = reached.excess_over(&now);
+                ahead.gain(&rejected.times(&values[start + length]));
+                reached = now;
+            }
+            let after = reached.times(&values[start + length + 1]);
+            let value = cost(length).plus(&ahead).plus(&after);
+            if best.as_ref().is_none_or(|(least, _)| value < *least) {
+                best = Some((value, length));
+            }
+            if reached.is_nil() || (!T::EXACT && reached.to_f64() < 1e-18) {
+                break;
+            }
+        }
+        if let Some((value, length)) = best {
+            values[start] = value;
+            lengths[start] = length;
+        }
+    }
+    let cost = values.swap_remove(0);
+    Some(CoinBlind { lengths, cost })
+}
+
+impl<T: Number> DraftLength for CoinBlind<T> {
+    fn along(&self, start: usize, most: usize, memory: usize) -> usize {
+        self.lengths.along(start, most, memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds::replay;
+    use specgap_number::distribution::{Rational, parse_rational};
+
+    fn fractions(texts: &[&str]) -> Vec<Rational> {
+        texts
+            .iter()
+            .map(|text| parse_rational(text).unwrap())
+            .collect()
+    }
+
+    /// Every choice of a length for every start, by replay.
+    fn cheapest(
+        verifier: ChainVerifier,
+        ratios: &[Rational],
+        cost: &dyn Fn(usize) -> Rational,
+    ) -> Rational {
+        let mut choices = vec![Vec::<usize>::new()];
+        for start in 0..ratios.len() {
+            let mut longer = Vec::new();
+            for choice in &choices {
+                for length in 0..ratios.len() - start {
+                    longer.push([&choice[..], &[length]].concat());
+                }
+            }
+            choices = longer;
+        }
+        let total = |lengths: &Vec<usize>| {
+            let found = replay(verifier, ratios, &lengths[..]).unwrap();
+            let parts = (0..).zip(&found.rounds);
+            parts.map(|(n, count)| count * cost(n)).sum::<Rational>()
+        };
+        choices.iter().map(total).min().unwrap()
+    }
+
+    #[test]
+    fn backward_induction_finds_the_cheapest_lengths() {
+        let draft = parse_rational("1/7").unwrap();
+        // A pass that is longer costs more, beyond two tokens.
+        let cost = |n: usize| {
+            let whole = |n: usize| Rational::from_integer(n.into());
+            Rational::one() + &draft * whole(n) + &draft * whole(n.saturating_sub(2))
+        };
+        for ratios in [
+            fractions(&["1/2", "3", "4/5", "0", "9/10"]),
+            fractions(&["2", "1/2", "1/3", "5", "1"]),
+            fractions(&["1", "1", "1", "1", "1"]),
+            fractions(&["1/9"]),
+        ] {
+            for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+                let plan = coin_blind(verifier, &ratios, &cost).unwrap();
+                let by_hand = cheapest(verifier, &ratios, &cost);
+                assert_eq!(plan.cost, by_hand, "{verifier}, {ratios:?}");
+                let floats: Vec<f64> = ratios.iter().map(Number::to_f64).collect();
+                let float = coin_blind(verifier, &floats, &|n| cost(n).to_f64()).unwrap();
+                assert!((float.cost - plan.cost.to_f64()).abs() < 1e-12);
+                assert_eq!(float.lengths, plan.lengths, "{verifier}, {ratios:?}");
+            }
+        }
+        assert!(coin_blind(ChainVerifier::GreedyBlock, &[1.0], &|_| 1.0).is_none());
+        assert_eq!(
+            coin_blind(ChainVerifier::Token, &[], &|_| 1.0)
+                .unwrap()
+                .cost,
+            0.0
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Rounds of a decoder along a text, of which q/p is known at each token: the theory, which
+//! knows no logs.
+//!
+//! [`Survival`] is the probability that drafts are accepted, [`replay()`] the renewal of
+//! rounds and [`replay_tree`] the same of trees, [`drafted_rounds`] what is drafted behind
+//! rejected tokens, [`oracle_calls`] and [`coin_blind`] what no policy can pass. What the texts
+//! are, and what policies draft, is for others. Proofs are in
+//! `docs/theory/text-replay.md`.
+
+mod bounds;
+mod drafted;
+mod replay;
+mod survival;
+mod trees;
+
+pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
+pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
+pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use survival::{
+    ChainVerifier, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
+};
+pub use trees::{ChildShares, TreeReplay, replay_tree};
+pub use trees::{survival_of_tree, walk};

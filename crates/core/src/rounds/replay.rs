@@ -1,0 +1,307 @@
+//! The rounds of a decoder along a text: a renewal process.
+
+use super::survival::{ChainVerifier, Survival};
+use specgap_number::number::Number;
+use std::collections::BTreeMap;
+
+/// How many tokens are drafted in a round, for one text.
+///
+/// A policy may look at all that the drafter knows: the text so far, the draft's rows, and
+/// the tokens drafted in this round. As long as these are accepted they are the text's own,
+/// so that the length along the text is known. What it would draft after a token that is
+/// rejected is not.
+pub trait DraftLength {
+    /// What the first round remembers of earlier ones.
+    fn first(&self) -> usize {
+        0
+    }
+
+    /// Tokens drafted by a round that starts behind `start` tokens of the text, if all of
+    /// them are the text's own: at most `most`.
+    fn along(&self, start: usize, most: usize, memory: usize) -> usize;
+
+    /// Whether a round that drafts `length` tokens from there ends because the policy says
+    /// so, where the text has room for `room`.
+    fn stops(&self, start: usize, length: usize, room: usize) -> bool {
+        let _ = start;
+        length < room
+    }
+
+    /// What the next round remembers.
+    fn next(&self, memory: usize, end: RoundEnd) -> usize {
+        let _ = end;
+        memory
+    }
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundEnd {
+    /// All drafts were accepted, and the target added a token.
+    AllAccepted,
+    /// A draft was rejected, and the target put another token in its place.
+    Rejected,
+}
+
+/// K tokens every round.
+///
+/// ```
+/// use specgap_core::rounds::{DraftLength, FixedLength};
+/// assert_eq!(FixedLength(4).along(0, 2, 0), 2);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedLength(pub usize);
+
+impl DraftLength for FixedLength {
+    fn along(&self, _start: usize, most: usize, _memory: usize) -> usize {
+        self.0.min(most)
+    }
+}
+
+/// A length for each start: what is set when the round begins.
+impl DraftLength for [usize] {
+    fn along(&self, start: usize, most: usize, _memory: usize) -> usize {
+        self.get(start).copied().unwrap_or(0).min(most)
+    }
+}
+
+/// Expected numbers of one text's rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay<T> {
+    /// E\[target calls given the text\]: one a round.
+    pub calls: T,
+    /// For each number of tokens, the probability that a round starts behind them. The draft
+    /// tokens of any policy are the sum of these times what it drafts from there on average,
+    /// rejected tokens and what follows them included.
+    pub starts: Vec<T>,
+    /// By n: the expected number of rounds that draft n tokens as long as all are accepted.
+    /// Where the length is set when the round begins, that many are drafted whatever
+    /// happens.
+    pub rounds: Vec<T>,
+    /// By n: the expected number of rounds with n tokens drafted up to the first that is
+    /// rejected, itself included.
+    pub seen: Vec<T>,
+    /// The expected number of rounds that the policy ended before it had to, with all
+    /// drafts accepted.
+    pub stopped: T,
+}
+
+impl<T: Number> Replay<T> {
+    /// E\[draft tokens given the text\], for policies that set the length when the round
+    /// begins.
+    pub fn drafts_set_at_start(&self) -> T {
+        weighted(&self.rounds)
+    }
+
+    /// The part of E\[draft tokens given the text\] that the text shows: drafts up to the
+    /// first rejection. No policy drafts fewer; what it drafts after a rejected token is not
+    /// in the log.
+    pub fn drafts_at_least(&self) -> T {
+        weighted(&self.seen)
+    }
+}
+
+/// sum over n of n times the n-th.
+pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
+    let mut sum = T::zero();
+    let mut number = T::zero();
+    for count in counts {
+        sum.gain(&number.times(count));
+        number = number.plus(&T::one());
+    }
+    sum
+}
+
+/// Replays a decoder's rounds along a text, from its first token to its last, by the
+/// ratios q/p at its tokens.
+///
+/// A round that starts with `left` tokens to go drafts at most `left - 1`: the last token
+/// is the target's own. A round that starts at the last token drafts none, and is a call.
+///
+/// # Formula
+/// Given the text, rounds start at s with probability w_s, w_0 = 1. From s, with m_i the
+/// probability that i drafts are accepted ([`Survival`]) and n the length along the text,
+/// the next round starts at s + i with probability `m_(i-1) - m_i` for i <= n, and at
+/// s + n + 1 with probability m_n. Derived in `docs/theory/text-replay.md`. `None` for greedy-block,
+/// whose rounds change the target of the next.
+///
+/// # Exactness
+/// Given the text there is no randomness left, and no independence or stationarity is
+/// assumed. Exact in rationals.
+///
+/// # Complexity
+/// O(N K) for one memory, K being the longest round.
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{ChainVerifier, FixedLength, replay};
+///
+/// // Two tokens: the first is drafted and accepted with probability 1/2.
+/// let two = replay(ChainVerifier::Token, &[0.5, 1.0], &FixedLength(3)).unwrap();
+/// assert_eq!(two.calls, 1.5);
+/// assert_eq!(two.drafts_set_at_start(), 1.0);
+/// ```
+pub fn replay<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    policy: &(impl DraftLength + ?Sized),
+) -> Option<Replay<T>> {
+    if !verifier.has_rounds() {
+        return None;
+    }
+    let mut replay = Replay {
+        calls: T::zero(),
+        starts: vec![T::zero(); ratios.len()],
+        rounds: Vec::new(),
+        seen: Vec::new(),
+        stopped: T::zero(),
+    };
+    // Rounds that may start behind each number of tokens, by what they remember.
+    let mut starts = vec![BTreeMap::<usize, T>::new(); ratios.len() + 1];
+    if let Some(first) = starts.first_mut() {
+        first.insert(policy.first(), T::one());
+    }
+    for start in 0..ratios.len() {
+        let most = ratios.len() - start - 1;
+        for (memory, weight) in std::mem::take(&mut starts[start]) {
+            let length = policy.along(start, most, memory).min(most);
+            replay.calls.gain(&weight);
+            replay.starts[start].gain(&weight);
+            count(&mut replay.rounds, length, &weight);
+            let mut survival = Survival::new(verifier);
+            let mut reached = weight.clone();
+            let mut begin = |at: usize, end: RoundEnd, weight: &T| {
+                if let Some(starts) = starts.get_mut(at)
+                    && !weight.is_nil()
+                {
+                    let known = starts.entry(policy.next(memory, end));
+                    known.or_insert_with(T::zero).gain(weight);
+                }
+            };
+            for (drafted, ratio) in (1..=length).zip(&ratios[start..]) {
+                survival.take(ratio);
+                let now = weight.times(survival.reached());
+                let rejected = reached.excess_over(&now);
+                begin(start + drafted, RoundEnd::Rejected, &rejected);
+                count(&mut replay.seen, drafted, &rejected);
+                reached = now;
+            }
+            begin(start + length + 1, RoundEnd::AllAccepted, &reached);
+            count(&mut replay.seen, length, &reached);
+            if policy.stops(start, length, most) {
+                replay.stopped.gain(&reached);
+            }
+        }
+    }
+    Some(replay)
+}
+
+fn count<T: Number>(counts: &mut Vec<T>, at: usize, weight: &T) {
+    if counts.len() <= at {
+        counts.resize(at + 1, T::zero());
+    }
+    counts[at].gain(weight);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accepts everything, so that lengths alone decide.
+    const SURE: [f64; 5] = [1.0; 5];
+
+    fn rounds(policy: &(impl DraftLength + ?Sized)) -> Replay<f64> {
+        replay(ChainVerifier::Token, &SURE, policy).unwrap()
+    }
+
+    #[test]
+    fn a_round_that_the_text_ends_was_not_stopped_by_the_policy() {
+        // Two tokens and the target's own; then one and the last.
+        let found = rounds(&FixedLength(2));
+        assert_eq!((found.calls, found.stopped), (2.0, 1.0));
+        assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
+        assert_eq!(found.seen, [0.0, 1.0, 1.0]);
+        assert_eq!(found.starts, [1.0, 0.0, 0.0, 1.0, 0.0]);
+        // No policy drafts the last token.
+        let found = rounds(&FixedLength(9));
+        assert_eq!((found.calls, found.stopped), (1.0, 0.0));
+        assert_eq!(found.rounds, [0.0, 0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn lengths_by_start_are_none_where_there_is_no_entry() {
+        let lengths: &[usize] = &[1, 7];
+        let found = rounds(lengths);
+        assert_eq!(found.rounds, [3.0, 1.0]);
+        assert_eq!(found.starts, [1.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(lengths.along(1, 3, 0), 3);
+    }
+
+    struct Remembering;
+
+    impl DraftLength for Remembering {
+        fn along(&self, _start: usize, _most: usize, memory: usize) -> usize {
+            // More than there is room for.
+            if memory == 0 { 1 } else { usize::MAX }
+        }
+    }
+
+    struct Counting;
+
+    impl DraftLength for Counting {
+        fn first(&self) -> usize {
+            1
+        }
+
+        fn along(&self, _start: usize, most: usize, memory: usize) -> usize {
+            memory.min(most)
+        }
+
+        fn next(&self, memory: usize, end: RoundEnd) -> usize {
+            match end {
+                RoundEnd::AllAccepted => memory + 1,
+                RoundEnd::Rejected => 0,
+            }
+        }
+    }
+
+    /// A policy that says nothing of its memory keeps it, and begins with none.
+    #[test]
+    fn a_memory_is_kept_unless_the_policy_says_otherwise() {
+        for end in [RoundEnd::AllAccepted, RoundEnd::Rejected] {
+            assert_eq!(FixedLength(4).next(7, end), 7);
+        }
+        assert_eq!(FixedLength(4).first(), 0);
+        let stops = [0, 3, 4, 5].map(|length| FixedLength(4).stops(0, length, 4));
+        assert_eq!(stops, [true, true, false, false]);
+        assert_eq!(
+            [2, 4, 9].map(|most| FixedLength(4).along(0, most, 1)),
+            [2, 4, 4]
+        );
+    }
+
+    #[test]
+    fn what_a_round_remembers_reaches_the_next() {
+        // Unless a policy says so, nothing is remembered.
+        assert_eq!(rounds(&Remembering).rounds, [1.0, 2.0]);
+        // One token, then two.
+        let found = rounds(&Counting);
+        assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
+        // The first is rejected half of the time. Then none is drafted behind it; either way one
+        // is from the third token on, the last but one.
+        let found = replay(ChainVerifier::Token, &[0.5, 1.0, 1.0, 1.0], &Counting).unwrap();
+        assert_eq!(found.rounds, [0.5, 2.0]);
+        assert_eq!(found.starts, [1.0, 0.5, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_policy_may_not_draft_more_than_there_is_room_for() {
+        struct Boundless;
+        impl DraftLength for Boundless {
+            fn along(&self, _start: usize, _most: usize, _memory: usize) -> usize {
+                usize::MAX
+            }
+        }
+        assert_eq!(rounds(&Boundless), rounds(&FixedLength(4)));
+    }
+}

@@ -1,0 +1,353 @@
+//! How many drafted tokens are accepted, given the text that is put out.
+
+use crate::rule::RuleName;
+use specgap_number::number::Number;
+use std::fmt;
+use std::str::FromStr;
+
+/// A verifier of one drafted chain of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChainVerifier {
+    /// Each token by itself: accepted with probability min(1, p/q).
+    Token,
+    /// Whole prefixes, by block verification of Sun et al.
+    Block,
+    /// Whole prefixes, as many as one round can take; the next round's target is changed.
+    GreedyBlock,
+}
+
+impl ChainVerifier {
+    /// All, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Token, Self::Block, Self::GreedyBlock];
+
+    /// The rule in the table of all rules.
+    pub fn rule(self) -> RuleName {
+        match self {
+            Self::Token => RuleName::TOKEN,
+            Self::Block => RuleName::BLOCK,
+            Self::GreedyBlock => RuleName::GREEDY_BLOCK,
+        }
+    }
+
+    /// The name, as in files and options.
+    pub fn as_str(self) -> &'static str {
+        self.rule().as_str()
+    }
+
+    /// P(tau >= i) as a formula in the ratios of the text.
+    pub fn formula(self) -> &'static str {
+        match self {
+            Self::Token => "E[product over j <= i of min(1, r_j)]",
+            Self::Block => "E[min over 0 <= j <= i of R_j]",
+            Self::GreedyBlock => "E[min(1, R_i)]",
+        }
+    }
+
+    /// Whether a round leaves the next one the model's own rows, so that rounds can be
+    /// replayed one after the other.
+    pub fn has_rounds(self) -> bool {
+        self != Self::GreedyBlock
+    }
+}
+
+impl fmt::Display for ChainVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ChainVerifier {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let rule = name.parse().ok();
+        let mut all = Self::ALL.into_iter();
+        let known = all.find(|one| Some(one.rule()) == rule);
+        known.ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("{name} is no verifier of a chain; there are {all}")
+        })
+    }
+}
+
+/// The probability, given the text, that all drafts of a round so far are accepted.
+///
+/// # Formula
+/// With r_j = q(y_j)/p(y_j) at the text's own tokens and R_i = r_1 ... r_i, R_0 = 1:
+///
+/// | verifier | P(tau >= i given the text) |
+/// | --- | --- |
+/// | token | product over j <= i of min(1, r_j) |
+/// | block | min over 0 <= j <= i of R_j |
+/// | greedy-block | min(1, R_i) |
+///
+/// Derived in `docs/theory/text-replay.md`.
+///
+/// # Exactness
+/// Exact in rationals. In `f64` products that leave the range stay at its ends. A text
+/// that is drawn from the target does not come near: the product over any stretch of it is
+/// above x with probability 1/x at most, its mean being 1 at most.
+///
+/// # Source
+/// token: Leviathan et al.; block and greedy-block: Sun et al., Block verification.
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{ChainVerifier, Survival};
+///
+/// // r = 2, 1/2: the second token's loss is made up for by the first.
+/// let reached = |verifier| {
+///     let mut survival = Survival::new(verifier);
+///     survival.take(&2.0);
+///     survival.take(&0.5);
+///     *survival.reached()
+/// };
+/// assert_eq!(reached(ChainVerifier::Token), 0.5);
+/// assert_eq!(reached(ChainVerifier::Block), 1.0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Survival<T> {
+    verifier: ChainVerifier,
+    reached: T,
+    /// block: R_i over the least R so far; greedy-block: R_i.
+    product: T,
+}
+
+impl<T: Number> Survival<T> {
+    /// At the start of a round.
+    pub fn new(verifier: ChainVerifier) -> Self {
+        Self {
+            verifier,
+            reached: T::one(),
+            product: T::one(),
+        }
+    }
+
+    /// P(all drafts so far are accepted), given the text.
+    pub fn reached(&self) -> &T {
+        &self.reached
+    }
+
+    /// Goes on by a token of the text, with its q/p.
+    pub fn take(&mut self, ratio: &T) {
+        let one = T::one();
+        match self.verifier {
+            ChainVerifier::Token => self.reached = self.reached.times(&ratio.smaller(&one)),
+            ChainVerifier::Block => {
+                let product = scaled(&self.product, ratio);
+                self.reached = self.reached.times(&product.smaller(&one));
+                self.product = if product > one { product } else { one };
+            }
+            ChainVerifier::GreedyBlock => {
+                self.product = scaled(&self.product, ratio);
+                self.reached = self.product.smaller(&one);
+            }
+        }
+    }
+}
+
+/// A product that is 0 where a factor is, however large the other.
+fn scaled<T: Number>(product: &T, ratio: &T) -> T {
+    if product.is_nil() || ratio.is_nil() {
+        T::zero()
+    } else {
+        product.times(ratio)
+    }
+}
+
+/// For every K from 1 to `most`, the sum of E\[tau given the text\] over the starts at which
+/// K tokens are left, and how many such starts there are.
+///
+/// # Complexity
+/// O(N * most).
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{ChainVerifier, accepted_lengths};
+/// let sums = accepted_lengths(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// // K = 2: starts 0 and 1, with 1/2 + 1/2 and 1 + 1/4.
+/// assert_eq!(sums, [(1.75, 3), (2.25, 2)]);
+/// ```
+pub fn accepted_lengths<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    most: usize,
+) -> Vec<(T, usize)> {
+    let mut sums = vec![(T::zero(), 0); most];
+    for start in 0..ratios.len() {
+        let mut survival = Survival::new(verifier);
+        let mut length = T::zero();
+        for ((sum, starts), ratio) in sums.iter_mut().zip(&ratios[start..]) {
+            survival.take(ratio);
+            length.gain(survival.reached());
+            sum.gain(&length);
+            *starts += 1;
+        }
+    }
+    sums
+}
+
+/// For every K from 1 to `most`, the sum of E\[tau given the text\] over all starts, each with
+/// K drafts or as many as tokens are left. The starts are the same for every K, so that it
+/// never falls with K.
+///
+/// # Complexity
+/// O(N * most).
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::{ChainVerifier, accepted_everywhere};
+/// let sums = accepted_everywhere(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// // K = 2: 1/2 + 1/2, 1 + 1/4, and 1/4 with the one token that is left.
+/// assert_eq!(sums, [1.75, 2.5]);
+/// ```
+pub fn accepted_everywhere<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    most: usize,
+) -> Vec<T> {
+    let mut sums = vec![T::zero(); most];
+    for start in 0..ratios.len() {
+        let mut survival = Survival::new(verifier);
+        let mut length = T::zero();
+        let mut ahead = ratios[start..].iter();
+        for sum in &mut sums {
+            if let Some(ratio) = ahead.next() {
+                survival.take(ratio);
+                length.gain(survival.reached());
+            }
+            sum.gain(&length);
+        }
+    }
+    sums
+}
+
+/// [`accepted_lengths`] of token verification with the last coin of each place by its mean.
+///
+/// # Formula
+/// `P(tau >= i) = E[product over j < i of a_j * m_i]`, a_j being the coins at the text's tokens
+/// and m_i the mean of the i-th over a token drawn from p: sum of min(p, q) for sampled drafts,
+/// p of q's likeliest token for one-hot ones. The prefix before place i is drawn from p, so that
+/// the mean of a_i given it is m_i: as unbiased as the coins, with less scatter.
+///
+/// # Example
+/// ```
+/// use specgap_core::rounds::accepted_lengths_by_means;
+/// // One start with two tokens left: 1/4 + 1/2 * 3/4.
+/// let sums = accepted_lengths_by_means(&[0.5, 1.0], &[0.25, 0.75], 2);
+/// assert_eq!(sums[1], (0.625, 1));
+/// ```
+pub fn accepted_lengths_by_means<T: Number>(
+    coins: &[T],
+    means: &[T],
+    most: usize,
+) -> Vec<(T, usize)> {
+    let mut sums = vec![(T::zero(), 0); most];
+    for start in 0..coins.len() {
+        let mut survival = Survival::<T>::new(ChainVerifier::Token);
+        let mut length = T::zero();
+        let ahead = coins[start..].iter().zip(means.iter().skip(start));
+        for ((sum, starts), (coin, mean)) in sums.iter_mut().zip(ahead) {
+            length.gain(&survival.reached().times(mean));
+            survival.take(coin);
+            sum.gain(&length);
+            *starts += 1;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E[tau] from everywhere never falls with K, for any ratios and any verifier.
+    #[test]
+    fn longer_rounds_from_the_same_starts_accept_no_less() {
+        let ratios: Vec<f64> = (1..40u32)
+            .map(|i| f64::from(i * i * 37 % 101) / 50.0)
+            .collect();
+        for verifier in ChainVerifier::ALL {
+            let sums = accepted_everywhere(verifier, &ratios, 45);
+            assert!(sums.is_sorted(), "{verifier}: {sums:?}");
+            // Of one draft every start is one that it fits.
+            assert_eq!(sums[0], accepted_lengths(verifier, &ratios, 1)[0].0);
+        }
+    }
+
+    /// p = (1/2, 1/2), q = (3/4, 1/4) everywhere: over all texts coins and means agree.
+    #[test]
+    fn the_last_coin_by_its_mean_is_unbiased() {
+        let (mut coins, mut means) = (0.0, 0.0);
+        for text in 0..8u32 {
+            let ratios: Vec<f64> = (0..3)
+                .map(|t| if text >> t & 1 == 0 { 1.5 } else { 0.5 })
+                .collect();
+            coins += accepted_lengths(ChainVerifier::Token, &ratios, 3)[2].0;
+            means += accepted_lengths_by_means(&ratios, &[0.75; 3], 3)[2].0;
+        }
+        assert!((coins - means).abs() < 1e-12, "{coins} {means}");
+    }
+    use specgap_number::distribution::{Rational, parse_rational};
+
+    fn fraction(text: &str) -> Rational {
+        parse_rational(text).unwrap()
+    }
+
+    /// So many rounds that start somewhere have that many tokens behind them.
+    #[test]
+    fn starts_are_counted_by_length() {
+        let ratios = [fraction("1/2"), fraction("1/4"), fraction("1")];
+        let lengths = accepted_lengths(ChainVerifier::ALL[0], &ratios, 2);
+        let starts: Vec<usize> = lengths.iter().map(|(_, starts)| *starts).collect();
+        assert_eq!(starts, [3, 2]);
+        // 1/2 + 1/4 + 1, and of two tokens 1/2 + 1/8 and 1/4 + 1/4.
+        let sums: Vec<Rational> = lengths.into_iter().map(|(sum, _)| sum).collect();
+        assert_eq!(sums, [fraction("7/4"), fraction("9/8")]);
+    }
+
+    /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, L = 3: all eight texts.
+    #[test]
+    fn the_three_verifiers_of_a_chain_of_three() {
+        let ratio = [fraction("3/2"), fraction("1/2")];
+        for (verifier, expected) in ChainVerifier::ALL
+            .into_iter()
+            .zip(["111/64", "123/64", "67/32"])
+        {
+            let mut sum = Rational::zero();
+            for text in 0..8 {
+                let ratios: Vec<Rational> = (0..3).map(|t| ratio[text >> t & 1].clone()).collect();
+                sum.gain(&accepted_lengths(verifier, &ratios, 3)[2].0);
+            }
+            assert_eq!(sum.over(&fraction("8")), fraction(expected), "{verifier}");
+        }
+    }
+
+    #[test]
+    fn ratios_beyond_the_range_leave_probabilities() {
+        let wild = [1e300, 1e300, 0.0, f64::MAX, 1e-300, 1e-300, f64::MAX, 1e300];
+        for verifier in ChainVerifier::ALL {
+            let mut survival = Survival::new(verifier);
+            for (index, ratio) in wild.iter().enumerate() {
+                survival.take(ratio);
+                let reached = *survival.reached();
+                assert!((0.0..=1.0).contains(&reached), "{verifier}: {reached}");
+                assert_eq!(
+                    reached == 1.0,
+                    index < 2,
+                    "{verifier} at {index}: {reached}"
+                );
+            }
+            // What was rejected for sure stays rejected.
+            assert_eq!(*survival.reached(), 0.0, "{verifier}");
+        }
+        // In the range of the exponent but far from 1: the product comes back.
+        let mut survival = Survival::new(ChainVerifier::Block);
+        for ratio in [1e200, 1e-150, 1e-50] {
+            survival.take(&ratio);
+        }
+        assert!((survival.reached() - 1.0).abs() < 1e-12);
+        survival.take(&0.25);
+        assert!((survival.reached() - 0.25).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,197 @@
+//! The verification rules: one table of their names, and their laws on a row.
+//!
+//! A rule has one name, which every command writes, and aliases, which every command reads:
+//! papers and engines call one rule by several names. What a command needs of a rule is a
+//! column of [`RULES`] or of a table of its own whose entries are rules of this one:
+//!
+//! | column | for |
+//! | --- | --- |
+//! | [`RuleEntry::words`] | help texts, glossaries, reports |
+//! | [`RuleEntry::drafts`], [`RuleEntry::step`] | what is drawn and kept on a row, in `f64`: `audit`, `decode` |
+//! | [`RuleEntry::audited`], [`RuleEntry::needs_full_rows`] | `audit` |
+//! | [`RuleEntry::vectors`] | `conformance` |
+//! | [`RuleEntry::decoded`] | `decode` |
+//! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
+//! | [`specgap_exact::block::BlockVerifierName`] | exact laws of blocks: `block`, `paths` |
+//! | `ChainVerifier` | survival along a text: `length` |
+//!
+//! A rule is added by its file and its line in the table.
+
+mod k_seq;
+mod named;
+mod rejection;
+mod spechub;
+mod step;
+mod table;
+mod target_mass;
+#[cfg(test)]
+mod tests;
+
+use crate::entry_name::{Named, entry_name};
+use crate::scheme::SchemeName;
+use serde::{Deserialize, Deserializer};
+
+pub use step::normalise;
+pub use step::{InTurn, Step};
+pub use table::{RULES, UnknownRule};
+pub use target_mass::TargetMass;
+
+/// One rule in the table [`RULES`].
+#[derive(Debug)]
+pub struct RuleEntry {
+    /// The name in options, files and reports: the one that is written.
+    pub name: &'static str,
+    /// Other names of it, which are read.
+    pub aliases: &'static [&'static str],
+    /// What it does, in one line.
+    pub words: &'static str,
+    /// What it verifies at once.
+    pub verifies: Verifies,
+    /// How the drafts are drawn that an engine with this rule verifies.
+    pub drafts: Drafts,
+    /// What it does with drafts of one position, on rows; `None` where that rests on a plan or
+    /// on other positions.
+    pub step: Option<&'static dyn Step>,
+    /// Why rows that list some tokens only cannot be audited.
+    pub needs_full_rows: Option<&'static str>,
+    /// Whether an engine that claims it can be audited.
+    pub audited: bool,
+    /// Test vectors of it, for kernels; `None` if there are none.
+    pub vectors: Option<Vectors>,
+    /// Whether live decoding has it.
+    pub decoded: bool,
+}
+
+/// What a rule verifies at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verifies {
+    /// Drafts that follow one another.
+    Chain,
+    /// Alternatives for one position; of a tree, at each node.
+    Siblings,
+    /// Several chains.
+    Paths,
+    /// A whole tree.
+    Tree,
+    /// No drafts: what is put out.
+    Text,
+}
+
+/// How drafts are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drafts {
+    /// From q, by a law of [`crate::scheme::LAWS`].
+    Drawn(SchemeName),
+    /// The likeliest tokens of q, taken for one-hot laws.
+    Likeliest,
+    /// In any way: the rule does not look at it.
+    Any,
+}
+
+/// Which test vectors there are of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Vectors {
+    /// Numbers of drafts.
+    pub drafts: &'static [usize],
+    /// Which stream of random numbers makes them; each rule has its own.
+    pub stream: u64,
+}
+
+impl Drafts {
+    /// Whether no token is drafted twice.
+    pub fn are_distinct(self) -> bool {
+        match self {
+            Self::Drawn(law) => law.entry().distinct,
+            Self::Likeliest => true,
+            Self::Any => false,
+        }
+    }
+}
+
+impl RuleEntry {
+    /// An entry whose columns are empty.
+    const fn named(verifies: Verifies, drafts: Drafts) -> Self {
+        Self {
+            name: "",
+            aliases: &[],
+            words: "",
+            verifies,
+            drafts,
+            step: None,
+            needs_full_rows: None,
+            audited: false,
+            vectors: None,
+            decoded: false,
+        }
+    }
+}
+
+impl Named for RuleEntry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+}
+
+/// A rule by its name: a handle to its entry in [`RULES`].
+///
+/// Handles compare, sort and hash by name.
+///
+/// # Example
+/// ```
+/// use specgap_core::rule::RuleName;
+/// let rule: RuleName = "single".parse()?;
+/// assert_eq!(rule, RuleName::TOKEN);
+/// assert_eq!(rule.as_str(), "token");
+/// # Ok::<(), specgap_core::rule::UnknownRule>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct RuleName(&'static RuleEntry);
+
+entry_name!(RuleName of RuleEntry);
+
+/// A rule's name as it is written, of any of its names; `LAW/NAME` too. What is no rule stays.
+fn written(text: String) -> String {
+    let (law, name) = text.rsplit_once('/').map_or(("", &*text), |two| two);
+    match name.parse::<RuleName>() {
+        Ok(rule) if law.is_empty() => rule.to_string(),
+        Ok(rule) => format!("{law}/{rule}"),
+        Err(_) => text,
+    }
+}
+
+/// Reads a name out of a report that an earlier version may have written.
+pub fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(written)
+}
+
+/// Reads a name that may be missing.
+pub fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.map(written))
+}
+
+impl RuleName {
+    /// What it does, in one line.
+    pub fn words(self) -> &'static str {
+        self.0.words
+    }
+
+    /// Whether drafts follow one another, and are not alternatives.
+    pub fn is_chain(self) -> bool {
+        self.0.verifies == Verifies::Chain
+    }
+
+    /// Whether it looks at q: at a single position it then is rejection sampling.
+    pub fn tests_drafts(self) -> bool {
+        matches!(self.0.drafts, Drafts::Drawn(_))
+    }
+
+    /// Whether the drafts that it verifies are alternatives for one position, and their law
+    /// matters.
+    pub fn needs_siblings(self) -> bool {
+        self.0.verifies == Verifies::Siblings && self.tests_drafts()
+    }
+}

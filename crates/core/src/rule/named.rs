@@ -1,0 +1,108 @@
+//! Rules that have no law at one position alone, or one by a plan; what they do is in
+//! [`crate::verifier`], [`specgap_exact::block`] and the decoder.
+
+use super::{Drafts, RuleEntry, RuleName, Verifies};
+use crate::scheme::SchemeName;
+
+const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+
+/// A constant and its entry a rule.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $entry:expr;)*) => {
+        $(pub(super) static $name: RuleEntry = $entry;)*
+        impl RuleName {
+            $($(#[$doc])* pub const $name: Self = Self(&$name);)*
+        }
+    };
+}
+
+rules! {
+    /// Block verification of one chain (Sun et al. 2024).
+    BLOCK = RuleEntry {
+        name: "block",
+        words: "verify a chain x ~ q as a block: the longest accepted prefix wins",
+        needs_full_rows: Some("a block is accepted by sums of (r p - q)+ over all tokens"),
+        audited: true,
+        decoded: true,
+        ..RuleEntry::named(Verifies::Chain, IID)
+    };
+    /// Greedy block verification: as many as one round can take.
+    GREEDY_BLOCK = RuleEntry {
+        name: "greedy-block",
+        words: "verify a chain as greedily as one round can; the next round's target is changed",
+        ..RuleEntry::named(Verifies::Chain, IID)
+    };
+    /// Rejection of the first draft alone.
+    NAIVE_TREE = RuleEntry {
+        name: "naive-tree",
+        words: "keep the first draft with min(1, p/q), else draw from (p - q)+ and look whether \
+                that is another draft",
+        ..RuleEntry::named(Verifies::Siblings, IID)
+    };
+    /// The rule of greedy drafts.
+    GREEDY = RuleEntry {
+        name: "greedy",
+        words: "maximal coupling of p with the law of the last draft",
+        ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::GREEDY))
+    };
+    /// A plan that attains alpha*.
+    OPTIMAL = RuleEntry {
+        name: "optimal",
+        words: "a plan that attains alpha*, from a flow or by slot weights",
+        ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
+    };
+    /// SpecTr of chains with k-seq.
+    SPECTR_K_SEQ = RuleEntry {
+        name: "spectr-k-seq",
+        words: "k-seq at each position of several chains, among those that agree so far",
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// SpecTr of chains with an optimal plan.
+    SPECTR_OPTIMAL = RuleEntry {
+        name: "spectr-optimal",
+        words: "an optimal plan at each position of several chains, among those that agree so far",
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// From the leaves to the root.
+    TRAVERSAL = RuleEntry {
+        name: "traversal",
+        words: "verify a tree from its leaves to its root",
+        decoded: true,
+        ..RuleEntry::named(Verifies::Tree, Drafts::Any)
+    };
+    /// A selected path, verified by greedy blocks.
+    SELECT_GREEDY_BLOCK = RuleEntry {
+        name: "select-greedy-block",
+        words: "select one of several paths as evenly against p as possible; verify it as \
+                greedy-block does, later rounds carry the change",
+        decoded: true,
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// A selected path, verified as a block.
+    SELECT_BLOCK = RuleEntry {
+        name: "select-block",
+        words: "select one of several paths as evenly against p as possible; verify it as block \
+                does",
+        decoded: true,
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// The optimum of a block, by a linear program.
+    BLOCK_OPTIMAL = RuleEntry {
+        name: "block-optimal",
+        words: "the most accepted tokens of a round that any rule gives, by a linear program",
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// A published rule that is refuted.
+    SPECTR_GBV = RuleEntry {
+        name: "spectr-gbv",
+        words: "greedy block verification with several drafts; refuted for two or more",
+        ..RuleEntry::named(Verifies::Paths, IID)
+    };
+    /// No rule: outputs alone.
+    TEXT = RuleEntry {
+        name: "text",
+        words: "nothing is claimed but that what comes out follows p; needs no drafts",
+        audited: true,
+        ..RuleEntry::named(Verifies::Text, Drafts::Any)
+    };
+}

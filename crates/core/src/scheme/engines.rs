@@ -1,0 +1,291 @@
+//! What engines draft, and how they verify it, in their words and in those of this crate.
+//!
+//! Read in the versions that are named, and not run: vLLM, SGLang and transformers in their
+//! packages, the others in their repositories and documentation (EAGLE's of February 2026).
+
+/// A setting of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Engine {
+    /// The engine.
+    pub name: &'static str,
+    /// The version that was read, or where.
+    pub version: &'static str,
+    /// The option and its value.
+    pub setting: &'static str,
+    /// Whether it is so unless somebody sets it, where tokens are sampled.
+    pub is_default: bool,
+    /// What is drafted where tokens are sampled.
+    pub drafts: &'static str,
+    /// What becomes of a draft.
+    pub verified: &'static str,
+    /// This project's law and verifier for it, if there are such.
+    pub here: Option<Here>,
+}
+
+/// What a setting of an engine is called in this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Here {
+    /// The draft law.
+    pub law: &'static str,
+    /// Whether there is one draft.
+    pub one: bool,
+    /// The verifier, or `overlap` and `strict`, which one draft is accepted with.
+    pub verifier: &'static str,
+}
+
+/// Settings of engines.
+pub const ENGINES: [Engine; 16] = [
+    Engine {
+        name: "vLLM",
+        version: "0.33.0",
+        setting: "draft_sample_method \"greedy\", the default",
+        is_default: true,
+        drafts: "the likeliest token, as one-hot",
+        verified: "kept with p",
+        here: Some(Here {
+            law: "top",
+            one: true,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "vLLM",
+        version: "0.33.0",
+        setting: "draft_sample_method \"probabilistic\"",
+        is_default: false,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "token",
+        }),
+    },
+    Engine {
+        name: "vLLM",
+        version: "0.33.0",
+        setting: "rejection_sample_method \"block\"",
+        is_default: false,
+        drafts: "as above",
+        verified: "the block at once",
+        here: None,
+    },
+    Engine {
+        name: "vLLM",
+        version: "0.33.0",
+        setting: "rejection_sample_method \"fly\", \"synthetic\"",
+        is_default: false,
+        drafts: "as above",
+        verified: "lossy by design",
+        here: None,
+    },
+    Engine {
+        name: "SGLang",
+        version: "0.5.23",
+        setting: "the default",
+        is_default: true,
+        drafts: "the likeliest tokens, a tree",
+        verified: "the target's draw is looked up among them",
+        here: Some(Here {
+            law: "top",
+            one: false,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "SGLang",
+        version: "0.5.23",
+        setting: "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
+        is_default: false,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "token",
+        }),
+    },
+    Engine {
+        name: "SGLang",
+        version: "0.5.23",
+        setting: "--speculative-accept-threshold-single, -acc below 1",
+        is_default: false,
+        drafts: "the likeliest tokens, a tree",
+        verified: "lossy by design",
+        here: None,
+    },
+    Engine {
+        name: "transformers",
+        version: "5.23.0",
+        setting: "do_sample=True",
+        is_default: true,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "token",
+        }),
+    },
+    Engine {
+        name: "transformers",
+        version: "5.23.0",
+        setting: "assistant_ensemble_weight",
+        is_default: false,
+        drafts: "sampled",
+        verified: "lossy by design",
+        here: None,
+    },
+    Engine {
+        name: "EAGLE",
+        version: "its repository",
+        setting: "no setting",
+        is_default: true,
+        drafts: "the likeliest tokens, a tree",
+        verified: "kept with p, one after another",
+        here: Some(Here {
+            law: "top",
+            one: false,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "llama.cpp",
+        version: "b11413",
+        setting: "--spec-draft-sampling greedy, the default",
+        is_default: true,
+        drafts: "the likeliest token",
+        verified: "kept if the target's draw is the same",
+        here: Some(Here {
+            law: "top",
+            one: true,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "llama.cpp",
+        version: "b11413",
+        setting: "--spec-draft-sampling probabilistic, of draft models and MTP heads",
+        is_default: false,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "token",
+        }),
+    },
+    Engine {
+        name: "mlx-lm",
+        version: "0.32.0",
+        setting: "no setting",
+        is_default: true,
+        drafts: "sampled, by the target's own sampler",
+        verified: "kept if the target's draw is the same",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "TensorRT-LLM",
+        version: "1.3.0rc29",
+        setting: "use_rejection_sampling=False, the default; argmax drafters",
+        is_default: true,
+        drafts: "the likeliest token",
+        verified: "kept if the target's draw is the same",
+        here: Some(Here {
+            law: "top",
+            one: true,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "TensorRT-LLM",
+        version: "1.3.0rc29",
+        setting: "use_rejection_sampling=False, the default; drafters that sample",
+        is_default: true,
+        drafts: "sampled",
+        verified: "kept if the target's draw is the same",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "exact-match",
+        }),
+    },
+    Engine {
+        name: "TensorRT-LLM",
+        version: "1.3.0rc29",
+        setting: "use_rejection_sampling=True",
+        is_default: false,
+        drafts: "sampled",
+        verified: "kept with min(1, p/q)",
+        here: Some(Here {
+            law: "with-replacement",
+            one: true,
+            verifier: "token",
+        }),
+    },
+];
+
+/// The engines that draw their drafts by a law, each once, with `n = 1` where that is all.
+pub fn drafted_by(law: &str) -> Vec<String> {
+    let mut all: Vec<(&str, bool)> = Vec::new();
+    for engine in &ENGINES {
+        let Some(here) = engine.here.filter(|here| here.law == law) else {
+            continue;
+        };
+        match all.iter_mut().find(|(name, _)| *name == engine.name) {
+            Some((_, one)) => *one &= here.one,
+            None => all.push((engine.name, here.one)),
+        }
+    }
+    let words = all.into_iter().map(|(name, one)| match one {
+        true => format!("{name} (n = 1)"),
+        false => name.to_owned(),
+    });
+    words.collect()
+}
+
+/// The engines that do something of a kind unless they are told otherwise, and those of the
+/// others that can be told to; each once.
+pub fn engines_with(is_so: impl Fn(Here) -> bool) -> [Vec<&'static str>; 2] {
+    let mut names = [Vec::new(), Vec::new()];
+    for is_default in [true, false] {
+        let fitting = ENGINES
+            .iter()
+            .filter(|engine| engine.is_default == is_default && engine.here.is_some_and(&is_so));
+        for engine in fitting {
+            if !names.iter().flatten().any(|name| *name == engine.name) {
+                names[usize::from(!is_default)].push(engine.name);
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_told_by_law_each_once() {
+        let top = engines_with(|here| here.law == "top" && here.one);
+        assert_eq!(top, [vec!["vLLM", "llama.cpp", "TensorRT-LLM"], vec![]]);
+        let trees = engines_with(|here| here.law == "top" && !here.one);
+        assert_eq!(trees, [vec!["SGLang", "EAGLE"], vec![]]);
+        let all = drafted_by("top");
+        for name in ["vLLM (n = 1)", "SGLang", "EAGLE", "llama.cpp (n = 1)"] {
+            assert!(all.contains(&name.to_owned()), "{all:?}");
+        }
+        let sampled = engines_with(|here| here.verifier == "overlap");
+        let told = vec!["vLLM", "SGLang", "llama.cpp", "TensorRT-LLM"];
+        assert_eq!(sampled, [vec!["transformers"], told]);
+        for engine in &ENGINES {
+            let says_so = engine.setting.contains("the default") || engine.setting == "no setting";
+            assert!(engine.is_default || !says_so, "{engine:?}");
+        }
+        assert!(drafted_by("hub").is_empty());
+    }
+}

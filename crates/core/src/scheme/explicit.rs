@@ -1,0 +1,259 @@
+//! A list of tuples.
+
+use super::explicit_error::ExplicitError;
+use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
+use num_bigint::BigUint;
+use specgap_number::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
+use specgap_number::number::Number;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A finite list of tuples with their probabilities; tuples that stand more than
+/// once add up.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::TupleProbabilities;
+/// use specgap_core::scheme::{DraftScheme, Explicit};
+/// let law = TupleProbabilities::new(&[0.5, 0.5])?;
+/// let scheme = Explicit::new(3, 2, vec![vec![0, 1], vec![1, 0]], law).unwrap();
+/// assert_eq!(scheme.set_law().sets.len(), 1);
+/// assert_eq!(scheme.inside(&[0, 1]), 1.0);
+/// # Ok::<(), specgap_number::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Explicit {
+    vocab: usize,
+    drafts: usize,
+    tuples: Vec<Vec<u32>>,
+    law: TupleProbabilities,
+}
+
+impl Explicit {
+    /// `tuples` of `drafts` tokens below `vocab`, with one probability each.
+    ///
+    /// # Errors
+    /// Another number of probabilities, ragged tuples, tokens out of range.
+    pub fn new(
+        vocab: usize,
+        drafts: usize,
+        tuples: Vec<Vec<u32>>,
+        law: TupleProbabilities,
+    ) -> Result<Self, ExplicitError> {
+        if tuples.len() != law.vocab() {
+            return Err(ExplicitError::Count {
+                tuples: tuples.len(),
+                probabilities: law.vocab(),
+            });
+        }
+        for (index, tuple) in tuples.iter().enumerate() {
+            if tuple.len() != drafts || drafts == 0 {
+                return Err(ExplicitError::Ragged {
+                    index,
+                    length: tuple.len(),
+                    drafts,
+                });
+            }
+            if let Some(&token) = tuple.iter().find(|&&token| token as usize >= vocab) {
+                return Err(ExplicitError::OutOfRange {
+                    index,
+                    token: i64::from(token),
+                    vocab,
+                });
+            }
+        }
+        Ok(Self {
+            vocab,
+            drafts,
+            tuples,
+            law,
+        })
+    }
+
+    /// The tuples as listed.
+    pub fn tuples(&self) -> &[Vec<u32>] {
+        &self.tuples
+    }
+
+    fn set_of(tuple: &[u32]) -> Vec<u32> {
+        let mut set = tuple.to_vec();
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
+    /// Indices of the listed tuples of positive probability, by their set.
+    fn merged(&self) -> BTreeMap<Vec<u32>, Vec<usize>> {
+        let mut merged: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+        for index in self.law.support() {
+            merged
+                .entry(Self::set_of(&self.tuples[index]))
+                .or_default()
+                .push(index);
+        }
+        merged
+    }
+
+    fn scan<T: Clone>(
+        &self,
+        order: &[usize],
+        zero: T,
+        mut add: impl FnMut(&mut T, usize),
+    ) -> Vec<T> {
+        let mut place = vec![usize::MAX; self.vocab];
+        for (position, &token) in order.iter().enumerate() {
+            place[token] = position;
+        }
+        let mut completed: Vec<Vec<usize>> = vec![Vec::new(); order.len()];
+        for (index, tuple) in self.tuples.iter().enumerate() {
+            let last = tuple.iter().map(|&token| place[token as usize]).max();
+            if let Some(last) = last.filter(|&last| last != usize::MAX) {
+                completed[last].push(index);
+            }
+        }
+        let mut held = zero;
+        completed
+            .iter()
+            .map(|indices| {
+                for &index in indices {
+                    add(&mut held, index);
+                }
+                held.clone()
+            })
+            .collect()
+    }
+}
+
+impl DraftScheme for Explicit {
+    fn name(&self) -> SchemeName {
+        SchemeName::EXPLICIT
+    }
+    fn vocab(&self) -> usize {
+        self.vocab
+    }
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+    fn draft(&self) -> Option<&Draft> {
+        None
+    }
+    fn tuple_count(&self) -> f64 {
+        self.tuples.len() as f64
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        for index in self.law.support() {
+            visit(&self.tuples[index], self.law.probabilities()[index]);
+        }
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        for index in self.law.support() {
+            visit(&self.tuples[index], &self.law.exact().probability(index));
+        }
+    }
+    fn set_count(&self) -> f64 {
+        self.tuples.len() as f64
+    }
+
+    fn set_law(&self) -> SetLaw {
+        let (mut sets, mut probabilities) = (SetFamily::new(), Vec::new());
+        for (set, indices) in self.merged() {
+            sets.push(set);
+            let mut sum = TwoFloat::ZERO;
+            for index in indices {
+                sum += self.law.probabilities()[index];
+            }
+            probabilities.push(sum.value());
+        }
+        SetLaw {
+            sets,
+            probabilities,
+            relative_error: 2.0 * f64::EPSILON,
+        }
+    }
+
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
+    fn exact_bits(&self) -> f64 {
+        self.law.exact_bits() as f64
+    }
+
+    fn exact_set_law(&self) -> ExactSetLaw {
+        let exact = self.law.exact();
+        let (mut sets, mut weights) = (SetFamily::new(), Vec::<BigUint>::new());
+        for (set, indices) in self.merged() {
+            sets.push(set);
+            weights.push(indices.iter().map(|&index| &exact.weights[index]).sum());
+        }
+        ExactSetLaw {
+            sets,
+            weights,
+            total: exact.total.clone(),
+        }
+    }
+
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        let row = self.law.probabilities();
+        let inside = self
+            .scan(order, TwoFloat::ZERO, |held, index| *held += row[index])
+            .into_iter()
+            .map(|held| held.value().min(1.0))
+            .collect();
+        PrefixScan {
+            inside,
+            absolute_error: 3.0 * f64::EPSILON,
+        }
+    }
+
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        let exact = self.law.exact();
+        self.scan(order, BigUint::default(), |held, index| {
+            *held += &exact.weights[index]
+        })
+        .into_iter()
+        .map(|held| ratio(&held, &exact.total))
+        .collect()
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        let mut sum = TwoFloat::ZERO;
+        for (tuple, &probability) in self.tuples.iter().zip(self.law.probabilities()) {
+            if Self::set_of(tuple) == set {
+                sum += probability;
+            }
+        }
+        sum.value()
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        let mut sum = Rational::zero();
+        for (index, tuple) in self.tuples.iter().enumerate() {
+            if Self::set_of(tuple) == set {
+                sum += self.law.exact().probability(index);
+            }
+        }
+        sum
+    }
+}
+
+impl SchemeName {
+    /// [`Explicit`]
+    pub const EXPLICIT: Self = Self(&LAW);
+}
+
+/// [`Explicit`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "explicit",
+    words: "a list of tuples with probabilities",
+    inside: "by summation",
+    distinct: false,
+    only: None,
+    made_of: MadeOf::Tuples(|vocab, drafts, tuples, law| {
+        Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
+    }),
+    sort_theorem: None,
+    next_draft: None,
+    on_row: None,
+    hue: 6,
+};

@@ -1,0 +1,304 @@
+//! Every scheme against its own definition: tuples, sets, Q and scans are four
+//! derivations of one law.
+
+use super::*;
+use num_traits::Signed;
+use num_traits::{One, Zero};
+use proptest::prelude::*;
+use specgap_number::distribution::{
+    Draft, Rational, TupleProbabilities, exact_value, round_nearest,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn normalised(raw: &[f64]) -> Vec<f64> {
+    let total: f64 = raw.iter().sum();
+    raw.iter().map(|x| x / total).collect()
+}
+
+/// Every law of the table that has n drafts.
+fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftScheme>> {
+    let q = || Draft::new(&normalised(raw)).unwrap();
+    let rows: Vec<Draft> = (0..drafts)
+        .map(|j| Draft::new(&normalised(if j % 2 == 0 { raw } else { second })).unwrap())
+        .collect();
+    let vocab = raw.len() as u32;
+    let tuples: Vec<Vec<u32>> = (0..vocab)
+        .map(|start| {
+            (0..drafts as u32)
+                .map(|j| (start * 3 + j * j) % vocab)
+                .collect()
+        })
+        .collect();
+    let law = TupleProbabilities::new(&normalised(second)).unwrap();
+    SchemeName::ALL
+        .into_iter()
+        .filter(|name| name.fits(drafts))
+        .map(|name| match name.entry().made_of {
+            MadeOf::OneDraft(make) => make(q(), drafts),
+            MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
+            MadeOf::Tuples(make) => make(raw.len(), drafts, tuples.clone(), law.clone()).unwrap(),
+            MadeOf::Parts(make) => {
+                make(raw.len(), a_composition(&rows[0], &law_row(second), drafts)).unwrap()
+            }
+        })
+        .collect()
+}
+
+fn law_row(raw: &[f64]) -> Draft {
+    Draft::new(&normalised(raw)).unwrap()
+}
+
+/// A law of n drafts with some of everything.
+pub(crate) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
+    let third = || Rational::new(1.into(), 3.into());
+    let draws = |draft: &Draft, count: usize, how| Composition::Draws {
+        draft: draft.clone(),
+        count,
+        how,
+    };
+    let vocab = q.vocab();
+    let last = Composition::Mixture(vec![
+        (third(), draws(q, 1, Draws::Stopped(third()))),
+        (third() + third(), draws(other, 1, Draws::Independent)),
+    ]);
+    let pair = draws(q, 2.min(vocab), Draws::Sequential);
+    let mut parts = match drafts {
+        1 => return last,
+        2 => vec![draws(other, 1, Draws::Distinct)],
+        3 if vocab > 1 => vec![pair],
+        _ => vec![
+            Composition::Fixed(vec![vocab - 1; drafts - 2]),
+            draws(other, 1, Draws::Stopped(third())),
+        ],
+    };
+    parts.push(last);
+    Composition::Union(parts)
+}
+
+#[test]
+fn every_law_is_built_by_its_entry() {
+    let (raw, second) = ([5.0, 3.0, 2.0], [1.0, 1.0, 1.0]);
+    for drafts in 1..=3 {
+        let mut names: Vec<&str> = Vec::new();
+        for scheme in all_schemes(&raw, &second, drafts) {
+            assert_eq!(scheme.drafts(), drafts, "{}", scheme.name());
+            names.push(scheme.name().as_str());
+        }
+        let expected: Vec<&str> = SchemeName::ALL
+            .into_iter()
+            .filter(|name| name.fits(drafts))
+            .map(SchemeName::as_str)
+            .collect();
+        assert_eq!(names, expected);
+    }
+    for name in SchemeName::ALL {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
+    let error = "with".parse::<SchemeName>().unwrap_err().to_string();
+    for name in SchemeName::ALL {
+        assert!(error.contains(name.as_str()), "{error}");
+    }
+}
+
+fn merged_tuples(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, Rational> {
+    let mut merged: BTreeMap<Vec<u32>, Rational> = BTreeMap::new();
+    scheme.for_each_tuple_exact(&mut |tuple, probability| {
+        let mut set = tuple.to_vec();
+        set.sort_unstable();
+        set.dedup();
+        *merged.entry(set).or_insert_with(Rational::zero) += probability;
+    });
+    merged
+}
+
+fn close(value: f64, exact: &Rational, relative: f64) -> bool {
+    let error = (exact_value(value).unwrap() - exact).abs();
+    error <= exact.abs() * exact_value(relative).unwrap() + exact_value(UNDERFLOW).unwrap()
+}
+
+pub(super) fn check(scheme: &dyn DraftScheme) {
+    let name = scheme.name();
+    let merged = merged_tuples(scheme);
+    assert!(
+        merged.values().cloned().sum::<Rational>() == Rational::one(),
+        "{name}: tuples sum to one"
+    );
+
+    let exact = scheme.exact_set_law();
+    assert_eq!(
+        exact.weights.iter().sum::<num_bigint::BigUint>(),
+        exact.total,
+        "{name}"
+    );
+    assert_eq!(
+        exact.sets.len(),
+        merged.len(),
+        "{name}: no set is listed twice"
+    );
+    let law = scheme.set_law();
+    // The f64 law may lack a set whose probability underflows, and no other.
+    let floats: BTreeMap<&[u32], f64> = law
+        .sets
+        .iter()
+        .zip(law.probabilities.iter().copied())
+        .collect();
+    assert!(
+        law.sets.iter().all(|set| merged.contains_key(set)),
+        "{name}: no set is invented"
+    );
+    for (index, set) in exact.sets.iter().enumerate() {
+        let truth = &merged[set];
+        let weight = specgap_number::distribution::ratio(&exact.weights[index], &exact.total);
+        assert_eq!(&weight, truth, "{name}: {set:?}");
+        assert_eq!(&scheme.set_probability_exact(set), truth, "{name}: {set:?}");
+        let float = floats.get(set).copied().unwrap_or(0.0);
+        assert!(close(float, truth, law.relative_error), "{name}: {set:?}");
+        let direct = scheme.set_probability(set);
+        assert!(
+            close(direct, truth, scheme.set_probability_error()),
+            "{name}: {set:?} {direct}"
+        );
+    }
+
+    let mut float: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+    scheme.for_each_tuple(&mut |tuple, probability| {
+        let mut set = tuple.to_vec();
+        set.sort_unstable();
+        set.dedup();
+        *float.entry(set).or_default() += probability;
+    });
+    for (set, truth) in &merged {
+        assert!(close(float[set], truth, 1e-12), "{name}: {set:?}");
+    }
+
+    // Q along a scrambled chain against summation over the tuples.
+    let vocab = scheme.vocab();
+    let mut order: Vec<usize> = (0..vocab).rev().collect();
+    order.rotate_left(vocab / 2);
+    let scan = scheme.prefix_scan(&order);
+    let exact_scan = scheme.prefix_scan_exact(&order);
+    for length in 1..=order.len() {
+        let subset = &order[..length];
+        let truth: Rational = merged
+            .iter()
+            .filter(|(set, _)| set.iter().all(|&token| subset.contains(&(token as usize))))
+            .map(|(_, mass)| mass)
+            .sum();
+        assert_eq!(exact_scan[length - 1], truth, "{name}: Q of {subset:?}");
+        let error = (scan.inside[length - 1] - round_nearest(&truth)).abs();
+        assert!(
+            error <= scan.absolute_error + f64::EPSILON,
+            "{name}: Q of {subset:?}: {error}"
+        );
+        assert_eq!(scheme.inside_exact(subset), truth);
+    }
+}
+
+#[test]
+fn four_derivations_agree_on_fixed_rows() {
+    let rows: [(&[f64], &[f64]); 5] = [
+        (&[5.0, 3.0, 2.0], &[1.0, 1.0, 1.0]),
+        (&[0.0, 3.0, 2.0, 0.0, 4.0], &[1.0, 0.0, 7.0, 2.0, 2.0]),
+        (&[1.0], &[1.0]),
+        (&[0.0, 1.0, 0.0], &[0.0, 0.0, 1.0]),
+        (
+            &[1.0, 1e-15, 1e-200, 1e-9, 1.0, 1.0],
+            &[1e-300, 1.0, 1e-12, 1e-9, 0.0, 2.0],
+        ),
+    ];
+    for (raw, second) in rows {
+        for drafts in 1..=4 {
+            for scheme in all_schemes(raw, second, drafts) {
+                check(scheme.as_ref());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_two_laws_without_replacement_differ() {
+    let q = Draft::from_rationals(
+        ["1/2", "3/10", "1/5"]
+            .iter()
+            .map(|t| specgap_number::distribution::parse_rational(t).unwrap())
+            .collect(),
+    )
+    .unwrap();
+    let sequential = WithoutReplacement::new(q.clone(), 2).set_probability_exact(&[0, 1]);
+    let conditioned = DistinctConditioned::new(q, 2).set_probability_exact(&[0, 1]);
+    assert_eq!(sequential, Rational::new(18.into(), 35.into()));
+    assert_eq!(conditioned, Rational::new(15.into(), 31.into()));
+}
+
+#[test]
+fn symmetric_polynomials_survive_a_range_of_300_decades() {
+    let raw: Vec<f64> = (0..9).map(|i| 10f64.powi(-37 * ((i * 5) % 9))).collect();
+    let q = Draft::new(&normalised(&raw)).unwrap();
+    for drafts in [2, 5, 7] {
+        let scheme = DistinctConditioned::new(q.clone(), drafts);
+        let order: Vec<usize> = (0..9).rev().collect();
+        let scan = scheme.prefix_scan(&order);
+        for (found, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
+            assert!(
+                close(*found, &truth, 1e-13),
+                "n = {drafts}: {found} {truth}"
+            );
+        }
+        assert_eq!(scan.inside.last(), Some(&1.0));
+    }
+}
+
+#[test]
+fn many_drafts_of_few_tokens_stay_exact() {
+    let q = Draft::new(&[0.25, 0.75]).unwrap();
+    let scheme = WithReplacement::new(q, 64);
+    let law = scheme.exact_set_law();
+    assert_eq!(law.sets.len(), 3);
+    assert_eq!(law.weights.iter().sum::<num_bigint::BigUint>(), law.total);
+    assert_eq!(
+        scheme.inside_exact(&[1]),
+        scheme.set_probability_exact(&[1])
+    );
+}
+
+#[test]
+fn the_race_integral_matches_enumeration() {
+    let raws: [Vec<f64>; 4] = [
+        (0..14).map(|i| 1.0 + (i * i % 7) as f64).collect(),
+        (0..14).map(|i| (-2.0 * f64::from(i)).exp()).collect(),
+        (0..12).map(|i| if i == 3 { 1.0 } else { 1e-15 }).collect(),
+        (0..12).map(|i| 10f64.powi(-25 * (i % 12))).collect(),
+    ];
+    for raw in raws {
+        let q = Draft::new(&normalised(&raw)).unwrap();
+        for drafts in 3..=5 {
+            let scheme = WithoutReplacement::new(q.clone(), drafts);
+            let mut order: Vec<usize> = (0..raw.len()).rev().collect();
+            order.swap(0, 5);
+            let enumerated = scheme.prefix_scan(&order);
+            let race = race::scan(q.probabilities(), drafts, &order);
+            assert!(race.absolute_error < 1e-11, "{}", race.absolute_error);
+            for (a, b) in enumerated.inside.iter().zip(&race.inside) {
+                assert!((a - b).abs() <= race.absolute_error + 1e-14, "{a} {b}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn four_derivations_agree(
+        raw in prop::collection::vec(0.0f64..1.0, 2..6),
+        exponent in 0.0f64..30.0,
+        drafts in 1usize..4,
+    ) {
+        let peaked: Vec<f64> = raw.iter().map(|x| (-exponent * x).exp()).collect();
+        let second: Vec<f64> = raw.iter().rev().map(|x| x + 1e-3).collect();
+        for scheme in all_schemes(&peaked, &second, drafts) {
+            check(scheme.as_ref());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The top tokens.
+
+use super::without_replacement::by_falling_mass;
+use super::{
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    only_likeliest, token_id, without,
+};
+use specgap_number::distribution::{Draft, Rational};
+use specgap_number::number::Number;
+use specgap_row::row::Question;
+use std::sync::Arc;
+
+/// The n most probable tokens of q, deterministically and in that order (ties: lowest
+/// token id first); the whole support if that has fewer than n tokens. One draft is the
+/// argmax of q, which engines call one-hot drafting.
+///
+/// `Q(H) = 1` if H contains the top tokens, else 0. Hence `alpha* = p(top)`: H = top gives
+/// it as an upper bound, and a draw from p is in the top tokens that often.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::Draft;
+/// use specgap_core::scheme::{DraftScheme, Top};
+/// let scheme = Top::new(Draft::new(&[0.25, 0.5, 0.25])?, 2);
+/// assert_eq!(scheme.top(), [1, 0]);
+/// assert_eq!(scheme.inside(&[0, 1]), 1.0);
+/// assert_eq!(scheme.inside(&[1, 2]), 0.0);
+/// # Ok::<(), specgap_number::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Top {
+    draft: Draft,
+    drafts: usize,
+    top: Vec<usize>,
+}
+
+impl Top {
+    /// The `drafts` (at least 1) most probable tokens of `draft`.
+    pub fn new(draft: Draft, drafts: usize) -> Self {
+        let drafts = drafts.max(1);
+        let mut top = by_falling_mass(&draft);
+        top.truncate(drafts);
+        Self { draft, drafts, top }
+    }
+
+    /// The drafts in their order.
+    pub fn top(&self) -> &[usize] {
+        &self.top
+    }
+
+    fn tuple(&self) -> Vec<u32> {
+        self.top.iter().copied().map(token_id).collect()
+    }
+
+    fn sets(&self) -> SetFamily {
+        let mut set = self.tuple();
+        set.sort_unstable();
+        let mut sets = SetFamily::new();
+        sets.push(set);
+        sets
+    }
+
+    /// For each prefix of `order`, whether it holds all drafts.
+    fn held<'a>(&'a self, order: &'a [usize]) -> impl Iterator<Item = bool> + 'a {
+        let mut missing = self.top.len();
+        order.iter().map(move |token| {
+            missing -= usize::from(self.top.contains(token));
+            missing == 0
+        })
+    }
+
+    fn is_drawn(&self, set: &[u32]) -> bool {
+        let drafted = |&token: &u32| self.top.contains(&(token as usize));
+        set.len() == self.top.len() && set.iter().all(drafted)
+    }
+}
+
+impl DraftScheme for Top {
+    fn name(&self) -> SchemeName {
+        SchemeName::TOP
+    }
+    fn vocab(&self) -> usize {
+        self.draft.vocab()
+    }
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+    fn draft(&self) -> Option<&Draft> {
+        Some(&self.draft)
+    }
+    fn tuple_count(&self) -> f64 {
+        1.0
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        visit(&self.tuple(), 1.0);
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        visit(&self.tuple(), &Rational::one());
+    }
+    fn set_count(&self) -> f64 {
+        1.0
+    }
+
+    fn set_law(&self) -> SetLaw {
+        SetLaw {
+            sets: self.sets(),
+            probabilities: vec![1.0],
+            relative_error: 0.0,
+        }
+    }
+
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
+    fn exact_bits(&self) -> f64 {
+        1.0
+    }
+
+    fn exact_set_law(&self) -> ExactSetLaw {
+        ExactSetLaw {
+            sets: self.sets(),
+            weights: vec![1u32.into()],
+            total: 1u32.into(),
+        }
+    }
+
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        let inside = self.held(order).map(|all| f64::from(u8::from(all)));
+        PrefixScan {
+            inside: inside.collect(),
+            absolute_error: 0.0,
+        }
+    }
+
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        self.held(order)
+            .map(|all| {
+                if all {
+                    Rational::one()
+                } else {
+                    Rational::zero()
+                }
+            })
+            .collect()
+    }
+
+    fn fixed_drafts(&self) -> Option<usize> {
+        Some(self.top.len())
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        f64::from(u8::from(self.is_drawn(set)))
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        if self.is_drawn(set) {
+            Rational::one()
+        } else {
+            Rational::zero()
+        }
+    }
+}
+
+/// alpha*, and what a draw from p attains.
+const P_OF_TOP: Question = Question {
+    full: |row, drafts| Ok(row.top_mass(drafts)),
+    cut: |row, ask| row.top_mass(ask),
+};
+
+impl SchemeName {
+    /// [`Top`]
+    pub const TOP: Self = Self(&LAW);
+}
+
+/// [`Top`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "top",
+    words: "the n most probable tokens of q",
+    inside: "1 if H contains the top tokens, else 0",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
+    sort_theorem: None,
+    next_draft: Some(|_, before, _, weights| {
+        without(before, weights);
+        only_likeliest(weights);
+    }),
+    on_row: Some(OnRow {
+        optimum: P_OF_TOP,
+        status: "optimal: p of the drafts, which a draw from p attains",
+        hits: Some(P_OF_TOP),
+    }),
+    hue: 5,
+};

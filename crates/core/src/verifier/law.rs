@@ -1,0 +1,288 @@
+//! The law of a verifier's output, by summing its rule over all tuples.
+
+use super::rule::{ConditionalLaw, OutputLaw, Verifier};
+use crate::scheme::DraftScheme;
+use num_traits::Signed;
+use specgap_number::distribution::{Rational, Target, TwoFloat, round_nearest};
+use specgap_number::number::{Number, RunningSum};
+use std::sync::Arc;
+
+/// An arithmetic in which verifiers give their laws: `f64`, or an exact [`Rational`].
+pub trait Arithmetic: Number {
+    /// Law of the output given the tuple; `None` where the rule rests on rounded numbers
+    /// and this arithmetic is exact.
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>>;
+}
+
+impl Arithmetic for f64 {
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>> {
+        Some(verifier.conditional(tuple))
+    }
+}
+
+impl Arithmetic for Rational {
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>> {
+        verifier.conditional_exact(tuple)
+    }
+}
+
+/// How far an output law is from p.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TotalVariation {
+    /// Half the sum of |output - p|, in [0, 1].
+    pub value: f64,
+    /// The same, exactly, where both laws are exact.
+    pub exact: Option<Rational>,
+    /// The token with the largest difference; `None` if there is no difference.
+    pub worst_token: Option<usize>,
+    /// output - p at that token.
+    pub worst_difference: f64,
+}
+
+/// Sums of one subtree of tuples: those that share a prefix.
+struct Level<M: Number> {
+    output: Vec<M::Sum>,
+    algorithmic: M::Sum,
+    membership: M::Sum,
+    used: bool,
+}
+
+impl<M: Number> Level<M> {
+    fn new(vocab: usize) -> Self {
+        Self {
+            output: vec![M::Sum::default(); vocab],
+            algorithmic: M::Sum::default(),
+            membership: M::Sum::default(),
+            used: false,
+        }
+    }
+}
+
+/// Adds up tuples. Tuples that share a prefix are summed before they meet others:
+/// for a rule that is lossless step by step these partial sums are simple
+/// fractions, while a flat sum would pile up every denominator on the way.
+struct Accumulator<M: Number> {
+    vocab: usize,
+    levels: Vec<Level<M>>,
+    previous: Vec<u32>,
+    /// Rejected mass that waits for one residual, and the level it belongs to.
+    pending: Option<(Arc<[M]>, M::Sum, usize)>,
+}
+
+impl<M: Number> Accumulator<M> {
+    fn new(vocab: usize) -> Self {
+        Self {
+            vocab,
+            levels: vec![Level::new(vocab)],
+            previous: Vec::new(),
+            pending: None,
+        }
+    }
+
+    fn add(&mut self, tuple: &[u32], mass: &M, law: &ConditionalLaw<M>) {
+        let same_residual = self
+            .pending
+            .as_ref()
+            .is_some_and(|(residual, ..)| Arc::ptr_eq(residual, &law.residual));
+        if !same_residual {
+            self.flush();
+        }
+        let shared = self
+            .previous
+            .iter()
+            .zip(tuple)
+            .take_while(|(before, now)| before == now)
+            .count();
+        self.fold(shared.min(tuple.len().saturating_sub(1)));
+        // All but the last token make the subtree.
+        let depth = tuple.len().saturating_sub(1);
+        while self.levels.len() <= depth {
+            self.levels.push(Level::new(self.vocab));
+        }
+        self.previous.clear();
+        self.previous.extend_from_slice(tuple);
+
+        let level = &mut self.levels[depth];
+        level.used = true;
+        for (&token, accepted) in tuple.iter().zip(&law.accepted) {
+            if accepted.is_nil() {
+                continue;
+            }
+            let share = mass.times(accepted);
+            level.output[token as usize].add(&share);
+            level.algorithmic.add(&share);
+            level.membership.add(&share);
+        }
+        if law.rejected.is_nil() {
+            return;
+        }
+        let share = mass.times(&law.rejected);
+        for (position, &token) in tuple.iter().enumerate() {
+            let hit = &law.residual[token as usize];
+            if !hit.is_nil() && !tuple[..position].contains(&token) {
+                level.membership.add(&share.times(hit));
+            }
+        }
+        let (_, waiting, _) = self
+            .pending
+            .get_or_insert_with(|| (law.residual.clone(), M::Sum::default(), depth));
+        waiting.add(&share);
+    }
+
+    /// Spreads the waiting mass over its residual.
+    fn flush(&mut self) {
+        if let Some((residual, mass, depth)) = self.pending.take() {
+            let mass = mass.value();
+            let level = &mut self.levels[depth];
+            level.used = true;
+            for (sum, share) in level.output.iter_mut().zip(residual.iter()) {
+                if !share.is_nil() {
+                    sum.add(&mass.times(share));
+                }
+            }
+        }
+    }
+
+    /// Closes all subtrees deeper than `depth`.
+    fn fold(&mut self, depth: usize) {
+        for index in (depth + 1..self.levels.len()).rev() {
+            let (upper, lower) = self.levels.split_at_mut(index);
+            let (Some(parent), Some(child)) = (upper.last_mut(), lower.first_mut()) else {
+                return;
+            };
+            if !std::mem::take(&mut child.used) {
+                continue;
+            }
+            parent.used = true;
+            for (sum, part) in parent.output.iter_mut().zip(&mut child.output) {
+                sum.merge(part);
+                *part = M::Sum::default();
+            }
+            parent.algorithmic.merge(&child.algorithmic);
+            parent.membership.merge(&child.membership);
+            child.algorithmic = M::Sum::default();
+            child.membership = M::Sum::default();
+        }
+    }
+
+    fn finish(mut self) -> OutputLaw<M> {
+        self.flush();
+        self.fold(0);
+        let level = &self.levels[0];
+        OutputLaw {
+            output: level.output.iter().map(RunningSum::value).collect(),
+            algorithmic: level.algorithmic.value(),
+            membership: level.membership.value(),
+        }
+    }
+}
+
+/// Law of a verifier's output under a draft scheme, in `f64`: the sum over all
+/// tuples of D(X) times the conditional law. Rules that look at A(X) alone are
+/// summed over sets.
+///
+/// The scheme is an argument so that a rule can be run on drafts that it was not
+/// made for; it need not be the one that the verifier was built with.
+///
+/// # Complexity
+/// One conditional law a tuple; see [`DraftScheme::tuple_count`].
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::{WithReplacement, WithoutReplacement};
+/// use specgap_core::verifier::{Rrs, output_law, total_variation};
+/// let q = Draft::new(&[0.5, 0.25, 0.125, 0.125])?;
+/// let scheme = WithReplacement::new(q.clone(), 2);
+/// let problem = Problem::new("mismatch", Target::new(&[0.125, 0.125, 0.25, 0.5])?, scheme)?;
+/// let rrs = Rrs::new(&problem)?;
+/// let right = output_law(&rrs, problem.scheme());
+/// assert!(total_variation(&right, problem.target()).value < 1e-15);
+/// let wrong = output_law(&rrs, &WithoutReplacement::new(q, 2));
+/// assert!(total_variation(&wrong, problem.target()).value > 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn output_law(verifier: &dyn Verifier, scheme: &dyn DraftScheme) -> OutputLaw<f64> {
+    let mut sums = Accumulator::new(scheme.vocab());
+    if verifier.depends_on_set_only() {
+        let law = scheme.set_law();
+        for (set, mass) in law.sets.iter().zip(&law.probabilities) {
+            sums.add(set, mass, &verifier.conditional(set));
+        }
+    } else {
+        scheme.for_each_tuple(&mut |tuple, mass| {
+            sums.add(tuple, &mass, &verifier.conditional(tuple));
+        });
+    }
+    sums.finish()
+}
+
+/// The same in exact rationals; `None` if the rule rests on rounded numbers.
+pub fn output_law_exact(
+    verifier: &dyn Verifier,
+    scheme: &dyn DraftScheme,
+) -> Option<OutputLaw<Rational>> {
+    let mut sums = Some(Accumulator::new(scheme.vocab()));
+    let mut add = |tuple: &[u32], mass: &Rational| match verifier.conditional_exact(tuple) {
+        Some(law) => {
+            if let Some(sums) = &mut sums {
+                sums.add(tuple, mass, &law);
+            }
+        }
+        None => sums = None,
+    };
+    if verifier.depends_on_set_only() {
+        let law = scheme.exact_set_law();
+        for (set, weight) in law.sets.iter().zip(&law.weights) {
+            add(
+                set,
+                &specgap_number::distribution::ratio(weight, &law.total),
+            );
+        }
+    } else {
+        scheme.for_each_tuple_exact(&mut add);
+    }
+    sums.map(Accumulator::finish)
+}
+
+/// Total variation between an output law and p in `f64`.
+pub fn total_variation(law: &OutputLaw<f64>, target: &Target) -> TotalVariation {
+    let row = target.probabilities();
+    let differences = law.output.iter().zip(row).map(|(out, p)| out - p);
+    let mut worst: (Option<usize>, f64) = (None, 0.0);
+    let mut sum = TwoFloat::ZERO;
+    for (token, difference) in differences.enumerate() {
+        sum += difference.abs();
+        if difference.abs() > worst.1.abs() {
+            worst = (Some(token), difference);
+        }
+    }
+    TotalVariation {
+        value: 0.5 * sum.value(),
+        exact: None,
+        worst_token: worst.0,
+        worst_difference: worst.1,
+    }
+}
+
+/// Total variation between an output law and p, exactly.
+pub fn total_variation_exact(law: &OutputLaw<Rational>, target: &Target) -> TotalVariation {
+    let row = Rational::row(target);
+    let mut worst: (Option<usize>, Rational) = (None, Rational::zero());
+    let mut sum = Rational::zero();
+    for (token, (out, p)) in law.output.iter().zip(&row).enumerate() {
+        let difference = out - p;
+        sum += difference.abs();
+        if difference.abs() > worst.1.abs() {
+            worst = (Some(token), difference);
+        }
+    }
+    let half = sum / Rational::from_integer(2.into());
+    TotalVariation {
+        value: round_nearest(&half),
+        exact: Some(half),
+        worst_token: worst.0,
+        worst_difference: round_nearest(&worst.1),
+    }
+}

@@ -1,0 +1,317 @@
+//! The first draft by rejection, the others by a look.
+
+use super::residual::{Recursion, shortfall};
+use super::token::EXACT_FORMULA_BITS;
+use super::token_rule::{of_problem, of_row};
+use super::{
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens,
+};
+use crate::problem::Problem;
+use crate::rule::RuleName;
+use crate::scheme::SchemeName;
+use multiversion::multiversion;
+use rand::RngCore;
+use specgap_number::distribution::{Draft, Rational, split_sum};
+use specgap_number::known::Known;
+use specgap_number::number::Number;
+use specgap_row::row::{CutRow, Question, Row, RowError, sums_of_misses};
+use std::sync::OnceLock;
+
+/// The first draft x is kept with `min(1, p(x)/q(x))`. If it is rejected, the output y is
+/// drawn from `(p - q)+`, normalised, without looking; if y is among the other drafts, it is
+/// accepted as one of them. So a tree is verified node by node with one residual.
+///
+/// Lossless for `with-replacement` drafts: the output is that of [`super::Token`] on the
+/// first draft, whatever the others are.
+///
+/// # Acceptance
+/// `sum of min(p, q) + sum of (p - q)+ (1 - (1-q)^(n-1))`, since the other drafts do not
+/// depend on y; that is `1 - sum of (p - q)+ (1-q)^(n-1)`. Algorithmic and membership
+/// acceptance are equal: a rejected x has p(x) < q(x), so y is not x, and every other hit is
+/// accepted.
+///
+/// # Source
+/// From the rule as stated here; one draft is Leviathan et al. 2023.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithReplacement;
+/// use specgap_core::verifier::{NaiveTree, Verifier};
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("coin", Target::new(&[0.5, 0.5])?, scheme)?;
+/// // 3/4 by the first draft, and 1/4 times 1/4 by the second.
+/// assert_eq!(NaiveTree::new(&problem)?.acceptance().membership.value(), 0.8125);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct NaiveTree {
+    problem: Problem,
+    draft: Draft,
+    float: OnceLock<Recursion<f64>>,
+    exact: OnceLock<Recursion<Rational>>,
+}
+
+impl NaiveTree {
+    /// For `with-replacement` drafts.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        match problem.scheme().draft() {
+            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => Ok(Self {
+                problem: problem.clone(),
+                draft: draft.clone(),
+                float: OnceLock::new(),
+                exact: OnceLock::new(),
+            }),
+            _ => Err(VerifierError::scheme(VerifierName::NAIVE_TREE, problem)),
+        }
+    }
+
+    fn first_step<M: Number>(&self) -> Recursion<M> {
+        Recursion::new(M::row(self.problem.target()), &[M::row(&self.draft)])
+    }
+
+    fn float(&self) -> &Recursion<f64> {
+        self.float.get_or_init(|| self.first_step())
+    }
+
+    fn exact(&self) -> &Recursion<Rational> {
+        self.exact.get_or_init(|| self.first_step())
+    }
+}
+
+fn conditional<M: Number>(step: &Recursion<M>, tuple: &[u32]) -> ConditionalLaw<M> {
+    let mut accepted = vec![M::zero(); tuple.len()];
+    let kept = tuple
+        .first()
+        .map_or_else(M::zero, |&first| step.keeps(0, first));
+    let rejected = kept.complement();
+    let mut unseen = step.residual.to_vec();
+    for (position, &token) in tuple.iter().enumerate().skip(1) {
+        let hit = std::mem::replace(&mut unseen[token as usize], M::zero());
+        accepted[position] = rejected.times(&hit);
+    }
+    if let Some(first) = accepted.first_mut() {
+        *first = kept;
+    }
+    let missed = M::total(&unseen);
+    let residual = if missed.is_nil() {
+        step.residual.clone()
+    } else {
+        unseen.iter().map(|mass| mass.over(&missed)).collect()
+    };
+    ConditionalLaw {
+        accepted,
+        rejected: rejected.times(&missed),
+        residual,
+    }
+}
+
+/// Numbers of drafts that one pass over the rows answers for.
+const TOGETHER: usize = 4;
+
+/// [`missed`] for 0, 1.. others, of rows that sum to 1.
+#[multiversion(targets = "simd")]
+fn missed_by_up_to<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
+    sums_of_misses(p, q, |p, q| if p > q { p - q } else { 0.0 })
+}
+
+/// Sum of (p - q)+ (1-q)^others, the rows' entries being divided by their sums.
+#[multiversion(targets = "simd")]
+fn missed(p: &[f64], q: &[f64], sums: [f64; 2], others: usize) -> f64 {
+    split_sum(p, q, |p, q| {
+        let (p, q) = (p / sums[0], q / sums[1]);
+        let mut mass = if p > q { p - q } else { 0.0 };
+        for _ in 0..others {
+            mass *= 1.0 - q;
+        }
+        mass
+    })
+}
+
+fn enclosed(p: &[f64], q: &[f64], sums: [f64; 2], drafts: usize) -> Known {
+    within(missed(p, q, sums, drafts.max(1) - 1), drafts)
+}
+
+fn within(missed: f64, drafts: usize) -> Known {
+    // Entries are within 2 epsilon of p and q, and each factor rounds twice.
+    let error = (2.0 * drafts as f64 + 8.0) * f64::EPSILON;
+    Known::rate_within(1.0 - missed, error)
+}
+
+/// What is missed by 1, 2.. drafts of one row.
+struct Missed([f64; TOGETHER]);
+
+fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
+    let (p_sum, q_sum) = row.totals();
+    let rows = row.rows();
+    if row.most_drafts() > TOGETHER {
+        return Ok(enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts));
+    }
+    let missed = match row.memo().take::<Missed>() {
+        Some(missed) => missed,
+        None => {
+            let shares = row.shares();
+            let missed = missed_by_up_to::<TOGETHER>(&shares.target, &shares.draft);
+            row.memo().keep(shares);
+            Box::new(Missed(missed))
+        }
+    };
+    let found = missed.0.get(drafts.max(1) - 1).copied();
+    row.memo().keep(missed);
+    Ok(within(found.unwrap_or(f64::NAN), drafts))
+}
+
+impl Verifier for NaiveTree {
+    fn name(&self) -> VerifierName {
+        VerifierName::NAIVE_TREE
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        conditional(self.float(), tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(conditional(self.exact(), tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let step = self.float();
+        if let Some(&first) = tuple.first()
+            && happens(step.keeps(0, first), rng)
+        {
+            return Verdict {
+                token: first,
+                accepted: Some(0),
+            };
+        }
+        let token = draw(&step.residual, rng);
+        let others = tuple.iter().enumerate().skip(1);
+        Verdict {
+            token,
+            accepted: others
+                .filter(|&(_, &draft)| draft == token)
+                .map(|(position, _)| position)
+                .next(),
+        }
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let (target, drafts) = (self.problem.target(), self.problem.drafts());
+        let bits = target.exact_bits() as f64 + self.problem.scheme().exact_bits();
+        if bits * (drafts * target.vocab()) as f64 <= EXACT_FORMULA_BITS {
+            let (p, q) = (Rational::row(target), Rational::row(&self.draft));
+            let mut missed = Rational::zero();
+            for (short, q) in shortfall(&p, &q).into_iter().zip(&q) {
+                let unseen = num_traits::Pow::pow(&q.complement(), drafts - 1);
+                missed += short * unseen;
+            }
+            return Acceptance::same(Known::exact(missed.complement()));
+        }
+        let (p, q) = (target.probabilities(), self.draft.probabilities());
+        Acceptance::same(enclosed(p, q, [1.0; 2], drafts))
+    }
+
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+}
+
+/// What each draft accepts of a token: min(p, q) the first, and of what that lacks the share
+/// q (1-q)^(k-1) of having y as draft k and not before.
+fn masses<M: Number>(p: &M, q: &M, drafts: usize) -> Vec<M> {
+    let mut masses = vec![p.smaller(q)];
+    let mut unseen = p.excess_over(q);
+    for _ in 1..drafts {
+        masses.push(unseen.times(q));
+        unseen = unseen.times(&q.complement());
+    }
+    masses
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        Ok(masses(&p, &q, drafts))
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        masses(&p[token], &q[token], problem.drafts())
+    },
+    nested: true,
+    sampled_from: None,
+    on_lists: true,
+};
+
+const ON_ROW: Question = Question {
+    full: on_row,
+    // What is put out of a token rises with its p and its q, and is most of several tokens
+    // if they are one.
+    cut: |row, ask| row.rising_rule(ask.drafts, on_row, CutRow::drafted_iid(ask.drafts)),
+};
+
+impl VerifierName {
+    /// [`NaiveTree`]
+    pub const NAIVE_TREE: Self = Self(&ENTRY);
+}
+
+/// [`NaiveTree`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    rule: RuleName::NAIVE_TREE,
+    acceptance: "sum of min(p, q) + sum of (p-q)+ (1-(1-q)^(n-1))",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
+    build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
+    at_token: |_| Ok(AT_TOKEN),
+    attains: |_| false,
+    compared_with: &[VerifierName::RRS],
+    by_default: true,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::WithReplacement;
+    use crate::verifier::output_law_exact;
+    use specgap_number::distribution::{Target, parse_rational};
+    use specgap_row::row::{Rows, Workspace};
+
+    /// The formula is the claim: overlap + sum of (p-q)+ (1 - (1-q)^(n-1)). It is what the
+    /// rule's law sums to, exactly, and what a row gives.
+    #[test]
+    fn the_formula_is_the_sum_of_the_rule() {
+        let row = |texts: [&str; 4]| texts.map(|text| parse_rational(text).unwrap()).to_vec();
+        let (p, q) = (
+            row(["1/10", "1/2", "2/5", "0"]),
+            row(["13/20", "1/5", "1/10", "1/20"]),
+        );
+        let target = Target::from_rationals(p.clone()).unwrap();
+        let draft = Draft::from_rationals(q.clone()).unwrap();
+        let mut workspace = Workspace::new();
+        let rows = Rows {
+            target: target.probabilities(),
+            draft: draft.probabilities(),
+        };
+        let mut loaded = workspace.load(rows, 4).unwrap();
+        for drafts in 1..=4usize {
+            let mut claim = Rational::zero();
+            for (p, q) in p.iter().zip(&q) {
+                let seen = Rational::one() - num_traits::Pow::pow(&q.complement(), drafts - 1);
+                claim += p.min(q) + p.excess_over(q) * seen;
+            }
+            let scheme = WithReplacement::new(draft.clone(), drafts);
+            let problem = Problem::new("tree", target.clone(), scheme).unwrap();
+            let rule = NaiveTree::new(&problem).unwrap();
+            let law = output_law_exact(&rule, problem.scheme()).unwrap();
+            assert_eq!((&law.algorithmic, &law.membership), (&claim, &claim));
+            assert_eq!(law.output, p);
+            assert_eq!(rule.acceptance().membership.rational(), Some(&claim));
+            let found = on_row(&mut loaded, drafts).unwrap();
+            assert!(found.may_equal(&Known::exact(claim)) && found.width() < 1e-14);
+        }
+    }
+}

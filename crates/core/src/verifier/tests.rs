@@ -1,0 +1,1093 @@
+//! Every verifier against its definition: losslessness in exact arithmetic, the
+//! formulas against enumeration, the samplers against the law, and rules that are
+//! broken on purpose.
+
+use super::*;
+use crate::optimum::row_of_bits;
+use crate::problem::Problem;
+use crate::scheme::tests::a_composition;
+use crate::scheme::{
+    DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
+    WithoutReplacement,
+};
+use proptest::prelude::*;
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap_number::distribution::{
+    Draft, Rational, Target, parse_rational, round_down, round_nearest, round_up,
+};
+use specgap_number::known::Known;
+use specgap_number::number::Number;
+use specgap_row::row::{Row, Rows, Workspace};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn rational(text: &str) -> Rational {
+    parse_rational(text).unwrap()
+}
+
+fn normalised_row(raw: &[f64]) -> Vec<f64> {
+    let total: f64 = raw.iter().sum();
+    raw.iter().map(|x| x / total).collect()
+}
+
+fn target(raw: &[f64]) -> Target {
+    Target::new(&normalised_row(raw)).unwrap()
+}
+
+fn draft(raw: &[f64]) -> Draft {
+    Draft::new(&normalised_row(raw)).unwrap()
+}
+
+fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
+    Problem::new("test", target(p), scheme).unwrap()
+}
+
+/// Every law of the table where it applies, on one q.
+fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Problem> {
+    let vocab = q.vocab();
+    let rows: Vec<Draft> = (0..drafts)
+        .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
+        .collect();
+    let size = u32::try_from(vocab).unwrap();
+    let tuples: Vec<Vec<u32>> = (0..size)
+        .map(|start| {
+            (0..u32::try_from(drafts).unwrap())
+                .map(|k| (start * 3 + k * k) % size)
+                .collect()
+        })
+        .collect();
+    let list = specgap_number::distribution::TupleProbabilities::from_rationals(
+        (0..vocab).map(|i| other.exact().probability(i)).collect(),
+    )
+    .unwrap();
+    SchemeName::ALL
+        .into_iter()
+        .filter(|name| name.fits(drafts) && (drafts <= vocab || !name.draws_distinct_tokens()))
+        .map(|name| {
+            let law = match name.entry().made_of {
+                MadeOf::OneDraft(make) => make(q.clone(), drafts),
+                MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
+                MadeOf::Tuples(make) => make(vocab, drafts, tuples.clone(), list.clone()).unwrap(),
+                MadeOf::Parts(make) => make(vocab, a_composition(q, other, drafts)).unwrap(),
+            };
+            Problem::from_law(name.as_str(), p.clone(), law).unwrap()
+        })
+        .collect()
+}
+
+/// Constructors refuse what the table says that they refuse, and nothing else.
+#[test]
+fn every_entry_says_what_its_rule_takes() {
+    let (p, q) = (target(&[0.2, 0.3, 0.5]), draft(&[0.5, 0.3, 0.2]));
+    for drafts in 1..=3 {
+        for problem in all_problems(&p, &q, &draft(p.probabilities()), drafts) {
+            for name in VerifierName::ALL {
+                let takes = name.is_lossless(problem.scheme().name(), drafts);
+                let rule = verifier(name, &problem);
+                assert_eq!(rule.is_ok(), takes, "{name} on {}", problem.name());
+                if let Ok(rule) = rule {
+                    assert_eq!(rule.name(), name);
+                }
+            }
+        }
+    }
+    for name in VerifierName::ALL {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// The same rules in `f64`, on inputs that are not fractions.
+    #[test]
+    fn the_float_rule_is_the_exact_rule(
+        (p, q, other, drafts) in (1usize..6).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-25.0f64..0.0, vocab);
+            (row(), row(), row(), 1usize..4)
+        })
+    ) {
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
+        for problem in all_problems(&p, &q, &other, drafts) {
+            for name in VerifierName::ALL {
+                let Ok(rule) = verifier(name, &problem) else { continue };
+                let law = output_law(rule.as_ref(), problem.scheme());
+                let variation = total_variation(&law, problem.target());
+                prop_assert!(variation.value < 1e-13, "{name}: {variation:?}");
+                problem.scheme().for_each_tuple(&mut |tuple, _| {
+                    let float = rule.conditional(tuple);
+                    let sum: f64 = float.accepted.iter().sum::<f64>() + float.rejected;
+                    assert!((sum - 1.0).abs() < 1e-13, "{name}");
+                    let residual: f64 = float.residual.iter().sum();
+                    assert!((residual - 1.0).abs() < 1e-13, "{name}");
+                });
+            }
+        }
+    }
+
+    /// The recursion in (L, s) against enumeration of the rule's definition.
+    #[test]
+    fn the_path_recursion_is_the_rule(
+        (p, q, drafts) in (2usize..7).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-12.0f64..0.0, vocab);
+            (row(), row(), 1usize..6)
+        })
+    ) {
+        let drafts = drafts.min(p.len());
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let problem = problem(&row(&p), WithoutReplacement::new(draft(&row(&q)), drafts));
+        let rule = RrsWo::new(&problem).unwrap();
+        let settings = RrsWoSettings { width: 1e-11, ..RrsWoSettings::default() };
+        let (lower, upper) = rule.enclosure(&settings);
+        let law = output_law(&rule, problem.scheme());
+        prop_assert!(upper - lower <= 1e-11);
+        prop_assert!((0.5 * (lower + upper) - law.algorithmic).abs() < 1e-12);
+        prop_assert!(lower - 1e-13 <= law.algorithmic && law.algorithmic <= upper + 1e-13);
+        // The wide enclosure holds it as well.
+        let wide = RrsWoSettings { width: 1e-2, ..settings };
+        let (lower, upper) = rule.enclosure(&wide);
+        prop_assert!(lower - 1e-13 <= law.algorithmic && law.algorithmic <= upper + 1e-13);
+    }
+}
+
+#[test]
+fn mismatched_schemes_are_refused_with_a_cure() {
+    let q = draft(&[0.5, 0.3, 0.2]);
+    let p = [0.2, 0.3, 0.5];
+    let sequential = problem(&p, WithoutReplacement::new(q.clone(), 2));
+    let error = verifier(VerifierName::RRS, &sequential).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "rrs is lossless for with-replacement and product drafts only, and this problem has 2 \
+         without-replacement draft(s); use rrs-wo for these drafts"
+    );
+    let conditioned = problem(&p, DistinctConditioned::new(q.clone(), 2));
+    for name in VerifierName::ALL {
+        if let Err(error) = verifier(name, &conditioned) {
+            let error = error.to_string();
+            assert!(
+                error.ends_with("; use optimal or exact-match for these drafts"),
+                "{error}"
+            );
+        }
+    }
+    let iid = problem(&p, WithReplacement::new(q, 2));
+    let error = KSeq::with_factor(&iid, rational("1")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("k-seq: the factor is 1; it must be >= 1.")
+    );
+    assert!(KSeq::with_factor(&iid, rational("-1")).is_err());
+    assert!("k-sec".parse::<VerifierName>().is_err());
+    assert_eq!("rrs-wo".parse(), Ok(VerifierName::RRS_WO));
+}
+
+#[test]
+fn k_seq_with_a_large_factor_has_two_acceptances() {
+    let iid = problem(
+        &[0.2, 0.3, 0.5],
+        WithReplacement::new(draft(&[0.5, 0.3, 0.2]), 2),
+    );
+    let best = KSeq::new(&iid).unwrap();
+    let largest = KSeq::with_factor(&iid, rational("2")).unwrap();
+    let law = output_law_exact(&largest, iid.scheme()).unwrap();
+    assert!(
+        total_variation_exact(&law, iid.target())
+            .exact
+            .unwrap()
+            .is_nil()
+    );
+    assert!(law.membership > law.algorithmic);
+    let formula = largest.acceptance();
+    assert_eq!(formula.algorithmic, Known::exact(law.algorithmic.clone()));
+    assert_eq!(formula.membership, Known::exact(law.membership));
+    assert!(&law.algorithmic < best.acceptance().algorithmic.rational().unwrap());
+    // One step below the root the residual would be negative.
+    let below = exact_below(best.factor());
+    assert!(KSeq::with_factor(&iid, below).is_err());
+}
+
+/// Of equal rows nothing is rejected: the factor is 1 and not the number above it.
+#[test]
+fn the_factor_of_k_seq_is_1_on_equal_rows() {
+    let row = draft(&[0.5, 0.25, 0.125, 0.125]);
+    for drafts in [1, 2, 5] {
+        let scheme = WithReplacement::new(row.clone(), drafts);
+        let same = problem(&[0.5, 0.25, 0.125, 0.125], scheme);
+        assert_eq!(KSeq::new(&same).unwrap().factor(), 1.0, "{drafts}");
+    }
+}
+
+/// A generator that draws the largest number below 1, or 0.
+struct Always(u64);
+
+impl RngCore for Always {
+    fn next_u32(&mut self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        bytes.fill(self.0 as u8);
+    }
+}
+
+/// Where rounding leaves a sliver beyond the last event that can happen, that one happens, and
+/// never one of probability 0.
+#[test]
+fn what_has_no_mass_is_never_drawn() {
+    use super::rule::{draw, draw_from};
+    use rand::Rng;
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut slivers = 0;
+    for _ in 0..200 {
+        let mut weights: Vec<f64> = (0..12).map(|_| rng.random::<f64>()).collect();
+        weights[0] = 0.0;
+        weights[11] = 0.0;
+        assert_eq!(draw(&weights, &mut Always(0)), 1);
+        assert_eq!(draw(&weights, &mut Always(u64::MAX)), 10);
+        let below = 1.0 - 0.5 * f64::EPSILON;
+        let left = weights.iter().fold(
+            below * specgap_number::distribution::compensated_sum(weights.iter().copied()),
+            |left, weight| left - weight,
+        );
+        slivers += usize::from(left >= 0.0);
+    }
+    assert!(slivers > 0);
+
+    let small = f64::EPSILON;
+    let law = ConditionalLaw {
+        accepted: vec![0.0, 0.5, 0.25, 0.25 - small, 0.0],
+        rejected: 0.0,
+        residual: vec![0.0, 1.0].into(),
+    };
+    for (drawn, position) in [(0, 1), (u64::MAX, 3)] {
+        let verdict = draw_from(&law, &[5, 6, 7, 8, 9], &mut Always(drawn));
+        assert_eq!(verdict.accepted, Some(position));
+        assert_eq!(verdict.token as usize, 5 + position);
+    }
+    // What is left is a rejection where there may be one.
+    let law = ConditionalLaw {
+        rejected: small,
+        ..law
+    };
+    let verdict = draw_from(&law, &[5, 6, 7, 8, 9], &mut Always(u64::MAX));
+    assert_eq!((verdict.accepted, verdict.token), (None, 1));
+}
+
+/// What rules say of themselves, by which sums over tuples are planned, is so of their laws.
+#[test]
+fn rules_say_of_themselves_what_is_so() {
+    let (p, q) = (
+        target(&[0.1, 0.15, 0.3, 0.45]),
+        draft(&[0.4, 0.3, 0.2, 0.1]),
+    );
+    let (mut of_sets, mut of_rows) = (BTreeSet::new(), BTreeSet::new());
+    for problem in all_problems(&p, &q, &draft(p.probabilities()), 2) {
+        for name in VerifierName::ALL {
+            let Ok(rule) = verifier(name, &problem) else {
+                continue;
+            };
+            let what = format!("{name} on {}", problem.name());
+            assert_eq!(
+                rule.has_rounded_parameter(),
+                name == VerifierName::K_SEQ,
+                "{what}"
+            );
+            let mut tuples = Vec::new();
+            problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
+                if !mass.is_nil() {
+                    tuples.push(tuple.to_vec());
+                }
+            });
+            let law = |tuple: &[u32]| {
+                let law = rule.conditional_exact(tuple).unwrap();
+                let mut of_tokens = vec![<Rational as Number>::zero(); p.vocab()];
+                for (token, mass) in tuple.iter().zip(&law.accepted) {
+                    of_tokens[*token as usize] += mass;
+                }
+                (of_tokens, law.rejected, law.residual)
+            };
+            if rule.depends_on_set_only() {
+                of_sets.insert(name.as_str());
+                for tuple in &tuples {
+                    let swapped: Vec<u32> = tuple.iter().rev().copied().collect();
+                    if tuples.contains(&swapped) {
+                        assert_eq!(law(tuple), law(&swapped), "{what}");
+                    }
+                }
+            }
+            if rule.handles_all_tokens() {
+                of_rows.insert(name.as_str());
+            } else {
+                let mut residuals: Vec<_> = (tuples.iter().map(|tuple| law(tuple)))
+                    .filter(|(_, rejected, _)| !rejected.is_nil())
+                    .map(|(_, _, residual)| residual)
+                    .collect();
+                residuals.dedup();
+                assert!(residuals.len() <= 1, "{what}");
+            }
+        }
+    }
+    assert!(of_sets.into_iter().eq(["exact-match", "greedy", "optimal"]));
+    assert!(
+        of_rows
+            .into_iter()
+            .eq(["exact-match", "naive-tree", "rrs-wo", "spechub"])
+    );
+}
+
+fn exact_below(value: f64) -> Rational {
+    specgap_number::distribution::exact_value(value * (1.0 - 1e-12)).unwrap()
+}
+
+/// A rule with its residual replaced.
+#[derive(Debug)]
+struct OtherResidual {
+    rule: Rrs,
+    residual: Arc<[Rational]>,
+}
+
+impl Verifier for OtherResidual {
+    fn name(&self) -> VerifierName {
+        self.rule.name()
+    }
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let residual = self.residual.iter().map(round_nearest).collect();
+        ConditionalLaw {
+            residual,
+            ..self.rule.conditional(tuple)
+        }
+    }
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let law = self.rule.conditional_exact(tuple)?;
+        Some(ConditionalLaw {
+            residual: self.residual.clone(),
+            ..law
+        })
+    }
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        self.rule.sample(tuple, rng)
+    }
+    fn acceptance(&self) -> Acceptance {
+        self.rule.acceptance()
+    }
+}
+
+/// Accepts every draft with probability at least 2^-53, as `u <= ratio` does for
+/// a draw u that can be 0.
+#[derive(Debug)]
+struct NonStrict(Rrs);
+
+impl Verifier for NonStrict {
+    fn name(&self) -> VerifierName {
+        self.0.name()
+    }
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.0.conditional(tuple)
+    }
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let mut law = self.0.conditional_exact(tuple)?;
+        let sliver = Rational::new(1.into(), num_bigint::BigInt::from(1) << 53);
+        if law.accepted[0].is_nil() {
+            law.accepted[0] = sliver.clone();
+            for later in law.accepted[1..].iter_mut().chain([&mut law.rejected]) {
+                *later *= Rational::one() - &sliver;
+            }
+        }
+        Some(law)
+    }
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        self.0.sample(tuple, rng)
+    }
+    fn acceptance(&self) -> Acceptance {
+        self.0.acceptance()
+    }
+}
+
+/// Four published bugs, each seen by the total variation.
+#[test]
+fn broken_rules_are_caught() {
+    let p = Target::from_rationals(vec![
+        rational("1/2"),
+        rational("1/3"),
+        rational("1/6"),
+        rational("0"),
+    ])
+    .unwrap();
+    let q = Draft::from_rationals(vec![
+        rational("1/4"),
+        rational("1/4"),
+        rational("1/4"),
+        rational("1/4"),
+    ])
+    .unwrap();
+    let sharp = Draft::from_rationals(vec![
+        rational("2/5"),
+        rational("1/5"),
+        rational("1/5"),
+        rational("1/5"),
+    ])
+    .unwrap();
+    let iid = Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), 2)).unwrap();
+    let sequential = Problem::new(
+        "sequential",
+        p.clone(),
+        WithoutReplacement::new(q.clone(), 2),
+    )
+    .unwrap();
+    let distance = |rule: &dyn Verifier, scheme: &dyn DraftScheme| {
+        let law = output_law_exact(rule, scheme).unwrap();
+        assert!(law.output.iter().sum::<Rational>() == Rational::one());
+        let float = total_variation(&output_law(rule, scheme), &p);
+        (total_variation_exact(&law, &p), float)
+    };
+    let rrs = || Rrs::new(&iid).unwrap();
+    let (right, _) = distance(&rrs(), iid.scheme());
+    assert_eq!(right.worst_token, None);
+
+    // The residual is drawn from q instead of (p - q)+.
+    let wrong = OtherResidual {
+        rule: rrs(),
+        residual: Rational::row(&q).into(),
+    };
+    let (exact, float) = distance(&wrong, iid.scheme());
+    assert!(exact.value > 0.01 && (exact.value - float.value).abs() < 1e-15);
+    assert_eq!(exact.worst_token, float.worst_token);
+
+    // The q of the ratio is not the q that was sampled (another temperature).
+    let sampled = WithReplacement::new(sharp, 2);
+    assert!(distance(&rrs(), &sampled).0.value > 0.01);
+
+    // Drafts with replacement, verified as if without, and the reverse.
+    let without = RrsWo::new(&sequential).unwrap();
+    assert!(distance(&without, iid.scheme()).0.value > 0.01);
+    assert!(distance(&rrs(), sequential.scheme()).0.value > 0.01);
+    assert!(
+        distance(&without, sequential.scheme())
+            .0
+            .worst_token
+            .is_none()
+    );
+
+    // A token of probability 0 is accepted when the uniform draw is 0: only
+    // exact arithmetic sees it.
+    let (exact, float) = distance(&NonStrict(rrs()), iid.scheme());
+    assert!(exact.value > 0.0 && exact.value < 1e-15);
+    assert_eq!(exact.worst_token, Some(3));
+    assert!(float.value < 1e-15);
+}
+
+/// Pearson's statistic of sampled (token, accepted) pairs against the law, and
+/// its quantile. Cells with fewer than 5 expected are pooled.
+fn chi_square(rule: &dyn Verifier, scheme: &dyn DraftScheme, seed: u64) -> (f64, f64) {
+    const RUNS: u32 = 40_000;
+    // False-positive rate of one test.
+    const LEVEL: f64 = 1e-5;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let vocab = scheme.vocab();
+    let (mut tuples, mut masses) = (Vec::new(), Vec::new());
+    let slots = scheme.drafts() + 1;
+    let mut expected = vec![0.0; vocab * slots];
+    scheme.for_each_tuple(&mut |tuple, mass| {
+        tuples.push(tuple.to_vec());
+        masses.push(mass);
+        let law = rule.conditional(tuple);
+        for (k, (&token, accepted)) in tuple.iter().zip(&law.accepted).enumerate() {
+            expected[token as usize * slots + k + 1] += mass * accepted * f64::from(RUNS);
+        }
+        for (token, residual) in law.residual.iter().enumerate() {
+            expected[token * slots] += mass * law.rejected * residual * f64::from(RUNS);
+        }
+    });
+    let mut counts = vec![0.0; expected.len()];
+    for _ in 0..RUNS {
+        let tuple = &tuples[draw(&masses, &mut rng) as usize];
+        let verdict = rule.sample(tuple, &mut rng);
+        if let Some(position) = verdict.accepted {
+            assert_eq!(tuple[position], verdict.token);
+        }
+        let slot = verdict.accepted.map_or(0, |position| position + 1);
+        counts[verdict.token as usize * slots + slot] += 1.0;
+    }
+    let (mut statistic, mut cells) = (0.0, 0u32);
+    let mut pooled = (0.0, 0.0);
+    for (&seen, &mean) in counts.iter().zip(&expected) {
+        if mean < 1e-9 {
+            assert_eq!(seen, 0.0, "an impossible event happened");
+        } else if mean < 5.0 {
+            pooled = (pooled.0 + seen, pooled.1 + mean);
+        } else {
+            statistic += (seen - mean) * (seen - mean) / mean;
+            cells += 1;
+        }
+    }
+    if pooled.1 >= 5.0 {
+        statistic += (pooled.0 - pooled.1) * (pooled.0 - pooled.1) / pooled.1;
+        cells += 1;
+    }
+    if cells < 2 {
+        return (0.0, 0.0);
+    }
+    let law = ChiSquared::new(f64::from(cells - 1)).unwrap();
+    (statistic, law.inverse_cdf(1.0 - LEVEL))
+}
+
+/// At most 40 tests of false-positive rate 1e-5: one false alarm in 2500 seeds.
+#[test]
+fn samplers_follow_their_laws() {
+    let p = target(&[0.05, 0.4, 0.0, 0.3, 0.15, 0.1]);
+    let q = draft(&[0.3, 0.2, 0.2, 0.0, 0.05, 0.25]);
+    let other = draft(&[0.1, 0.1, 0.3, 0.3, 0.1, 0.1]);
+    let mut tests = 0;
+    for drafts in 1..=3 {
+        for problem in all_problems(&p, &q, &other, drafts) {
+            for name in VerifierName::ALL {
+                let Ok(rule) = verifier(name, &problem) else {
+                    continue;
+                };
+                tests += 1;
+                let (statistic, limit) = chi_square(rule.as_ref(), problem.scheme(), tests);
+                assert!(
+                    statistic <= limit,
+                    "{name} on {}: {statistic} > {limit}",
+                    problem.name()
+                );
+            }
+        }
+    }
+    assert!(tests >= 30, "{tests} tests");
+}
+
+/// The chi-square test sees a sampler that is off.
+#[test]
+fn a_wrong_sampler_fails_the_chi_square() {
+    #[derive(Debug)]
+    struct Late(Rrs);
+    impl Verifier for Late {
+        fn name(&self) -> VerifierName {
+            VerifierName::RRS
+        }
+        fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+            self.0.conditional(tuple)
+        }
+        fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+            self.0.conditional_exact(tuple)
+        }
+        fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+            // A reseeded generator: the accept draw is the residual draw.
+            let mut twin = ChaCha8Rng::seed_from_u64(rng.next_u64());
+            let verdict = self.0.sample(tuple, &mut twin.clone());
+            match verdict.accepted {
+                Some(_) => verdict,
+                None => Verdict {
+                    token: draw(&self.0.conditional(tuple).residual, &mut twin),
+                    accepted: None,
+                },
+            }
+        }
+        fn acceptance(&self) -> Acceptance {
+            self.0.acceptance()
+        }
+    }
+    // A residual of several tokens shows it.
+    let wide = problem(
+        &[0.1, 0.2, 0.3, 0.4],
+        WithReplacement::new(draft(&[0.7, 0.1, 0.1, 0.1]), 1),
+    );
+    let rule = Late(Rrs::new(&wide).unwrap());
+    let (statistic, limit) = chi_square(&rule, wide.scheme(), 1);
+    assert!(statistic > limit);
+}
+
+/// The closed forms of `f64` are as wide as what is said of their rounding: no wider, and not
+/// narrower by a term.
+#[test]
+fn closed_forms_are_as_wide_as_their_analysis() {
+    let (p, q) = (target(&[0.4, 0.3, 0.2, 0.1]), draft(&[0.1, 0.2, 0.3, 0.4]));
+    let other = draft(&[0.3, 0.2, 0.4, 0.1]);
+    let epsilon = f64::EPSILON;
+    let is = |rate: &Known, error: f64, what: &str| {
+        let width = rate.upper() - rate.lower();
+        assert!(rate.upper() < 1.0 && rate.lower() > 0.0, "{what}: {rate:?}");
+        assert!(
+            (width - 2.0 * error * epsilon).abs() <= 1.01 * epsilon,
+            "{what}: {width} {error}"
+        );
+        assert_eq!(rate.kind(), specgap_number::known::Kind::Enclosed, "{what}");
+    };
+    for drafts in 1..=3usize {
+        let n = drafts as f64;
+        let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        is(
+            &Rrs::new(&iid).unwrap().enclosed(),
+            4.0 * (n + 1.0) * (n + 1.0),
+            "rrs",
+        );
+        let k_seq = KSeq::new(&iid).unwrap().enclosed();
+        is(&k_seq.algorithmic, 8.0 * n + 8.0, "k-seq");
+        is(&k_seq.membership, 16.0 * n + 16.0, "k-seq");
+        let largest = Rational::from_integer((drafts + 1).into());
+        let rule = KSeq::with_factor(&iid, largest).unwrap();
+        let (wide, exact) = (rule.enclosed(), rule.acceptance());
+        is(&wide.membership, 16.0 * n + 16.0, "k-seq");
+        // Some drafts are refused that the residual puts out again.
+        let hits = exact.membership.value() - exact.algorithmic.value();
+        let found = wide.membership.value() - wide.algorithmic.value();
+        assert!(
+            hits > 1e-3 && (found - hits).abs() < 1e-14,
+            "{found} {hits}"
+        );
+        let mut workspace = Workspace::new();
+        let rows = Rows {
+            target: p.probabilities(),
+            draft: q.probabilities(),
+        };
+        let mut row = workspace.load(rows, 4).unwrap();
+        let rule = VerifierName::NAIVE_TREE.on_row(SchemeName::WITH_REPLACEMENT);
+        let rate = rule.unwrap().answer(&mut row, drafts, 0).unwrap().rate;
+        is(&rate, 2.0 * n + 8.0, "naive-tree");
+        assert_eq!(
+            ExactMatch::new(&iid).formula().1,
+            (4.0 * n + 16.0) * epsilon
+        );
+        let rows: Vec<Draft> = (0..drafts)
+            .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
+            .collect();
+        let product =
+            Problem::new("", p.clone(), crate::scheme::Product::new(rows).unwrap()).unwrap();
+        is(
+            &Rrs::new(&product).unwrap().enclosed(),
+            8.0 * 2f64.powf(n),
+            "rrs of a product",
+        );
+        let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
+        is(
+            &GreedyVerifier::new(&fixed).unwrap().enclosed(),
+            8.0,
+            "greedy",
+        );
+        if drafts == 1 {
+            is(&Token::new(&iid).unwrap().enclosed(), 4.0, "token");
+        }
+        if drafts == 2 {
+            let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+            is(&SpecHub::new(&star).unwrap().enclosed(), 8.0, "spechub");
+        }
+    }
+}
+
+/// Small problems are answered in fractions and large ones are not: fractions over a
+/// vocabulary would take for ever.
+#[test]
+fn rates_of_large_rows_are_not_fractions() {
+    use specgap_number::known::Kind;
+    let row = |vocab: usize, step: usize| -> Vec<f64> {
+        (0..vocab)
+            .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
+            .collect()
+    };
+    for (vocab, kind) in [(5, Kind::Exact), (20_000, Kind::Enclosed)] {
+        let (p, q) = (target(&row(vocab, 1)), draft(&row(vocab, 7)));
+        let iid =
+            |drafts| Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        let product = crate::scheme::Product::new(vec![q.clone(), q.clone()]).unwrap();
+        let product = Problem::new("", p.clone(), product).unwrap();
+        let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), 3)).unwrap();
+        let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+        let drawn = Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), 2)).unwrap();
+        let rules: [(&str, Box<dyn Verifier>); 9] = [
+            ("token", Box::new(Token::new(&iid(1)).unwrap())),
+            ("rrs", Box::new(Rrs::new(&iid(3)).unwrap())),
+            ("rrs of a product", Box::new(Rrs::new(&product).unwrap())),
+            ("k-seq", Box::new(KSeq::new(&iid(3)).unwrap())),
+            ("naive-tree", Box::new(NaiveTree::new(&iid(3)).unwrap())),
+            ("exact-match", Box::new(ExactMatch::new(&iid(3)))),
+            ("naive, sequential", Box::new(ExactMatch::new(&drawn))),
+            ("greedy", Box::new(GreedyVerifier::new(&fixed).unwrap())),
+            ("spechub", Box::new(SpecHub::new(&star).unwrap())),
+        ];
+        for (what, rule) in rules {
+            let rate = rule.acceptance();
+            assert_eq!(rate.membership.kind(), kind, "{what} {vocab}");
+            assert_eq!(rate.algorithmic.kind(), kind, "{what} {vocab}");
+            let rate = rate.membership;
+            assert!(
+                rate.width() < 1e-12 && rate.value() > 0.0,
+                "{what} {vocab} {rate:?}"
+            );
+        }
+    }
+}
+
+/// Rates are fractions while these cost no more than is allowed, by each verifier's own count:
+/// just below it, and just above.
+#[test]
+fn rates_are_fractions_while_they_are_cheap() {
+    use crate::verifier::token::EXACT_FORMULA_BITS;
+    use specgap_number::known::Kind;
+    // Some 650 bits, most of them for one light token. No two rows are of one length.
+    type Cost = fn([f64; 2], f64) -> f64;
+    type Make = fn(Target, Draft) -> Box<dyn Verifier>;
+    fn iid(p: Target, q: Draft, drafts: usize) -> Problem {
+        Problem::new("", p, WithReplacement::new(q, drafts)).unwrap()
+    }
+    let rules: [(&str, Cost, Make); 6] = [
+        (
+            "token",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| Box::new(Token::new(&iid(p, q, 1)).unwrap()),
+        ),
+        (
+            "rrs",
+            |[p, q], vocab| (p + 3.0 * q) * 3.0 * vocab,
+            |p, q| Box::new(Rrs::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "k-seq",
+            |[p, q], vocab| (p + q + 64.0) * (vocab + 3.0) * 3.0,
+            |p, q| Box::new(KSeq::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "naive-tree",
+            |[p, q], vocab| (p + 3.0 * q) * 3.0 * vocab,
+            |p, q| Box::new(NaiveTree::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "greedy",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| {
+                let problem = Problem::new("", p, Greedy::new(q, 2)).unwrap();
+                Box::new(GreedyVerifier::new(&problem).unwrap())
+            },
+        ),
+        (
+            "spechub",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| {
+                let problem = Problem::new("", p, Hub::new(q)).unwrap();
+                Box::new(SpecHub::new(&problem).unwrap())
+            },
+        ),
+    ];
+    for (what, cost, make) in rules {
+        let of = |vocab: usize| {
+            let (p, q) = (
+                target(&row_of_bits(vocab, 0, 600)),
+                draft(&row_of_bits(vocab, 1, 590)),
+            );
+            let bits = [p.exact_bits(), q.exact_bits()].map(|bits| bits as f64);
+            (cost(bits, vocab as f64) / EXACT_FORMULA_BITS, p, q)
+        };
+        let mut vocab = 40;
+        while of(vocab + 5).0 <= 1.0 {
+            vocab += 5;
+        }
+        for (vocab, kind) in [(vocab, Kind::Exact), (vocab + 5, Kind::Enclosed)] {
+            let (share, p, q) = of(vocab);
+            assert!((share - 1.0).abs() < 0.1, "{what}: {share}");
+            let rate = make(p, q).acceptance();
+            assert_eq!(rate.algorithmic.kind(), kind, "{what} {vocab}");
+            assert_eq!(rate.membership.kind(), kind, "{what} {vocab}");
+        }
+    }
+}
+
+/// `naive-tree` in `f64`, from a problem and from a row of a log, for a few drafts and for many,
+/// against its rate in fractions.
+#[test]
+fn rates_of_naive_tree_are_enclosed() {
+    let (p, q) = ([0.125, 0.5, 0.25, 0.125], [0.5, 0.25, 0.125, 0.125]);
+    let (target, draft) = (target(&p), draft(&q));
+    let rule = VerifierName::NAIVE_TREE.on_row(SchemeName::WITH_REPLACEMENT);
+    let rule = rule.unwrap();
+    let rows = Rows {
+        target: &p,
+        draft: &q,
+    };
+    let mut workspace = Workspace::new();
+    for most in [4, 7] {
+        let mut row = workspace.load(rows, most).unwrap();
+        for drafts in 1..=most {
+            let law = WithReplacement::new(draft.clone(), drafts);
+            let problem = Problem::new("", target.clone(), law).unwrap();
+            let exact = NaiveTree::new(&problem).unwrap().acceptance().membership;
+            let exact = exact.rational().unwrap();
+            let found = rule.answer(&mut row, drafts, 0).unwrap().rate;
+            let (lower, upper) = (round_up(exact), round_down(exact));
+            assert!(
+                found.lower() <= lower && upper <= found.upper(),
+                "{drafts}: {found:?}"
+            );
+            assert!(found.width() < 1e-14);
+        }
+    }
+}
+
+/// `exact-match`: in fractions while sets are few, however many drafts; by a formula that is as wide as
+/// it says; else over all tuples, or not at all.
+#[test]
+fn naive_is_answered_as_well_as_it_can_be() {
+    use crate::optimum::ScaledInstance;
+    use specgap_number::known::Kind;
+    // 8,191 sets of up to 13 tokens, of 64 drafts.
+    let mut row = [1.0; 13];
+    row[..3].fill(2.0);
+    let p = target(&row);
+    row.reverse();
+    let many = Problem::new("", p, WithReplacement::new(draft(&row), 64)).unwrap();
+    let naive = ExactMatch::new(&many);
+    let (value, error, note) = naive.formula();
+    let rate = naive.acceptance().membership;
+    assert!(rate.rational().is_some() && note.is_none());
+    assert!((rate.value() - value).abs() <= error, "{rate:?} {value}");
+
+    // Numbers of many bits: sets are few, and sums of their fractions are not.
+    let flat = vec![1.0 / 13.0; 13];
+    let many = Problem::new("", target(&flat), WithReplacement::new(draft(&flat), 64)).unwrap();
+    let rate = ExactMatch::new(&many).acceptance().membership;
+    assert_eq!(rate.kind(), Kind::Enclosed);
+    assert!(rate.width() < 1e-12, "{rate:?}");
+
+    // 85,400 sets of up to three tokens are summed, and 121,575 are not; nor are 20,100 sets whose
+    // fractions have 3,000 bits.
+    let flat = |vocab: usize| vec![1.0; vocab];
+    let light = |vocab: usize| row_of_bits(vocab, 0, 990);
+    for (row, drafts, kind) in [
+        (flat(80), 3, Kind::Exact),
+        (flat(90), 3, Kind::Enclosed),
+        (light(120), 2, Kind::Exact),
+        (light(200), 2, Kind::Enclosed),
+    ] {
+        let rational = |row: &[f64]| -> Vec<Rational> {
+            row.iter()
+                .map(|_| Rational::new(1.into(), row.len().into()))
+                .collect()
+        };
+        let (p, q) = if row[0] == 1.0 {
+            let row = rational(&row);
+            let p = Target::from_rationals(row.clone()).unwrap();
+            (p, Draft::from_rationals(row).unwrap())
+        } else {
+            (target(&row), draft(&row))
+        };
+        let many = Problem::new("", p, WithReplacement::new(q, drafts)).unwrap();
+        assert!(ScaledInstance::exact_is_affordable(&many));
+        let rate = ExactMatch::new(&many).acceptance().membership;
+        assert_eq!(rate.kind(), kind, "{} {drafts}", row.len());
+    }
+
+    // As many drafts as there are tokens that can be drafted: all of those, and no others.
+    let (p, q) = (target(&[0.25, 0.25, 0.5]), draft(&[0.5, 0.5, 0.0]));
+    let sequential = WithoutReplacement::new(q.clone(), 2);
+    let drawn = Problem::new("", p.clone(), sequential).unwrap();
+    let conditioned = DistinctConditioned::new(q, 2);
+    let distinct = Problem::new("", p, conditioned).unwrap();
+    for problem in [drawn, distinct] {
+        let rounding = (4.0 * 2.0 + 16.0) * f64::EPSILON;
+        assert_eq!(ExactMatch::new(&problem).formula(), (0.5, rounding, None));
+    }
+
+    let each = |vocab: usize, drafts: usize| {
+        let row = |step: usize| -> Vec<f64> {
+            (0..vocab)
+                .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
+                .collect()
+        };
+        all_problems(&target(&row(1)), &draft(&row(7)), &draft(&row(11)), drafts)
+    };
+    let mut listed = 0;
+    for problem in each(5, 3) {
+        let rounding = (4.0 * 3.0 + 16.0) * f64::EPSILON;
+        let (_, error, note) = ExactMatch::new(&problem).formula();
+        assert!(note.is_none());
+        let law = problem.scheme().name();
+        if law != SchemeName::WITHOUT_REPLACEMENT {
+            let sums = law == SchemeName::DISTINCT_CONDITIONED;
+            let expected = if sums { 24.0 * rounding } else { rounding };
+            assert_eq!(error, expected, "{law}");
+        }
+    }
+    for problem in each(400, 3) {
+        let scheme = problem.scheme();
+        let is_known = scheme.draft().is_some() || scheme.independent_draft(0).is_some();
+        if !is_known && scheme.tuple_count() > 1.1e7 {
+            listed += 1;
+            let (value, error, note) = ExactMatch::new(&problem).formula();
+            assert_eq!((value, error), (0.5, 1.0), "{}", problem.name());
+            assert!(note.unwrap().starts_with("no formula"));
+            let rate = ExactMatch::new(&problem).acceptance();
+            assert_eq!(rate.membership.lower(), 0.0);
+            assert_eq!(rate.membership.upper(), 1.0);
+            assert!(rate.note.is_some());
+        }
+    }
+    assert!(listed > 0);
+}
+
+/// What a gap report says of `exact-match` at a row.
+fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
+    let rule = VerifierName::EXACT_MATCH.on_row(scheme).unwrap();
+    rule.answer(row, drafts, 0).unwrap().rate
+}
+
+/// Where almost nothing of q is outside the top, what is drawn there counts in full.
+#[test]
+fn naive_on_fixed_drafts_is_exact_for_subnormal_q() {
+    let (p, q) = (target(&[0.0, 0.5, 0.5]), draft(&[1.0, 3e-320, 1e-320]));
+    let mut workspace = Workspace::new();
+    let rows = Rows {
+        target: p.probabilities(),
+        draft: q.probabilities(),
+    };
+    let mut row = workspace.load(rows, 2).unwrap();
+    let greedy = Problem::new("", p.clone(), Greedy::new(q.clone(), 2)).unwrap();
+    let hub = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+    for (scheme, problem) in [(SchemeName::GREEDY, greedy), (SchemeName::HUB, hub)] {
+        let exact = ExactMatch::new(&problem).summed();
+        assert_eq!(round_nearest(&exact), 0.5);
+        let rate = naive_at(&mut row, scheme, 2);
+        assert!(rate.lower() <= 0.5 && 0.5 <= rate.upper(), "{rate:?}");
+        assert!(rate.width() < 1e-14, "{rate:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// The closed forms of large vocabularies, against exact sums on small ones:
+    /// the exact value lies within the stated bounds, and those are narrow.
+    #[test]
+    fn closed_forms_enclose_the_exact_rates(
+        (p, q, other, drafts) in (1usize..7).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-18.0f64..0.0, vocab);
+            (row(), row(), row(), 1usize..5)
+        })
+    ) {
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
+        let holds = |rate: &Known, exact: &Rational| {
+            // Rates are cut to [0, 1], and bounds are `f64` around a rational.
+            rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
+        };
+        // The rates of a row without its problems, against the verifiers one by one.
+        let mut workspace = Workspace::new();
+        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
+        let mut row = workspace.load(rows, 4).unwrap();
+        let mut at_row = |name: VerifierName, scheme: SchemeName| {
+            let rule = name.on_row(scheme).unwrap();
+            rule.answer(&mut row, drafts, 0).unwrap().rate
+        };
+        let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        let exact = |rule: &dyn Verifier| rule.acceptance().membership.rational().cloned().unwrap();
+        prop_assert!(holds(&at_row(VerifierName::RRS, SchemeName::WITH_REPLACEMENT), &exact(&Rrs::new(&iid).unwrap())));
+        prop_assert!(holds(&at_row(VerifierName::EXACT_MATCH, SchemeName::WITH_REPLACEMENT), &ExactMatch::new(&iid).summed()));
+        let k_seq = at_row(VerifierName::K_SEQ, SchemeName::WITH_REPLACEMENT);
+        prop_assert!(holds(&k_seq, &exact(&KSeq::new(&iid).unwrap())));
+        prop_assert!(k_seq.width() < 1e-12);
+        if drafts <= p.vocab() {
+            let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
+            let rule = GreedyVerifier::new(&fixed).unwrap();
+            prop_assert!(holds(&at_row(VerifierName::GREEDY, SchemeName::GREEDY), &exact(&rule)));
+            let naive = at_row(VerifierName::EXACT_MATCH, SchemeName::GREEDY);
+            prop_assert!(holds(&naive, &ExactMatch::new(&fixed).summed()) && naive.width() < 1e-14);
+            let scheme = WithoutReplacement::new(q.clone(), drafts);
+            let drawn = Problem::new("", p.clone(), scheme).unwrap();
+            let rule = RrsWo::new(&drawn).unwrap();
+            let summed = output_law_exact(&rule, drawn.scheme()).unwrap().membership;
+            let settings = RrsWoSettings { width: 1e-9, ..RrsWoSettings::default() };
+            let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
+            let rate = Workspace::new().load(rows, 4).unwrap().accepted_in_turn(drafts, &settings);
+            prop_assert!(holds(&rate, &summed), "{rate:?}");
+            prop_assert!(rate.width() <= 1e-9, "{rate:?}");
+            let summed = ExactMatch::new(&drawn).summed();
+            let rate = at_row(VerifierName::EXACT_MATCH, SchemeName::WITHOUT_REPLACEMENT);
+            prop_assert!(holds(&rate, &summed), "{rate:?}");
+            prop_assert!(rate.width() < 1e-11, "{rate:?}");
+        }
+        if p.vocab() > 1 {
+            let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+            prop_assert!(holds(&at_row(VerifierName::SPECHUB, SchemeName::HUB), &exact(&SpecHub::new(&star).unwrap())));
+            let naive = at_row(VerifierName::EXACT_MATCH, SchemeName::HUB);
+            prop_assert!(holds(&naive, &ExactMatch::new(&star).summed()) && naive.width() < 1e-14);
+        }
+        for problem in all_problems(&p, &q, &other, drafts) {
+            let naive = ExactMatch::new(&problem);
+            let (value, error, _) = naive.formula();
+            let exact = naive.summed();
+            let difference = (value - round_nearest(&exact)).abs();
+            prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
+            prop_assert!(error < 1e-11, "{} {error}", problem.name());
+            if let Ok(rule) = Token::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
+            }
+            if let Ok(rule) = Rrs::new(&problem) {
+                let rate = rule.enclosed();
+                prop_assert!(holds(&rate, rule.acceptance().membership.rational().unwrap()));
+                prop_assert!(rate.width() < 1e-12);
+            }
+            if let Ok(rule) = SpecHub::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
+            }
+            if let Ok(rule) = GreedyVerifier::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
+            }
+            if let Ok(rule) = KSeq::new(&problem) {
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.algorithmic, exact.algorithmic.rational().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
+                prop_assert!(float.membership.width() < 1e-12);
+                let largest = Rational::from_integer(drafts.into());
+                let rule = KSeq::with_factor(&problem, largest).unwrap();
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Rows over hundreds of decades, zeros among them, and up to 64 drafts: `exact-match` is
+    /// enclosed, grows with n, and stays below the optimum.
+    #[test]
+    fn naive_on_sequential_drafts_of_extreme_rows(
+        (p, q) in (1usize..80).prop_flat_map(|vocab| {
+            let entry = prop_oneof![4 => -700.0f64..0.0, 2 => -3.0f64..0.0, 1 => Just(f64::NEG_INFINITY)];
+            (prop::collection::vec(entry.clone(), vocab), prop::collection::vec(entry, vocab))
+        })
+    ) {
+        let row = |logs: &[f64]| {
+            let mut row: Vec<f64> = logs.iter().map(|x| x.exp()).collect();
+            row[0] += 1e-3;
+            row
+        };
+        let (p, q) = (target(&row(&p)), draft(&row(&q)));
+        let mut workspace = Workspace::new();
+        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
+        let mut row = workspace.load(rows, 64).unwrap();
+        let mut more = f64::INFINITY;
+        for drafts in [64, 17, 8, 3, 2, 1] {
+            let rate = row.hits_sequential(drafts);
+            prop_assert!(rate.lower() <= rate.value() && rate.value() <= rate.upper());
+            prop_assert!(rate.lower() <= more + 1e-12, "{drafts} {rate:?} {more}");
+            more = rate.upper();
+            let best = row.without_replacement(drafts).unwrap().rate.upper();
+            prop_assert!(rate.lower() <= best, "{drafts} {rate:?} {best}");
+            if drafts <= 8 && p.vocab() <= 8 {
+                let scheme = WithoutReplacement::new(q.clone(), drafts.min(p.vocab()));
+                let drawn = Problem::new("", p.clone(), scheme).unwrap();
+                let summed = round_nearest(&ExactMatch::new(&drawn).summed());
+                prop_assert!(rate.lower() - 1e-12 <= summed && summed <= rate.upper() + 1e-12);
+            }
+        }
+    }
+}

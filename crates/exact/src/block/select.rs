@@ -1,0 +1,389 @@
+//! Select one path among K, then verify that one.
+
+use super::law::{BlockVerifier, Outcomes};
+use super::{Block, GreedyBlock};
+use num_bigint::BigUint;
+use specgap_core::optimum::flow::{self, Flow, SolvedFlow};
+use specgap_core::optimum::{Capacity, Instance};
+use specgap_core::problem::{BlockProblem, Problem};
+use specgap_core::scheme::WithReplacement;
+use specgap_core::tree::{Node, TokenTree};
+use specgap_number::distribution::{Rational, Target, token_id};
+use specgap_number::number::{Number, RunningSum};
+use specgap_plan::plan::even_selection;
+use std::collections::BTreeMap;
+
+/// What verifies the selected path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectedRule {
+    /// [`GreedyBlock`]: the most tokens in one round; the targets of the rest of the
+    /// span change.
+    Greedy,
+    /// [`Block`]: later targets stay as they are.
+    Block,
+}
+
+/// Which of the optimal plans of a position selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectingPlan {
+    /// The one whose selection law s is as even against p as any can be
+    /// ([`even_selection`]): it makes the sum of min(c p, s) the largest for every c at once.
+    Even,
+    /// The one that a maximum flow finds: what it selects where the accepted tokens are full
+    /// is left to chance.
+    Flow,
+}
+
+/// Selects a path level by level, by a plan of one position, and verifies it as if it were
+/// the only draft.
+///
+/// # Rule
+/// At prefix x of the selected path, m of the K drafts agree with it. Their next tokens are
+/// m i.i.d. draws from q(.|x). An optimal plan for (p(.|x), q(.|x), m) gives all the mass of
+/// every set of tokens to its tokens; the next token of the selected path is drawn by it. Of
+/// the optimal plans it is the most even one ([`SelectingPlan::Even`]).
+/// So the selected path is one draw from a law s that is known: with `a_m(x)` the probability
+/// that x is selected and m drafts agree with it,
+///
+/// ```text
+/// a_m'(xy) = sum over m of a_m(x) P(y is selected, m' of the m have it),   s(x) = sum of a_m(x).
+/// ```
+///
+/// What verifies one draft of law s then verifies it. With [`SelectedRule::Greedy`],
+/// `E[tau]` is the sum of min(p(x), s(x)) over all prefixes. That is at least what
+/// [`SpecTr`](super::SpecTr) accepts with the same plans: SpecTr is a coupling of the target
+/// with the same selected path, and no coupling of the two shares more.
+///
+/// # Exactness
+/// Lossless, because single-draft verification is, whatever the law of its draft: with
+/// [`SelectedRule::Greedy`] over the block, given that the next round's targets are those
+/// of [`BlockVerifier::next_target`]; with [`SelectedRule::Block`] without any change of
+/// later targets.
+///
+/// # Complexity
+/// A maximum flow for every prefix and number of drafts that agree with it. For small trees.
+///
+/// # Source
+/// This crate's; `docs/theory/block-optimum.md`, Theorem 4, says why nothing is lost by selecting
+/// first.
+#[derive(Clone, Debug)]
+pub struct Select<T> {
+    rule: SelectedRule,
+    drafts: usize,
+    steps: BTreeMap<(Node, usize), Step<T>>,
+    /// The problem with s for q.
+    selected: TokenTree<T>,
+    by_token: T,
+}
+
+/// By set of distinct tokens: with what probability each is selected.
+type Step<T> = BTreeMap<Vec<u32>, Vec<(usize, T)>>;
+
+impl<T: Number> Select<T> {
+    /// For `drafts` i.i.d. paths of a problem.
+    pub fn new(problem: &BlockProblem, rule: SelectedRule, drafts: usize) -> Self {
+        Self::with_plans(problem, rule, drafts, SelectingPlan::Even)
+    }
+
+    /// The same with a choice of plans.
+    pub fn with_plans(
+        problem: &BlockProblem,
+        rule: SelectedRule,
+        drafts: usize,
+        plans: SelectingPlan,
+    ) -> Self {
+        let tree = TokenTree::<T>::new(problem);
+        let mut steps = BTreeMap::new();
+        // a_m(x), by number of drafts that agree, m = 1..K.
+        let mut agreeing = vec![vec![T::zero(); drafts]];
+        agreeing[0][drafts - 1] = T::one();
+        // The same of drafts that are accepted one by one.
+        let mut accepted = agreeing.clone();
+        let mut by_token = T::Sum::default();
+        let mut layers = vec![vec![T::one()]];
+        for depth in 0..tree.length() {
+            let mut below = vec![vec![T::Sum::default(); drafts]; tree.width(depth + 1)];
+            let mut kept_below = below.clone();
+            for (index, masses) in agreeing.iter().enumerate() {
+                let node = Node { depth, index };
+                for (before, mass) in (1..).zip(masses) {
+                    if mass.is_nil() {
+                        continue;
+                    }
+                    let step = plan(problem, &tree, node, before, plans).unwrap_or_default();
+                    let counts = selected_counts(&step, tree.draft_next(node), before);
+                    let mut selected = vec![T::zero(); tree.vocab()];
+                    for ((token, _), share) in &counts {
+                        selected[*token].gain(share);
+                    }
+                    let target = tree.target_next(node);
+                    let kept = &accepted[index][before - 1];
+                    for ((token, after), share) in counts {
+                        let child = tree.child(node, token);
+                        below[child.index][after - 1].add(&mass.times(&share));
+                        // min(1, p/s) of what is selected is accepted.
+                        let p = target.map_or_else(T::zero, |target| target[token].clone());
+                        let keep = p.smaller(&selected[token]).over(&selected[token]);
+                        let kept = kept.times(&share).times(&keep);
+                        kept_below[child.index][after - 1].add(&kept);
+                    }
+                    steps.insert((node, before), step);
+                }
+            }
+            let values = |sums: &Vec<Vec<T::Sum>>| -> Vec<Vec<T>> {
+                let values = sums.iter();
+                values
+                    .map(|sums| sums.iter().map(RunningSum::value).collect())
+                    .collect()
+            };
+            (agreeing, accepted) = (values(&below), values(&kept_below));
+            for mass in accepted.iter().flatten() {
+                by_token.add(mass);
+            }
+            layers.push(agreeing.iter().map(|masses| T::total(masses)).collect());
+        }
+        Self {
+            rule,
+            drafts,
+            steps,
+            selected: tree.with_draft(layers),
+            by_token: by_token.value(),
+        }
+    }
+
+    /// `E[tau]` of [`SpecTr`](super::SpecTr) with the same plans: the selected token is accepted
+    /// with probability min(1, p/s), s being its law at that prefix. At most what
+    /// [`SelectedRule::Greedy`] accepts.
+    pub fn token_by_token(&self) -> &T {
+        &self.by_token
+    }
+
+    /// The target with the law of the selected path as its draft.
+    pub fn selected(&self) -> &TokenTree<T> {
+        &self.selected
+    }
+
+    fn single(&self) -> &dyn BlockVerifier<T> {
+        match self.rule {
+            SelectedRule::Greedy => &GreedyBlock,
+            SelectedRule::Block => &Block,
+        }
+    }
+
+    fn descend(&self, node: Node, agreeing: &[usize], reached: &T, outcomes: &mut Outcomes<'_, T>) {
+        let tree = &self.selected;
+        if node.depth == tree.length() {
+            let mut outcomes = outcomes.given(reached);
+            self.single().verify(tree, &[node.index], &mut outcomes);
+            return;
+        }
+        let token_of = |block: usize| {
+            let leaf = Node {
+                depth: tree.length(),
+                index: block,
+            };
+            tree.last_token(tree.ancestor(leaf, node.depth + 1))
+        };
+        let mut set: Vec<u32> = agreeing.iter().map(|&b| token_id(token_of(b))).collect();
+        set.sort_unstable();
+        set.dedup();
+        let step = self.steps.get(&(node, agreeing.len()));
+        let shares = step.and_then(|step| step.get(&set));
+        for (token, share) in shares.into_iter().flatten() {
+            let going_on: Vec<usize> = agreeing
+                .iter()
+                .copied()
+                .filter(|&block| token_of(block) == *token)
+                .collect();
+            let reached = reached.times(share);
+            self.descend(tree.child(node, *token), &going_on, &reached, outcomes);
+        }
+    }
+}
+
+impl<T: Number> BlockVerifier<T> for Select<T> {
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+
+    fn verify(&self, _: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
+        self.descend(Node::ROOT, blocks, &T::one(), outcomes);
+    }
+
+    fn next_target(&self, _: &TokenTree<T>, prefix: Node) -> Option<Vec<T>> {
+        self.single().next_target(&self.selected, prefix)
+    }
+}
+
+/// How an optimal plan hands out the sets of m draws; `None` cannot happen on a validated
+/// problem.
+fn plan<T: Number>(
+    problem: &BlockProblem,
+    tree: &TokenTree<T>,
+    node: Node,
+    drafts: usize,
+    plans: SelectingPlan,
+) -> Option<Step<T>> {
+    let prefix: Vec<u32> = (1..=node.depth)
+        .map(|depth| token_id(tree.last_token(tree.ancestor(node, depth))))
+        .collect();
+    let target = problem.target().get(&prefix)?.clone();
+    let draft = problem.draft().get(&prefix)?.clone();
+    let target = match plans {
+        // All of it can be given to its tokens, so that a plan gives exactly that.
+        SelectingPlan::Even => {
+            let (p, q) = (Rational::row(&target), Rational::row(&draft));
+            Target::from_rationals(even_selection(&p, &q, drafts)).ok()?
+        }
+        SelectingPlan::Flow => target,
+    };
+    let scheme = WithReplacement::new(draft, drafts);
+    let position = Problem::new("position", target, scheme).ok()?;
+    Some(match flow::solve(&position) {
+        SolvedFlow::Native(instance, flow) => shares(&instance, &flow),
+        SolvedFlow::Big(instance, flow) => shares(&instance, &flow),
+    })
+}
+
+fn shares<T: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Step<T> {
+    let mut step = BTreeMap::new();
+    for (set, tokens) in instance.sets.iter().enumerate() {
+        let supply = instance.supply[set].to_big();
+        let given = instance.sets.span(set).map(|entry| &flow.given[entry]);
+        let shares = tokens
+            .iter()
+            .zip(given)
+            .filter(|(_, given)| !given.is_nil());
+        let shares = shares.map(|(&token, given)| {
+            let share = T::fraction(&given.to_big(), &supply);
+            (token as usize, share)
+        });
+        step.insert(tokens.to_vec(), shares.collect());
+    }
+    step
+}
+
+/// P(y is selected and m' of the m draws are y), by y and m'.
+///
+/// The draws make up a set S with y in it: y comes m' times, in one of C(m, m') ways, and the
+/// other m - m' draws take every other token of S at least once.
+fn selected_counts<T: Number>(
+    step: &Step<T>,
+    q: &[T],
+    drafts: usize,
+) -> BTreeMap<(usize, usize), T> {
+    let mut counts: BTreeMap<(usize, usize), T::Sum> = BTreeMap::new();
+    for (set, shares) in step {
+        for (token, share) in shares {
+            let others: Vec<&T> = set
+                .iter()
+                .map(|&other| other as usize)
+                .filter(|other| other != token)
+                .map(|other| &q[other])
+                .collect();
+            for after in 1..=drafts - others.len() {
+                let chance = ways::<T>(drafts, after)
+                    .times(&q[*token].power(after))
+                    .times(&covering(&others, drafts - after))
+                    .times(share);
+                counts.entry((*token, after)).or_default().add(&chance);
+            }
+        }
+    }
+    counts
+        .into_iter()
+        .map(|(key, sum)| (key, sum.value()))
+        .collect()
+}
+
+/// Sum over tuples of `draws` entries that contain each of `masses` at least once, of the
+/// product of their masses: a recursion on the number of times that the first comes, so
+/// that nothing is subtracted.
+fn covering<T: Number>(masses: &[&T], draws: usize) -> T {
+    let Some((first, rest)) = masses.split_first() else {
+        return if draws == 0 { T::one() } else { T::zero() };
+    };
+    let mut sum = T::zero();
+    for times in 1..=draws.saturating_sub(rest.len()) {
+        let here = ways::<T>(draws, times).times(&first.power(times));
+        sum.gain(&here.times(&covering(rest, draws - times)));
+    }
+    sum
+}
+
+/// C(count, size).
+fn ways<T: Number>(count: usize, size: usize) -> T {
+    let one = BigUint::from(1u32);
+    let ways = (0..size).fold(one.clone(), |ways, i| ways * (count - i) / (i + 1));
+    T::fraction(&ways, &one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::level_sets::tests::random_problem;
+    use crate::block::transport::block_optimum;
+    use crate::block::{SpecTr, output_law};
+    use num_traits::Zero;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use specgap_core::verifier::VerifierName;
+    use specgap_number::distribution::Rational;
+
+    #[test]
+    fn is_lossless_and_accepts_what_its_law_says() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let (mut gain, mut below, mut more) = (0, 0, 0.0);
+        for (vocab, length, drafts) in [(2, 2, 2), (3, 2, 2), (2, 3, 2), (2, 2, 3)] {
+            for _ in 0..8 {
+                let problem = random_problem(&mut rng, vocab, length);
+                let tree = TokenTree::<Rational>::new(&problem);
+                let greedy = Select::<Rational>::new(&problem, SelectedRule::Greedy, drafts);
+                let law = output_law(&tree, &greedy);
+                assert!(law.total_variation.is_zero() && law.undefined_mass.is_zero());
+                let accepted = law.expected_accepted_length;
+                assert_eq!(
+                    accepted,
+                    crate::block::single_draft_optimum(greedy.selected())
+                );
+                let optimum = block_optimum(&tree, drafts).unwrap().unwrap();
+                assert!(accepted <= optimum);
+                below += usize::from(accepted < optimum);
+                assert!(accepted >= *greedy.token_by_token());
+                // What a flow happens to choose is lossless too, and no better on average.
+                let flow = Select::<Rational>::with_plans(
+                    &problem,
+                    SelectedRule::Greedy,
+                    drafts,
+                    SelectingPlan::Flow,
+                );
+                let law = output_law(&tree, &flow);
+                assert!(law.total_variation.is_zero() && law.undefined_mass.is_zero());
+                let by_flow = law.expected_accepted_length;
+                assert!(by_flow >= *flow.token_by_token() && by_flow <= optimum);
+                more += accepted.to_f64() - by_flow.to_f64();
+                let by_token = SpecTr::new(&problem, VerifierName::OPTIMAL, drafts);
+                let by_token = output_law(&tree, &by_token).expected_accepted_length;
+                gain += usize::from(accepted > by_token);
+
+                let block = Select::<Rational>::new(&problem, SelectedRule::Block, drafts);
+                let law = output_law(&tree, &block);
+                assert!(law.total_variation.is_zero() && law.undefined_mass.is_zero());
+                assert!(law.expected_accepted_length <= accepted);
+            }
+        }
+        assert!(
+            gain > 5 && below > 5 && more > 0.05,
+            "{gain} gains, {below} below the optimum, {more} more than by flow"
+        );
+    }
+
+    #[test]
+    fn one_path_is_selected_as_it_is() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let problem = random_problem(&mut rng, 3, 2);
+        let tree = TokenTree::<Rational>::new(&problem);
+        let select = Select::<Rational>::new(&problem, SelectedRule::Greedy, 1);
+        assert_eq!(select.selected().draft_layer(2), tree.draft_layer(2));
+    }
+}

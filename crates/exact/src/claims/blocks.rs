@@ -1,0 +1,471 @@
+//! Claims about blocks of draft tokens.
+
+use super::claim::shipped;
+use super::family::{Family, fraction, fractions};
+use super::{Claim, Finding, Verdict};
+use crate::block::BlockVerifierName;
+use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
+use num_traits::Zero;
+use specgap_core::problem::{AnyProblem, BlockProblem};
+use specgap_number::distribution::{Draft, Rational, Target, format_rational};
+use std::collections::BTreeMap;
+
+const UNIFORM: &str = include_str!("../../../../problems/refuted/gbv-lossless-uniform-2.toml");
+const BERNOULLI: &str = include_str!("../../../../problems/refuted/gbv-upper-bernoulli.toml");
+const KSEQ: &str = include_str!("../../../../problems/refuted/gbv-upper-k-seq.toml");
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "gbv-k1",
+        statement: "with one draft block, Lemma 5.1 is the block optimum and greedy block \
+            verification attains it",
+        source: "SpecTr-GBV, Lemma 5.1 and Remark 5.2 at K = 1; Sun et al., Block verification",
+        explanation: "Exact transport of whole blocks, the formula, and the exact law of the \
+            verifier on random trees, V, L <= 3.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: one_block,
+    },
+    Claim {
+        id: "block-verifiers-lossless",
+        statement: "token, block, greedy-block, spectr (with k-seq and with the optimal plan), \
+            traversal and block-optimal emit the target's law over the whole output string",
+        source: "Leviathan et al.; Sun et al., Block verification; SpecTr, Theorem 3; traversal \
+            verification",
+        explanation: "Total variation of the law of all strings over the block and its bonus token, \
+            later iterations included, for one to three drafts on random trees.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: blocks_lossless,
+    },
+    Claim {
+        id: "per-depth-upper",
+        statement: "the sum over depths of the single-step optimum on prefixes bounds the block \
+            optimum from above",
+        source: "ours",
+        explanation: "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
+            it accepts at most their optimum there. Checked against exact transport; the largest \
+            slack is evidence that the bound is not always tight.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: per_depth,
+    },
+    Claim {
+        id: "gbv-upper",
+        statement: "Lemma 5.1 bounds E[tau] of every verifier with i.i.d. draft blocks from above",
+        source: "SpecTr-GBV, abstract, sec. 4.1 and Lemma 5.1",
+        explanation: "Wrong for two or more drafts: the bound is below what can be attained. With \
+            p = (1/2, 1/2), q = (3/4, 1/4), L = 1, K = 2 it gives 7/8 and the optimum is 15/16. A \
+            published verifier passes it too: with p = (0, 2/3, 1/3), q = (2/3, 1/3, 0) the lemma \
+            gives 1/2, k-seq accepts 5/9. The lemma's proof treats the drafts as conditionally \
+            independent given the target's block, which for i.i.d. drafts forces them to be \
+            independent of it (gbv-cic-trivial).",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/gbv-upper-bernoulli.toml",
+            "refuted/gbv-upper-k-seq.toml",
+        ],
+        check: gbv_upper,
+    },
+    Claim {
+        id: "gbv-below-per-depth",
+        statement: "Lemma 5.1's value is at most the per-depth bound, for any number of drafts",
+        source: "ours",
+        explanation: "Exact values of both on random trees. Proof, depth by depth and for any set H \
+            of prefixes: those in H contribute at most P(H); by Jensen's inequality the others \
+            contribute at most 1 - Q(H)^K, q(x)/p(x) averaging to at most 1 - Q(H) over them. So \
+            each depth's term is at most 1 + P(H) - Q(H)^K for every H.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: below_per_depth,
+    },
+    Claim {
+        id: "gbv-cic-trivial",
+        statement: "couplings whose i.i.d. drafts stay i.i.d. given the target's sequence are \
+            independent of it, for K >= 2",
+        source: "ours, about SpecTr-GBV's class of couplings",
+        explanation: "If the drafts are i.i.d. given y with law P(.|y) and i.i.d. without it, then \
+            E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
+            The identity is checked in fractions on random kernels, and that every kernel that \
+            depends on y makes the two drafts dependent.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: cic_trivial,
+    },
+    Claim {
+        id: "gbv-attains",
+        statement: "SpecTr-GBV attains the value of Lemma 5.1",
+        source: "SpecTr-GBV, Theorem 5.3",
+        explanation: "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
+            K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
+            value is 1 (and a plain draw of the first draft would accept 1).",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
+        check: gbv_attains,
+    },
+    Claim {
+        id: "gbv-lossless",
+        statement: "SpecTr-GBV preserves the target's law",
+        source: "SpecTr-GBV, Theorem 4.2",
+        explanation: "Wrong for two or more drafts. On p = q uniform over two tokens, L = 1, K = 2, \
+            nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
+            Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
+            first token's law is off by 3/35 in total variation. It holds for one draft.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/gbv-lossless-uniform-2.toml",
+            "refuted/gbv-upper-bernoulli.toml",
+        ],
+        check: gbv_lossless,
+    },
+    Claim {
+        id: "gbv-remark-strict",
+        statement: "the value of Lemma 5.1 strictly increases with the number of drafts",
+        source: "SpecTr-GBV, Remark 5.2",
+        explanation: "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
+            where supports are disjoint. It never falls, which the check confirms beside it.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
+        check: gbv_strict,
+    },
+];
+
+pub(super) fn block(text: &str) -> Option<BlockProblem> {
+    match shipped(text) {
+        Ok(AnyProblem::Block(problem)) => Some(problem),
+        _ => None,
+    }
+}
+
+/// A random tree in fractions.
+pub(super) fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem> {
+    let mut prefixes = vec![Vec::<usize>::new()];
+    let mut start = 0;
+    for _ in 0..length {
+        let end = prefixes.len();
+        for index in start..end {
+            for token in 0..vocab {
+                let mut longer = prefixes[index].clone();
+                longer.push(token);
+                prefixes.push(longer);
+            }
+        }
+        start = end;
+    }
+    let name = |prefix: &[usize]| {
+        prefix
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut target = BTreeMap::new();
+    let mut draft = BTreeMap::new();
+    for prefix in &prefixes {
+        let row = fractions(&family.weights(vocab));
+        target.insert(name(prefix), Target::from_rationals(row).ok()?);
+        if prefix.len() < length {
+            let row = fractions(&family.weights(vocab));
+            draft.insert(name(prefix), Draft::from_rationals(row).ok()?);
+        }
+    }
+    BlockProblem::new("random".into(), vocab, length, 1, target, draft, None).ok()
+}
+
+pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
+    let mut family = Family::new(seed);
+    (0..count)
+        .filter_map(|index| {
+            let (vocab, length) = [(2, 1), (3, 1), (2, 2), (2, 2), (3, 2), (2, 3)][index % 6];
+            tree(&mut family, vocab, length)
+        })
+        .collect()
+}
+
+pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
+    evaluation.verifier(name)?.outcome.done()
+}
+
+fn optimum(evaluation: &BlockEvaluation) -> Option<Rational> {
+    evaluation.block_optimum()?.rational().cloned()
+}
+
+fn one_block() -> Finding {
+    let mut finding = Finding::default();
+    let trees = trees(501, 48);
+    finding.count("trees", trees.len() as u64);
+    for problem in &trees {
+        let evaluation = evaluate(problem, 1);
+        let optimum = optimum(&evaluation);
+        let lemma = evaluation.lemma_5_1.rational().cloned();
+        let greedy = law(&evaluation, BlockVerifierName::GreedyBlock);
+        let attained = greedy.and_then(|law| law.expected_accepted_length.rational().cloned());
+        finding.require(
+            optimum.is_some() && optimum == lemma && optimum == attained,
+            || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
+        );
+    }
+    finding
+}
+
+fn blocks_lossless() -> Finding {
+    let mut finding = Finding::default();
+    let mut laws = 0;
+    for (index, problem) in trees(502, 36).iter().enumerate() {
+        let evaluation = evaluate(problem, 1 + index % 3);
+        for name in BlockVerifierName::ALL {
+            if name == BlockVerifierName::SpecTrGbv && evaluation.drafts > 1 {
+                continue;
+            }
+            let Some(law) = law(&evaluation, name) else {
+                continue;
+            };
+            laws += 1;
+            finding.require(law.lossless && law.undefined_mass.value() == 0.0, || {
+                format!(
+                    "{} with {} drafts: {:?}",
+                    name.as_str(),
+                    evaluation.drafts,
+                    law
+                )
+            });
+        }
+        finding.require(evaluation.is_ok(), || {
+            format!("{:?}", evaluation.disagreements)
+        });
+    }
+    finding.count("laws", laws);
+    finding.require(laws > 100, || "too few laws for a check".to_owned());
+    finding
+}
+
+fn per_depth() -> Finding {
+    let mut finding = Finding::default();
+    let (mut checked, mut tight, mut slack) = (0u64, 0u64, 0.0f64);
+    for (index, problem) in trees(503, 60).iter().enumerate() {
+        let evaluation = evaluate(problem, 1 + index % 3);
+        let (Some(optimum), bound) = (optimum(&evaluation), &evaluation.per_depth_bound) else {
+            continue;
+        };
+        checked += 1;
+        let difference = bound.rational().map(|bound| bound - &optimum);
+        finding.require(
+            difference.as_ref().is_some_and(|d| *d >= Rational::zero()),
+            || format!("bound {bound:?}, optimum {optimum}"),
+        );
+        if let Some(difference) = difference {
+            tight += u64::from(difference.is_zero());
+            slack = slack.max(specgap_number::distribution::round_nearest(&difference));
+        }
+    }
+    finding.count("trees", checked);
+    finding.count("of them tight", tight);
+    finding.number("largest slack", slack);
+    finding
+}
+
+fn gbv_upper() -> Finding {
+    let mut finding = Finding::default();
+    if let Some(problem) = block(BERNOULLI) {
+        let evaluation = evaluate(&problem, 2);
+        let (best, lemma) = (
+            optimum(&evaluation),
+            evaluation.lemma_5_1.rational().cloned(),
+        );
+        if let (Some(best), Some(lemma)) = (best, lemma) {
+            finding.text("Bernoulli: block optimum", format_rational(&best));
+            finding.text("Bernoulli: Lemma 5.1", format_rational(&lemma));
+            finding.require(best <= lemma, || {
+                format!("optimum {best} exceeds Lemma 5.1, {lemma}")
+            });
+        }
+    }
+    if let Some(problem) = block(KSEQ) {
+        let evaluation = evaluate(&problem, 2);
+        if let Some(law) = law(&evaluation, BlockVerifierName::SpecTrKSeq) {
+            let (found, lemma) = (
+                law.expected_accepted_length.value(),
+                evaluation.lemma_5_1.value(),
+            );
+            finding.number("three tokens: k-seq", found);
+            finding.number("three tokens: Lemma 5.1", lemma);
+            finding.require(found <= lemma + 1e-9, || {
+                format!("k-seq {found} exceeds {lemma}")
+            });
+        }
+    }
+    finding
+}
+
+fn below_per_depth() -> Finding {
+    let mut finding = Finding::default();
+    let mut checked = 0;
+    for (index, problem) in trees(508, 90).iter().enumerate() {
+        let evaluation = evaluate(problem, 1 + index % 4);
+        let (lemma, bound) = (
+            &evaluation.lemma_5_1.rational(),
+            &evaluation.per_depth_bound.rational(),
+        );
+        if let (Some(lemma), Some(bound)) = (lemma, bound) {
+            checked += 1;
+            finding.require(lemma <= bound, || {
+                format!("Lemma 5.1 {lemma}, bound {bound}")
+            });
+        }
+    }
+    finding.count("trees", checked);
+    finding.require(checked > 40, || "too few trees for a check".to_owned());
+    finding
+}
+
+fn cic_trivial() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(505);
+    finding.count("kernels", 300);
+    for index in 0..300 {
+        let (vocab, sequences) = (family.between(2, 4), family.between(2, 4));
+        let weight = fractions(&family.positive_weights(sequences));
+        let constant = index % 3 == 0;
+        let first = fractions(&family.weights(vocab));
+        let kernel: Vec<Vec<Rational>> = (0..sequences)
+            .map(|_| {
+                if constant {
+                    first.clone()
+                } else {
+                    fractions(&family.weights(vocab))
+                }
+            })
+            .collect();
+        let mut independent = true;
+        let mut spread = false;
+        for x in 0..vocab {
+            let mean: Rational = weight.iter().zip(&kernel).map(|(w, row)| w * &row[x]).sum();
+            let both: Rational = weight
+                .iter()
+                .zip(&kernel)
+                .map(|(w, row)| w * &row[x] * &row[x])
+                .sum();
+            let variance: Rational = weight
+                .iter()
+                .zip(&kernel)
+                .map(|(w, row)| w * (&row[x] - &mean) * (&row[x] - &mean))
+                .sum();
+            // P(X_1 = X_2 = x) - q(x)^2 is the variance of P(x|y).
+            let excess = both - &mean * &mean;
+            finding.require(excess == variance, || format!("{excess} {variance}"));
+            independent &= excess.is_zero();
+            spread |= kernel.iter().any(|row| row[x] != kernel[0][x]);
+        }
+        finding.require(independent != spread, || {
+            format!("kernel {kernel:?}: independent drafts {independent}, depends on y {spread}")
+        });
+    }
+    finding
+}
+
+fn gbv_attains() -> Finding {
+    let mut finding = Finding::default();
+    if let Some(problem) = block(UNIFORM) {
+        let evaluation = evaluate(&problem, 2);
+        let law = law(&evaluation, BlockVerifierName::SpecTrGbv);
+        if let (Some(found), Some(lemma)) = (
+            law.and_then(|law| law.expected_accepted_length.rational().cloned()),
+            evaluation.lemma_5_1.rational().cloned(),
+        ) {
+            finding.text("E[tau] of SpecTr-GBV", format_rational(&found));
+            finding.text("Lemma 5.1", format_rational(&lemma));
+            finding.require(found == lemma, || {
+                format!("E[tau] is {found}, the lemma gives {lemma}")
+            });
+        }
+    }
+    finding
+}
+
+fn gbv_lossless() -> Finding {
+    let mut finding = Finding::default();
+    for (text, undefined, variation) in [
+        (
+            UNIFORM,
+            "uniform: undefined mass",
+            "uniform: total variation",
+        ),
+        (
+            BERNOULLI,
+            "Bernoulli: undefined mass",
+            "Bernoulli: total variation",
+        ),
+    ] {
+        let Some(problem) = block(text) else { continue };
+        let evaluation = evaluate(&problem, 2);
+        let Some(law) = law(&evaluation, BlockVerifierName::SpecTrGbv) else {
+            continue;
+        };
+        let exact = |value: &specgap_number::known::Known| {
+            value
+                .rational()
+                .map_or_else(|| value.value().to_string(), format_rational)
+        };
+        finding.text(undefined, exact(&law.undefined_mass));
+        finding.text(variation, exact(&law.total_variation));
+        finding.require(law.lossless, || {
+            format!(
+                "{}: total variation {}",
+                problem.name(),
+                exact(&law.total_variation)
+            )
+        });
+    }
+    // One draft: it must hold.
+    let mut one_draft = 0;
+    for problem in trees(506, 24) {
+        if let Some(law) = law(&evaluate(&problem, 1), BlockVerifierName::SpecTrGbv) {
+            one_draft += u64::from(law.lossless);
+        }
+    }
+    finding.count("lossless with one draft, of 24 trees", one_draft);
+    finding
+}
+
+fn gbv_strict() -> Finding {
+    let mut finding = Finding::default();
+    if let Some(problem) = block(UNIFORM) {
+        let value = |drafts| {
+            evaluate(&problem, drafts)
+                .lemma_5_1
+                .rational()
+                .cloned()
+                .unwrap_or_default()
+        };
+        let (one, two) = (value(1), value(2));
+        finding.text("p = q: K = 1", format_rational(&one));
+        finding.text("p = q: K = 2", format_rational(&two));
+        finding.require(two > one, || {
+            format!("the value is {one} for one draft and {two} for two")
+        });
+    }
+    let mut falls = 0;
+    for problem in trees(507, 24) {
+        let mut before = fraction("0");
+        for drafts in 1..=3 {
+            let now = evaluate(&problem, drafts)
+                .lemma_5_1
+                .rational()
+                .cloned()
+                .unwrap_or_default();
+            falls += u64::from(now < before);
+            before = now;
+        }
+    }
+    finding.count("falls on random trees", falls);
+    finding
+}

@@ -1,0 +1,162 @@
+//! A claim, and what its check found.
+
+use serde::{Deserialize, Serialize};
+use specgap_core::problem::{AnyProblem, Problem, parse_toml};
+use std::fmt;
+
+/// What is known about a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Proved, and checked without exception on a stated family.
+    Holds,
+    /// No counterexample in a stated search; no proof.
+    Supported,
+    /// A counterexample is known, and was found again.
+    Refuted,
+}
+
+impl Verdict {
+    /// `holds`, `supported` or `refuted`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Supported => "supported",
+            Self::Refuted => "refuted",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One number or text that a check brings up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Value {
+    /// How many of something.
+    Count(u64),
+    /// A measured number; compared with a baseline within [`VALUE_TOLERANCE`](super::VALUE_TOLERANCE).
+    Number(f64),
+    /// A fraction, a name, a sentence.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Number(number) if number.abs() >= 1e-4 || *number == 0.0 => {
+                write!(f, "{:.6}", number)
+            }
+            Self::Number(number) => write!(f, "{number:.2e}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finding {
+    /// The first violation of the claim, in words; `None` if there is none.
+    pub violation: Option<String>,
+    /// Named evidence, in the order it was brought up.
+    pub evidence: Vec<(&'static str, Value)>,
+}
+
+impl Finding {
+    pub(super) fn count(&mut self, name: &'static str, count: u64) {
+        self.evidence.push((name, Value::Count(count)));
+    }
+    pub(super) fn number(&mut self, name: &'static str, number: f64) {
+        self.evidence.push((name, Value::Number(number)));
+    }
+    pub(super) fn text(&mut self, name: &'static str, text: impl Into<String>) {
+        self.evidence.push((name, Value::Text(text.into())));
+    }
+    /// Records a violation unless `holds`; the first one stays.
+    pub(super) fn require(&mut self, holds: bool, violation: impl FnOnce() -> String) {
+        if !holds && self.violation.is_none() {
+            self.violation = Some(violation());
+        }
+    }
+}
+
+/// A statement, where it comes from, and a check that fails if it is wrong.
+#[derive(Clone, Copy)]
+pub struct Claim {
+    /// Stable name.
+    pub id: &'static str,
+    /// What is claimed.
+    pub statement: &'static str,
+    /// Who claims it: paper and place.
+    pub source: &'static str,
+    /// What the check does, and for refuted claims what is wrong, in words that
+    /// can be quoted.
+    pub explanation: &'static str,
+    /// [`Verdict::Holds`] if there is a proof, else [`Verdict::Supported`]: what a
+    /// search without a violation leaves standing.
+    pub standing: Verdict,
+    /// The verdict that this version of the ledger expects.
+    pub expected: Verdict,
+    /// Problem files, below `problems/`, that are the smallest counterexamples.
+    pub counterexamples: &'static [&'static str],
+    /// Searches for a violation.
+    pub check: fn() -> Finding,
+}
+
+impl Claim {
+    /// Whether the statement stands in a paper as it is: it is not this crate's own, and no
+    /// reading or guess of what papers say.
+    pub fn is_published(&self) -> bool {
+        let others = ["ours", "this crate", "a reading", "a natural"];
+        !others.iter().any(|other| self.source.starts_with(other))
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("id", &self.id)
+            .field("expected", &self.expected)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A checked claim.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The claim.
+    pub claim: Claim,
+    /// What the check concludes.
+    pub verdict: Verdict,
+    /// What it found.
+    pub finding: Finding,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+impl Checked {
+    /// True if the verdict is the expected one.
+    pub fn is_ok(&self) -> bool {
+        self.verdict == self.claim.expected
+    }
+}
+
+/// A counterexample that is compiled in, so that the ledger needs no files.
+pub(super) fn shipped(text: &str) -> Result<AnyProblem, String> {
+    parse_toml(text).map_err(|error| error.to_string())
+}
+
+/// As [`shipped`], for a single-step problem.
+pub(super) fn shipped_single(text: &str) -> Result<Problem, String> {
+    match shipped(text)? {
+        AnyProblem::Single(problem) => Ok(problem),
+        AnyProblem::Block(problem) => Err(format!("{} is a block problem", problem.name())),
+    }
+}

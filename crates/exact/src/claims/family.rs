@@ -1,0 +1,251 @@
+//! Families of small problems in exact fractions, from fixed seeds.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap_core::optimum::best;
+use specgap_core::problem::Problem;
+use specgap_core::scheme::{Composition, Draws, MadeOf, SchemeName};
+use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
+
+/// A stream of random problems.
+pub(super) struct Family {
+    random: ChaCha8Rng,
+}
+
+impl Family {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        self.random.random_range(0..limit)
+    }
+
+    pub(super) fn between(&mut self, low: usize, high: usize) -> usize {
+        self.random.random_range(low..=high)
+    }
+
+    pub(super) fn unit(&mut self) -> f64 {
+        self.random.random_range(0.0..1.0)
+    }
+
+    /// A standard normal draw, by Box and Muller.
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.random.random_range(f64::MIN_POSITIVE..1.0).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Whole-number weights, one in six of them zero and some much heavier than
+    /// others; never all zero.
+    pub(super) fn weights(&mut self, vocab: usize) -> Vec<u64> {
+        loop {
+            let row: Vec<u64> = (0..vocab)
+                .map(|_| match self.below(6) {
+                    0 => 0,
+                    1 => self.random.random_range(1..1000),
+                    _ => self.random.random_range(1..30),
+                })
+                .collect();
+            if row.iter().any(|&weight| weight > 0) {
+                return row;
+            }
+        }
+    }
+
+    /// As [`Self::weights`], all above zero.
+    pub(super) fn positive_weights(&mut self, vocab: usize) -> Vec<u64> {
+        (0..vocab)
+            .map(|_| self.random.random_range(1..40))
+            .collect()
+    }
+
+    /// A problem of a scheme; `None` if V, n and the scheme do not go together.
+    pub(super) fn problem(
+        &mut self,
+        scheme: SchemeName,
+        vocab: usize,
+        drafts: usize,
+    ) -> Option<Problem> {
+        let (p, q) = (self.weights(vocab), self.weights(vocab));
+        let target = Target::from_rationals(fractions(&p)).ok()?;
+        if !scheme.fits(drafts) {
+            return None;
+        }
+        let law = match scheme.entry().made_of {
+            MadeOf::OneDraft(make) => make(Draft::from_rationals(fractions(&q)).ok()?, drafts),
+            MadeOf::EachDraft(make) => make(
+                (0..drafts)
+                    .map(|_| Draft::from_rationals(fractions(&self.weights(vocab))).ok())
+                    .collect::<Option<Vec<_>>>()?,
+            )?,
+            MadeOf::Tuples(make) => {
+                let count = self.between(2, 8);
+                let tuples = (0..count)
+                    .map(|_| (0..drafts).map(|_| self.below(vocab) as u32).collect())
+                    .collect();
+                let law =
+                    TupleProbabilities::from_rationals(fractions(&self.weights(count))).ok()?;
+                make(vocab, drafts, tuples, law).ok()?
+            }
+            MadeOf::Parts(make) => {
+                let rows = [q, self.weights(vocab)];
+                make(vocab, self.composition(vocab, drafts, 2, &rows)?).ok()?
+            }
+        };
+        Problem::from_law("random", target, law).ok()
+    }
+
+    /// A law of at most `drafts` drafts, composed of parts that draw from one of `rows`,
+    /// nested at most `levels` deep.
+    pub(super) fn composition(
+        &mut self,
+        vocab: usize,
+        drafts: usize,
+        levels: usize,
+        rows: &[Vec<u64>],
+    ) -> Option<Composition> {
+        let drafts = drafts.max(1);
+        let kinds = if levels == 0 { 6 } else { 11 };
+        Some(match self.below(kinds) {
+            0 => Composition::Fixed((0..drafts).map(|_| self.below(vocab)).collect()),
+            1 => {
+                let mut left = drafts;
+                let chances = (0..vocab).map(|_| {
+                    let part = self.below(6);
+                    if part == 0 || left == 0 {
+                        return Rational::default();
+                    }
+                    left -= 1;
+                    Rational::new(part.into(), 5.into())
+                });
+                Composition::Poisson(chances.collect())
+            }
+            kind @ 2..=5 => {
+                let row = &rows[self.below(rows.len())];
+                let count = drafts.min(vocab);
+                Composition::Draws {
+                    draft: Draft::from_rationals(fractions(row)).ok()?,
+                    count,
+                    how: match kind {
+                        2 => Draws::Independent,
+                        3 => Draws::Sequential,
+                        4 => Draws::Distinct,
+                        _ => Draws::Stopped(self.chance()),
+                    },
+                }
+            }
+            6 | 7 => {
+                let first = self.between(1, drafts);
+                let mut parts = vec![self.composition(vocab, first, levels - 1, rows)?];
+                if drafts > first {
+                    parts.push(self.composition(vocab, drafts - first, levels - 1, rows)?);
+                }
+                Composition::Union(parts)
+            }
+            8 => {
+                let parts = (0..self.between(1, 3)).map(|_| {
+                    let fewer = self.between(1, drafts);
+                    let law = self.composition(vocab, fewer, levels - 1, rows)?;
+                    Some((self.chance(), law))
+                });
+                Composition::Mixture(parts.collect::<Option<_>>()?)
+            }
+            9 => {
+                let avoided = vec![self.below(vocab)];
+                let law = self.composition(vocab, drafts, levels - 1, rows)?;
+                Composition::Avoiding(avoided, Box::new(law))
+            }
+            _ => {
+                // Two tokens more, which count as one of the others each.
+                let into = (0..vocab).chain([self.below(vocab), self.below(vocab)]);
+                let into: Vec<usize> = into.collect();
+                let rows: Vec<Vec<u64>> = rows
+                    .iter()
+                    .map(|row| {
+                        let more = [self.between(0, 9) as u64, self.between(0, 9) as u64];
+                        [row.clone(), more.to_vec()].concat()
+                    })
+                    .collect();
+                let law = self.composition(vocab + 2, drafts, levels - 1, &rows)?;
+                Composition::Merged {
+                    into,
+                    law: Box::new(law),
+                }
+            }
+        })
+    }
+
+    /// A fraction in (0, 1).
+    fn chance(&mut self) -> Rational {
+        Rational::new(self.between(1, 5).into(), 6.into())
+    }
+
+    /// `count` problems of a scheme with V and n up to the limits.
+    pub(super) fn problems(
+        &mut self,
+        scheme: SchemeName,
+        count: usize,
+        vocab: usize,
+        drafts: usize,
+    ) -> Vec<Problem> {
+        let mut problems = Vec::with_capacity(count);
+        while problems.len() < count {
+            let vocab = self.between(2, vocab);
+            let drafts = match scheme.entry().only {
+                Some(only) => only,
+                None => self.between(1, drafts.min(vocab)),
+            };
+            problems.extend(self.problem(scheme, vocab, drafts));
+        }
+        problems
+    }
+}
+
+/// Weights over their sum.
+pub(super) fn fractions(weights: &[u64]) -> Vec<Rational> {
+    let total: u64 = weights.iter().sum();
+    weights
+        .iter()
+        .map(|&weight| Rational::new(weight.into(), total.into()))
+        .collect()
+}
+
+/// A fraction that stands in the source.
+pub(super) fn fraction(text: &str) -> Rational {
+    parse_rational(text).unwrap_or_default()
+}
+
+/// alpha* of a small problem, exactly.
+pub(super) fn optimum(problem: &Problem) -> Rational {
+    best(problem)
+        .ok()
+        .and_then(|optimum| optimum.rate.rational().cloned())
+        .unwrap_or_default()
+}
+
+/// A problem in one line, for violations.
+pub(super) fn describe(problem: &Problem) -> String {
+    let row = |distribution: &specgap_number::distribution::Distribution| {
+        let exact = distribution.exact();
+        let weights: Vec<String> = exact.weights.iter().map(ToString::to_string).collect();
+        format!("({})/{}", weights.join(", "), exact.total)
+    };
+    let draft = problem
+        .scheme()
+        .draft()
+        .map_or_else(String::new, |q| format!(", q = {}", row(q)));
+    format!(
+        "{}, n = {}, p = {}{draft}",
+        problem.scheme().name(),
+        problem.drafts(),
+        row(problem.target())
+    )
+}
+
+/// All subsets of `0..vocab`, each ascending.
+pub(super) fn subsets(vocab: usize) -> impl Iterator<Item = Vec<usize>> {
+    (0usize..1 << vocab)
+        .map(move |mask| (0..vocab).filter(|token| mask >> token & 1 == 1).collect())
+}

@@ -1,0 +1,333 @@
+//! Claims about the laws of the drafts and their Q.
+
+use super::claim::shipped_single;
+use super::family::{Family, describe, fractions, optimum, subsets};
+use super::{Claim, Finding, Verdict};
+use num_traits::{Signed, Zero};
+use specgap_core::optimum::ratio_scan;
+use specgap_core::problem::Problem;
+use specgap_core::scheme::{DistinctConditioned, DraftScheme, SchemeName, WithReplacement};
+use specgap_number::distribution::{Draft, Rational, format_rational, round_nearest};
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "qconvex-wr",
+        statement: "Q is q-convex with replacement, and the ratio scan is optimal",
+        source: "Hu et al., Theorems 3 and 6",
+        explanation: "The definition is checked for every H and every pair of further tokens, and \
+            the scan against the flow, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: || q_convex(SchemeName::WITH_REPLACEMENT, 201, 60, 250),
+    },
+    Claim {
+        id: "qconvex-distinct",
+        statement: "Q is q-convex for the ratio of elementary symmetric polynomials, and the ratio \
+            scan is optimal",
+        source: "Hu et al., Theorem 4 (stated there for sampling without replacement)",
+        explanation: "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
+            all differ. It is not the sequential law that the theorem names.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: || q_convex(SchemeName::DISTINCT_CONDITIONED, 202, 60, 250),
+    },
+    Claim {
+        id: "wo-formula",
+        statement: "the ratio of elementary symmetric polynomials is the Q of sequential sampling \
+            without replacement",
+        source: "Hu et al., sec. 4.2.2 and the proof of Theorem 4, for the law of eq. 6",
+        explanation: "Wrong: it is the Q of another law. For q = (1/2, 3/10, 1/5) and n = 2, two \
+            sequential draws are {0, 1} with probability 3/10 + 3/14 = 18/35, while the polynomial \
+            gives 15/31, the probability under i.i.d. draws conditioned on being different. For \
+            p = (1/10, 1/5, 7/10) the optimum is 11/14 under the law of sequential draws and 253/310 \
+            under the formula. On 1,500 random \
+            problems the formula is above the sequential optimum by up to 0.083 and below it by \
+            up to 0.055.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "without-replacement/two-laws-sequential.toml",
+            "without-replacement/two-laws-conditioned.toml",
+        ],
+        check: wo_formula,
+    },
+    Claim {
+        id: "qconvex-wo-sequential",
+        statement: "Q is q-convex, and the ratio scan optimal, under sequential sampling without \
+            replacement",
+        source: "ours; Hu et al., Theorem 4, names this law and proves it for another",
+        explanation: "Proof (docs/theory/sequential-draws.md): give every token an exponential clock of \
+            rate q; the drafts are the first n to ring. Let S be H without x, U the time of the \
+            (n-1)th ring in S, s the rate of all clocks outside S. The growth of Q by x is the \
+            probability that x and n-1 clocks of S come first; the growth by y after that is the \
+            same with x and y exchanged, and the probability that x, y and n-2 of S come first, \
+            which is at least E[e^{-sU} (e^{xU}-1)(e^{yU}-1)]. Divided by q(x) and q(y) the first \
+            two differ by E[e^{-sU} ((e^{xU}-1)/x - (e^{yU}-1)/y)], and the third makes up for \
+            that at every U, because (e^{yU}-1)/y >= U >= (1-e^{-xU})/x. Checked: the definition \
+            for every H and every pair of further tokens, and where it is strict; and the scan \
+            against the flow; in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: sequential,
+    },
+    Claim {
+        id: "supermodular",
+        statement: "every q-convex function is supermodular",
+        source: "Hu et al., Theorem 5",
+        explanation: "Random set functions on four tokens, q-convex ones kept: none fails \
+            Q(H+x+y) + Q(H) >= Q(H+x) + Q(H+y). Proof: were the growth by y larger at H than at \
+            H + x, then by q-convexity the growth to H + x + y would be smaller by way of x than by \
+            way of y, and it is the same.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: supermodular,
+    },
+    Claim {
+        id: "wo-beats-wr",
+        statement: "alpha* of sequential sampling without replacement is at least that with \
+            replacement",
+        source: "Hu et al., observed in sec. 5; the proof is ours",
+        explanation: "Proof: the first n different tokens of an endless i.i.d. sequence from q are \
+            n sequential draws, since each new one is drawn from q given that it is new; and they \
+            hold its first n tokens. So Q(H) of sequential draws is at most q(H)^n for every H. \
+            Checked on random pairs, exact optima on both sides.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: wo_beats_wr,
+    },
+];
+
+/// (Q(H+x) - Q(H)) / q(x) <= (Q(H+x+y) - Q(H+x)) / q(y) for all H, x, y.
+fn is_q_convex(
+    vocab: usize,
+    weight: impl Fn(usize) -> Rational,
+    inside: impl Fn(&[usize]) -> Rational,
+) -> Option<(Vec<usize>, usize, usize)> {
+    let values: Vec<Rational> = subsets(vocab).map(|subset| inside(&subset)).collect();
+    for mask in 0usize..1 << vocab {
+        for x in (0..vocab).filter(|x| mask >> x & 1 == 0) {
+            for y in (0..vocab).filter(|&y| y != x && mask >> y & 1 == 0) {
+                let (qx, qy) = (weight(x), weight(y));
+                let (first, both) = (mask | 1 << x, mask | 1 << x | 1 << y);
+                // Multiplied out, so that tokens of weight 0 are no special case.
+                let left = (&values[first] - &values[mask]) * qy;
+                let right = (&values[both] - &values[first]) * qx;
+                if left > right {
+                    let set = (0..vocab).filter(|token| mask >> token & 1 == 1).collect();
+                    return Some((set, x, y));
+                }
+            }
+        }
+    }
+    None
+}
+
+fn q_convex(scheme: SchemeName, seed: u64, laws: usize, scans: usize) -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(seed);
+    finding.count("laws checked by the definition", laws as u64);
+    for problem in family.problems(scheme, laws, 5, 4) {
+        let Some(draft) = problem.scheme().draft() else {
+            continue;
+        };
+        let exact = draft.exact();
+        let violation = is_q_convex(
+            problem.vocab(),
+            |token| exact.probability(token),
+            |subset| problem.scheme().inside_exact(subset),
+        );
+        finding.require(violation.is_none(), || {
+            format!("{}: {violation:?}", describe(&problem))
+        });
+    }
+    finding.count("scans against flows", scans as u64);
+    for problem in family.problems(scheme, scans, 6, 4) {
+        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.rational().cloned());
+        let alpha = optimum(&problem);
+        finding.require(scanned.as_ref() == Some(&alpha), || {
+            format!("{}: scan {scanned:?}, flow {alpha}", describe(&problem))
+        });
+    }
+    finding
+}
+
+/// Besides the definition and the scan, where the inequality is strict: for n >= 2 just
+/// where H holds at least n-2 tokens of q > 0, so that the further two can complete a draw.
+fn sequential() -> Finding {
+    let mut finding = q_convex(SchemeName::WITHOUT_REPLACEMENT, 203, 300, 3000);
+    let mut family = Family::new(207);
+    let (mut pairs, mut strict) = (0, 0);
+    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 60, 6, 5) {
+        let Some(draft) = problem.scheme().draft() else {
+            continue;
+        };
+        let (vocab, exact) = (problem.vocab(), draft.exact());
+        let support = draft.support();
+        let draws = problem.drafts().min(support.len());
+        let q = |token: usize| exact.probability(token);
+        let values: Vec<Rational> = subsets(vocab)
+            .map(|subset| problem.scheme().inside_exact(&subset))
+            .collect();
+        for mask in 0usize..1 << vocab {
+            let further = || support.iter().filter(|&&token| mask >> token & 1 == 0);
+            let held = support.len() - further().count();
+            for (&x, &y) in further().flat_map(|x| further().map(move |y| (x, y))) {
+                if x == y {
+                    continue;
+                }
+                pairs += 1;
+                let (first, both) = (mask | 1 << x, mask | 1 << x | 1 << y);
+                let before = (&values[first] - &values[mask]) / q(x);
+                let after = (&values[both] - &values[first]) / q(y);
+                let expected = draws >= 2 && held + 2 >= draws;
+                strict += u64::from(expected);
+                finding.require(
+                    if expected {
+                        after > before
+                    } else {
+                        after == before
+                    },
+                    || format!("{}, set {mask:b}, tokens {x}, {y}", describe(&problem)),
+                );
+            }
+        }
+    }
+    finding.count("slopes compared", pairs);
+    finding.count("of them strictly", strict);
+    finding
+}
+
+fn wo_formula() -> Finding {
+    let mut finding = Finding::default();
+    let sequential = shipped_single(include_str!(
+        "../../../../problems/without-replacement/two-laws-sequential.toml"
+    ));
+    let conditioned = shipped_single(include_str!(
+        "../../../../problems/without-replacement/two-laws-conditioned.toml"
+    ));
+    let (Ok(sequential), Ok(conditioned)) = (sequential, conditioned) else {
+        return finding;
+    };
+    let (law, formula) = (
+        sequential.scheme().inside_exact(&[0, 1]),
+        conditioned.scheme().inside_exact(&[0, 1]),
+    );
+    finding.text("Q({0,1}) of sequential draws", format_rational(&law));
+    finding.text("Q({0,1}) by the formula", format_rational(&formula));
+    finding.require(law == formula, || {
+        format!("Q({{0, 1}}) is {law} sequentially and {formula} by the formula")
+    });
+    finding.text(
+        "alpha* of sequential draws",
+        format_rational(&optimum(&sequential)),
+    );
+    finding.text(
+        "alpha* by the formula",
+        format_rational(&optimum(&conditioned)),
+    );
+
+    // How far the optima are apart, either way round.
+    let mut family = Family::new(204);
+    let (mut below, mut above) = (Rational::zero(), Rational::zero());
+    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 1500, 6, 3) {
+        let Some(draft) = problem.scheme().draft().cloned() else {
+            continue;
+        };
+        let other = DistinctConditioned::new(draft, problem.drafts());
+        let Ok(other) = Problem::new("random", problem.target().clone(), other) else {
+            continue;
+        };
+        let difference = optimum(&other) - optimum(&problem);
+        below = below.min(difference.clone());
+        above = above.max(difference);
+    }
+    finding.count("random pairs", 1500);
+    finding.number("formula above by up to", round_nearest(&above));
+    finding.number("formula below by up to", round_nearest(&below.abs()));
+    finding
+}
+
+fn supermodular() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(205);
+    let (mut kept, mut tried) = (0u64, 0u64);
+    let vocab = 4;
+    for _ in 0..400 {
+        tried += 1;
+        let weights = fractions(&family.positive_weights(vocab));
+        // Mixtures of laws that are q-convex with small random set functions.
+        let noise: Vec<Rational> = (0..1 << vocab)
+            .map(|_| Rational::new(family.below(5).into(), 2000.into()))
+            .collect();
+        let Ok(draft) = Draft::from_rationals(weights.clone()) else {
+            continue;
+        };
+        let powers = WithReplacement::new(draft.clone(), family.between(1, 4));
+        let symmetric = DistinctConditioned::new(draft.clone(), 2);
+        let share = Rational::new(family.below(5).into(), 4.into());
+        let noisy = family.below(2) == 1;
+        let function = |subset: &[usize]| {
+            let mask = subset.iter().fold(0usize, |mask, token| mask | 1 << token);
+            let base = &share * powers.inside_exact(subset)
+                + (Rational::from_integer(1.into()) - &share) * symmetric.inside_exact(subset);
+            if noisy && mask != 0 {
+                base + &noise[mask]
+            } else {
+                base
+            }
+        };
+        if is_q_convex(vocab, |token| weights[token].clone(), function).is_some() {
+            continue;
+        }
+        kept += 1;
+        let values: Vec<Rational> = subsets(vocab).map(|subset| function(&subset)).collect();
+        for mask in 0usize..1 << vocab {
+            for (x, y) in (0..vocab).flat_map(|x| (0..x).map(move |y| (x, y))) {
+                if mask >> x & 1 == 1 || mask >> y & 1 == 1 {
+                    continue;
+                }
+                let (with_x, with_y) = (mask | 1 << x, mask | 1 << y);
+                let fine =
+                    &values[with_x | with_y] + &values[mask] >= &values[with_x] + &values[with_y];
+                finding.require(fine, || format!("weights {weights:?}, set {mask:b}"));
+            }
+        }
+    }
+    finding.count("set functions", tried);
+    finding.count("of them q-convex", kept);
+    finding.require(kept > 50, || {
+        "too few q-convex functions for a check".to_owned()
+    });
+    finding
+}
+
+fn wo_beats_wr() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(206);
+    let mut smallest: Option<Rational> = None;
+    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
+        let Some(draft) = problem.scheme().draft().cloned() else {
+            continue;
+        };
+        let with = WithReplacement::new(draft.clone(), problem.drafts());
+        let Ok(with) = Problem::new("random", problem.target().clone(), with) else {
+            continue;
+        };
+        let gain = optimum(&problem) - optimum(&with);
+        finding.require(!gain.is_negative(), || {
+            format!("{}: {gain}", describe(&with))
+        });
+        smallest = Some(smallest.map_or(gain.clone(), |known| known.min(gain)));
+    }
+    finding.count("pairs", 4000);
+    finding.text(
+        "smallest gain",
+        smallest.map_or(String::new(), |gain| format_rational(&gain)),
+    );
+    finding
+}

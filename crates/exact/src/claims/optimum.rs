@@ -1,0 +1,462 @@
+//! Claims about the optimum and its formulations.
+
+use super::family::{Family, describe, optimum, subsets};
+use super::{Claim, Finding, Verdict};
+use num_traits::{One, Zero};
+use specgap_core::certify;
+use specgap_core::coupling::Coupling;
+use specgap_core::lp::formulation::{TupleLaw, dual, full};
+use specgap_core::lp::{Backend, MiniLp};
+use specgap_core::optimum::{ScaledInstance, closed_form, enumeration, flow};
+use specgap_core::problem::Problem;
+use specgap_core::scheme::SchemeName;
+use specgap_number::distribution::{Rational, format_rational};
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "otm-membership-equal",
+        statement: "the membership program has the optimum of the full transport program",
+        source: "SpecHub, Theorem 1; Hu et al., Lemma 1",
+        explanation: "On random problems of every law the exact optimum of the membership \
+            program (a maximum flow) is extended to a full coupling, whose marginals and acceptance \
+            are checked in fractions; the full program, solved in floating point, must not be above \
+            it.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: membership_equal,
+    },
+    Claim {
+        id: "otm-subset-equal",
+        statement: "alpha* = 1 + min over H of [P(H) - Q(H)] for any law of the drafts",
+        source: "Hu et al., eq. 8",
+        explanation: "Maximum flow against all 2^V subsets, in exact arithmetic, on random problems \
+            of every law.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: subset_equal,
+    },
+    Claim {
+        id: "dual-integral",
+        statement: "the dual program has an optimal 0/1 vertex, because its matrix is totally \
+            unimodular",
+        source: "Hu et al., sec. 3.2",
+        explanation: "Every square submatrix of up to four rows of a small instance's constraint matrix has \
+            determinant -1, 0 or 1; and on random problems some 0/1 vector, found by rounding the \
+            simplex answer, has exactly the value alpha*.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: dual_integral,
+    },
+    Claim {
+        id: "khisti-n2",
+        statement: "Khisti et al.'s formula for two i.i.d. drafts is the subset selection formula",
+        source: "Hu et al., App. B, eq. 34",
+        explanation: "min over H of P(H) + q(H^c)^2 + 2 q(H) q(H^c) against the flow, exactly: \
+            the last two terms are 1 - q(H)^2.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: khisti,
+    },
+    Claim {
+        id: "spectr-upper-tight",
+        statement: "SpecTr's upper bound, minimised over its set, equals alpha*",
+        source: "SpecTr, Theorem 1 (stated as an upper bound)",
+        explanation: "The bound is evaluated as printed for every set, in fractions. It is never \
+            below alpha*, and at the optimal H it cannot be above 1 + P(H) - Q(H): its first sum is \
+            at most P(H), its second at most P(some draft outside H).",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: spectr_upper,
+    },
+    Claim {
+        id: "monotone-n",
+        statement: "alpha* never falls with one more i.i.d. draft; its limit is the target's mass on \
+            the draft's support",
+        source: "SpecTr, Lemma 1",
+        explanation: "Exact optima for n = 1 to 6 on random pairs; and at n = 64 the distance to \
+            the limit is at most (1 - smallest q)^64 a token.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: monotone,
+    },
+    Claim {
+        id: "uniform",
+        statement: "draft uniform on d tokens, target uniform on d/r of them: alpha* = 1-(1-1/r)^n",
+        source: "SpecTr, App. B.2",
+        explanation: "Exact flow against the formula for all d <= 12, r dividing d, n <= 4.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: uniform,
+    },
+    Claim {
+        id: "bernoulli",
+        statement: "two tokens, i.i.d. drafts: alpha* = min(p, 1-(1-q)^n) + min(1-p, 1-q^n)",
+        source: "SpecTr, App. B.2",
+        explanation: "Exact flow against the formula for p, q in {0, 1/8, ..., 1} and n <= 5.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: bernoulli,
+    },
+];
+
+/// `count` problems a scheme, V <= 5, n <= 3.
+fn all_schemes(seed: u64, count: usize) -> Vec<Problem> {
+    let mut family = Family::new(seed);
+    SchemeName::ALL
+        .into_iter()
+        .flat_map(|scheme| family.problems(scheme, count, 5, 3))
+        .collect()
+}
+
+fn membership_equal() -> Finding {
+    let mut finding = Finding::default();
+    let mut worst: f64 = 0.0;
+    let problems = all_schemes(101, 30);
+    finding.count("problems a law", 30);
+    for problem in &problems {
+        let alpha = optimum(problem);
+        let coupling = Coupling::extend(problem, &flow::solve(problem).into_plan());
+        let accepted = certify::coupling(problem, &coupling).map(certify::Certified::into_inner);
+        finding.require(accepted.as_ref() == Ok(&alpha), || {
+            format!("{}: the coupling gives {accepted:?}", describe(problem))
+        });
+        let law = TupleLaw::of(problem.scheme());
+        let program = full(problem.target().probabilities(), &law);
+        match MiniLp.solve(&program).primal {
+            Some(primal) => {
+                worst = worst.max(certify::distance(program.objective_at(&primal), &alpha));
+            }
+            None => finding.require(false, || format!("{}: no answer", describe(problem))),
+        }
+    }
+    finding.require(worst <= 1e-9, || {
+        format!("the full program is off by {worst:e}")
+    });
+    finding.text("full program within", "1e-9");
+    finding
+}
+
+fn subset_equal() -> Finding {
+    let mut finding = Finding::default();
+    let problems = all_schemes(102, 150);
+    finding.count("problems a law", 150);
+    for problem in &problems {
+        let by_subsets = match ScaledInstance::exact(problem) {
+            ScaledInstance::Native(instance) => enumeration::solve(&instance),
+            ScaledInstance::Big(instance) => enumeration::solve(&instance),
+        };
+        let (alpha, found) = (
+            optimum(problem),
+            by_subsets.rate.rational().cloned().unwrap_or_default(),
+        );
+        finding.require(alpha == found, || {
+            format!("{}: {alpha} {found}", describe(problem))
+        });
+    }
+    finding
+}
+
+fn dual_integral() -> Finding {
+    let mut finding = Finding::default();
+
+    // Square submatrices of one instance's matrix: three tokens, all nine pairs.
+    let third = || vec![Rational::new(1.into(), 3.into()); 3];
+    if let Some(problem) = iid(third(), third(), 2) {
+        let program = dual(
+            problem.target().probabilities(),
+            &TupleLaw::of(problem.scheme()),
+        );
+        let matrix: Vec<Vec<i64>> = program
+            .rows
+            .iter()
+            .map(|row| {
+                let mut entries = vec![0; program.variables()];
+                for &(variable, coefficient) in &row.terms {
+                    entries[variable] = coefficient as i64;
+                }
+                entries
+            })
+            .collect();
+        let mut submatrices = 0u64;
+        for size in 1..=matrix.len().min(program.variables()).min(4) {
+            each_choice(matrix.len(), size, &mut |rows| {
+                each_choice(program.variables(), size, &mut |columns| {
+                    submatrices += 1;
+                    let minor: Vec<Vec<i64>> = rows
+                        .iter()
+                        .map(|&row| columns.iter().map(|&column| matrix[row][column]).collect())
+                        .collect();
+                    let value = determinant(&minor);
+                    finding.require(value.abs() <= 1, || format!("a minor is {value}"));
+                });
+            });
+        }
+        finding.count("minors", submatrices);
+    }
+
+    let problems = all_schemes(104, 25);
+    finding.count("problems a law", 25);
+    for problem in &problems {
+        let alpha = optimum(problem);
+        let law = TupleLaw::of(problem.scheme());
+        let answer = MiniLp.solve(&dual(problem.target().probabilities(), &law));
+        let Some(primal) = answer.primal else {
+            finding.require(false, || format!("{}: no answer", describe(problem)));
+            continue;
+        };
+        // Some level set of y is an optimal vertex, exactly.
+        let y = &primal[..problem.vocab()];
+        let exact = (0..=4).any(|level| {
+            let threshold = f64::from(level) * 0.25 + 1e-6;
+            let subset: Vec<usize> = (0..problem.vocab())
+                .filter(|&token| y[token] >= threshold)
+                .collect();
+            certify::upper_bound(problem, &subset).is_ok_and(|bound| *bound.get() == alpha)
+        });
+        finding.require(exact, || {
+            format!("{}: no level set of {y:?}", describe(problem))
+        });
+    }
+    finding
+}
+
+fn each_choice(count: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
+    fn descend(
+        start: usize,
+        count: usize,
+        size: usize,
+        chosen: &mut Vec<usize>,
+        visit: &mut dyn FnMut(&[usize]),
+    ) {
+        if chosen.len() == size {
+            visit(chosen);
+            return;
+        }
+        for next in start..count {
+            chosen.push(next);
+            descend(next + 1, count, size, chosen, visit);
+            chosen.pop();
+        }
+    }
+    descend(0, count, size, &mut Vec::new(), visit);
+}
+
+/// Laplace expansion along the first row.
+fn determinant(matrix: &[Vec<i64>]) -> i64 {
+    let Some((first, rest)) = matrix.split_first() else {
+        return 1;
+    };
+    (0..first.len())
+        .filter(|&column| first[column] != 0)
+        .map(|column| {
+            let minor: Vec<Vec<i64>> = rest
+                .iter()
+                .map(|row| {
+                    let mut row = row.clone();
+                    row.remove(column);
+                    row
+                })
+                .collect();
+            let sign = if column % 2 == 0 { 1 } else { -1 };
+            sign * first[column] * determinant(&minor)
+        })
+        .sum()
+}
+
+fn khisti() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(105);
+    finding.count("problems", 200);
+    for _ in 0..200 {
+        let vocab = family.between(2, 7);
+        let Some(problem) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 2) else {
+            continue;
+        };
+        let (p, q) = (
+            problem.target().exact(),
+            problem.scheme().draft().map(|q| q.exact()),
+        );
+        let Some(q) = q else { continue };
+        let formula = subsets(vocab)
+            .map(|subset| {
+                let inside = q.mass(&subset);
+                let outside = Rational::one() - &inside;
+                let two = Rational::from_integer(2.into());
+                p.mass(&subset) + &outside * &outside + two * inside * outside
+            })
+            .min()
+            .unwrap_or_default();
+        finding.require(formula == optimum(&problem), || describe(&problem));
+    }
+    finding
+}
+
+fn spectr_upper() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(106);
+    let problems = family.problems(SchemeName::WITH_REPLACEMENT, 150, 5, 3);
+    finding.count("problems", problems.len() as u64);
+    for problem in &problems {
+        let alpha = optimum(problem);
+        let target = problem.target().exact();
+        let (vocab, all) = (problem.vocab(), 0..problem.vocab());
+        let mut best = Rational::from_integer(2.into());
+        for set in subsets(vocab) {
+            // sum over the set of min(p(y), P(y is drafted))
+            let mut bound: Rational = set
+                .iter()
+                .map(|&token| {
+                    let others: Vec<usize> = all.clone().filter(|&x| x != token).collect();
+                    let drafted = Rational::one() - problem.scheme().inside_exact(&others);
+                    target.probability(token).min(drafted)
+                })
+                .sum();
+            // sum over tuples of min(D(X), p of its tokens outside the set)
+            problem
+                .scheme()
+                .for_each_tuple_exact(&mut |tuple, probability| {
+                    let outside: Vec<usize> = specgap_core::coupling::distinct(tuple)
+                        .into_iter()
+                        .map(|token| token as usize)
+                        .filter(|token| !set.contains(token))
+                        .collect();
+                    bound += target.mass(&outside).min(probability.clone());
+                });
+            finding.require(bound >= alpha, || {
+                format!("{} at {set:?}", describe(problem))
+            });
+            best = best.min(bound);
+        }
+        finding.require(best == alpha, || {
+            format!("{}: bound {best}, optimum {alpha}", describe(problem))
+        });
+    }
+    finding
+}
+
+fn monotone() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(107);
+    finding.count("pairs", 120);
+    for _ in 0..120 {
+        let vocab = family.between(2, 4);
+        let Some(one) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 1) else {
+            continue;
+        };
+        let Some(draft) = one.scheme().draft().cloned() else {
+            continue;
+        };
+        let with = |drafts: usize| {
+            let scheme = specgap_core::scheme::WithReplacement::new(draft.clone(), drafts);
+            Problem::new("random", one.target().clone(), scheme).map(|problem| optimum(&problem))
+        };
+        let mut before = Rational::zero();
+        for drafts in 1..=6 {
+            let Ok(now) = with(drafts) else { continue };
+            finding.require(now >= before, || {
+                format!("{} at n = {drafts}", describe(&one))
+            });
+            before = now;
+        }
+        let support = draft.support();
+        let limit = one.target().exact().mass(&support);
+        let rarest = support
+            .iter()
+            .map(|&token| draft.exact().probability(token))
+            .min();
+        if let (Ok(far), Some(rarest)) = (with(64), rarest) {
+            let missed = num_traits::pow(Rational::one() - rarest, 64);
+            let distance = &limit - &far;
+            let bound = missed * Rational::from_integer(vocab.into());
+            let near = distance >= Rational::zero() && distance <= bound;
+            finding.require(near, || {
+                format!("{}: n = 64 is not near the limit", describe(&one))
+            });
+        }
+    }
+    finding
+}
+
+fn uniform() -> Finding {
+    let mut finding = Finding::default();
+    let mut cases = 0;
+    for d in 1usize..=12 {
+        for r in (1..=d).filter(|r| d % r == 0) {
+            for drafts in 1..=4usize {
+                let one = Rational::one();
+                let q = vec![Rational::new(1.into(), d.into()); d];
+                let p = (0..d)
+                    .map(|token| {
+                        if token < d / r {
+                            Rational::new(1.into(), (d / r).into())
+                        } else {
+                            Rational::zero()
+                        }
+                    })
+                    .collect();
+                let missed = &one - Rational::new(1.into(), r.into());
+                let formula = &one - num_traits::pow(missed, drafts);
+                let Some(problem) = iid(p, q, drafts) else {
+                    continue;
+                };
+                cases += 1;
+                let alpha = optimum(&problem);
+                finding.require(alpha == formula, || {
+                    format!(
+                        "d = {d}, r = {r}, n = {drafts}: {}",
+                        format_rational(&alpha)
+                    )
+                });
+                let closed =
+                    closed_form::solve(&problem).and_then(|found| found.rate.rational().cloned());
+                finding.require(closed.as_ref() == Some(&formula), || {
+                    format!("d = {d}, r = {r}, n = {drafts}: closed form {closed:?}")
+                });
+            }
+        }
+    }
+    finding.count("cases", cases);
+    finding
+}
+
+fn bernoulli() -> Finding {
+    let mut finding = Finding::default();
+    let one = Rational::one();
+    let mut cases = 0;
+    for (a, b) in (0..=8).flat_map(|a| (0..=8).map(move |b| (a, b))) {
+        for drafts in 1..=5usize {
+            let eighths = |k: i32| Rational::new(k.into(), 8.into());
+            let (p, q) = (eighths(a), eighths(b));
+            let power = |base: Rational| num_traits::pow(base, drafts);
+            let formula =
+                p.clone().min(&one - power(&one - &q)) + (&one - &p).min(&one - power(q.clone()));
+            let Some(problem) = iid(vec![p.clone(), &one - p], vec![q.clone(), &one - q], drafts)
+            else {
+                continue;
+            };
+            cases += 1;
+            finding.require(optimum(&problem) == formula, || describe(&problem));
+        }
+    }
+    finding.count("cases", cases);
+    finding
+}
+
+fn iid(p: Vec<Rational>, q: Vec<Rational>, drafts: usize) -> Option<Problem> {
+    let target = specgap_number::distribution::Target::from_rationals(p).ok()?;
+    let draft = specgap_number::distribution::Draft::from_rationals(q).ok()?;
+    Problem::new(
+        "closed form",
+        target,
+        specgap_core::scheme::WithReplacement::new(draft, drafts),
+    )
+    .ok()
+}

@@ -1,0 +1,449 @@
+//! Claims about the optimum of several draft paths; `docs/theory/block-optimum.md` has the proofs.
+
+use super::blocks::{block, tree, trees};
+use super::family::{Family, fractions};
+use super::{Claim, Finding, Verdict};
+use crate::block::level_sets::{MOST_WORK, path_optimum};
+use crate::block::transport::{BlockTransport, block_optimum};
+use crate::block::{
+    BlockVerifierName, Change, DrawnTrees, Select, SelectedRule, SpecTr, lemma_5_1, output_law,
+    per_depth_bound, several_rounds, single_draft_optimum,
+};
+use num_bigint::BigUint;
+use num_traits::Zero;
+use specgap_core::problem::BlockProblem;
+use specgap_core::scheme::SchemeName;
+use specgap_core::tree::{DraftTree, Node, TokenTree};
+use specgap_core::verifier::VerifierName;
+use specgap_number::distribution::{Rational, format_rational, ratio};
+use specgap_number::number::Number;
+use specgap_plan::plan::even_selection;
+
+const NOT_NESTED: &str = include_str!("../../../../problems/refuted/per-depth-not-nested.toml");
+const NESTED: &str = include_str!("../../../../problems/refuted/per-depth-nested.toml");
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "block-duality",
+        statement: "the block optimum of K i.i.d. paths is the least, over one set of prefixes a \
+            length, of sum P(y^l in H_l) + E[the most prefixes of one draft that are outside]",
+        source: "ours",
+        explanation: "Any sets bound E[tau] from above, since accepted prefixes inside are counted \
+            by the first sum and those outside lie on one draft. The transport's dual has integer \
+            potentials, and those of the target are the count of such sets. Checked: a minimum over \
+            L numbers, bracketed from both sides in fractions, equals the transport's optimum.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: duality,
+    },
+    Claim {
+        id: "tree-duality",
+        statement: "the optimum of any verifier of draft trees, whatever their law, is the least, over \
+            one set of prefixes a length, of sum P(y^l in H_l) + E[the most nodes of one path of the \
+            tree that are outside]",
+        source: "ours",
+        explanation: "The proof of block-duality does not ask how the trees are drawn. Checked for \
+            trees whose nodes have independent children, children drawn one after the other without \
+            replacement, and pairs with the likeliest token, of full and of uneven shape: the least \
+            bound over all sets of prefixes equals the transport between trees and blocks, in \
+            fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: duality_of_trees,
+    },
+    Claim {
+        id: "gbv-lower",
+        statement: "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
+        source: "ours",
+        explanation: "For any sets, prefixes inside contribute at most P(H_l). The j-th prefix of y \
+            outside is met at a stopping time; Jensen's inequality and the change of measure there \
+            bound its contribution by 1 - q(fewer than j outside)^K. The sum is the bound of \
+            block-duality for these sets. Checked on random trees, exact transport on the other side.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: lemma_below,
+    },
+    Claim {
+        id: "block-selection",
+        statement: "the block optimum is attained by selecting one path and verifying that one by \
+            greedy blocks",
+        source: "ours",
+        explanation: "Of an optimal coupling, select the path that shares the longest prefix with y. \
+            E[tau] is then a coupling of two single paths, at most the single-draft optimum for the \
+            selected path's law, and greedy block verification attains that. Checked: the sum of \
+            min(p, s) for the law s of the selected path equals the optimum, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: selection,
+    },
+    Claim {
+        id: "select-beats-spectr",
+        statement: "selecting a path level by level with optimal plans and verifying it by greedy \
+            blocks is lossless and accepts at least what SpecTr does with the same plans",
+        source: "ours",
+        explanation: "SpecTr's output and the selected path are a coupling of the target with one \
+            draw from the selected law; greedy block verification attains the best such coupling. \
+            Checked with exact laws on random trees.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: select_beats_spectr,
+    },
+    Claim {
+        id: "even-selection",
+        statement: "of all laws s by which one of K i.i.d. drafts can be selected, one makes the sum \
+            of min(c p, s) the largest for every c at once",
+        source: "Fujishige (1980), the lexicographically optimal base of a polymatroid; Dutta and Ray \
+            (1989), for convex games",
+        explanation: "A law can be selected if and only if s(G) >= q(G)^K for all sets of tokens. The \
+            sum is at most c P(G) + 1 - q(G)^K for every G. With tokens by falling q/p, let s/p be the \
+            slope of the least concave function above the points (P, q^K) of the first tokens; the \
+            tokens of slope at least c are a G that it attains. (There is such a law for every law of \
+            drafts, with P(all drafts in G) in place of q(G)^K.) Checked for five c on random rows, over \
+            all sets, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: even,
+    },
+    Claim {
+        id: "select-rounds-lossless",
+        statement: "select-block and select-greedy-block write texts of the target's law over several \
+            rounds, the greedy one if each round's change of the target is carried to the next",
+        source: "ours",
+        explanation: "A selected path is one draft of a known law, and single-draft verification is \
+            lossless whatever that law is; a changed target is a target like another. Checked: texts \
+            put out round by round, all states between rounds enumerated, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: rounds_lossless,
+    },
+    Claim {
+        id: "greedy-without-carry",
+        statement: "greedy block verification is lossless over several rounds if every round starts \
+            from the model's own targets",
+        source: "a natural reading of its losslessness in one round",
+        explanation: "Wrong: a round that stops early owes the rest of its span to other \
+            continuations. On the counterexample, blocks of two tokens and texts of two, the law of \
+            the text is off; with the change carried it is the target's.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/per-depth-not-nested.toml"],
+        check: greedy_forgets,
+    },
+    Claim {
+        id: "per-depth-attained",
+        statement: "the per-depth bound is the block optimum",
+        source: "a natural guess; it holds for one draft and for blocks of one token",
+        explanation: "Wrong for two or more drafts: on the two smallest counterexamples the bound is \
+            115/64 and the optimum 111/64. In the first, the best sets of the two depths are not \
+            nested; in the second they are.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/per-depth-not-nested.toml",
+            "refuted/per-depth-nested.toml",
+        ],
+        check: per_depth_attained,
+    },
+];
+
+/// Random trees with two or three drafts, and their exact optimum.
+fn solved(seed: u64, count: usize) -> Vec<(BlockProblem, TokenTree<Rational>, usize, Rational)> {
+    (0..)
+        .zip(trees(seed, count))
+        .filter_map(|(index, problem): (usize, _)| {
+            let drafts = 2 + index % 2;
+            let tree = TokenTree::new(&problem);
+            let optimum = block_optimum(&tree, drafts)?.ok()?;
+            Some((problem, tree, drafts, optimum))
+        })
+        .collect()
+}
+
+fn enough(finding: &mut Finding, checked: usize) {
+    finding.count("trees", checked as u64);
+    finding.require(checked > 40, || "too few trees for a check".to_owned());
+}
+
+fn duality() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(521, 60);
+    enough(&mut finding, solved.len());
+    let mut boxes = 0;
+    for (_, tree, drafts, optimum) in &solved {
+        let found = path_optimum(tree, *drafts, MOST_WORK);
+        boxes = boxes.max(found.boxes);
+        finding.require(found.lower == *optimum && found.upper == *optimum, || {
+            format!(
+                "K = {drafts}: between {} and {}, optimum {optimum}",
+                found.lower, found.upper
+            )
+        });
+    }
+    finding.count("most boxes of one search", boxes as u64);
+    finding
+}
+
+fn duality_of_trees() -> Finding {
+    let mut finding = Finding::default();
+    let (mut checked, mut above) = (0, 0u64);
+    for problem in trees(525, 24) {
+        let tree = TokenTree::<Rational>::new(&problem);
+        let begin: Vec<usize> = (0..tree.length())
+            .map(|depth| (1..=depth).map(|depth| tree.width(depth)).sum())
+            .collect();
+        let prefixes: usize = (1..=tree.length()).map(|depth| tree.width(depth)).sum();
+        if prefixes > 6 {
+            continue;
+        }
+        for paths in [
+            "[[0],[1]]",
+            "[[0],[1],[0,0]]",
+            "[[0],[1],[0,0],[0,1],[1,0],[1,1]]",
+        ] {
+            for scheme in [
+                SchemeName::WITH_REPLACEMENT,
+                SchemeName::WITHOUT_REPLACEMENT,
+                SchemeName::HUB,
+            ] {
+                let shape = DraftTree::from_json(paths).ok();
+                let drawn = shape.and_then(|shape| DrawnTrees::new(&tree, &shape, scheme));
+                let Some(drawn) = drawn else { continue };
+                let Some(Ok(optimum)) = drawn.optimum(&tree) else {
+                    finding.require(false, || format!("{paths}, {scheme}: no optimum"));
+                    continue;
+                };
+                let bounds = (0..1usize << prefixes).map(|set| {
+                    drawn.bound(&tree, &|node: Node| {
+                        let place = begin.get(node.depth - 1).copied().unwrap_or(0) + node.index;
+                        set >> place & 1 == 1
+                    })
+                });
+                let bounds: Vec<Rational> = bounds.collect();
+                above += bounds.iter().filter(|bound| **bound > optimum).count() as u64;
+                let least = bounds.into_iter().min();
+                finding.require(least.as_ref() == Some(&optimum), || {
+                    format!("{paths}, {scheme}: least bound {least:?}, transport {optimum}")
+                });
+                checked += 1;
+            }
+        }
+    }
+    enough(&mut finding, checked);
+    finding.count("bounds above the optimum", above);
+    finding
+}
+
+fn lemma_below() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(504, 90);
+    enough(&mut finding, solved.len());
+    for (_, tree, drafts, optimum) in &solved {
+        let lemma = lemma_5_1(tree, *drafts);
+        finding.require(lemma <= *optimum, || {
+            format!("Lemma 5.1 {lemma}, optimum {optimum}")
+        });
+    }
+    finding
+}
+
+fn selection() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(522, 60);
+    enough(&mut finding, solved.len());
+    for (_, tree, drafts, optimum) in &solved {
+        let selected = longest_shared(tree, *drafts).map(|law| single_draft_optimum(&law));
+        finding.require(selected.as_ref() == Some(optimum), || {
+            format!("K = {drafts}: selected {selected:?}, optimum {optimum}")
+        });
+    }
+    finding
+}
+
+/// The target with the law of the path, of an optimal coupling, that shares the longest
+/// prefix with the target's block.
+fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree<Rational>> {
+    let transport = BlockTransport::new(tree, drafts)?;
+    let plan = transport.solve();
+    let length = tree.length();
+    let mut selected = vec![BigUint::zero(); tree.width(length)];
+    for (set, row) in transport.sets().iter().zip(&plan.mass) {
+        for (block, mass) in row.iter().enumerate() {
+            let paths = set.iter().map(|&path| path as usize);
+            let best = paths.max_by_key(|&path| tree.common_prefix(path, block))?;
+            selected[best] += mass;
+        }
+    }
+    let total: BigUint = selected.iter().sum();
+    let layers = (0..=length).map(|depth| {
+        let mut layer = vec![BigUint::zero(); tree.width(depth)];
+        for (index, mass) in selected.iter().enumerate() {
+            let leaf = Node {
+                depth: length,
+                index,
+            };
+            layer[tree.ancestor(leaf, depth).index] += mass;
+        }
+        layer.iter().map(|mass| ratio(mass, &total)).collect()
+    });
+    Some(tree.clone().with_draft(layers.collect()))
+}
+
+fn select_beats_spectr() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(523, 48);
+    enough(&mut finding, solved.len());
+    let (mut strictly, mut more, mut optimal) = (0, 0, 0);
+    for (problem, tree, drafts, optimum) in &solved {
+        let select = Select::<Rational>::new(problem, SelectedRule::Greedy, *drafts);
+        let law = output_law(tree, &select);
+        let found = law.expected_accepted_length;
+        let same = select.token_by_token();
+        let spectr = SpecTr::new(problem, VerifierName::OPTIMAL, *drafts);
+        let spectr = output_law(tree, &spectr).expected_accepted_length;
+        finding.require(
+            law.total_variation.is_zero() && law.undefined_mass.is_zero(),
+            || format!("total variation {}", law.total_variation),
+        );
+        finding.require(*same <= found && found <= *optimum, || {
+            format!("SpecTr {same}, select {found}, optimum {optimum}")
+        });
+        strictly += u64::from(*same < found);
+        more += u64::from(spectr < found);
+        optimal += u64::from(found == *optimum);
+    }
+    finding.count("of them more than with the same plans", strictly);
+    finding.count("of them more than SpecTr with plans of a flow", more);
+    finding.count("of them optimal", optimal);
+    finding
+}
+
+fn even() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(524);
+    let scales: Vec<Rational> = [(1u32, 5u32), (1, 2), (1, 1), (3, 2), (4, 1)]
+        .iter()
+        .map(|&(a, b)| ratio(&a.into(), &b.into()))
+        .collect();
+    let rows = 120;
+    for round in 0..rows {
+        let (vocab, drafts) = (1 + round % 5, 1 + round % 4);
+        let p = fractions(&family.weights(vocab));
+        let q = fractions(&family.weights(vocab));
+        let law = even_selection(&p, &q, drafts);
+        let mass = |row: &[Rational], set: usize| -> Rational {
+            let members = row.iter().enumerate();
+            let members = members.filter(|(token, _)| set >> token & 1 == 1);
+            members.map(|(_, mass)| mass).sum()
+        };
+        for set in 0..1usize << vocab {
+            let kept = mass(&law, set) >= mass(&q, set).power(drafts);
+            finding.require(kept, || format!("{p:?} {q:?}: {law:?} cannot be selected"));
+        }
+        for scale in &scales {
+            let sum: Rational = (law.iter().zip(&p))
+                .map(|(s, p)| s.smaller(&scale.times(p)))
+                .sum();
+            let bound = (0..1usize << vocab).map(|set| {
+                let outside = mass(&q, set).power(drafts).complement();
+                scale.times(&mass(&p, set)).plus(&outside)
+            });
+            finding.require(Some(&sum) == bound.min().as_ref(), || {
+                format!("{p:?} {q:?}: {law:?} is not the best at {scale}")
+            });
+        }
+    }
+    finding.count("pairs of rows", rows as u64);
+    finding
+}
+
+fn rounds_lossless() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(525);
+    let (mut texts, mut rounds) = (0, [0.0; 4]);
+    for (vocab, total, length, drafts) in [(2, 4, 2, 2), (2, 4, 2, 2), (3, 3, 2, 2), (2, 3, 2, 3)] {
+        let Some(problem) = tree(&mut family, vocab, total) else {
+            continue;
+        };
+        texts += 1;
+        for (sum, (name, drafts)) in rounds.iter_mut().zip([
+            (BlockVerifierName::SelectBlock, drafts),
+            (BlockVerifierName::SelectGreedyBlock, drafts),
+            (BlockVerifierName::Block, 1),
+            (BlockVerifierName::GreedyBlock, 1),
+        ]) {
+            let found = several_rounds(&problem, length, drafts, name, Change::Carried);
+            let exact = found
+                .as_ref()
+                .is_some_and(|one| one.total_variation.is_zero());
+            finding.require(exact, || format!("{name}: {found:?}"));
+            *sum += found.map_or(0.0, |one| one.rounds.to_f64());
+        }
+    }
+    finding.require(texts == 4, || "too few trees for a check".to_owned());
+    finding.count("trees of texts", texts);
+    for (name, sum) in [
+        "rounds a text, select-block",
+        "rounds a text, select-greedy-block",
+        "rounds a text, block",
+        "rounds a text, greedy-block",
+    ]
+    .into_iter()
+    .zip(rounds)
+    {
+        finding.text(name, format!("{:.4}", sum / texts as f64));
+    }
+    finding
+}
+
+fn greedy_forgets() -> Finding {
+    let mut finding = Finding::default();
+    let Some(problem) = block(NOT_NESTED) else {
+        return finding;
+    };
+    let name = BlockVerifierName::GreedyBlock;
+    for (change, word) in [
+        (Change::Carried, "carried"),
+        (Change::Forgotten, "forgotten"),
+    ] {
+        let found = several_rounds(&problem, problem.length(), 1, name, change);
+        let Some(found) = found else { continue };
+        let off = format_rational(&found.total_variation);
+        finding.text(word, format!("total variation {off}"));
+        if change == Change::Forgotten {
+            finding.require(found.total_variation.is_zero(), || {
+                format!("forgotten, the text's law is off by {off}")
+            });
+        }
+    }
+    finding
+}
+
+fn per_depth_attained() -> Finding {
+    let mut finding = Finding::default();
+    for (optimum, depths, text) in [
+        (
+            "not nested: optimum",
+            "not nested: per-depth bound",
+            NOT_NESTED,
+        ),
+        ("nested: optimum", "nested: per-depth bound", NESTED),
+    ] {
+        let Some(problem) = block(text) else { continue };
+        let tree = TokenTree::<Rational>::new(&problem);
+        let found = path_optimum(&tree, 2, MOST_WORK);
+        let bound = per_depth_bound(&tree, 2);
+        finding.text(optimum, format_rational(&found.upper));
+        finding.text(depths, format_rational(&bound));
+        finding.require(found.lower == bound, || {
+            format!("optimum {}, per-depth bound {bound}", found.upper)
+        });
+    }
+    finding
+}

@@ -1,0 +1,160 @@
+//! The methods that need no linear program, each with the reason why it does not apply.
+
+use super::Outcome;
+use super::method::{Limits, Method, MethodRun, count};
+use specgap_core::optimum::{
+    Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
+};
+use specgap_core::problem::Problem;
+use specgap_core::scheme::Scores;
+use std::time::Instant;
+
+/// Why a problem is too large for the flow, if it is.
+pub(super) fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
+    let scheme = problem.scheme();
+    let entries = scheme.set_count() * problem.drafts() as f64;
+    let operations = scheme.set_law_cost().max(match scheme.tuple_count() {
+        few if few <= limits.coupling_entries => few,
+        _ => scheme.set_check_cost(),
+    });
+    if entries > limits.flow_entries {
+        return Some(format!(
+            "{} set entries exceed the limit of {}",
+            count(entries),
+            limits.flow_entries
+        ));
+    }
+    (operations > limits.law_operations).then(|| {
+        format!(
+            "deriving and checking the law of the sets takes {operations:.1e} operations; the \
+             limit is {:.1e}",
+            limits.law_operations
+        )
+    })
+}
+
+fn timed(method: Method, run: impl FnOnce() -> Optimum) -> MethodRun {
+    let started = Instant::now();
+    let optimum = run();
+    MethodRun::of(method, optimum, started.elapsed().as_secs_f64())
+}
+
+pub(super) fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun {
+    let skip = |limit: usize, numbers: &str| {
+        let reason = format!(
+            "{} tokens; 2^V subsets are tried up to {limit} {numbers}",
+            problem.vocab()
+        );
+        MethodRun::skipped(Method::SubsetEnumeration, None, reason)
+    };
+    match instance {
+        Some(ScaledInstance::Native(instance)) => {
+            if problem.vocab() > enumeration::LARGEST_NATIVE_VOCAB {
+                return skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens");
+            }
+            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
+        }
+        Some(ScaledInstance::Big(instance)) => {
+            if problem.vocab() > enumeration::LARGEST_BIG_VOCAB {
+                return skip(
+                    enumeration::LARGEST_BIG_VOCAB,
+                    "tokens when exact masses exceed 126 bits",
+                );
+            }
+            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
+        }
+        None => skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens"),
+    }
+}
+
+/// Why no one order of the tokens is known to find the optimum of a composed law.
+fn several_scores(scores: &Scores<'_>) -> String {
+    let count = scores.distinct.len();
+    format!(
+        "the parts are sorted by {count} different scores (models, truncations, chances or lists of \
+         tokens that are in some draws); closure holds for parts of one score alone \
+         (docs/theory/laws.md), and {}",
+        if count == 2 {
+            "linear-thresholds or submodular covers two"
+        } else {
+            "submodular covers these"
+        }
+    )
+}
+
+pub(super) fn scan(problem: &Problem) -> MethodRun {
+    let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
+    if !problem.scheme().has_sort_theorem() {
+        if let Some(scores) = problem.scheme().scores() {
+            return skip(&several_scores(&scores));
+        }
+        return skip(if problem.scheme().fixed_drafts().is_some() {
+            "the deterministic tokens break the order by q/p; closed-form covers this scheme"
+        } else if problem.scheme().draft().is_some() {
+            "no theorem says that sorting by q/p finds the optimum of this scheme; submodular \
+             covers it"
+        } else {
+            "there is no single q to sort by; submodular covers this scheme"
+        });
+    }
+    let started = Instant::now();
+    match ratio_scan::solve(problem) {
+        Some(optimum) => MethodRun::of(Method::RatioScan, optimum, started.elapsed().as_secs_f64()),
+        None => skip("there is no single q to sort by"),
+    }
+}
+
+pub(super) fn two_scores(problem: &Problem) -> MethodRun {
+    let started = Instant::now();
+    match thresholds::solve(problem) {
+        Ok(optimum) => MethodRun::of(
+            Method::LinearThresholds,
+            optimum,
+            started.elapsed().as_secs_f64(),
+        ),
+        Err(reason) => MethodRun::skipped(Method::LinearThresholds, None, reason.to_string()),
+    }
+}
+
+pub(super) fn formula(problem: &Problem) -> MethodRun {
+    let started = Instant::now();
+    match closed_form::solve(problem) {
+        Some(optimum) => {
+            MethodRun::of(Method::ClosedForm, optimum, started.elapsed().as_secs_f64())
+        }
+        None => MethodRun::skipped(
+            Method::ClosedForm,
+            None,
+            "no formula is known for this scheme, n and pair of distributions",
+        ),
+    }
+}
+
+pub(super) fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
+    let scheme = problem.scheme();
+    let needed = !scheme.has_sort_theorem() && scheme.fixed_drafts().is_none();
+    let limit = if needed {
+        submodular::LARGEST_VOCAB
+    } else {
+        limits.submodular_vocab
+    };
+    if problem.vocab() > limit {
+        let reason = format!(
+            "{} tokens; tried up to {limit} for this scheme",
+            problem.vocab()
+        );
+        return MethodRun::skipped(Method::Submodular, None, reason);
+    }
+    let started = Instant::now();
+    let found = submodular::solve(problem);
+    let seconds = started.elapsed().as_secs_f64();
+    match found {
+        Some(optimum) => MethodRun::of(Method::Submodular, optimum, seconds),
+        None => MethodRun {
+            method: Method::Submodular,
+            backend: None,
+            outcome: Outcome::Failed("the law's numbers leave the range of f64".to_owned()),
+            seconds,
+        },
+    }
+}

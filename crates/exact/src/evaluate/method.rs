@@ -1,0 +1,219 @@
+//! The methods that find alpha*, and how a run of one ended.
+
+use super::Outcome;
+use super::json::{Object, fraction};
+use super::outcome::Reported;
+use serde::{Serialize, Serializer};
+use specgap_core::certify::Residuals;
+use specgap_core::lp::BackendName;
+use specgap_core::optimum::Optimum;
+use specgap_number::known::Known;
+
+/// What each method may take. Beyond it the method is skipped, and says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Variables of a linear program for HiGHS.
+    pub highs_variables: f64,
+    /// Variables of a linear program for minilp.
+    pub minilp_variables: f64,
+    /// Entries of the merged sets for the maximum flow.
+    pub flow_entries: f64,
+    /// Operations for the law of the merged sets, and for checking it.
+    pub law_operations: f64,
+    /// Vocabulary for the submodular minimiser.
+    pub submodular_vocab: usize,
+    /// Tuples times vocabulary for building the full coupling exactly.
+    pub coupling_entries: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            highs_variables: 20_000.0,
+            minilp_variables: 2_500.0,
+            flow_entries: 4.0e7,
+            law_operations: 4.0e9,
+            submodular_vocab: 64,
+            coupling_entries: 20_000.0,
+        }
+    }
+}
+
+/// The methods by their names in reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// The full program over all (token, tuple) pairs.
+    FullLp,
+    /// The program over pairs with the token in the tuple.
+    MembershipLp,
+    /// The dual program, a weighted vertex cover.
+    DualLp,
+    /// Maximum flow on merged sets.
+    MaxFlow,
+    /// Every subset.
+    SubsetEnumeration,
+    /// The chain of tokens sorted by q/p.
+    RatioScan,
+    /// Sets below a plane of two scores.
+    LinearThresholds,
+    /// A formula.
+    ClosedForm,
+    /// The minimum-norm point of P - Q.
+    Submodular,
+}
+
+impl Method {
+    /// The name in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FullLp => "full-lp",
+            Self::MembershipLp => "membership-lp",
+            Self::DualLp => "dual-lp",
+            Self::MaxFlow => "max-flow",
+            Self::SubsetEnumeration => "subset-enumeration",
+            Self::RatioScan => "ratio-scan",
+            Self::LinearThresholds => "linear-thresholds",
+            Self::ClosedForm => "closed-form",
+            Self::Submodular => "submodular",
+        }
+    }
+
+    /// Whether an exact value of it is alpha* by a theorem alone.
+    pub(super) fn is_theorem(self) -> bool {
+        matches!(
+            self,
+            Self::ClosedForm | Self::RatioScan | Self::LinearThresholds
+        )
+    }
+}
+
+/// What a method found.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// alpha* as the method has it. A linear program's is a plain float: nothing
+    /// rigorous is claimed for it.
+    pub rate: Known,
+    /// Optimality conditions of a linear program's answer.
+    pub residuals: Option<Residuals>,
+    /// A minimiser of P - Q, where the method gives one.
+    pub subset: Option<Vec<usize>>,
+    /// Anything a reader must know.
+    pub note: Option<String>,
+}
+
+impl Reported for Answer {
+    const DONE: &'static str = "optimal";
+    const FAILED: &'static str = "unsolved";
+}
+
+impl From<Optimum> for Answer {
+    fn from(optimum: Optimum) -> Self {
+        Self {
+            rate: optimum.rate,
+            residuals: None,
+            subset: optimum.subset,
+            note: optimum.note,
+        }
+    }
+}
+
+/// One method's run on one problem.
+#[derive(Clone, Debug)]
+pub struct MethodRun {
+    /// The method.
+    pub method: Method,
+    /// The solver, for linear programs.
+    pub backend: Option<BackendName>,
+    /// What it found. An answer counts if its own optimality conditions hold, within
+    /// [`PROGRAM_TOLERANCE`](super::PROGRAM_TOLERANCE) (linear programs) or by
+    /// construction.
+    pub outcome: Outcome<Answer>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+impl MethodRun {
+    pub(super) fn skipped(
+        method: Method,
+        backend: Option<BackendName>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self {
+            method,
+            backend,
+            outcome: Outcome::Skipped(reason.into()),
+            seconds: 0.0,
+        }
+    }
+
+    pub(super) fn of(method: Method, optimum: Optimum, seconds: f64) -> Self {
+        Self {
+            method,
+            backend: None,
+            outcome: Outcome::Done(optimum.into()),
+            seconds,
+        }
+    }
+
+    /// The rate, if it counts.
+    pub fn rate(&self) -> Option<&Known> {
+        self.outcome.done().map(|answer| &answer.rate)
+    }
+
+    /// The method with its solver, as in `dual-lp (minilp)`.
+    pub fn name(&self) -> String {
+        named(self.method.as_str(), self.backend)
+    }
+}
+
+/// A method with its solver.
+pub(super) fn named(method: &str, backend: Option<BackendName>) -> String {
+    match backend {
+        Some(backend) => format!("{method} ({})", backend.as_str()),
+        None => method.to_owned(),
+    }
+}
+
+impl Serialize for MethodRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let answer = self.outcome.shown();
+        let rigorous = answer.filter(|_| self.backend.is_none()).map(|a| &a.rate);
+        let residuals = answer.and_then(|answer| answer.residuals);
+        let mut object = Object::begin(serializer)?;
+        object.put("name", self.method.as_str())?;
+        object.put_some("backend", self.backend.map(BackendName::as_str))?;
+        object.put("value", &answer.map(|answer| answer.rate.value()))?;
+        object.put_some("lower", rigorous.map(Known::lower))?;
+        object.put_some("upper", rigorous.map(Known::upper))?;
+        object.put_some("exact", rigorous.and_then(fraction))?;
+        object.put("seconds", &self.seconds)?;
+        object.put("status", self.outcome.status())?;
+        object.put_some("reason", self.outcome.reason())?;
+        let conditions = [
+            (
+                "primal_infeasibility",
+                residuals.map(|r| r.primal_infeasibility),
+            ),
+            (
+                "dual_infeasibility",
+                residuals.map(|r| r.dual_infeasibility),
+            ),
+            ("duality_gap", residuals.map(|r| r.duality_gap)),
+        ];
+        for (name, value) in conditions {
+            object.put_some(name, value)?;
+        }
+        object.put_some("subset", answer.and_then(|answer| answer.subset.as_ref()))?;
+        object.put_some("note", answer.and_then(|answer| answer.note.as_ref()))?;
+        object.end()
+    }
+}
+
+/// A count that may be astronomical.
+pub(super) fn count(value: f64) -> String {
+    if value < 1e15 {
+        format!("{value}")
+    } else {
+        format!("{value:.1e}")
+    }
+}

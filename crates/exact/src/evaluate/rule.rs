@@ -1,0 +1,250 @@
+//! `verify`, of a rule that the problem file tabulates.
+
+use super::json::Object;
+use super::tolerances::LOSSLESS_TOLERANCE;
+use serde::{Serialize, Serializer};
+use specgap_core::problem::{Problem, Rule};
+use specgap_core::verifier::{OutputLaw, TotalVariation, total_variation, total_variation_exact};
+use specgap_number::distribution::{Rational, TwoFloat, compensated_sum};
+use specgap_number::known::Known;
+use specgap_number::number::Number;
+
+/// What a tabulated rule does on its problem.
+#[derive(Clone, Debug)]
+pub struct RuleVerification {
+    /// What the file calls it.
+    pub name: String,
+    /// P(output in A(X)).
+    pub membership: Known,
+    /// alpha* minus that, where alpha* is known. Below 0, the rule accepts more than any
+    /// lossless one can.
+    pub gap: Option<Known>,
+    /// Distance of its output law from p.
+    pub total_variation: TotalVariation,
+    /// Whether the output law is p: with tolerance 0 if all the file's numbers are fractions,
+    /// else within [`LOSSLESS_TOLERANCE`].
+    pub lossless: bool,
+}
+
+impl RuleVerification {
+    /// `most_work` of a sum in rationals: token operations times the bits of a term.
+    pub(super) fn new(
+        rule: &Rule,
+        problem: &Problem,
+        optimum: Option<&Known>,
+        most_work: f64,
+    ) -> Self {
+        let scheme = problem.scheme();
+        let fractions =
+            problem.target().is_rational() && rule.outputs.values().all(|row| row.is_rational());
+        let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
+        let work = rule.outputs.len() as f64 * problem.vocab() as f64 * bits;
+        let (membership, total_variation) = if work <= most_work {
+            let law = exact(rule, problem);
+            let variation = total_variation_exact(&law, problem.target());
+            (Known::exact(law.membership), variation)
+        } else {
+            let law = float(rule, problem);
+            let variation = total_variation(&law, problem.target());
+            (
+                Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
+                variation,
+            )
+        };
+        let lossless = match &total_variation.exact {
+            Some(exact) if fractions => exact.is_nil(),
+            _ => total_variation.value <= LOSSLESS_TOLERANCE,
+        };
+        Self {
+            name: rule.name.clone(),
+            gap: optimum.map(|best| best.minus(&membership)),
+            membership,
+            total_variation,
+            lossless,
+        }
+    }
+
+    /// What is wrong: that the output law is not p.
+    pub fn complaint(&self) -> Option<String> {
+        let variation = &self.total_variation;
+        let token = variation.worst_token.filter(|_| !self.lossless)?;
+        Some(format!(
+            "NOT LOSSLESS: TV {:e}, worst token {token} by {:+e}",
+            variation.value, variation.worst_difference
+        ))
+    }
+}
+
+/// Distinct tokens of a tuple.
+fn distinct(tuple: &[u32]) -> impl Iterator<Item = usize> + '_ {
+    let first = |&(place, token): &(usize, &u32)| !tuple[..place].contains(token);
+    let places = tuple.iter().enumerate().filter(first);
+    places.map(|(_, &token)| token as usize)
+}
+
+fn exact(rule: &Rule, problem: &Problem) -> OutputLaw<Rational> {
+    let zero = <Rational as Number>::zero();
+    let mut output = vec![zero.clone(); problem.vocab()];
+    let mut membership = zero;
+    problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
+        let Some(row) = rule.outputs.get(tuple) else {
+            return;
+        };
+        for (token, sum) in output.iter_mut().enumerate() {
+            *sum += mass * row.exact().probability(token);
+        }
+        for token in distinct(tuple) {
+            membership += mass * row.exact().probability(token);
+        }
+    });
+    OutputLaw {
+        output,
+        algorithmic: membership.clone(),
+        membership,
+    }
+}
+
+fn float(rule: &Rule, problem: &Problem) -> OutputLaw<f64> {
+    let mut output = vec![TwoFloat::ZERO; problem.vocab()];
+    let mut membership = TwoFloat::ZERO;
+    problem.scheme().for_each_tuple(&mut |tuple, mass| {
+        let Some(row) = rule.outputs.get(tuple).map(|row| row.probabilities()) else {
+            return;
+        };
+        for (sum, share) in output.iter_mut().zip(row) {
+            *sum += mass * share;
+        }
+        membership +=
+            mass * compensated_sum(distinct(tuple).filter_map(|token| row.get(token).copied()));
+    });
+    let membership = membership.value();
+    OutputLaw {
+        output: output.into_iter().map(TwoFloat::value).collect(),
+        algorithmic: membership,
+        membership,
+    }
+}
+
+impl Serialize for RuleVerification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (rate, variation) = (&self.membership, &self.total_variation);
+        let mut object = Object::begin(serializer)?;
+        object.put("name", &self.name)?;
+        object.put("membership_acceptance", &rate.value())?;
+        object.put("lower", &rate.lower())?;
+        object.put("upper", &rate.upper())?;
+        object.put("exact", &super::json::fraction(rate))?;
+        object.put("gap", &self.gap.as_ref().map(Known::value))?;
+        object.put("total_variation", &variation.value)?;
+        object.put("worst_token", &variation.worst_token)?;
+        object.put("lossless", &self.lossless)?;
+        object.put("ok", &self.complaint().is_none())?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evaluate::{Evaluated, verify};
+    use specgap_core::problem::parse_json;
+
+    fn tabulated(drafts: usize, draft: &str, outputs: &str) -> String {
+        format!(
+            r#"{{"schema": 1, "name": "x", "target": ["1/2", "1/2"], "drafts": {drafts},
+                "draft": {{{draft}}}, "rule": {{"name": "mine", "outputs": {outputs}}}}}"#
+        )
+    }
+
+    /// Fewer tokens than drafts, and no drafts at all: rows are what is drawn.
+    #[test]
+    fn rules_of_few_drafts_are_tabulated() {
+        let poisson = |chances: &str| {
+            format!(r#""scheme": "composed", "law": {{"law": "poisson", "chances": {chances}}}"#)
+        };
+        let one_hot = |scheme: &str| format!(r#""scheme": "{scheme}", "q": ["1", "0"]"#);
+        // What was drawn is kept where p has room for it.
+        let half = r#"["1/2", "1/2"]"#;
+        for (drafts, draft, outputs, accepted) in [
+            (
+                2,
+                one_hot("without-replacement"),
+                format!(r#"{{"0": {half}}}"#),
+                0.5,
+            ),
+            (
+                2,
+                one_hot("with-replacement"),
+                format!(r#"{{"0 0": {half}}}"#),
+                0.5,
+            ),
+            (
+                1,
+                poisson(r#"["1/2", "0"]"#),
+                r#"{"": ["0", "1"], "0": ["1", "0"]}"#.to_owned(),
+                0.5,
+            ),
+            (
+                2,
+                poisson(r#"["1/2", "1/2"]"#),
+                format!(r#"{{"": {half}, "0": ["1", "0"], "1": ["0", "1"], "0 1": {half}}}"#),
+                0.75,
+            ),
+        ] {
+            let text = tabulated(drafts, &draft, &outputs);
+            let problem = parse_json(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let verified = verify(problem.single().unwrap());
+            let rule = verified.rule.as_ref().unwrap();
+            assert!(verified.is_ok() && rule.lossless, "{text}: {rule:?}");
+            assert_eq!(rule.membership.value(), accepted, "{text}");
+        }
+    }
+
+    /// What cannot be drawn is told with what can.
+    #[test]
+    fn rows_of_another_length_are_refused_with_the_lengths_that_are_drawn() {
+        let wo = r#""scheme": "without-replacement", "q": ["1", "0"]"#;
+        let iid = r#""scheme": "with-replacement", "q": ["1", "0"]"#;
+        let poisson = r#""scheme": "composed", "law": {"law": "poisson", "chances": ["1/2", "0"]}"#;
+        for (drafts, draft, outputs, message) in [
+            (
+                2,
+                wo,
+                r#"{"0 1": [1, 0]}"#,
+                "rule.outputs.\"0 1\" lists 2 drafts; 1 are drawn at a time",
+            ),
+            (
+                2,
+                wo,
+                "{}",
+                "rule.outputs has no row \"0\", and these drafts can be drawn",
+            ),
+            (
+                2,
+                iid,
+                r#"{"0": [1, 0]}"#,
+                "rule.outputs.\"0\" lists 1 drafts; 2 are drawn at a time",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"0 1": [1, 0]}"#,
+                "\"0 1\" lists 2 drafts; 0 or 1 are drawn at a time",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"0": [1, 0]}"#,
+                "has no row \"\", and these drafts can be drawn",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"2": [1, 0]}"#,
+                "\"2\" is no list of tokens below 2, joined by spaces",
+            ),
+        ] {
+            let error = parse_json(&tabulated(drafts, draft, outputs)).unwrap_err();
+            assert!(error.to_string().contains(message), "{outputs}: {error}");
+        }
+    }
+}

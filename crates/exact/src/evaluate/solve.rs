@@ -1,0 +1,361 @@
+//! `solve`: alpha* of one problem by every method.
+//!
+//! [`solve`] runs three linear programs, the maximum flow, the enumeration of subsets, and
+//! whatever algorithm applies besides, lets [`specgap_core::certify`] recompute the answer, and
+//! reports how far each method is from it. A method that does not fit is listed as
+//! skipped, with the reason.
+
+use super::agreement::{Agreement, too_wide};
+use super::direct::{enumerate, flow_obstacle, formula, minimise, scan, two_scores};
+use super::expectation::{Expectation, Wanted};
+use super::json::{JSON_SCHEMA, Object, Rate};
+use super::method::{Limits, Method, MethodRun};
+use super::proof::{Basis, Proof, statement};
+use super::tolerances::Standard;
+use super::{Evaluated, programs};
+use serde::{Serialize, Serializer};
+use specgap_core::certify::{self, Certified};
+use specgap_core::coupling::{Coupling, Rounding, TransportPlan};
+use specgap_core::optimum::{best, enumeration, flow};
+use specgap_core::problem::Problem;
+use specgap_core::scheme::{DistinctConditioned, DraftScheme, SchemeName, WithoutReplacement};
+use specgap_number::distribution::format_rational;
+use specgap_number::known::Known;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The optimum under the other law of distinct drafts.
+#[derive(Clone, Debug)]
+pub struct SiblingLaw {
+    /// The law's name.
+    pub scheme: SchemeName,
+    /// Its alpha*.
+    pub rate: Known,
+}
+
+/// Everything that was found about one problem.
+#[derive(Debug)]
+pub struct Solution {
+    /// Name of the problem.
+    pub problem: String,
+    /// Its scheme.
+    pub scheme: SchemeName,
+    /// V.
+    pub vocab: usize,
+    /// n.
+    pub drafts: usize,
+    /// alpha*.
+    pub optimal_acceptance_rate: Known,
+    /// Why that is so.
+    pub proof: Proof,
+    /// Every method, run or skipped.
+    pub methods: Vec<MethodRun>,
+    /// Whether they agree.
+    pub agreement: Agreement,
+    /// Whether the file's expectation is met; `None` if it has none.
+    pub expected: Option<Expectation>,
+    /// For the two laws without replacement, the other one's optimum.
+    pub sibling: Option<SiblingLaw>,
+}
+
+impl Solution {
+    /// The proof in words.
+    pub fn statement(&self) -> String {
+        let drafts = if self.scheme == SchemeName::COMPOSED {
+            0
+        } else {
+            self.drafts
+        };
+        statement(&self.proof, &self.optimal_acceptance_rate, drafts)
+    }
+}
+
+impl Evaluated for Solution {
+    fn complaints(&self) -> Vec<String> {
+        let mut all = self.agreement.complaints.clone();
+        all.extend(
+            self.expected
+                .as_ref()
+                .and_then(|check| check.complaint.clone()),
+        );
+        all
+    }
+}
+
+impl Serialize for Solution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("schema", &JSON_SCHEMA)?;
+        object.put("problem", &self.problem)?;
+        object.put("scheme", self.scheme.as_str())?;
+        object.put("vocab", &self.vocab)?;
+        object.put("drafts", &self.drafts)?;
+        object.put(
+            "optimal_acceptance_rate",
+            &Rate(&self.optimal_acceptance_rate),
+        )?;
+        object.put("methods", &self.methods)?;
+        object.put("certificate", &Certificate(self))?;
+        object.put("agreement", &self.agreement)?;
+        object.put_some("expected", self.expected.as_ref().map(ExpectedOptimum))?;
+        let sibling = self.sibling.as_ref().map(|sibling| Sibling {
+            sibling,
+            difference: sibling.rate.value() - self.optimal_acceptance_rate.value(),
+        });
+        object.put_some("other_law_without_replacement", sibling)?;
+        object.put("ok", &self.is_ok())?;
+        object.end()
+    }
+}
+
+struct Certificate<'a>(&'a Solution);
+
+impl Serialize for Certificate<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let proof = &self.0.proof;
+        let exact = self.0.optimal_acceptance_rate.rational().is_some();
+        let mut object = Object::begin(serializer)?;
+        object.put("subset", &proof.subset)?;
+        object.put(
+            "flow_equals_cut",
+            &(proof.basis == Basis::FlowEqualsCut && exact),
+        )?;
+        object.put("basis", proof.basis.as_str())?;
+        object.put("target_mass", &proof.target_mass)?;
+        object.put("inside", &proof.inside)?;
+        object.put("statement", &self.0.statement())?;
+        object.end()
+    }
+}
+
+struct ExpectedOptimum<'a>(&'a Expectation);
+
+impl Serialize for ExpectedOptimum<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("ok", &self.0.is_ok())?;
+        object.put("optimal_acceptance_rate", &self.0.expected)?;
+        object.put("tolerance", &self.0.tolerance)?;
+        object.put("source", &self.0.source)?;
+        object.put("complaint", &self.0.complaint)?;
+        object.end()
+    }
+}
+
+struct Sibling<'a> {
+    sibling: &'a SiblingLaw,
+    difference: f64,
+}
+
+impl Serialize for Sibling<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("scheme", self.sibling.scheme.as_str())?;
+        object.put("optimal_acceptance_rate", &Rate(&self.sibling.rate))?;
+        object.put("difference", &self.difference)?;
+        object.end()
+    }
+}
+
+/// Solves a problem by every method that fits, and certifies the answer.
+///
+/// # Example
+/// ```
+/// use specgap_exact::evaluate::{Evaluated, Limits, solve};
+/// use specgap_core::problem::{AnyProblem, parse_toml};
+/// let AnyProblem::Single(problem) = parse_toml(r#"
+///     schema = 1
+///     name = "toy"
+///     target = ["1/2", "1/2"]
+///     drafts = 2
+///     [draft]
+///     scheme = "with-replacement"
+///     q = ["3/4", "1/4"]
+/// "#)? else { unreachable!() };
+/// let solution = solve(&problem, &Limits::default());
+/// assert!(solution.is_ok());
+/// assert_eq!(solution.optimal_acceptance_rate.value(), 0.9375);
+/// # Ok::<(), specgap_core::problem::FieldError>(())
+/// ```
+pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
+    let mut methods = programs::run(problem, limits);
+    let mut complaints = Vec::new();
+
+    let mut proved: Option<(Certified<Known>, Proof)> = None;
+    let mut instance = None;
+    let obstacle = flow_obstacle(problem, limits);
+    if obstacle.is_none() {
+        let started = Instant::now();
+        let solved = flow::solve(problem);
+        let optimum = solved.optimum();
+        methods.push(MethodRun::of(
+            Method::MaxFlow,
+            optimum.clone(),
+            started.elapsed().as_secs_f64(),
+        ));
+        instance =
+            (problem.vocab() <= enumeration::LARGEST_NATIVE_VOCAB).then(|| solved.instance());
+        let subset = optimum.subset.unwrap_or_default();
+        let plan = solved.into_plan();
+        match certify::optimum(problem, &plan, &subset) {
+            Ok(rate) => {
+                let basis = match plan.rounding {
+                    Rounding::None => Basis::FlowEqualsCut,
+                    Rounding::Grid { .. } => Basis::FlowMeetsCut,
+                };
+                if basis == Basis::FlowEqualsCut && rate.get().rational().is_none() {
+                    complaints.push("max-flow: the plan and the cut do not meet".to_owned());
+                }
+                if plan.rounding == Rounding::None {
+                    complaints.extend(check_coupling(problem, &plan, rate.get(), limits));
+                }
+                let proof = Proof::new(problem, basis, subset, Some(plan), rate.get());
+                proved = Some((rate, proof));
+            }
+            Err(error) => complaints.push(format!("max-flow: its certificate is refused: {error}")),
+        }
+    }
+    if let Some(reason) = obstacle {
+        methods.push(MethodRun::skipped(Method::MaxFlow, None, reason));
+    }
+
+    methods.push(enumerate(problem, instance.as_ref()));
+    methods.push(scan(problem));
+    methods.push(two_scores(problem));
+    methods.push(formula(problem));
+    methods.push(minimise(problem, limits));
+
+    let (rate, proof) = match proved {
+        Some((rate, proof)) => (sharpen(rate.into_inner(), &methods), proof),
+        None => without_flow(problem, &methods, &mut complaints),
+    };
+    let counted = methods
+        .iter()
+        .filter_map(|run| Some((run.name(), run.rate()?)));
+    let mut agreement = Agreement::of(counted, "the certified value", &rate, complaints);
+    let wide = too_wide(&rate).map(|wide| format!("the certified value is {wide}"));
+    agreement.complaints.extend(wide);
+    Solution {
+        problem: problem.name().to_owned(),
+        scheme: problem.scheme().name(),
+        vocab: problem.vocab(),
+        drafts: problem.drafts(),
+        expected: expectation(problem, &rate),
+        optimal_acceptance_rate: rate,
+        proof,
+        methods,
+        agreement,
+        sibling: sibling(problem),
+    }
+}
+
+fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
+    let expected = problem.expected()?;
+    let wanted = Wanted {
+        field: "optimal_acceptance_rate",
+        value: expected.optimal_acceptance_rate.as_ref()?,
+        tolerance: expected.tolerance.as_ref(),
+        source: expected.source.as_deref(),
+        standard: Standard::OPTIMUM,
+    };
+    Some(wanted.against(Some(rate), true))
+}
+
+/// The exact value that a theorem gives: a formula, or the ratio scan.
+fn by_theorem(methods: &[MethodRun]) -> Option<Known> {
+    methods
+        .iter()
+        .filter(|run| run.method.is_theorem())
+        .filter_map(MethodRun::rate)
+        .find(|rate| rate.rational().is_some())
+        .cloned()
+}
+
+/// An exact value that a theorem gives in place of an enclosure that holds it.
+fn sharpen(rate: Known, methods: &[MethodRun]) -> Known {
+    if rate.rational().is_some() {
+        return rate;
+    }
+    match by_theorem(methods) {
+        Some(value) if value.lower() <= rate.upper() && value.upper() >= rate.lower() => value,
+        _ => rate,
+    }
+}
+
+/// Builds the full coupling of a small problem and has it checked.
+fn check_coupling(
+    problem: &Problem,
+    plan: &TransportPlan,
+    rate: &Known,
+    limits: &Limits,
+) -> Option<String> {
+    let entries = problem.scheme().tuple_count() * problem.vocab() as f64;
+    if entries > limits.coupling_entries
+        || entries * (problem.scheme().exact_bits() + 1.0) > 100.0 * limits.coupling_entries
+    {
+        return None;
+    }
+    let coupling = Coupling::extend(problem, plan);
+    match certify::coupling(problem, &coupling) {
+        Ok(accepted) if Some(accepted.get()) == rate.rational() => None,
+        Ok(accepted) => Some(format!(
+            "coupling: its acceptance rate is {}",
+            format_rational(accepted.get())
+        )),
+        Err(error) => Some(format!("coupling: {error}")),
+    }
+}
+
+/// The best answer of a problem that is too large for a flow: the smallest
+/// certified upper bound and the largest lower bound.
+fn without_flow(
+    problem: &Problem,
+    methods: &[MethodRun],
+    complaints: &mut Vec<String>,
+) -> (Known, Proof) {
+    let (mut value, mut lower, mut upper) = (1.0, 0.0f64, 1.0f64);
+    let mut subset = Vec::new();
+    for run in methods {
+        let Some(answer) = run.outcome.done().filter(|_| run.backend.is_none()) else {
+            continue;
+        };
+        lower = lower.max(answer.rate.lower());
+        if let Some(found) = &answer.subset {
+            match certify::upper_bound_float(problem, found) {
+                Ok(bound) => {
+                    let (cut, bound) = *bound.get();
+                    if bound < upper || subset.is_empty() {
+                        upper = upper.min(bound);
+                        value = cut;
+                        subset.clone_from(found);
+                    }
+                }
+                Err(error) => complaints.push(format!("{}: {error}", run.method.as_str())),
+            }
+        }
+    }
+    let rate = by_theorem(methods).unwrap_or_else(|| Known::rate(value, lower, upper));
+    let proof = Proof::new(problem, Basis::Subset, subset, None, &rate.as_enclosure());
+    (rate, proof)
+}
+
+/// The other law of distinct drafts, which a reader may have meant.
+fn sibling(problem: &Problem) -> Option<SiblingLaw> {
+    let scheme = problem.scheme();
+    let draft = scheme.draft()?.clone();
+    let drafts = problem.drafts();
+    if drafts == 1 {
+        return None;
+    }
+    let other: Arc<dyn DraftScheme> = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+        Arc::new(DistinctConditioned::new(draft, drafts))
+    } else if scheme.name() == SchemeName::DISTINCT_CONDITIONED {
+        Arc::new(WithoutReplacement::new(draft, drafts))
+    } else {
+        return None;
+    };
+    let other = problem.with_scheme(other);
+    let name = other.scheme().name();
+    let rate = best(&other).ok()?.rate;
+    Some(SiblingLaw { scheme: name, rate })
+}

@@ -1,0 +1,503 @@
+//! `verify`: every verifier on one problem.
+
+use super::agreement::{can_be_at_most, can_both_hold};
+use super::expectation::{Expectation, Wanted};
+use super::json::{JSON_SCHEMA, Object, Rate, fraction};
+use super::outcome::Reported;
+use super::rule::RuleVerification;
+use super::tolerances::{LOSSLESS_TOLERANCE, Standard};
+use super::{Evaluated, Outcome};
+use serde::{Serialize, Serializer};
+use specgap_core::optimum::best;
+use specgap_core::problem::Problem;
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::{
+    Optimal, OutputLaw, RrsWoSettings, TotalVariation, Verifier, VerifierName, output_law,
+    output_law_exact, total_variation, total_variation_exact,
+};
+use specgap_number::distribution::Rational;
+use specgap_number::known::{Kind, Known, Sampling};
+use specgap_number::number::Number;
+
+/// Most tuples (or sets) that are summed.
+const LARGEST_ENUMERATION: f64 = 3.0e6;
+
+/// Most token operations of a sum over tuples in `f64`.
+const LARGEST_FLOAT_WORK: f64 = 3.0e8;
+
+/// Most work of a sum over tuples in rationals: token operations times the bits
+/// of a term.
+const LARGEST_EXACT_WORK: f64 = 3.0e7;
+
+/// What all verifiers do on one problem.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The problem's name.
+    pub problem: String,
+    /// Its draft scheme.
+    pub scheme: SchemeName,
+    /// V.
+    pub vocab: usize,
+    /// n.
+    pub drafts: usize,
+    /// alpha*, or why it is not known.
+    pub optimum: Result<Known, String>,
+    /// One entry a verifier, in the order of [`VerifierName::ALL`].
+    pub verifiers: Vec<Assessment>,
+    /// Verifiers that the problem file has an expected rate for, but that were not run:
+    /// they do not apply, or do not exist.
+    pub unmet: Vec<String>,
+    /// The rule that the problem file tabulates.
+    pub rule: Option<RuleVerification>,
+}
+
+/// One verifier on one problem.
+#[derive(Clone, Debug)]
+pub struct Assessment {
+    /// The verifier.
+    pub name: VerifierName,
+    /// What it does, or why it does not apply and what to use instead.
+    pub outcome: Outcome<Box<Measured>>,
+}
+
+/// What a verifier does on a problem.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Probability that the rule accepts a draft.
+    pub algorithmic: Known,
+    /// P(output in A(X)).
+    pub membership: Known,
+    /// alpha* minus membership acceptance, where alpha* is known.
+    pub gap: Option<Known>,
+    /// Distance of the output law from p, or why it was not summed.
+    pub total_variation: Result<TotalVariation, String>,
+    /// Whether the output law is p: with tolerance 0 where it is exact, else
+    /// within [`LOSSLESS_TOLERANCE`]. `None` if it was not summed.
+    pub lossless: Option<bool>,
+    /// The rates by formula, without enumeration; algorithmic, then membership.
+    pub formula: (Known, Known),
+    /// Whether formula and enumeration agree; `None` if nothing was enumerated.
+    pub formula_agrees: Option<bool>,
+    /// Whether membership acceptance is above alpha*, beyond all error bounds:
+    /// impossible for a correct program.
+    pub exceeds_optimum: bool,
+    /// Comparison with the problem file.
+    pub expected: Option<Expectation>,
+    /// What a reader must know about the numbers.
+    pub note: Option<String>,
+}
+
+impl Reported for Box<Measured> {
+    const DONE: &'static str = "measured";
+}
+
+impl Measured {
+    /// What is wrong: not lossless, above alpha*, another rate by enumeration than by
+    /// formula or than the problem file expects.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if let (Ok(variation), Some(false)) = (&self.total_variation, self.lossless) {
+            let token = variation.worst_token;
+            all.push(format!(
+                "NOT LOSSLESS: TV {:e}, worst token {} by {:+e}",
+                variation.value,
+                token.map_or_else(|| "none".to_owned(), |token| token.to_string()),
+                variation.worst_difference
+            ));
+        }
+        if self.exceeds_optimum {
+            all.push("EXCEEDS alpha*, which no lossless verifier can".to_owned());
+        }
+        if self.formula_agrees == Some(false) {
+            let (algorithmic, membership) = &self.formula;
+            all.push(format!(
+                "DISAGREES with its formula: {} and {}",
+                algorithmic.value(),
+                membership.value()
+            ));
+        }
+        let unexpected = self.expected.as_ref().and_then(|e| e.complaint.as_ref());
+        all.extend(unexpected.map(|complaint| format!("EXPECTATION FAILS: {complaint}")));
+        all
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.complaints().is_empty()
+    }
+}
+
+impl Verification {
+    /// The result of one verifier, if it was run.
+    pub fn measured(&self, name: VerifierName) -> Option<&Measured> {
+        self.verifiers
+            .iter()
+            .find(|one| one.name == name)
+            .and_then(|one| one.outcome.done())
+            .map(Box::as_ref)
+    }
+
+    /// How many verifiers were run.
+    pub fn runs(&self) -> usize {
+        self.verifiers
+            .iter()
+            .filter(|one| one.outcome.done().is_some())
+            .count()
+    }
+
+    fn is_unmet(&self, name: VerifierName) -> bool {
+        self.unmet.iter().any(|unmet| unmet == name.as_str())
+    }
+
+    /// What is wrong with one verifier.
+    pub fn complaints_about(&self, one: &Assessment) -> Vec<String> {
+        match (one.outcome.done(), one.outcome.reason()) {
+            (Some(measured), _) => measured.complaints(),
+            (None, Some(reason)) if self.is_unmet(one.name) => {
+                vec![format!(
+                    "EXPECTATION FAILS: the file expects a rate, but {reason}"
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Evaluated for Verification {
+    fn complaints(&self) -> Vec<String> {
+        let unknown = self
+            .unmet
+            .iter()
+            .filter(|name| name.parse::<VerifierName>().is_err())
+            .map(|name| format!("{name}: the file expects a rate, but there is no such verifier"));
+        let of_each = self.verifiers.iter().flat_map(|one| {
+            let complaints = self.complaints_about(one).into_iter();
+            complaints.map(|complaint| format!("{}: {complaint}", one.name))
+        });
+        let tabulated = self.rule.as_ref().and_then(|rule| {
+            let complaint = rule.complaint()?;
+            Some(format!("{}: {complaint}", rule.name))
+        });
+        of_each.chain(unknown).chain(tabulated).collect()
+    }
+}
+
+impl Serialize for Verification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("schema", &JSON_SCHEMA)?;
+        object.put("problem", &self.problem)?;
+        object.put("scheme", self.scheme.as_str())?;
+        object.put("vocab", &self.vocab)?;
+        object.put("drafts", &self.drafts)?;
+        let optimum = self.optimum.as_ref();
+        object.put("optimal_acceptance_rate", &optimum.ok().map(Rate))?;
+        object.put_some("optimal_acceptance_rate_reason", optimum.err())?;
+        let verifiers: Vec<JsonVerifier<'_>> = self
+            .verifiers
+            .iter()
+            .map(|one| JsonVerifier {
+                one,
+                unmet: self.is_unmet(one.name),
+            })
+            .collect();
+        object.put("verifiers", &verifiers)?;
+        object.put_some("rule", self.rule.as_ref())?;
+        object.put("ok", &self.is_ok())?;
+        object.end()
+    }
+}
+
+struct JsonVerifier<'a> {
+    one: &'a Assessment,
+    /// The problem file expects a rate of it, and it was not run.
+    unmet: bool,
+}
+
+impl Serialize for JsonVerifier<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let outcome = &self.one.outcome;
+        let mut object = Object::begin(serializer)?;
+        object.put("name", self.one.name.as_str())?;
+        object.put("status", outcome.status())?;
+        let Some(measured) = outcome.done() else {
+            object.put_some("reason", outcome.reason())?;
+            object.put_some("expectation_unmet", self.unmet.then_some(true))?;
+            return object.end();
+        };
+        let rate = &measured.membership;
+        let variation = measured.total_variation.as_ref();
+        object.put("algorithmic_acceptance", &measured.algorithmic.value())?;
+        object.put("membership_acceptance", &rate.value())?;
+        object.put("kind", rate.kind().as_str())?;
+        object.put("lower", &rate.lower())?;
+        object.put("upper", &rate.upper())?;
+        object.put("exact", &fraction(rate))?;
+        object.put_some("monte_carlo", rate.sampling().map(MonteCarlo))?;
+        object.put("gap", &measured.gap.as_ref().map(Known::value))?;
+        object.put("total_variation", &variation.ok().map(|v| v.value))?;
+        object.put(
+            "total_variation_exact",
+            &variation.is_ok_and(|v| v.exact.is_some()),
+        )?;
+        object.put_some("total_variation_reason", variation.err())?;
+        object.put("worst_token", &variation.ok().and_then(|v| v.worst_token))?;
+        object.put("lossless", &measured.lossless)?;
+        object.put("exceeds_optimum", &measured.exceeds_optimum)?;
+        object.put("formula_agrees", &measured.formula_agrees)?;
+        object.put_some("expected", measured.expected.as_ref().map(ExpectedRate))?;
+        object.put_some("note", measured.note.as_ref())?;
+        object.put("ok", &measured.is_ok())?;
+        object.end()
+    }
+}
+
+struct MonteCarlo<'a>(&'a Sampling);
+
+impl Serialize for MonteCarlo<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("confidence", &self.0.confidence)?;
+        object.put("samples", &self.0.samples)?;
+        object.put("seed", &self.0.seed)?;
+        object.end()
+    }
+}
+
+struct ExpectedRate<'a>(&'a Expectation);
+
+impl Serialize for ExpectedRate<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::begin(serializer)?;
+        object.put("membership_acceptance", &self.0.value)?;
+        object.put("tolerance", &self.0.tolerance)?;
+        object.put("difference", &self.0.difference)?;
+        object.put("ok", &self.0.is_ok())?;
+        object.end()
+    }
+}
+
+/// Runs every verifier on a problem: acceptance by formula and by enumeration,
+/// gap to alpha*, losslessness, and the expectations of the problem file.
+///
+/// # Exactness
+/// Enumeration is exact while that is affordable, else in `f64`, else left out
+/// with the reason; then the rates are those of the formulas.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_exact::evaluate::verify;
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithReplacement;
+/// use specgap_core::verifier::VerifierName;
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
+/// let evaluation = verify(&problem);
+/// assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
+/// let rrs = evaluation.measured(VerifierName::RRS).unwrap();
+/// assert_eq!(rrs.lossless, Some(true));
+/// assert_eq!(rrs.gap.as_ref().unwrap().value(), 0.125);
+/// assert!(evaluation.measured(VerifierName::SPECHUB).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn verify(problem: &Problem) -> Verification {
+    verify_with(problem, &RrsWoSettings::default())
+}
+
+/// [`verify`] with a budget and a seed for the one rate that may need Monte
+/// Carlo, that of [`RrsWo`](specgap_core::verifier::RrsWo).
+pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification {
+    let optimum = best(problem)
+        .map(|optimum| optimum.rate)
+        .map_err(|error| error.to_string());
+    let planned = Optimal::new(problem);
+    let run = |name: VerifierName| {
+        if name != VerifierName::OPTIMAL {
+            let rule = (name.entry().build)(problem, settings)?;
+            return Ok(measure(rule.as_ref(), problem, &optimum));
+        }
+        // Its rate is alpha*, whether or not there is room for the plan.
+        match (&planned, &optimum) {
+            (Ok(rule), _) => Ok(measure(rule, problem, &optimum)),
+            (Err(error), Ok(best)) => Ok(unplanned(problem, best, error.to_string())),
+            (Err(error), Err(_)) => Err(error.clone()),
+        }
+    };
+    let verifiers: Vec<Assessment> = VerifierName::ALL
+        .into_iter()
+        .map(|name| Assessment {
+            name,
+            outcome: match run(name) {
+                Ok(measured) => Outcome::Done(Box::new(measured)),
+                Err(reason) => Outcome::Skipped(reason.to_string()),
+            },
+        })
+        .collect();
+    let ran = |name: &&String| {
+        let with_name = verifiers.iter().find(|one| one.name.as_str() == *name);
+        with_name.is_some_and(|one| one.outcome.done().is_some())
+    };
+    let expected = problem.expected().map(|e| e.acceptance_rate.keys());
+    let unmet = expected.into_iter().flatten().filter(|name| !ran(name));
+    let unmet = unmet.cloned().collect();
+    let best = optimum.as_ref().ok();
+    let rule =
+        (problem.rule()).map(|rule| RuleVerification::new(rule, problem, best, LARGEST_EXACT_WORK));
+    Verification {
+        problem: problem.name().to_owned(),
+        scheme: problem.scheme().name(),
+        vocab: problem.vocab(),
+        drafts: problem.drafts(),
+        optimum,
+        verifiers,
+        unmet,
+        rule,
+    }
+}
+
+/// The sum over tuples, as exactly as is affordable.
+enum Summed {
+    Exact(OutputLaw<Rational>),
+    Float(OutputLaw<f64>),
+    Not(String),
+}
+
+fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
+    let scheme = problem.scheme();
+    let (count, what) = if verifier.depends_on_set_only() {
+        (scheme.set_count(), "sets")
+    } else {
+        (scheme.tuple_count(), "tuples")
+    };
+    if count > LARGEST_ENUMERATION {
+        if let Some(law) = verifier.integrated() {
+            return Summed::Float(law);
+        }
+        return Summed::Not(format!(
+            "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
+        ));
+    }
+    let width = if verifier.handles_all_tokens() {
+        (problem.vocab() * problem.drafts().min(problem.vocab())) as f64
+    } else {
+        problem.drafts() as f64
+    };
+    let bits = scheme.exact_bits() + problem.drafts() as f64 * problem.target().exact_bits() as f64;
+    if count * width * bits <= LARGEST_EXACT_WORK
+        && let Some(law) = output_law_exact(verifier, scheme)
+    {
+        return Summed::Exact(law);
+    }
+    if count * width > LARGEST_FLOAT_WORK {
+        if let Some(law) = verifier.integrated() {
+            return Summed::Float(law);
+        }
+        return Summed::Not(format!(
+            "{count:.3e} {what} over {} tokens are too many to sum",
+            problem.vocab()
+        ));
+    }
+    Summed::Float(output_law(verifier, scheme))
+}
+
+fn measure(
+    verifier: &dyn Verifier,
+    problem: &Problem,
+    optimum: &Result<Known, String>,
+) -> Measured {
+    let formula = verifier.acceptance();
+    let target = problem.target();
+    let (algorithmic, membership, variation, lossless) = match sum(verifier, problem) {
+        Summed::Exact(law) => {
+            let variation = total_variation_exact(&law, target);
+            let lossless = variation.exact.as_ref().is_some_and(Number::is_nil);
+            (
+                Known::exact(law.algorithmic),
+                Known::exact(law.membership),
+                Ok(variation),
+                Some(lossless),
+            )
+        }
+        Summed::Float(law) => {
+            let variation = total_variation(&law, target);
+            let lossless = variation.value <= LOSSLESS_TOLERANCE;
+            (
+                Known::rate_within(law.algorithmic, LOSSLESS_TOLERANCE),
+                Known::rate_within(law.membership, LOSSLESS_TOLERANCE),
+                Ok(variation),
+                Some(lossless),
+            )
+        }
+        Summed::Not(reason) => (
+            formula.algorithmic.clone(),
+            formula.membership.clone(),
+            Err(reason),
+            None,
+        ),
+    };
+    let formula_agrees = lossless.map(|_| {
+        can_both_hold(&formula.algorithmic, &algorithmic)
+            && can_both_hold(&formula.membership, &membership)
+    });
+    // The exact sum is the better number; the formula is, if the sum is not exact.
+    let better = formula.membership.width() < membership.width() && formula_agrees != Some(false);
+    let (algorithmic, membership) = if membership.kind() != Kind::Exact && better {
+        (formula.algorithmic.clone(), formula.membership.clone())
+    } else {
+        (algorithmic, membership)
+    };
+    let gap = optimum.as_ref().ok().map(|best| best.minus(&membership));
+    let exceeds_optimum = optimum
+        .as_ref()
+        .is_ok_and(|best| !can_be_at_most(&membership, best));
+    let exactly = !verifier.has_rounded_parameter();
+    let expected = expectation(problem, verifier.name(), &membership, exactly);
+    Measured {
+        algorithmic,
+        membership,
+        gap,
+        total_variation: variation,
+        lossless,
+        formula: (formula.algorithmic, formula.membership),
+        formula_agrees,
+        exceeds_optimum,
+        expected,
+        note: formula.note,
+    }
+}
+
+/// The optimal verifier without its plan: the rate is known, the law is not.
+fn unplanned(problem: &Problem, best: &Known, reason: String) -> Measured {
+    let rate = best.clone();
+    Measured {
+        algorithmic: rate.clone(),
+        membership: rate.clone(),
+        gap: Some(Known::exact(Rational::zero())),
+        total_variation: Err(reason),
+        lossless: None,
+        formula: (rate.clone(), rate.clone()),
+        formula_agrees: None,
+        exceeds_optimum: false,
+        expected: expectation(problem, VerifierName::OPTIMAL, &rate, true),
+        note: None,
+    }
+}
+
+fn expectation(
+    problem: &Problem,
+    name: VerifierName,
+    found: &Known,
+    exactly: bool,
+) -> Option<Expectation> {
+    let expected = problem.expected()?;
+    let wanted = Wanted {
+        field: &format!("acceptance_rate.{name}"),
+        value: expected.acceptance_rate.get(name.as_str())?,
+        tolerance: expected.tolerance.as_ref(),
+        source: expected.source.as_deref(),
+        standard: Standard::ACCEPTANCE,
+    };
+    // With a rounded parameter, not even the exact sum is the ideal rate.
+    Some(wanted.against(Some(found), exactly))
+}

@@ -1,0 +1,9 @@
+//! Whole problems evaluated by every method, blocks, and the ledger of claims.
+//!
+//! It knows no log: a theorem is checked by enumeration, not by data.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod block;
+pub mod claims;
+pub mod evaluate;

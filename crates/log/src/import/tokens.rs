@@ -1,0 +1,692 @@
+//! Two numbers a token: what both models give the tokens of a text, and nothing else of their
+//! rows.
+//!
+//! A line for each token, with the columns `prompt`, `position`, `logp` and `logq`, and where
+//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`). It is a
+//! whole log for draft lengths.
+
+use super::error::ImportError;
+use super::options::Request;
+use super::write::{Imported, named};
+use crate::log::{Dtype, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
+use specgap_base::files::{DOCUMENT, read_lines};
+use specgap_base::sorted::Map;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Columns that have to be there.
+const NEEDED: [&str; 4] = ["prompt", "position", "logp", "logq"];
+/// How far a logarithm may be above 0, and how far apart two columns may be that say the same:
+/// what half precision rounds.
+const ABOVE: f64 = 1e-6;
+const APART: f64 = 1e-2;
+/// ln of what a draft gives a token that it cannot draw: its exponential is next to nothing, and
+/// a list of it is still a row.
+const NOTHING: f64 = -700.0;
+/// V where nobody says it.
+const MANY: usize = i32::MAX as usize;
+
+/// Whether a file is one of tokens, by its name.
+pub fn is_tokens(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("csv" | "jsonl" | "parquet"))
+}
+
+/// Opens a file of tokens as a log of lists that have the text's own token alone. The text was
+/// drawn, and both models' probabilities are, at a temperature: 1 if not given.
+///
+/// # Errors
+/// Files that cannot be read; columns that are missing; entries that are no logarithms of
+/// probabilities, that are out of order or contradict one another. Each names the file, the
+/// line and the column, and says what to do.
+///
+/// # Example
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("text.csv");
+/// std::fs::write(&path, "prompt,position,logp,logq\na,0,-0.5,-1.25\na,1,-2,-0.5\n")?;
+/// let log = specgap_log::import::open_tokens(&path, None)?;
+/// assert_eq!((log.positions(), log.listed()), (2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportError> {
+    let tokens = Tokens::read(path)?;
+    let mut metadata = Metadata {
+        runtime: Some("tokens".to_owned()),
+        ..Metadata::default()
+    };
+    tokens.describe(&mut metadata, temperature.unwrap_or(1.0), None);
+    let held = tokens.tensors(0).into_iter().map(|tensor| HeldTensor {
+        name: tensor.name.to_owned(),
+        dtype: tensor.dtype,
+        shape: tensor.shape,
+        entries: Arc::new(tensor.data),
+    });
+    Ok(Log::held(path, metadata, held.collect(), None)?)
+}
+
+/// Writes files of tokens as a log, a shard each.
+pub(super) fn write(request: &Request, log: &mut WholeLog) -> Result<Imported, ImportError> {
+    let (mut positions, mut texts) = (0, 0);
+    for path in &request.joint {
+        let tokens = Tokens::read(path)?;
+        let metadata = log.metadata_mut();
+        let before = metadata.vocabulary;
+        tokens.describe(metadata, request.temperature, request.vocabulary);
+        metadata.vocabulary = metadata.vocabulary.max(before);
+        log.shard(tokens.logp.len(), &tokens.tensors(texts))?;
+        positions += tokens.logp.len();
+        texts += tokens.prompts as i64;
+    }
+    let metadata = log.metadata_mut();
+    metadata.target = named(request.target_name.as_ref());
+    metadata.draft = named(request.draft_name.as_ref());
+    Ok(Imported {
+        engine: request.engine.as_str().to_owned(),
+        positions,
+        texts: usize::try_from(texts).unwrap_or(0),
+        vocabulary: metadata.vocabulary.unwrap_or(MANY),
+        listed: 1,
+        rows: "own tokens".to_owned(),
+        temperature_applied: request.temperature,
+        unlisted: None,
+        same_tokens: positions,
+        engine_acceptance: None,
+    })
+}
+
+/// The columns of a file.
+#[derive(Debug, Default)]
+struct Tokens {
+    /// Prompts by number, in order of their first lines.
+    prompt: Vec<i64>,
+    prompts: usize,
+    position: Vec<i64>,
+    token: Vec<i64>,
+    logp: Vec<f64>,
+    logq: Vec<f64>,
+    /// Those of [`SCORED`] that are there.
+    scored: [Option<Vec<f64>>; 4],
+    has_tokens: bool,
+}
+
+/// An entry as a file has it.
+#[derive(Clone, Debug, PartialEq)]
+enum Cell {
+    Text(String),
+    Number(f64),
+    Missing,
+}
+
+/// Lines of a file, each with its number, from 1.
+struct Table {
+    names: Vec<String>,
+    lines: Vec<(usize, Vec<Cell>)>,
+}
+
+impl Tokens {
+    fn read(path: &Path) -> Result<Self, ImportError> {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let table = match ending {
+            Some("csv") => csv(path, &text(path)?)?,
+            Some("jsonl") => jsonl(path, &text(path)?)?,
+            Some("parquet") => parquet(path)?,
+            _ => {
+                return Err(input(
+                    path,
+                    "is no file of tokens: these end in .csv, .jsonl or .parquet".to_owned(),
+                ));
+            }
+        };
+        Self::new(path, &table)
+    }
+
+    fn new(path: &Path, table: &Table) -> Result<Self, ImportError> {
+        let column = |name: &str| table.names.iter().position(|other| other == name);
+        if let Some(missing) = NEEDED.iter().find(|name| column(name).is_none()) {
+            return Err(input(
+                path,
+                format!(
+                    "has no column {missing}; it has {}. A line is a token of the text, with {}, \
+                     and if they are known {} and token (docs/reference/log-format.md)",
+                    table.names.join(", "),
+                    NEEDED.join(", "),
+                    SCORED.join(", ")
+                ),
+            ));
+        }
+        let known = |name: &str| column(name).unwrap_or(usize::MAX);
+        let [prompt, position, logp, logq] = NEEDED.map(known);
+        let scored = SCORED.map(column);
+        let mut tokens = Self {
+            has_tokens: column("token").is_some(),
+            scored: scored.map(|column| column.map(|_| Vec::new())),
+            ..Self::default()
+        };
+        let mut prompts: HashMap<String, i64> = HashMap::new();
+        let mut next: Map<i64, i64> = Map::new();
+        for (record, (line, cells)) in table.lines.iter().enumerate() {
+            let refused = |column: usize, message: String| ImportError::Field {
+                path: path.to_owned(),
+                record,
+                line: *line,
+                field: table.names.get(column).cloned().unwrap_or_default(),
+                message,
+            };
+            let cell = |column: usize| cells.get(column).unwrap_or(&Cell::Missing);
+            let number = |column: usize| match cell(column) {
+                Cell::Number(x) => Ok(*x),
+                Cell::Text(text) => Err(refused(column, format!("{text:?} is no number"))),
+                Cell::Missing => Err(refused(
+                    column,
+                    "is missing; a column has an entry in every line".to_owned(),
+                )),
+            };
+            let whole = |column: usize| {
+                let x = number(column)?;
+                let fits = x.fract() == 0.0 && (0.0..9e15).contains(&x);
+                match fits {
+                    true => Ok(x as i64),
+                    false => Err(refused(column, format!("{x} is no whole number from 0 on"))),
+                }
+            };
+            let name = match cell(prompt) {
+                Cell::Text(text) => text.clone(),
+                Cell::Number(x) => x.to_string(),
+                Cell::Missing => return Err(refused(prompt, "is missing".to_owned())),
+            };
+            let count = prompts.len() as i64;
+            let id = *prompts.entry(name).or_insert(count);
+            let here = whole(position)?;
+            let wanted = next.get(&id).copied().unwrap_or(0);
+            if here != wanted && here != 0 {
+                return Err(refused(
+                    position,
+                    format!(
+                        "is {here}, where {wanted} is expected: positions of a prompt's text count \
+                         from 0 on by one, a line each, and in order"
+                    ),
+                ));
+            }
+            next.insert(id, here + 1);
+            let p = number(logp)?;
+            if p > ABOVE || !p.is_finite() {
+                return Err(refused(logp, not_a_logarithm(p)));
+            }
+            let q = number(logq)?;
+            if q > ABOVE || q.is_nan() {
+                return Err(refused(logq, not_a_logarithm(q)));
+            }
+            let (p, q) = (p.clamp(NOTHING, 0.0), q.clamp(NOTHING, 0.0));
+            let mut values = [None; 4];
+            for (value, column) in values.iter_mut().zip(scored) {
+                let Some(column) = column else { continue };
+                let x = match cell(column) {
+                    Cell::Text(text) if text.eq_ignore_ascii_case("true") => 1.0,
+                    Cell::Text(text) if text.eq_ignore_ascii_case("false") => 0.0,
+                    _ => number(column)?,
+                };
+                if !(-ABOVE..=1.0 + ABOVE).contains(&x) {
+                    return Err(refused(column, format!("{x} is not in [0, 1]")));
+                }
+                *value = Some(x.clamp(0.0, 1.0));
+            }
+            let [hit, p_hit, max_q, overlap] = values;
+            let [hit_at, p_hit_at, max_q_at, overlap_at] =
+                scored.map(|column| column.unwrap_or(usize::MAX));
+            if let Some(hit) = hit.filter(|&hit| hit != 0.0 && hit != 1.0) {
+                return Err(refused(
+                    hit_at,
+                    format!("{hit} is neither 0 nor 1: 1 where the token is the draft's likeliest"),
+                ));
+            }
+            let (mass_p, mass_q) = (p.exp(), q.exp());
+            let is_hit = hit == Some(1.0);
+            let beside = |column: usize, other: &str, x: f64| {
+                Err(refused(
+                    column,
+                    format!("{x} contradicts {other} of the line; all columns are of one token"),
+                ))
+            };
+            if let Some(x) = max_q
+                && (x < mass_q - APART || is_hit && (x - mass_q).abs() > APART)
+            {
+                return beside(max_q_at, "logq", x);
+            }
+            if let Some(x) = p_hit
+                && is_hit
+                && (x - mass_p).abs() > APART
+            {
+                return beside(p_hit_at, "logp", x);
+            }
+            if let Some(x) = overlap
+                && x < mass_p.min(mass_q) - APART
+            {
+                return beside(overlap_at, "logp and logq", x);
+            }
+            tokens.token.push(match column("token") {
+                Some(column) => {
+                    let token = whole(column)?;
+                    if token >= MANY as i64 {
+                        return Err(refused(column, format!("{token} is no token's id")));
+                    }
+                    token
+                }
+                None => 0,
+            });
+            tokens.prompt.push(id);
+            tokens.position.push(here);
+            tokens.logp.push(p);
+            tokens.logq.push(q);
+            for (column, value) in tokens.scored.iter_mut().zip(values) {
+                if let (Some(column), Some(value)) = (column, value) {
+                    column.push(value);
+                }
+            }
+        }
+        if tokens.logp.is_empty() {
+            return Err(input(path, "has no line of a token".to_owned()));
+        }
+        tokens.prompts = prompts.len();
+        Ok(tokens)
+    }
+
+    /// Says how the rows came about. A log has nothing but the text's own tokens, so that none
+    /// of them is known to be the most probable.
+    fn describe(&self, metadata: &mut Metadata, temperature: f64, vocabulary: Option<usize>) {
+        let largest = self.token.iter().copied().max().unwrap_or(0);
+        let least = usize::try_from(largest).unwrap_or(0) + 2;
+        metadata.vocabulary = Some(match self.has_tokens {
+            true => vocabulary.unwrap_or(least).max(least),
+            false => vocabulary.unwrap_or(MANY),
+        });
+        metadata.temperature_applied = Some(match temperature > 0.0 {
+            true => temperature,
+            false => 1.0,
+        });
+        let sampling = metadata.sampling.get_or_insert_with(Sampling::default);
+        sampling.temperature = temperature;
+        metadata.extra.insert("top".to_owned(), 0.into());
+    }
+
+    /// The tensors, prompts counting from `first` on.
+    fn tensors(&self, first: i64) -> Vec<RawTensor> {
+        let count = self.logp.len();
+        let floats = |name: &'static str, shape: Vec<usize>, values: &[f64]| RawTensor {
+            name,
+            dtype: Dtype::F64,
+            shape,
+            data: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        let ids = |name: &'static str| RawTensor {
+            shape: vec![count, 1],
+            ..RawTensor::integers(name, &self.token)
+        };
+        let prompts: Vec<i64> = self.prompt.iter().map(|id| first + id).collect();
+        let mut tensors = vec![
+            floats("target_logprobs", vec![count, 1], &self.logp),
+            floats("draft_logprobs", vec![count, 1], &self.logq),
+            ids("target_token_ids"),
+            ids("draft_token_ids"),
+            RawTensor::integers("prompt_id", &prompts),
+            RawTensor::integers("position", &self.position),
+            RawTensor::integers("token", &self.token),
+        ];
+        for (name, column) in SCORED.into_iter().zip(&self.scored) {
+            tensors.extend(
+                column
+                    .as_ref()
+                    .map(|values| floats(name, vec![count], values)),
+            );
+        }
+        tensors
+    }
+}
+
+fn not_a_logarithm(x: f64) -> String {
+    format!(
+        "{x} is no natural logarithm of a probability, which is at most 0; write ln of what the \
+         model gives the token, not the probability itself"
+    )
+}
+
+fn input(path: &Path, message: String) -> ImportError {
+    ImportError::Input {
+        path: path.to_owned(),
+        message,
+    }
+}
+
+fn text(path: &Path) -> Result<String, ImportError> {
+    let read = read_lines(path, DOCUMENT);
+    read.map_err(|error| input(path, format!("cannot be read: {error}")))
+}
+
+/// A text of a table as a cell.
+fn parsed(text: &str) -> Cell {
+    match text.trim() {
+        "" => Cell::Missing,
+        text => match text.parse() {
+            Ok(x) => Cell::Number(x),
+            Err(_) => Cell::Text(text.to_owned()),
+        },
+    }
+}
+
+/// Comma-separated values, with names in the first line.
+fn csv(path: &Path, text: &str) -> Result<Table, ImportError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
+    let (_, names) = lines
+        .next()
+        .ok_or_else(|| input(path, "is empty".to_owned()))?;
+    let names: Vec<String> = fields(names)
+        .into_iter()
+        .map(|name| name.trim().to_owned())
+        .collect();
+    let lines = lines.map(|(number, line)| {
+        let cells: Vec<Cell> = fields(line).iter().map(|cell| parsed(cell)).collect();
+        if cells.len() == names.len() {
+            return Ok((number, cells));
+        }
+        Err(input(
+            path,
+            format!(
+                "line {number} has {} entries where the first line names {} columns; quote entries \
+                 that have a comma in them",
+                cells.len(),
+                names.len()
+            ),
+        ))
+    });
+    let lines = lines.collect::<Result<_, _>>()?;
+    Ok(Table { names, lines })
+}
+
+/// The entries of a line; in quotes a comma is text, and two quotes are one.
+fn fields(line: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut quoted = false;
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                all.last_mut().into_iter().for_each(|field| field.push('"'));
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => all.push(String::new()),
+            _ => all
+                .last_mut()
+                .into_iter()
+                .for_each(|field| field.push(letter)),
+        }
+    }
+    all
+}
+
+/// An object a line; columns are the fields of all of them.
+fn jsonl(path: &Path, text: &str) -> Result<Table, ImportError> {
+    let mut names: Vec<String> = Vec::new();
+    let mut lines = Vec::new();
+    let text = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
+    for (number, line) in text {
+        let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
+            .map_err(|error| input(path, format!("line {number} is no JSON object: {error}")))?;
+        let mut cells = vec![Cell::Missing; names.len()];
+        for (name, value) in object {
+            let at = names.iter().position(|other| *other == name);
+            let at = at.unwrap_or_else(|| {
+                names.push(name);
+                cells.push(Cell::Missing);
+                names.len() - 1
+            });
+            cells[at] = match value {
+                serde_json::Value::Null => Cell::Missing,
+                serde_json::Value::Number(x) => x.as_f64().map_or(Cell::Missing, Cell::Number),
+                serde_json::Value::Bool(is) => Cell::Number(f64::from(u8::from(is))),
+                serde_json::Value::String(text) => parsed(&text),
+                other => Cell::Text(other.to_string()),
+            };
+        }
+        lines.push((number, cells));
+    }
+    Ok(Table { names, lines })
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path) -> Result<Table, ImportError> {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::Field;
+    let refused = |error: ::parquet::errors::ParquetError| {
+        input(
+            path,
+            format!(
+                "cannot be read: {error}. Compressed files are not read: write it without \
+                 compression (pandas: to_parquet(..., compression=None)), or as .csv"
+            ),
+        )
+    };
+    let file = std::fs::File::open(path)
+        .map_err(|error| input(path, format!("cannot be read: {error}")))?;
+    let reader = SerializedFileReader::new(file).map_err(refused)?;
+    let fields = reader.metadata().file_metadata().schema().get_fields();
+    let names = fields.iter().map(|field| field.name().to_owned()).collect();
+    let mut lines = Vec::new();
+    for (number, row) in (1..).zip(reader.get_row_iter(None).map_err(refused)?) {
+        let row = row.map_err(refused)?;
+        let cells = row.get_column_iter().map(|(_, field)| match field {
+            Field::Null => Cell::Missing,
+            Field::Bool(is) => Cell::Number(f64::from(u8::from(*is))),
+            Field::Byte(x) => Cell::Number(f64::from(*x)),
+            Field::Short(x) => Cell::Number(f64::from(*x)),
+            Field::Int(x) => Cell::Number(f64::from(*x)),
+            Field::Long(x) => Cell::Number(*x as f64),
+            Field::UByte(x) => Cell::Number(f64::from(*x)),
+            Field::UShort(x) => Cell::Number(f64::from(*x)),
+            Field::UInt(x) => Cell::Number(f64::from(*x)),
+            Field::ULong(x) => Cell::Number(*x as f64),
+            Field::Float(x) => Cell::Number(f64::from(*x)),
+            Field::Double(x) => Cell::Number(*x),
+            Field::Str(text) => parsed(text),
+            Field::Bytes(bytes) => parsed(&String::from_utf8_lossy(bytes.data())),
+            other => Cell::Text(other.to_string()),
+        });
+        lines.push((number, cells.collect()));
+    }
+    Ok(Table { names, lines })
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path) -> Result<Table, ImportError> {
+    Err(input(
+        path,
+        "is Parquet, which this build of specgap does not read: build it with the feature parquet, \
+         or write the same columns as .csv or .jsonl"
+            .to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: &str, text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        open_tokens(&path, None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_line_and_column() {
+        let head = "prompt,position,logp,logq";
+        for (text, words) in [
+            (String::new(), ["is empty", ""]),
+            (head.to_owned(), ["no line of a token", ""]),
+            (
+                "prompt,position,logp\na,0,-1\n".to_owned(),
+                ["no column logq", "prompt, position, logp"],
+            ),
+            (
+                format!("{head}\na,0,0.7,-1\n"),
+                ["(line 2): logp", "not the probability itself"],
+            ),
+            (
+                format!("{head}\na,0,-1,0.3\n"),
+                ["(line 2): logq", "at most 0"],
+            ),
+            (format!("{head}\na,0,-inf,-1\n"), ["(line 2): logp", "-inf"]),
+            (format!("{head}\na,0,nan,-1\n"), ["(line 2): logp", "NaN"]),
+            (format!("{head}\na,0,-1,nan\n"), ["(line 2): logq", "NaN"]),
+            (
+                format!("{head}\na,0,-1,x\n"),
+                ["(line 2): logq", "\"x\" is no number"],
+            ),
+            (
+                format!("{head}\na,0,-1,\n"),
+                ["(line 2): logq", "is missing"],
+            ),
+            (
+                format!("{head}\na,0,-1\n"),
+                ["line 2 has 3 entries", "4 columns"],
+            ),
+            (
+                format!("{head}\na,1,-1,-1\n"),
+                ["(line 2): position", "0 is expected"],
+            ),
+            (
+                format!("{head}\na,0,-1,-1\na,2,-1,-1\n"),
+                ["(line 3): position", "1 is expected"],
+            ),
+            (
+                format!("{head}\na,0,-1,-1\nb,1,-1,-1\n"),
+                ["(line 3): position", "0 is expected"],
+            ),
+            (
+                format!("{head}\na,0.5,-1,-1\n"),
+                ["(line 2): position", "whole number"],
+            ),
+            (
+                format!("{head},hit\na,0,-1,-1,0.5\n"),
+                ["(line 2): hit", "neither 0 nor 1"],
+            ),
+            (
+                format!("{head},overlap\na,0,-1,-1,1.5\n"),
+                ["(line 2): overlap", "[0, 1]"],
+            ),
+            (
+                format!("{head},hit,max_q\na,0,-1,-1,1,0.9\n"),
+                ["(line 2): max_q", "contradicts logq"],
+            ),
+            (
+                format!("{head},max_q\na,0,-1,-0.1,0.2\n"),
+                ["(line 2): max_q", "contradicts logq"],
+            ),
+            (
+                format!("{head},hit,p_hit\na,0,-1,-1,1,0.9\n"),
+                ["(line 2): p_hit", "contradicts logp"],
+            ),
+            (
+                format!("{head},overlap\na,0,-0.1,-0.1,0.2\n"),
+                ["(line 2): overlap", "contradicts"],
+            ),
+            (
+                format!("{head},token\na,0,-1,-1,9e12\n"),
+                ["(line 2): token", "no token's id"],
+            ),
+        ] {
+            let error = refused("tokens.csv", &text);
+            for word in words {
+                assert!(error.contains(word), "{text:?}: {error}");
+            }
+        }
+        assert!(refused("tokens.jsonl", "{\"prompt\": 1}\n[]\n").contains("line 2 is no JSON"));
+        assert!(refused("tokens.parquet", "no such").contains("tokens.parquet"));
+    }
+
+    #[test]
+    fn files_of_either_kind_hold_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = "\u{feff}prompt,position,logp,logq,hit,note\n\"a, b\",0,-0.5,-inf,true,x\n\n\
+                   7,0,0.0000001,-1e-3,0,\n\"a, b\",1,-2,-0.25,1,\"\"\"\"\n";
+        let jsonl = "{\"prompt\": \"a, b\", \"position\": 0, \"logp\": -0.5, \"logq\": \"-inf\", \
+                     \"hit\": true}\n{\"position\": 0, \"prompt\": 7, \"logp\": 0, \"logq\": -1e-3, \
+                     \"hit\": 0}\n{\"prompt\": \"a, b\", \"position\": 1, \"logp\": -2, \
+                     \"logq\": -0.25, \"hit\": 1}\n";
+        for (name, text) in [("a.csv", csv), ("a.jsonl", jsonl)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let tokens = Tokens::read(&path).unwrap();
+            assert_eq!(tokens.prompt, [0, 1, 0]);
+            assert_eq!(tokens.position, [0, 0, 1]);
+            assert_eq!(tokens.logp, [-0.5, 0.0, -2.0]);
+            assert_eq!(tokens.logq, [NOTHING, -1e-3, -0.25]);
+            assert_eq!(tokens.scored[0], Some(vec![1.0, 0.0, 1.0]));
+            assert!(tokens.scored[1..].iter().all(Option::is_none));
+            let log = open_tokens(&path, Some(0.6)).unwrap();
+            let mut row = crate::log::Row::default();
+            log.read(0, &mut row).unwrap();
+            assert_eq!(
+                (row.hit, row.overlap, row.target[0]),
+                (Some(1.0), None, -0.5)
+            );
+            assert_eq!(log.metadata().temperature_applied, Some(0.6));
+        }
+    }
+
+    #[cfg(feature = "parquet")]
+    #[test]
+    fn parquet_holds_the_same() {
+        use ::parquet::data_type::{ByteArrayType, DoubleType, Int64Type};
+        use ::parquet::file::writer::SerializedFileWriter;
+        use ::parquet::schema::parser::parse_message_type;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        let schema = "message tokens { REQUIRED BYTE_ARRAY prompt (UTF8); REQUIRED INT64 position; \
+                      REQUIRED DOUBLE logp; OPTIONAL DOUBLE logq; }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let write = |there: &[i16]| {
+            let file = std::fs::File::create(&path).unwrap();
+            let mut out =
+                SerializedFileWriter::new(file, Arc::clone(&schema), Arc::default()).unwrap();
+            let mut group = out.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let prompts = ["a", "a", "b"].map(|name| name.as_bytes().to_vec().into());
+            let typed = column.typed::<ByteArrayType>();
+            typed.write_batch(&prompts, None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let typed = column.typed::<Int64Type>();
+            typed.write_batch(&[0, 1, 0], None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let typed = column.typed::<DoubleType>();
+            typed.write_batch(&[-0.5, -0.25, -1.0], None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let values = &[-1.0, -0.75, -0.125][..there.iter().sum::<i16>() as usize];
+            let typed = column.typed::<DoubleType>();
+            typed.write_batch(values, Some(there), None).unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+            out.close().unwrap();
+        };
+        write(&[1, 1, 1]);
+        let tokens = Tokens::read(&path).unwrap();
+        assert_eq!(
+            (tokens.prompt, tokens.position),
+            (vec![0, 0, 1], vec![0, 1, 0])
+        );
+        assert_eq!(tokens.logp, [-0.5, -0.25, -1.0]);
+        assert_eq!(tokens.logq, [-1.0, -0.75, -0.125]);
+        write(&[1, 0, 1]);
+        let error = Tokens::read(&path).unwrap_err().to_string();
+        assert!(error.contains("(line 2): logq: is missing"), "{error}");
+    }
+}

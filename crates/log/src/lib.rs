@@ -1,0 +1,8 @@
+//! Logs of rows: reading, writing, and import from engines.
+//!
+//! It knows none of our mathematics: what a row means is for those who read it.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod import;
+pub mod log;

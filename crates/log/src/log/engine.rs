@@ -1,0 +1,123 @@
+//! What an engine did at the positions of a log, without the rows.
+
+use super::error::LogError;
+use super::reader::Log;
+use super::tensor::Tensor;
+
+/// What a log says of an engine's doings at one position, as far as it does.
+///
+/// ```no_run
+/// use specgap_log::log::Log;
+/// let log = Log::open("log".as_ref())?;
+/// let rounds = log.engine_records()?.iter().filter(|one| one.accepted >= Some(0)).count();
+/// # Ok::<(), specgap_log::log::LogError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineRecord {
+    /// Which prompt it belongs to.
+    pub prompt: Option<i64>,
+    /// Its index in the generated text, from 0.
+    pub position: Option<i64>,
+    /// What `drafts` has there; -1 stands for none.
+    pub drafts: Vec<i64>,
+    /// The token that came out; -1 stands for none.
+    pub output: Option<i64>,
+    /// Drafts accepted in the round that starts there; -1 where none does.
+    pub accepted: Option<i64>,
+    /// How far into its round it is, from 0.
+    pub round: Option<i64>,
+    /// Sequences that the engine verified together.
+    pub batch_size: Option<i64>,
+    /// The seed of the request's own random numbers; -1 where it draws from the engine's stream,
+    /// which no other request draws the same numbers from.
+    pub seed: Option<i64>,
+}
+
+impl Log {
+    /// The engine's doings at all positions, in order. O(N) memory; no row is read.
+    ///
+    /// # Errors
+    /// Files that were shortened since the log was opened, or cannot be read; tokens of
+    /// `drafts` and `output` outside the vocabulary, numbers of `accepted`, `round`,
+    /// `batch_size` and `seed` below -1. Each names file, tensor, row and column.
+    pub fn engine_records(&self) -> Result<Vec<EngineRecord>, LogError> {
+        let mut records = vec![EngineRecord::default(); self.positions()];
+        let mut rest = records.as_mut_slice();
+        let tokens = i64::try_from(self.vocabulary()).unwrap_or(i64::MAX);
+        for shard in &self.shards {
+            let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
+            let mut fill = |tensor: &Option<Tensor>, end: i64, field: Field| {
+                let Some(tensor) = tensor else { return Ok(()) };
+                let window = tensor.window(0..own.len())?;
+                for (row, record) in own.iter_mut().enumerate() {
+                    for (column, value) in window.integers(row).enumerate() {
+                        if field.is_checked() && !(-1..end).contains(&value) {
+                            return Err(LogError::entry(
+                                &shard.path,
+                                &tensor.name,
+                                row,
+                                column,
+                                field.complaint(value, end),
+                            ));
+                        }
+                        field.set(record, value);
+                    }
+                }
+                Ok(())
+            };
+            fill(&shard.prompt_id, i64::MAX, Field::Prompt)?;
+            fill(&shard.position, i64::MAX, Field::Position)?;
+            fill(&shard.drafts, tokens, Field::Drafts)?;
+            fill(&shard.output, tokens, Field::Output)?;
+            fill(&shard.accepted, i64::MAX, Field::Accepted)?;
+            fill(&shard.round, i64::MAX, Field::Round)?;
+            fill(&shard.batch_size, i64::MAX, Field::BatchSize)?;
+            fill(&shard.seed, i64::MAX, Field::Seed)?;
+            rest = after;
+        }
+        Ok(records)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Prompt,
+    Position,
+    Drafts,
+    Output,
+    Accepted,
+    Round,
+    BatchSize,
+    Seed,
+}
+
+impl Field {
+    fn is_checked(self) -> bool {
+        !matches!(self, Self::Prompt | Self::Position)
+    }
+
+    fn complaint(self, value: i64, end: i64) -> String {
+        match self {
+            Self::Drafts | Self::Output => {
+                format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
+            }
+            Self::Seed => {
+                format!("is {value}; a seed is 0 or more, and -1 stands for the engine's stream")
+            }
+            _ => format!("is {value}; it is a count, or -1 for none"),
+        }
+    }
+
+    fn set(self, record: &mut EngineRecord, value: i64) {
+        match self {
+            Self::Prompt => record.prompt = Some(value),
+            Self::Position => record.position = Some(value),
+            Self::Drafts => record.drafts.push(value),
+            Self::Output => record.output = Some(value),
+            Self::Accepted => record.accepted = Some(value),
+            Self::Round => record.round = Some(value),
+            Self::BatchSize => record.batch_size = Some(value),
+            Self::Seed => record.seed = Some(value),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether two logs are the same rows, whatever they are called.
+
+use super::error::LogError;
+use super::hash::{hexadecimal, update};
+use super::reader::{Log, RowKind, Shard};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use specgap_base::typed;
+
+/// What tells a log from others: a hash of what it says of itself and of its shards.
+///
+/// A shard's hash covers its shape, its integers (prompts, positions, tokens) and three of
+/// its rows: the first, the middle one and the last. Names of files and folders and the kind
+/// of container do not count, so that a copy is known for one. Bytes are folded to 256 bits
+/// before they are hashed, which is fast and tells logs apart that nobody forged.
+///
+/// ```no_run
+/// # use specgap_log::log::Log;
+/// let log = Log::open("log".as_ref())?;
+/// let copy = Log::open("copy-of-log".as_ref())?;
+/// assert_eq!(log.identity()?, copy.identity()?);
+/// # Ok::<(), specgap_log::log::LogError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogIdentity {
+    /// SHA-256 over the metadata and the shards' hashes, in hexadecimal.
+    pub digest: String,
+    /// The shards, in order.
+    pub shards: Vec<ShardIdentity>,
+}
+
+/// A shard of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardIdentity {
+    /// SHA-256, in hexadecimal.
+    pub digest: String,
+    /// Its positions.
+    pub positions: usize,
+}
+
+impl Log {
+    /// What tells this log from others. Reads the integers of the log and three rows a
+    /// shard.
+    ///
+    /// # Errors
+    /// Files that were shortened since the log was opened, or cannot be read.
+    pub fn identity(&self) -> Result<LogIdentity, LogError> {
+        let shards = self
+            .shards
+            .iter()
+            .map(Shard::identity)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut hash = Sha256::new();
+        // A map that cannot be written is none: what is hashed is then the shards alone.
+        hash.update(typed::line(self.metadata()).unwrap_or_default());
+        for shard in &shards {
+            hash.update([0]);
+            hash.update(&shard.digest);
+        }
+        Ok(LogIdentity {
+            digest: hexadecimal(hash),
+            shards,
+        })
+    }
+}
+
+impl Shard {
+    fn identity(&self) -> Result<ShardIdentity, LogError> {
+        let mut hash = Sha256::new();
+        hash.update((self.positions as u64).to_le_bytes());
+        for kind in [self.target_kind, self.draft_kind] {
+            hash.update([match kind {
+                RowKind::Logits => 0u8,
+                RowKind::Probabilities => 1,
+                RowKind::LogProbabilities => 2,
+            }]);
+        }
+        let integers = [
+            &self.prompt_id,
+            &self.position,
+            &self.token,
+            &self.drafts,
+            &self.output,
+        ];
+        for tensor in integers {
+            update(&mut hash, tensor.as_ref(), 0..self.positions)?;
+        }
+        // Only where they are, so that logs without them keep the digest that they had.
+        let rounds = [
+            &self.accepted,
+            &self.round,
+            &self.batch_size,
+            &self.seed,
+            &self.draft_row,
+        ];
+        for tensor in rounds.into_iter().flatten() {
+            hash.update(&tensor.name);
+            update(&mut hash, Some(tensor), 0..self.positions)?;
+        }
+        let last = self.positions.saturating_sub(1);
+        for row in [0, self.positions / 2, last] {
+            let row = row..(row + 1).min(self.positions);
+            for tensor in [&self.target, &self.draft] {
+                update(&mut hash, Some(tensor), row.clone())?;
+            }
+            for tensor in [&self.token_ids, &self.target_rest, &self.draft_rest] {
+                update(&mut hash, tensor.as_ref(), row.clone())?;
+            }
+            for tensor in self.own_ids.iter().flatten() {
+                update(&mut hash, Some(tensor), row.clone())?;
+            }
+        }
+        Ok(ShardIdentity {
+            digest: hexadecimal(hash),
+            positions: self.positions,
+        })
+    }
+}

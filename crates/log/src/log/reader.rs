@@ -1,0 +1,1535 @@
+//! Opening a log and reading its rows.
+
+use super::contents::Contents;
+use super::error::LogError;
+use super::guard::Form;
+use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
+use super::rollout_tensors::{HeldRollouts, names};
+use super::source::{Source, Spool};
+use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
+use super::{npz, safetensors, shared};
+use specgap_base::typed;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the entries of the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// Natural logarithms up to a constant of the row: `*_logits`.
+    #[default]
+    Logits,
+    /// Probabilities: `*_probs`.
+    Probabilities,
+    /// Natural logarithms of probabilities: `*_logprobs`.
+    LogProbabilities,
+}
+
+impl RowKind {
+    const ALL: [Self; 3] = [Self::Logits, Self::Probabilities, Self::LogProbabilities];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Logits => "logits",
+            Self::Probabilities => "probs",
+            Self::LogProbabilities => "logprobs",
+        }
+    }
+}
+
+/// A log of paired rows: one file, or a directory of shards.
+///
+/// Rows are N positions of one (target, draft) pair over one vocabulary of V
+/// tokens. They stay in their files and are read a [`Span`] at a time, so
+/// that memory grows with V but not with N.
+///
+/// ```no_run
+/// use specgap_log::log::{Log, Row};
+/// let log = Log::open("log/".as_ref())?;
+/// let mut row = Row::default();
+/// for span in log.spans(64) {
+///     let chunk = log.chunk(&span)?;
+///     for index in chunk.positions() {
+///         chunk.read(index, &mut row)?;
+///         assert_eq!(row.target.len(), row.draft.len());
+///     }
+/// }
+/// # Ok::<(), specgap_log::log::LogError>(())
+/// ```
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    metadata: Metadata,
+    pub(super) shards: Vec<Shard>,
+    /// Position numbers at which shards begin, and at last N.
+    pub(super) starts: Vec<usize>,
+    vocabulary: usize,
+    /// What `--vocab` asked for.
+    kept: Option<usize>,
+    ignored: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    /// The draft's file; tensors know theirs.
+    pub path: PathBuf,
+    pub positions: usize,
+    pub target: Tensor,
+    pub target_kind: RowKind,
+    pub draft: Tensor,
+    pub draft_kind: RowKind,
+    pub token_ids: Option<Tensor>,
+    /// Ids of the target's list and of the draft's, where each has its own.
+    pub own_ids: Option<[Tensor; 2]>,
+    pub target_rest: Option<Tensor>,
+    pub draft_rest: Option<Tensor>,
+    pub prompt_id: Option<Tensor>,
+    pub position: Option<Tensor>,
+    pub token: Option<Tensor>,
+    pub drafts: Option<Tensor>,
+    pub output: Option<Tensor>,
+    pub head_acceptance: Option<Tensor>,
+    pub head_overlap: Option<Tensor>,
+    /// `hit`, `p_hit`, `max_q` and `overlap`, in this order.
+    pub scored: [Option<Tensor>; 4],
+    pub accepted: Option<Tensor>,
+    pub round: Option<Tensor>,
+    pub batch_size: Option<Tensor>,
+    pub seed: Option<Tensor>,
+    pub draft_row: Option<Tensor>,
+    pub rollouts: HeldRollouts,
+}
+
+/// Consecutive positions within one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    shard: usize,
+    /// Within the shard.
+    rows: Range<usize>,
+    /// Number of the first position in the log.
+    first: usize,
+}
+
+impl Span {
+    /// The numbers of its positions in the log.
+    pub fn positions(&self) -> Range<usize> {
+        self.first..self.first + self.rows.len()
+    }
+}
+
+/// One position of a log.
+///
+/// `target` and `draft` have one entry for each listed token: all V of a full
+/// row, or those of a top-heavy row, whose ids are in `token_ids`. Both are in order of
+/// token id, whatever the order in the file: of equal tokens the first is the one with the
+/// lowest id. Entries are what the file holds, exactly, as `f64`. Where target and draft
+/// have lists of their own, the tokens are those of either, and an entry is NaN where its
+/// row does not list the token, or none of its mass where the log says that unlisted tokens
+/// are never drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The target's row.
+    pub target: Vec<f64>,
+    /// The draft's row; NaN throughout where the log has none.
+    pub draft: Vec<f64>,
+    /// Whether the log has no row of the draft here (`draft_row` is 0): behind drafts that were
+    /// all accepted an engine takes one more token from the target alone.
+    pub lacks_draft: bool,
+    /// What the target's entries are.
+    pub target_kind: RowKind,
+    /// What the draft's entries are.
+    pub draft_kind: RowKind,
+    /// Ids of the listed tokens; empty for a full row.
+    pub token_ids: Vec<u32>,
+    /// Target mass of the tokens that are not listed, for each of the
+    /// metadata's `rest_temperatures`; empty for a full row.
+    pub target_rest: Vec<f64>,
+    /// Draft mass of the tokens that are not listed, for each of `rest_temperatures`.
+    pub draft_rest: Vec<f64>,
+    /// Which prompt it belongs to.
+    pub prompt_id: Option<i64>,
+    /// Its index in the generated text, from 0.
+    pub position: Option<i64>,
+    /// The token that was drawn from the target there.
+    pub token: Option<i64>,
+    /// Tokens that were drafted there.
+    pub drafts: Vec<i64>,
+    /// The token that a verifier put out there.
+    pub output: Option<i64>,
+    /// The probability of acceptance that a head predicts for `token`, from what the draft
+    /// knows once it has read it.
+    pub head_acceptance: Option<f64>,
+    /// The overlap of both rows that a head predicts from what the draft knows.
+    pub head_overlap: Option<f64>,
+    /// 1 if `token` is the draft's likeliest, else 0, where the log says so beside its rows.
+    pub hit: Option<f64>,
+    /// The target's probability of the draft's likeliest token, said likewise.
+    pub p_hit: Option<f64>,
+    /// The draft's largest probability, said likewise.
+    pub max_q: Option<f64>,
+    /// Sum of min(p, q), said likewise.
+    pub overlap: Option<f64>,
+    scratch: Scratch,
+    head: Vec<f64>,
+    sorted: Vec<u32>,
+    own_ids: [Vec<u32>; 2],
+}
+
+impl Row {
+    /// Puts the listed tokens in order of their ids.
+    fn sort_list(&mut self) {
+        if self.token_ids.is_sorted() {
+            return;
+        }
+        let entries = self.target.iter().zip(&self.draft);
+        let mut tokens: Vec<(u32, f64, f64)> = (self.token_ids.iter().zip(entries))
+            .map(|(&id, (&p, &q))| (id, p, q))
+            .collect();
+        tokens.sort_unstable_by_key(|&(id, ..)| id);
+        self.token_ids.clear();
+        self.target.clear();
+        self.draft.clear();
+        for (id, p, q) in tokens {
+            self.token_ids.push(id);
+            self.target.push(p);
+            self.draft.push(q);
+        }
+    }
+
+    /// Puts two lists together: the tokens of the target's, then those that the draft's alone
+    /// has. A row has `absent` for tokens that it does not list.
+    fn join_lists(&mut self, absent: [f64; 2]) {
+        let [of_target, of_draft] = &self.own_ids;
+        self.token_ids.clone_from(of_target);
+        self.sorted.clone_from(of_target);
+        self.sorted.sort_unstable();
+        let alone = |id: &u32| self.sorted.binary_search(id).is_err();
+        self.token_ids
+            .extend(of_draft.iter().copied().filter(alone));
+        let own: HashMap<u32, f64> = of_draft.iter().copied().zip(self.draft.drain(..)).collect();
+        let entry = |id: &u32| own.get(id).copied().unwrap_or(absent[1]);
+        self.draft.extend(self.token_ids.iter().map(entry));
+        self.target.resize(self.token_ids.len(), absent[0]);
+    }
+
+    /// The id of the token at a place in `target` and `draft`.
+    pub fn token_at(&self, place: usize) -> u32 {
+        self.token_ids
+            .get(place)
+            .copied()
+            .unwrap_or(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+}
+
+/// The rows of a [`Span`], as they are in the file.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    log: &'a Log,
+    shard: &'a Shard,
+    span: Span,
+    target: RowWindow<'a>,
+    draft: RowWindow<'a>,
+    token_ids: Option<RowWindow<'a>>,
+    own_ids: Option<[RowWindow<'a>; 2]>,
+    target_rest: Option<RowWindow<'a>>,
+    draft_rest: Option<RowWindow<'a>>,
+    prompt_id: Option<RowWindow<'a>>,
+    position: Option<RowWindow<'a>>,
+    token: Option<RowWindow<'a>>,
+    drafts: Option<RowWindow<'a>>,
+    output: Option<RowWindow<'a>>,
+    head_acceptance: Option<RowWindow<'a>>,
+    head_overlap: Option<RowWindow<'a>>,
+    scored: [Option<RowWindow<'a>>; 4],
+    draft_row: Option<RowWindow<'a>>,
+}
+
+impl Log {
+    /// Opens a `.safetensors` or `.npz` file, or a directory with a `log.json`.
+    ///
+    /// Headers and shapes are checked here; entries when they are read.
+    ///
+    /// # Errors
+    ///
+    /// Files that are missing, truncated or of another format; headers that do
+    /// not fit their files; tensors that are missing or whose shapes or types do
+    /// not go together. Each names file and tensor.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        Self::open_with(path, None)
+    }
+
+    /// Opens a log and keeps the first `vocabulary` tokens of every row, for
+    /// models that differ by padding at the end of the vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`]; also if a row has fewer tokens.
+    pub fn open_with(path: &Path, vocabulary: Option<usize>) -> Result<Self, LogError> {
+        if path.is_dir() {
+            return Self::open_directory(path, vocabulary);
+        }
+        let contents = read_file(path, &mut Spool::default())?;
+        Self::single(path, contents, vocabulary)
+    }
+
+    /// Opens the bytes of a file, for tests and fuzzing; `name` ends in
+    /// `.safetensors` or `.npz`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`].
+    pub fn from_bytes(name: &Path, bytes: Arc<[u8]>) -> Result<Self, LogError> {
+        let source = Source::Memory {
+            bytes,
+            path: name.to_owned(),
+        };
+        Self::single(
+            name,
+            read_source(name, source, &mut Spool::default())?,
+            None,
+        )
+    }
+
+    /// A log of tensors that a program holds in memory, which are read where they lie.
+    /// `name` stands for the path in messages and reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open_with`].
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_log::log::{Dtype, HeldTensor, Log, Metadata, Row};
+    /// use std::sync::Arc;
+    /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
+    ///     name: name.to_owned(),
+    ///     dtype: Dtype::F32,
+    ///     shape: vec![1, 2],
+    ///     entries: Arc::new(row.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// };
+    /// let tensors = vec![rows("target_logits", [0.0, 1.0]), rows("draft_logits", [2.0, 0.0])];
+    /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
+    /// let mut row = Row::default();
+    /// log.read(0, &mut row)?;
+    /// assert_eq!(row.draft, [2.0, 0.0]);
+    /// # Ok::<(), specgap_log::log::LogError>(())
+    /// ```
+    pub fn held(
+        name: &Path,
+        metadata: Metadata,
+        tensors: Vec<HeldTensor>,
+        vocabulary: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let mut contents = Contents::default();
+        for one in tensors {
+            let source = Source::Held {
+                entries: one.entries,
+                path: name.to_owned(),
+            };
+            let tensor = Tensor::within(one.name, one.dtype, one.shape, Arc::new(source), 0, name)?;
+            contents.tensors.insert(tensor.name.clone(), tensor);
+        }
+        let (shard, ignored) = Shard::new(name, contents)?;
+        Self::assemble(name, metadata, vec![shard], ignored, vocabulary)
+    }
+
+    fn single(
+        path: &Path,
+        contents: Contents,
+        vocabulary: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let metadata = match &contents.metadata {
+            Some(text) => typed::whole_json(text).map_err(|error| {
+                LogError::format(path, format!("its metadata cannot be read: {error}"))
+            })?,
+            None => Metadata::default(),
+        };
+        let (shard, ignored) = Shard::new(path, contents)?;
+        Self::assemble(path, metadata, vec![shard], ignored, vocabulary)
+    }
+
+    /// A sharded log in memory, such as one that is compiled in: its `log.json`,
+    /// and its shards in the order in which that lists them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`].
+    pub fn embedded(name: &Path, index: &str, shards: &[&[u8]]) -> Result<Self, LogError> {
+        let index = parse_index(name, index)?;
+        if index.shards.len() != shards.len() {
+            return Err(LogError::format(
+                name,
+                format!(
+                    "lists {} shards and has {}",
+                    index.shards.len(),
+                    shards.len()
+                ),
+            ));
+        }
+        let (mut all, mut ignored) = (Vec::new(), Vec::new());
+        let mut spool = Spool::default();
+        for (entry, &bytes) in index.shards.iter().zip(shards) {
+            let path = name.join(&entry.file);
+            if let Some(target) = &entry.target {
+                return Err(LogError::format(
+                    &path,
+                    format!(
+                        "has its target's rows in {:?}, which is not here",
+                        target.file
+                    ),
+                ));
+            }
+            let source = Source::Memory {
+                bytes: Arc::from(bytes),
+                path: path.clone(),
+            };
+            let (shard, more) = Shard::new(&path, read_source(&path, source, &mut spool)?)?;
+            all.push(shard);
+            ignored.extend(more);
+        }
+        Self::assemble(name, index.metadata, all, ignored, None)
+    }
+
+    fn open_directory(path: &Path, vocabulary: Option<usize>) -> Result<Self, LogError> {
+        let index = read_index(path)?;
+        if index.shards.is_empty() {
+            return Err(LogError::format(
+                path,
+                format!("its {INDEX_NAME} lists no shards; nothing was captured yet"),
+            ));
+        }
+        let mut shards = Vec::with_capacity(index.shards.len());
+        let mut ignored: Vec<String> = Vec::new();
+        let mut spool = Spool::default();
+        for entry in &index.shards {
+            let file = path.join(shard_file(path, &entry.file)?);
+            let mut contents = read_file(&file, &mut spool)?;
+            if let Some(target) = &entry.target {
+                let place = shared::find_target(path, &file, target)?;
+                let theirs = (place.as_path(), read_file(&place, &mut spool)?);
+                shared::take_target(path, &file, target, theirs, &mut contents)?;
+            }
+            let (shard, more) = Shard::new(&file, contents)?;
+            if shard.positions != entry.positions {
+                return Err(LogError::format(
+                    &file,
+                    format!(
+                        "has {} positions where {INDEX_NAME} says {}; one of the two was replaced",
+                        shard.positions, entry.positions
+                    ),
+                ));
+            }
+            for name in more {
+                if !ignored.contains(&name) {
+                    ignored.push(name);
+                }
+            }
+            shards.push(shard);
+        }
+        Self::assemble(path, index.metadata, shards, ignored, vocabulary)
+    }
+
+    fn assemble(
+        path: &Path,
+        metadata: Metadata,
+        shards: Vec<Shard>,
+        ignored: Vec<String>,
+        wanted: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let applied = metadata.applied();
+        if !(applied > 0.0 && applied.is_finite()) {
+            return Err(LogError::format(
+                path,
+                format!(
+                    "temperature_applied is {applied}; it must be finite and > 0, and is 1 for raw \
+                     logits"
+                ),
+            ));
+        }
+        if let Some(sampling) = &metadata.sampling {
+            let (t, p) = (sampling.temperature, sampling.top_p.unwrap_or(1.0));
+            if !(t >= 0.0 && t.is_finite()) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.temperature is {t}; it must be finite and >= 0"),
+                ));
+            }
+            if !(0.0..=1.0).contains(&p) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.top_p is {p}; it must be in [0, 1]"),
+                ));
+            }
+        }
+        let rests = metadata.rest_temperatures.iter();
+        if let Some(t) = rests.copied().find(|t| !(*t > 0.0 && t.is_finite())) {
+            return Err(LogError::format(
+                path,
+                format!("rest_temperatures has {t}; each must be finite and > 0"),
+            ));
+        }
+        let mut ids = HashMap::with_capacity(metadata.prompts.len());
+        for (entry, prompt) in metadata.prompts.iter().enumerate() {
+            if let Some(first) = ids.insert(prompt.id, entry) {
+                return Err(LogError::format(
+                    path,
+                    format!("prompts {first} and {entry} both have the id {}", prompt.id),
+                ));
+            }
+        }
+        if wanted == Some(0) {
+            return Err(LogError::format(
+                path,
+                "--vocab 0 keeps no token; give at least 1",
+            ));
+        }
+        let mut vocabulary = None;
+        for shard in &shards {
+            let here = shard.vocabulary(&metadata, wanted)?;
+            if let Some(before) = vocabulary.filter(|&before| before != here) {
+                return Err(LogError::format(
+                    &shard.path,
+                    format!(
+                        "has V = {here} where the shards before it have {before}; --vocab N keeps \
+                         the first N tokens of all"
+                    ),
+                ));
+            }
+            vocabulary = Some(here);
+            for rest in [&shard.target_rest, &shard.draft_rest]
+                .into_iter()
+                .flatten()
+            {
+                if rest.columns() != metadata.rest_temperatures.len() {
+                    return Err(LogError::tensor(
+                        &shard.path,
+                        &rest.name,
+                        format!(
+                            "has {} columns but the metadata's rest_temperatures has {} entries",
+                            rest.columns(),
+                            metadata.rest_temperatures.len()
+                        ),
+                    ));
+                }
+            }
+        }
+        let mut starts = Vec::with_capacity(shards.len() + 1);
+        let mut total = 0usize;
+        for shard in &shards {
+            starts.push(total);
+            total = total
+                .checked_add(shard.positions)
+                .ok_or_else(|| LogError::format(path, "has too many positions"))?;
+        }
+        starts.push(total);
+        if total == 0 {
+            return Err(LogError::format(path, "has no positions"));
+        }
+        let of_prompts = (metadata.prompts.iter())
+            .try_fold(0usize, |sum, prompt| sum.checked_add(prompt.positions));
+        if of_prompts.is_none_or(|sum| sum > total) {
+            return Err(LogError::format(
+                path,
+                format!("the prompts in its metadata have more positions than its {total}"),
+            ));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            metadata,
+            shards,
+            starts,
+            vocabulary: vocabulary.unwrap_or(0),
+            kept: wanted,
+            ignored,
+        })
+    }
+
+    /// The file or directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file or directory is called, without the folders around it; `.` and `..` have
+    /// the name of the directory that they lead to.
+    pub fn name(&self) -> String {
+        specgap_base::files::name(&self.path)
+    }
+
+    /// What the log says of itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// N.
+    pub fn positions(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// V.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// How many tokens of every row are kept, if that was asked for when it was opened.
+    pub fn kept(&self) -> Option<usize> {
+        self.kept
+    }
+
+    /// The most tokens that a row lists: V for full rows.
+    pub fn listed(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.columns(self.vocabulary))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Whether rows list some tokens and give the mass of the rest.
+    pub fn is_top_heavy(&self) -> bool {
+        self.shards.iter().any(Shard::is_top_heavy)
+    }
+
+    /// Whether target and draft list tokens of their own, not the same ones.
+    pub fn has_own_lists(&self) -> bool {
+        self.shards.iter().any(|shard| shard.own_ids.is_some())
+    }
+
+    /// Whether the mass of unlisted tokens is given: of the target's rows, and of the
+    /// draft's.
+    pub fn has_rests(&self) -> [bool; 2] {
+        [
+            self.shards.iter().all(|shard| shard.target_rest.is_some()),
+            self.shards.iter().all(|shard| shard.draft_rest.is_some()),
+        ]
+    }
+
+    /// Whether every position says which prompt it belongs to.
+    pub fn has_prompts(&self) -> bool {
+        self.shards.iter().all(|shard| shard.prompt_id.is_some())
+    }
+
+    /// Whether every position has the token that was drawn there.
+    pub fn has_tokens(&self) -> bool {
+        self.shards.iter().all(|shard| shard.token.is_some())
+    }
+
+    /// Whether any file has the acceptance that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
+    pub fn has_head_acceptance(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.any(|shard| shard.head_acceptance.is_some())
+    }
+
+    /// Whether any file has the overlap that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
+    pub fn has_head_overlap(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.any(|shard| shard.head_overlap.is_some())
+    }
+
+    /// Those of `drafts`, `output`, `accepted`, `round`, `batch_size` and `seed`, what an engine
+    /// did at the positions, that are there.
+    pub fn engine_tensors(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for shard in &self.shards {
+            let engine = [
+                &shard.drafts,
+                &shard.output,
+                &shard.accepted,
+                &shard.round,
+                &shard.batch_size,
+                &shard.seed,
+            ];
+            for tensor in engine.into_iter().flatten() {
+                if !names.contains(&tensor.name.as_str()) {
+                    names.push(&tensor.name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Whether any file says of which positions it has no row of the draft.
+    pub fn may_lack_drafts(&self) -> bool {
+        self.shards.iter().any(|shard| shard.draft_row.is_some())
+    }
+
+    /// Tensors in the files that specgap does not know.
+    pub fn ignored_tensors(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// What the entries of target and draft rows are, in the first shard.
+    pub fn kinds(&self) -> (RowKind, RowKind) {
+        self.shards
+            .first()
+            .map_or((RowKind::Logits, RowKind::Logits), |shard| {
+                (shard.target_kind, shard.draft_kind)
+            })
+    }
+
+    /// The types of target and draft rows, in the first shard.
+    pub fn dtypes(&self) -> (Dtype, Dtype) {
+        self.shards
+            .first()
+            .map_or((Dtype::F32, Dtype::F32), |shard| {
+                (shard.target.dtype, shard.draft.dtype)
+            })
+    }
+
+    /// All positions in order, in spans of at most `length` that do not cross
+    /// shards.
+    pub fn spans(&self, length: usize) -> Vec<Span> {
+        self.spans_of(0..self.positions(), length)
+    }
+
+    /// The positions with these numbers, in order, in spans of at most `length` that
+    /// do not cross shards.
+    pub fn spans_of(&self, positions: Range<usize>, length: usize) -> Vec<Span> {
+        let length = length.max(1);
+        let mut spans = Vec::new();
+        for (shard, (held, &start)) in self.shards.iter().zip(&self.starts).enumerate() {
+            let end = positions.end.saturating_sub(start).min(held.positions);
+            let begin = positions.start.saturating_sub(start);
+            for first in (begin..end).step_by(length) {
+                spans.push(Span {
+                    shard,
+                    rows: first..end.min(first.saturating_add(length)),
+                    first: start + first,
+                });
+            }
+        }
+        spans
+    }
+
+    /// Reads the rows of a span.
+    ///
+    /// # Errors
+    ///
+    /// If a file was shortened or replaced since it was opened, or cannot be read.
+    pub fn chunk(&self, span: &Span) -> Result<Chunk<'_>, LogError> {
+        let shard = self
+            .shards
+            .get(span.shard)
+            .filter(|shard| span.rows.end <= shard.positions)
+            .ok_or_else(|| LogError::format(&self.path, "is not the log that this span is of"))?;
+        Ok(Chunk {
+            log: self,
+            shard,
+            span: span.clone(),
+            target: shard.target.window(span.rows.clone())?,
+            draft: shard.draft.window(span.rows.clone())?,
+            token_ids: map(&shard.token_ids, span)?,
+            own_ids: match &shard.own_ids {
+                Some([target, draft]) => Some([
+                    target.window(span.rows.clone())?,
+                    draft.window(span.rows.clone())?,
+                ]),
+                None => None,
+            },
+            target_rest: map(&shard.target_rest, span)?,
+            draft_rest: map(&shard.draft_rest, span)?,
+            prompt_id: map(&shard.prompt_id, span)?,
+            position: map(&shard.position, span)?,
+            token: map(&shard.token, span)?,
+            drafts: map(&shard.drafts, span)?,
+            output: map(&shard.output, span)?,
+            head_acceptance: map(&shard.head_acceptance, span)?,
+            head_overlap: map(&shard.head_overlap, span)?,
+            scored: {
+                let [hit, p_hit, max_q, overlap] = &shard.scored;
+                [
+                    map(hit, span)?,
+                    map(p_hit, span)?,
+                    map(max_q, span)?,
+                    map(overlap, span)?,
+                ]
+            },
+            draft_row: map(&shard.draft_row, span)?,
+        })
+    }
+
+    /// Reads one position.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::chunk`] and [`Chunk::read`]; also if there is no such position.
+    pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        if index >= self.positions() {
+            return Err(LogError::format(
+                &self.path,
+                format!("has {} positions, none of number {index}", self.positions()),
+            ));
+        }
+        // The last shard that begins at or before it and is not empty.
+        let shard = self.starts.partition_point(|&start| start <= index) - 1;
+        let first = self.starts.get(shard).copied().unwrap_or(0);
+        let span = Span {
+            shard,
+            rows: index - first..index - first + 1,
+            first: index,
+        };
+        self.chunk(&span)?.read(index, row)
+    }
+}
+
+fn map<'a>(tensor: &'a Option<Tensor>, span: &Span) -> Result<Option<RowWindow<'a>>, LogError> {
+    tensor
+        .as_ref()
+        .map(|tensor| tensor.window(span.rows.clone()))
+        .transpose()
+}
+
+/// Reads and checks `log.json`.
+pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
+    let path = directory.join(INDEX_NAME);
+    let text =
+        specgap_base::files::read_text(&path, specgap_base::files::DOCUMENT).map_err(|source| {
+            if source.kind() == std::io::ErrorKind::NotFound {
+                LogError::format(
+                    directory,
+                    format!("has no {INDEX_NAME}; a sharded log is a directory with one"),
+                )
+            } else {
+                LogError::reading(&path, source)
+            }
+        })?;
+    parse_index(&path, &text)
+}
+
+fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
+    let unreadable = |error| LogError::format(path, format!("cannot be read: {error}"));
+    // Before the fields, which another version may have named otherwise.
+    let Version { schema } = typed::whole_json(text).map_err(unreadable)?;
+    if schema != u64::from(SCHEMA) {
+        return Err(LogError::format(
+            path,
+            format!("schema is {schema}; this version of specgap reads {SCHEMA}"),
+        ));
+    }
+    let index: Index = typed::whole_json(text).map_err(unreadable)?;
+    let mut seen = HashMap::with_capacity(index.shards.len());
+    for (entry, shard) in index.shards.iter().enumerate() {
+        if let Some(first) = seen.insert(shard.file.as_str(), entry) {
+            return Err(LogError::format(
+                path,
+                format!(
+                    "entries {first} and {entry} of its shards are both {:?}, whose positions \
+                     would count twice; remove one of the two",
+                    shard.file
+                ),
+            ));
+        }
+    }
+    Ok(index)
+}
+
+/// A shard's name, if it is one: no folders, so that a log cannot point outside.
+fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError> {
+    let path = Path::new(name);
+    if path
+        .file_name()
+        .is_some_and(|file| file == path.as_os_str())
+    {
+        Ok(path)
+    } else {
+        Err(LogError::format(
+            &directory.join(INDEX_NAME),
+            format!("shard {name:?} is not a plain file name"),
+        ))
+    }
+}
+
+/// Reads the header of a file; `spool` takes what has to be unpacked.
+pub(super) fn read_file(path: &Path, spool: &mut Spool) -> Result<Contents, LogError> {
+    read_source(path, Source::open(path)?, spool)
+}
+
+fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Contents, LogError> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("safetensors") => safetensors::read(path, source),
+        Some("npz") => npz::read(path, source, spool),
+        _ => Err(LogError::format(
+            path,
+            "is no log: a log is a .safetensors or .npz file, or a directory with a log.json",
+        )),
+    }
+}
+
+/// What heads on the draft predict along the text.
+pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
+pub(super) const HEAD_OVERLAP: &str = "head_overlap";
+/// Whether a position has a row of the draft.
+pub(crate) const DRAFT_ROW: &str = "draft_row";
+/// What is said of a position's rows, where these are not logged.
+pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
+
+impl Shard {
+    fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
+        let held = contents.names();
+        let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
+        let (draft, draft_kind) = rows_of(path, &mut contents, "draft", &held)?;
+        let positions = target.rows();
+        if draft.rows() != positions {
+            return Err(LogError::tensor(
+                path,
+                &draft.name,
+                format!(
+                    "has {} rows but {} has {positions}; rows are pairs",
+                    draft.rows(),
+                    target.name
+                ),
+            ));
+        }
+        let mut integers = |name: &str, dimensions: usize| {
+            take(path, &mut contents, name, positions, dimensions, false)
+        };
+        let token_ids = integers("token_ids", 2)?;
+        let target_ids = integers("target_token_ids", 2)?;
+        let draft_ids = integers("draft_token_ids", 2)?;
+        let prompt_id = integers("prompt_id", 1)?;
+        let position = integers("position", 1)?;
+        let token = integers("token", 1)?;
+        let drafts = integers("drafts", 2)?;
+        let output = integers("output", 1)?;
+        let accepted = integers("accepted", 1)?;
+        let round = integers("round", 1)?;
+        let batch_size = integers("batch_size", 1)?;
+        let seed = integers("seed", 1)?;
+        let draft_row = integers(DRAFT_ROW, 1)?;
+        let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
+        let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
+        let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
+        let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
+        let mut scored = [const { None }; 4];
+        for (tensor, name) in scored.iter_mut().zip(SCORED) {
+            *tensor = take(path, &mut contents, name, positions, 1, true)?;
+        }
+        let own_ids = match (target_ids, draft_ids) {
+            (None, None) => None,
+            (Some(target), Some(draft)) => Some([target, draft]),
+            (Some(_), None) => return Err(without_the_other(path, "draft")),
+            (None, Some(_)) => return Err(without_the_other(path, "target")),
+        };
+        if let (Some(both), Some([target, _])) = (&token_ids, &own_ids) {
+            return Err(LogError::tensor(
+                path,
+                &target.name,
+                format!(
+                    "is there beside {}, which lists the tokens of both rows; keep one of the two",
+                    both.name
+                ),
+            ));
+        }
+        let lists = match (&token_ids, &own_ids) {
+            (Some(both), _) => vec![(&target, both), (&draft, both)],
+            (None, Some([of_target, of_draft])) => vec![(&target, of_target), (&draft, of_draft)],
+            (None, None) => Vec::new(),
+        };
+        for &(tensor, ids) in &lists {
+            if tensor.columns() != ids.columns() {
+                return Err(LogError::tensor(
+                    path,
+                    &tensor.name,
+                    format!(
+                        "has {} columns but {} has {}; in a top-heavy log each column of a row \
+                         belongs to the token id in the same place",
+                        tensor.columns(),
+                        ids.name,
+                        ids.columns()
+                    ),
+                ));
+            }
+        }
+        if !lists.is_empty() {
+            // Each column has its token.
+        } else if target_rest.is_some() || draft_rest.is_some() {
+            return Err(LogError::tensor(
+                path,
+                "token_ids",
+                "is missing although the mass of unlisted tokens is given",
+            ));
+        }
+        let mut rollouts = HeldRollouts::default();
+        for name in names() {
+            rollouts.tensors.extend(contents.tensors.remove_entry(name));
+            rollouts
+                .unreadable
+                .extend(contents.unreadable.remove_entry(name));
+        }
+        let ignored = contents
+            .tensors
+            .into_keys()
+            .chain(contents.unreadable.into_keys())
+            .collect();
+        Ok((
+            Self {
+                path: path.to_owned(),
+                positions,
+                target,
+                target_kind,
+                draft,
+                draft_kind,
+                token_ids,
+                own_ids,
+                target_rest,
+                draft_rest,
+                prompt_id,
+                position,
+                token,
+                drafts,
+                output,
+                head_acceptance,
+                head_overlap,
+                scored,
+                accepted,
+                round,
+                batch_size,
+                seed,
+                draft_row,
+                rollouts,
+            },
+            ignored,
+        ))
+    }
+
+    /// V, after `--vocab`.
+    fn vocabulary(&self, metadata: &Metadata, wanted: Option<usize>) -> Result<usize, LogError> {
+        let width = if self.is_top_heavy() {
+            metadata.vocabulary.ok_or_else(|| {
+                LogError::format(
+                    &self.path,
+                    "lists token_ids, but the metadata does not say the vocabulary",
+                )
+            })?
+        } else {
+            let (target, draft) = (self.target.columns(), self.draft.columns());
+            if target != draft && wanted.is_none() {
+                return Err(LogError::tensor(
+                    &self.path,
+                    &self.draft.name,
+                    format!(
+                        "has V = {draft} but {} has V = {target}; if they differ by padding \
+                         alone, --vocab N keeps the first N tokens of both",
+                        self.target.name
+                    ),
+                ));
+            }
+            let width = target.min(draft);
+            if let Some(said) = metadata
+                .vocabulary
+                .filter(|&said| wanted.is_none() && said != width)
+            {
+                return Err(LogError::tensor(
+                    &self.path,
+                    &self.target.name,
+                    format!("has V = {width} but the metadata says {said}; --vocab N settles it"),
+                ));
+            }
+            width
+        };
+        if width == 0 {
+            return Err(LogError::tensor(
+                &self.path,
+                &self.target.name,
+                "has an empty vocabulary",
+            ));
+        }
+        if u32::try_from(width).is_err() {
+            return Err(LogError::format(
+                &self.path,
+                format!("V = {width} is more than 2^32 - 1"),
+            ));
+        }
+        match wanted {
+            None => Ok(width),
+            Some(wanted) if wanted <= width => Ok(wanted),
+            Some(wanted) => Err(LogError::format(
+                &self.path,
+                format!(
+                    "has V = {width}, so --vocab {wanted} keeps nothing more; give at most {width}"
+                ),
+            )),
+        }
+    }
+
+    fn is_top_heavy(&self) -> bool {
+        self.token_ids.is_some() || self.own_ids.is_some()
+    }
+
+    fn columns(&self, vocabulary: usize) -> usize {
+        if self.own_ids.is_some() {
+            self.target.columns().max(self.draft.columns())
+        } else if self.token_ids.is_some() {
+            self.target.columns()
+        } else {
+            vocabulary
+        }
+    }
+}
+
+/// One row has a list of its own.
+fn without_the_other(path: &Path, model: &str) -> LogError {
+    LogError::tensor(
+        path,
+        &format!("{model}_token_ids"),
+        "is missing; where target and draft have lists of their own, both have their ids",
+    )
+}
+
+/// Finds a model's rows under one of their three names; `held` names what the file has.
+fn rows_of(
+    path: &Path,
+    contents: &mut Contents,
+    model: &str,
+    held: &str,
+) -> Result<(Tensor, RowKind), LogError> {
+    let mut found = None;
+    for kind in RowKind::ALL {
+        let name = format!("{model}_{}", kind.suffix());
+        if let Some(dtype) = contents.unreadable.get(&name) {
+            return Err(LogError::tensor(
+                path,
+                &name,
+                format!(
+                    "has entries of type {dtype}; rows are f16, bf16, f32 or f64, little-endian"
+                ),
+            ));
+        }
+        if let Some(tensor) = contents.tensors.remove(&name) {
+            if found.is_some() {
+                return Err(LogError::tensor(
+                    path,
+                    &name,
+                    format!("is a second form of the {model}'s rows; keep one of them"),
+                ));
+            }
+            found = Some((tensor, kind));
+        }
+    }
+    let Some((tensor, kind)) = found else {
+        return Err(LogError::tensor(
+            path,
+            &format!("{model}_logits"),
+            format!(
+                "is missing, and so are {model}_probs and {model}_logprobs; the file has {held}"
+            ),
+        ));
+    };
+    if tensor.shape.len() != 2 || !tensor.dtype.is_float() {
+        return Err(LogError::tensor(
+            path,
+            &tensor.name,
+            format!(
+                "is {} of shape {:?}; rows are floating point of shape [N, V]",
+                tensor.dtype, tensor.shape
+            ),
+        ));
+    }
+    Ok((tensor, kind))
+}
+
+/// Takes an optional tensor and checks its type and shape.
+fn take(
+    path: &Path,
+    contents: &mut Contents,
+    name: &str,
+    positions: usize,
+    dimensions: usize,
+    float: bool,
+) -> Result<Option<Tensor>, LogError> {
+    let wanted = if float {
+        "f64 (or another float) "
+    } else {
+        "i64 or i32 "
+    };
+    let shape = if dimensions == 1 { "[N]" } else { "[N, ...]" };
+    if let Some(dtype) = contents.unreadable.get(name) {
+        return Err(LogError::tensor(
+            path,
+            name,
+            format!("has entries of type {dtype}; it must be {wanted}of shape {shape}"),
+        ));
+    }
+    let Some(tensor) = contents.tensors.remove(name) else {
+        return Ok(None);
+    };
+    if tensor.dtype.is_float() != float
+        || tensor.shape.len() != dimensions
+        || tensor.rows() != positions
+    {
+        return Err(LogError::tensor(
+            path,
+            name,
+            format!(
+                "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}",
+                tensor.dtype, tensor.shape
+            ),
+        ));
+    }
+    Ok(Some(tensor))
+}
+
+impl Chunk<'_> {
+    /// The numbers of its positions in the log.
+    pub fn positions(&self) -> Range<usize> {
+        self.span.positions()
+    }
+
+    /// Reads the position with this number in the log, and checks every entry.
+    ///
+    /// # Errors
+    ///
+    /// NaN, +inf, a row of only -inf, negative probabilities, probabilities
+    /// that do not sum to 1 (within 1e-6 for f64, 1e-4 for f32, 2e-2 for the
+    /// half types; what is within is for the reader to normalise), token ids
+    /// that repeat or lie outside the vocabulary. Each names file, tensor, row
+    /// and column. Also if the chunk does not hold the position.
+    pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        if !self.positions().contains(&index) {
+            return Err(LogError::format(
+                &self.shard.path,
+                format!("position {index} is outside {:?}", self.positions()),
+            ));
+        }
+        let shard = self.shard;
+        let number = index - self.span.first + self.span.rows.start;
+        let vocabulary = self.log.vocabulary;
+        let Row {
+            token_ids,
+            sorted,
+            own_ids,
+            ..
+        } = &mut *row;
+        token_ids.clear();
+        let listed = match (&self.token_ids, &self.own_ids) {
+            (Some(window), _) => {
+                self.read_ids(window, number, token_ids, sorted)?;
+                [token_ids.len(); 2]
+            }
+            (None, Some(windows)) => {
+                for (window, own) in windows.iter().zip(&mut *own_ids) {
+                    own.clear();
+                    self.read_ids(window, number, own, sorted)?;
+                }
+                own_ids.each_ref().map(Vec::len)
+            }
+            (None, None) => [vocabulary; 2],
+        };
+        let Row {
+            target,
+            draft,
+            scratch,
+            ..
+        } = row;
+        self.target.floats(number, listed[0], scratch, target);
+        self.draft.floats(number, listed[1], scratch, draft);
+        row.target_kind = shard.target_kind;
+        row.draft_kind = shard.draft_kind;
+        let full = !shard.is_top_heavy();
+        check(&self.target, shard.target_kind, number, target, full)?;
+        row.lacks_draft = self.lacks_draft(number)?;
+        if row.lacks_draft {
+            draft.fill(f64::NAN);
+        } else {
+            check(&self.draft, shard.draft_kind, number, draft, full)?;
+        }
+        if self.own_ids.is_some() {
+            let absent = |kind| match (self.log.metadata.unlisted, kind) {
+                (None, _) => f64::NAN,
+                (Some(UnlistedTokens::NeverDrawn), RowKind::Probabilities) => 0.0,
+                (Some(UnlistedTokens::NeverDrawn), _) => f64::NEG_INFINITY,
+            };
+            row.join_lists([absent(shard.target_kind), absent(shard.draft_kind)]);
+        }
+        row.sort_list();
+        row.target_rest.clear();
+        row.draft_rest.clear();
+        for (window, out) in [
+            (&self.target_rest, &mut row.target_rest),
+            (&self.draft_rest, &mut row.draft_rest),
+        ] {
+            let Some(window) = window else { continue };
+            window.floats(number, window.tensor.columns(), &mut row.scratch, out);
+            if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
+                return Err(LogError::entry(
+                    window.tensor.path(),
+                    &window.tensor.name,
+                    number,
+                    column,
+                    format!("{} is no mass; it must be in [0, 1]", out[column]),
+                ));
+            }
+        }
+        let one = |window: &Option<RowWindow<'_>>| {
+            window
+                .as_ref()
+                .and_then(|window| window.integers(number).next())
+        };
+        row.prompt_id = one(&self.prompt_id);
+        row.position = one(&self.position);
+        row.token = one(&self.token);
+        row.output = one(&self.output);
+        row.head_acceptance = self.head(&self.head_acceptance, number, row)?;
+        row.head_overlap = self.head(&self.head_overlap, number, row)?;
+        let [hit, p_hit, max_q, overlap] = &self.scored;
+        row.hit = self.head(hit, number, row)?;
+        row.p_hit = self.head(p_hit, number, row)?;
+        row.max_q = self.head(max_q, number, row)?;
+        row.overlap = self.head(overlap, number, row)?;
+        row.drafts.clear();
+        if let Some(window) = &self.drafts {
+            row.drafts.extend(window.integers(number));
+        }
+        for window in [&self.token, &self.output, &self.drafts]
+            .into_iter()
+            .flatten()
+        {
+            for (column, id) in window.integers(number).enumerate() {
+                let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
+                if !within && id != -1 {
+                    return Err(LogError::entry(
+                        window.tensor.path(),
+                        &window.tensor.name,
+                        number,
+                        column,
+                        format!(
+                            "token {id} is outside the vocabulary of {}; -1 stands for none",
+                            self.log.vocabulary
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is said of a position in one number, by a head or beside its rows; -1 stands
+    /// for nothing.
+    fn head(
+        &self,
+        window: &Option<RowWindow<'_>>,
+        number: usize,
+        row: &mut Row,
+    ) -> Result<Option<f64>, LogError> {
+        let Some(window) = window else {
+            return Ok(None);
+        };
+        window.floats(number, 1, &mut row.scratch, &mut row.head);
+        let x = row.head.first().copied().unwrap_or(-1.0);
+        if !(0.0..=1.0).contains(&x) && x != -1.0 {
+            return Err(LogError::entry(
+                &self.shard.path,
+                &window.tensor.name,
+                number,
+                0,
+                format!("is {x}; it must be in [0, 1], and -1 stands for nothing"),
+            ));
+        }
+        Ok((x >= 0.0).then_some(x))
+    }
+
+    /// Whether the log says that it has no row of the draft at a row of the shard.
+    fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
+        let Some(window) = &self.draft_row else {
+            return Ok(false);
+        };
+        match window.integers(number).next() {
+            Some(0) => Ok(true),
+            Some(1) | None => Ok(false),
+            Some(other) => Err(LogError::entry(
+                &self.shard.path,
+                DRAFT_ROW,
+                number,
+                0,
+                format!("is {other}; it is 1 where the draft has a row, and 0 where it has none"),
+            )),
+        }
+    }
+
+    /// Reads the ids of a list.
+    fn read_ids(
+        &self,
+        window: &RowWindow<'_>,
+        number: usize,
+        ids: &mut Vec<u32>,
+        sorted: &mut Vec<u32>,
+    ) -> Result<(), LogError> {
+        let name = &window.tensor.name;
+        let refused = |column: usize, message: String| {
+            LogError::entry(window.tensor.path(), name, number, column, message)
+        };
+        for (column, id) in window.integers(number).enumerate() {
+            if id == -1 {
+                break;
+            }
+            let id = u32::try_from(id)
+                .ok()
+                .filter(|&id| (id as usize) < self.log.vocabulary)
+                .ok_or_else(|| {
+                    refused(
+                        column,
+                        format!(
+                            "token {id} is outside the vocabulary of {}; unused places at the end \
+                             are -1",
+                            self.log.vocabulary
+                        ),
+                    )
+                })?;
+            ids.push(id);
+        }
+        if let Some((column, id)) = window
+            .integers(number)
+            .enumerate()
+            .skip(ids.len())
+            .find(|&(_, id)| id != -1)
+        {
+            return Err(refused(
+                column,
+                format!("token {id} stands after an unused place; unused places are at the end"),
+            ));
+        }
+        if ids.is_empty() {
+            return Err(LogError::row(
+                window.tensor.path(),
+                name,
+                number,
+                "lists no tokens",
+            ));
+        }
+        sorted.clone_from(ids);
+        sorted.sort_unstable();
+        if let Some(&[id, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+            let column = ids.iter().rposition(|&x| x == id).unwrap_or(0);
+            return Err(refused(column, format!("token {id} is listed twice")));
+        }
+        Ok(())
+    }
+}
+
+/// Checks the entries of one row.
+fn check(
+    window: &RowWindow<'_>,
+    kind: RowKind,
+    number: usize,
+    entries: &[f64],
+    full: bool,
+) -> Result<(), LogError> {
+    let name = &window.tensor.name;
+    // One pass in eight lanes, so that it is no longer than reading the row.
+    let mut largest = [f64::NEG_INFINITY; 8];
+    let mut bad = [false; 8];
+    let (chunks, rest) = entries.as_chunks::<8>();
+    for chunk in chunks {
+        for lane in 0..8 {
+            let x = chunk[lane];
+            bad[lane] |= x.is_nan();
+            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+        }
+    }
+    let bad = bad.contains(&true) || rest.iter().any(|x| x.is_nan());
+    let largest = largest
+        .into_iter()
+        .chain(rest.iter().copied())
+        .fold(f64::NEG_INFINITY, f64::max);
+    if bad || largest == f64::INFINITY {
+        let column = entries
+            .iter()
+            .position(|x| x.is_nan() || *x == f64::INFINITY)
+            .unwrap_or(0);
+        let what = if entries.get(column).is_some_and(|x| x.is_nan()) {
+            "NaN"
+        } else {
+            "+inf"
+        };
+        let legal = match kind {
+            RowKind::Probabilities => "probabilities are finite and >= 0",
+            _ if what == "+inf" && window.tensor.dtype == Dtype::F16 => {
+                "entries are finite, or -inf for tokens that cannot be drawn; f16 ends at 65504, \
+                 so take logits of a wider type, or subtract each row's largest"
+            }
+            _ => "entries are finite, or -inf for tokens that cannot be drawn",
+        };
+        return Err(LogError::entry(
+            window.tensor.path(),
+            name,
+            number,
+            column,
+            format!("is {what}; {legal}"),
+        ));
+    }
+    match kind {
+        RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
+            return Err(LogError::row(
+                window.tensor.path(),
+                name,
+                number,
+                "is -inf at every token, which leaves nothing to draw",
+            ));
+        }
+        RowKind::Probabilities => {
+            if let Some(column) = entries.iter().position(|&x| x < 0.0) {
+                return Err(LogError::entry(
+                    window.tensor.path(),
+                    name,
+                    number,
+                    column,
+                    format!(
+                        "is {}; probabilities are finite and >= 0: {}",
+                        entries[column],
+                        instead(kind, entries, window.tensor.dtype)
+                    ),
+                ));
+            }
+        }
+        _ => {}
+    }
+    if kind == RowKind::Logits {
+        return Ok(());
+    }
+    let sum: f64 = match kind {
+        RowKind::Probabilities => entries.iter().sum(),
+        _ => entries.iter().map(|&x| x.exp()).sum(),
+    };
+    let tolerance = window.tensor.dtype.sum_tolerance();
+    // Listed tokens of a top-heavy row have at most all of the mass.
+    // A sum that overflowed to infinity or NaN is no sum.
+    let fine = if full {
+        (sum - 1.0).abs() <= tolerance
+    } else {
+        sum > 0.0 && sum <= 1.0 + tolerance
+    };
+    if !fine {
+        return Err(LogError::row(
+            window.tensor.path(),
+            name,
+            number,
+            format!(
+                "sums to {sum}, more than {tolerance} from 1; {}",
+                instead(kind, entries, window.tensor.dtype)
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// What entries may be that are not the probabilities or logarithms that they are called.
+fn instead(kind: RowKind, entries: &[f64], dtype: Dtype) -> String {
+    let tolerance = dtype.sum_tolerance();
+    let natural = || (entries.iter().map(|x| x.exp()).sum::<f64>() - 1.0).abs() <= tolerance;
+    match Form::of(entries, tolerance) {
+        _ if kind == RowKind::Probabilities && natural() => {
+            "exp(x) sums to 1: these are logarithms, call the tensor *_logprobs".to_owned()
+        }
+        Some(Form::Probabilities) => {
+            format!("{}; call the tensor *_probs", Form::Probabilities.as_str())
+        }
+        Some(form) => format!(
+            "{}; {}, and call the tensor *_logprobs",
+            form.as_str(),
+            form.cure()
+        ),
+        None => "if these are raw model outputs, call the tensor *_logits".to_owned(),
+    }
+}

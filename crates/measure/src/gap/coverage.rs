@@ -1,0 +1,173 @@
+//! What is asked for and cannot be measured, and why.
+
+use super::metric::{rules, schemes};
+use super::{GapError, Settings};
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::{Lossless, VerifierName, any_of};
+
+/// A line for everything that the settings ask for in vain.
+///
+/// # Errors
+/// Nothing at all is left to measure: no scheme has the numbers of drafts, or none of
+/// the verifiers that were named has a rate.
+pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
+    let mut lines: Vec<String> = schemes_without_drafts(settings).collect();
+    let any_optimum = settings
+        .drafts
+        .iter()
+        .any(|&n| settings.optima(n).next().is_some());
+    if !any_optimum {
+        return Err(nothing(settings, &lines));
+    }
+    let mut missing: Vec<String> = costly(settings)
+        .chain(schemes_without_rates(settings))
+        .collect();
+    // By default, a verifier is measured wherever it fits.
+    if settings.verifiers != Settings::verifiers() {
+        missing.extend(verifiers_without_rates(settings));
+        let any_rate = settings
+            .drafts
+            .iter()
+            .any(|&n| settings.rules(n).next().is_some());
+        if !any_rate && !settings.verifiers.is_empty() {
+            let reasons = if missing.is_empty() { lines } else { missing };
+            return Err(nothing(settings, &reasons));
+        }
+    }
+    lines.extend(missing);
+    Ok(lines)
+}
+
+fn nothing(settings: &Settings, reasons: &[String]) -> GapError {
+    let list = |names: Vec<String>| names.join(",");
+    let mut options = Vec::new();
+    if settings.schemes != Settings::schemes() {
+        let names = settings.schemes.iter().map(ToString::to_string).collect();
+        options.push(format!("--schemes {}", list(names)));
+    }
+    if settings.verifiers != Settings::verifiers() {
+        let names = settings.verifiers.iter().map(ToString::to_string).collect();
+        options.push(format!("--verifiers {}", list(names)));
+    }
+    let drafts = settings.drafts.iter().map(ToString::to_string).collect();
+    options.push(format!("--drafts {}", list(drafts)));
+    GapError::Settings(format!(
+        "{} leave nothing to measure: {}",
+        options.join(" "),
+        reasons.join("; ")
+    ))
+}
+
+fn schemes_without_drafts(settings: &Settings) -> impl Iterator<Item = String> {
+    settings.schemes.iter().filter_map(|&scheme| {
+        if !schemes().any(|known| known == scheme) {
+            return Some(format!("{scheme}: a log's rows do not make such drafts"));
+        }
+        let missing = settings.drafts.iter().copied().filter(|&n| !scheme.fits(n));
+        let missing: Vec<usize> = missing.collect();
+        let only = scheme.entry().only.filter(|_| !missing.is_empty())?;
+        Some(format!(
+            "{scheme} for {}: its draws are {only} drafts, so ask for --drafts {only}",
+            drafts(&missing)
+        ))
+    })
+}
+
+/// Rates that take an option of their own, or are not to be had for so many drafts.
+fn costly(settings: &Settings) -> impl Iterator<Item = String> {
+    rules().filter_map(|((scheme, name), rule)| {
+        if !settings.asks_for((scheme, name)) {
+            return None;
+        }
+        if let Some(why) = rule.slow.filter(|_| !settings.sequential_plans) {
+            return Some(format!("{scheme}/{name}: {why}"));
+        }
+        let most = rule.most;
+        let beyond = settings.drafts.iter().any(|&n| n > most);
+        beyond.then(|| {
+            format!("{scheme}/{name} for more than {most} drafts: no plan is built for them")
+        })
+    })
+}
+
+/// Schemes for which a verifier, though it is lossless and has a rate for others, has none.
+fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
+    VerifierName::ALL.into_iter().filter_map(|name| {
+        let asked = |scheme: &SchemeName| {
+            let drafts = settings.drafts.iter();
+            settings.asks_for((*scheme, name))
+                && drafts
+                    .into_iter()
+                    .any(|&n| scheme.fits(n) && name.is_lossless(*scheme, n))
+        };
+        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) = schemes()
+            .filter(asked)
+            .partition(|&scheme| name.on_row(scheme).is_some());
+        let without: Vec<&str> = without.into_iter().map(SchemeName::as_str).collect();
+        let [most @ .., last] = without.as_slice() else {
+            return None;
+        };
+        let names = match most {
+            [] => (*last).to_owned(),
+            most => format!("{} and {last}", most.join(", ")),
+        };
+        let line = format!("{name} of {names} drafts: its rate is not computed at rows of a log");
+        (!with.is_empty()).then_some(line)
+    })
+}
+
+/// Verifiers that none of the schemes suits.
+fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
+    let asked = |name: &VerifierName| settings.verifiers.contains(name);
+    VerifierName::ALL
+        .into_iter()
+        .filter(asked)
+        .filter_map(|name| {
+            let suits = |scheme: SchemeName, n: usize| {
+                settings.schemes.contains(&scheme)
+                    && name.is_lossless(scheme, n)
+                    && name.on_row(scheme).is_some()
+            };
+            let missing: Vec<usize> = settings
+                .drafts
+                .iter()
+                .copied()
+                .filter(|&n| !schemes().any(|scheme| suits(scheme, n)))
+                .collect();
+            if missing.is_empty() {
+                return None;
+            }
+            let place = if missing.len() == settings.drafts.len() {
+                String::new()
+            } else {
+                format!(" for {}", drafts(&missing))
+            };
+            let lossless = name.entry().lossless;
+            if matches!(lossless, Lossless::OneDraft) {
+                return Some(format!(
+                    "{name}{place}: it is lossless for {lossless} only, so ask for --drafts 1"
+                ));
+            }
+            let why = if matches!(lossless, Lossless::Always) {
+                "its rate is not computed for these schemes".to_owned()
+            } else {
+                format!("it is lossless for {lossless} only")
+            };
+            let measured: Vec<&str> = schemes()
+                .filter(|&scheme| name.on_row(scheme).is_some())
+                .map(SchemeName::as_str)
+                .collect();
+            let cure = any_of(&measured);
+            Some(format!("{name}{place}: {why}, so ask for --schemes {cure}"))
+        })
+}
+
+/// `1 draft`, `2, 3 and 4 drafts`.
+fn drafts(numbers: &[usize]) -> String {
+    let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    match names.as_slice() {
+        [one] if one == "1" => "1 draft".to_owned(),
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last} drafts", rest.join(", ")),
+        _ => format!("{} drafts", names.concat()),
+    }
+}

@@ -1,0 +1,300 @@
+//! What a number of a position is about: its key from the position to the report.
+
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::{RowRule, VerifierName};
+use specgap_sampling::sampling::Cuts;
+use std::cmp::Ordering;
+
+/// A scheme and a verifier that is lossless under it.
+pub(super) type Rule = (SchemeName, VerifierName);
+
+/// Schemes with an optimum on a row, in the order of reports.
+pub(super) fn schemes() -> Listed<SchemeName> {
+    let all = SchemeName::ALL.into_iter();
+    listed(all.filter(|scheme| scheme.entry().on_row.is_some()))
+}
+
+/// What is walked once a report: a list, so that what walks it is not compiled for every way in
+/// which it is made.
+pub(super) type Listed<T> = std::vec::IntoIter<T>;
+
+/// A list of what an iterator gives.
+pub(super) fn listed<T>(all: impl Iterator<Item = T>) -> Listed<T> {
+    all.collect::<Vec<_>>().into_iter()
+}
+
+/// Every verifier with a rate on a row, scheme by scheme, in the order of reports.
+pub(super) fn rules() -> Listed<(Rule, RowRule)> {
+    let mut all = Vec::new();
+    for scheme in schemes() {
+        for name in VerifierName::ALL {
+            all.extend(name.on_row(scheme).map(|rule| ((scheme, name), rule)));
+        }
+    }
+    all.into_iter()
+}
+
+/// The likeliest tokens with the target's own draw, as engines that draw no drafts do it. No
+/// lossless rule accepts more of them.
+const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
+
+/// Pairs whose acceptance is compared at the same positions: each rule with those that
+/// its entry names, under the same scheme where that is possible, else under the first; and
+/// with the likeliest tokens.
+pub(super) fn pairs() -> Listed<(Rule, Rule)> {
+    let alone = [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL];
+    let rules_of_drafts = rules().filter(move |(rule, _)| !alone.contains(&rule.1));
+    let mut all: Vec<(Rule, Rule)> = named_pairs().collect();
+    all.extend(rules_of_drafts.map(|(rule, _)| (rule, LIKELIEST)));
+    all.into_iter()
+}
+
+fn named_pairs() -> Listed<(Rule, Rule)> {
+    listed(rules().flat_map(|(first, _)| {
+        first
+            .1
+            .entry()
+            .compared_with
+            .iter()
+            .filter_map(move |&name| {
+                let same = rules().find(|&(rule, _)| rule == (first.0, name));
+                let other = same.or_else(|| rules().find(|&(rule, _)| rule.1 == name));
+                other.map(|(second, _)| (first, second))
+            })
+    }))
+}
+
+/// Optimal plans.
+pub(super) fn plans() -> Listed<Rule> {
+    let all = rules().map(|(rule, _)| rule);
+    listed(all.filter(|rule| rule.1 == VerifierName::OPTIMAL))
+}
+
+/// What engines do with one draft: the likeliest token kept with p (one-hot), a sampled
+/// one kept with min(1, p/q), and a sampled one that has to be the target's own draw.
+pub(super) const ONE_DRAFT: [Rule; 3] = [
+    LIKELIEST,
+    (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
+    (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH),
+];
+
+/// Those of [`ONE_DRAFT`] that are compared.
+pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
+    (ONE_DRAFT[0], ONE_DRAFT[1]),
+    (ONE_DRAFT[0], ONE_DRAFT[2]),
+    (ONE_DRAFT[1], ONE_DRAFT[2]),
+];
+
+/// A temperature as a part of keys, finite and not below 0; or a share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Temperature(pub f64);
+
+impl Ord for Temperature {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Temperature {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Temperature {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Temperature {}
+
+/// A temperature and n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub temperature: Temperature,
+    pub drafts: usize,
+}
+
+/// How the draft's row is made of its logits, where that is not how the target's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DraftRule {
+    pub temperature: Temperature,
+    pub top_k: Option<usize>,
+    pub top_p: Option<Temperature>,
+    pub min_p: Option<Temperature>,
+}
+
+impl DraftRule {
+    pub(super) fn new(temperature: f64, cuts: Cuts) -> Self {
+        Self {
+            temperature: Temperature(temperature),
+            top_k: cuts.top_k,
+            top_p: cuts.top_p.map(Temperature),
+            min_p: cuts.min_p.map(Temperature),
+        }
+    }
+
+    pub(super) fn cuts(self) -> Cuts {
+        Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p.map(|p| p.0),
+            min_p: self.min_p.map(|p| p.0),
+        }
+    }
+}
+
+/// A rate with such a row of the draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Redrafted {
+    Overlap,
+    Optimum { drafts: usize, scheme: SchemeName },
+    Acceptance { drafts: usize, rule: Rule },
+}
+
+/// One number a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Metric {
+    /// Sum of min(p, q).
+    Overlap { temperature: Temperature },
+    /// alpha*.
+    Optimum { place: Place, scheme: SchemeName },
+    /// Membership acceptance.
+    Acceptance { place: Place, rule: Rule },
+    /// alpha* minus it.
+    Gap { place: Place, rule: Rule },
+    /// The first rule's acceptance minus the second's.
+    Difference {
+        place: Place,
+        first: Rule,
+        second: Rule,
+    },
+    /// The published optimum without replacement minus the sequential law's.
+    FormulaError { place: Place },
+    /// Sum of |output law - p| of the optimal plan.
+    PlanError { place: Place, rule: Rule },
+    /// Steps of its solve.
+    PlanSteps { place: Place, rule: Rule },
+    /// Seconds of its solve.
+    PlanSeconds { place: Place, rule: Rule },
+    /// A rate of the target's row at the temperature and of another row of the draft.
+    Redrafted {
+        temperature: Temperature,
+        draft: DraftRule,
+        rate: Redrafted,
+    },
+    /// How far a fast rate is from the slow one, at positions that are audited.
+    AuditDifference { place: Place, rule: Rule },
+    /// 1 where it is outside of the slow one's bounds, else 0.
+    AuditOutside { place: Place, rule: Rule },
+    /// alpha* minus what the optimal plan accepts, where a plan is solved as a check.
+    PlanShortfall { place: Place, rule: Rule },
+}
+
+impl Metric {
+    /// The same rate with another row of the draft; nothing of what is no rate.
+    pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
+        let (temperature, rate) = match self {
+            Self::Overlap { temperature } => (temperature, Redrafted::Overlap),
+            Self::Optimum { place, scheme } => {
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::Optimum { drafts, scheme })
+            }
+            Self::Acceptance { place, rule } => {
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::Acceptance { drafts, rule })
+            }
+            _ => return None,
+        };
+        Some(Self::Redrafted {
+            temperature,
+            draft,
+            rate,
+        })
+    }
+
+    /// The rate with the draft's row made as the target's; other numbers as they are.
+    pub(super) fn as_before(self) -> Self {
+        let Self::Redrafted {
+            temperature, rate, ..
+        } = self
+        else {
+            return self;
+        };
+        let at = |drafts| Place {
+            temperature,
+            drafts,
+        };
+        match rate {
+            Redrafted::Overlap => Self::Overlap { temperature },
+            Redrafted::Optimum { drafts, scheme } => Self::Optimum {
+                place: at(drafts),
+                scheme,
+            },
+            Redrafted::Acceptance { drafts, rule } => Self::Acceptance {
+                place: at(drafts),
+                rule,
+            },
+        }
+    }
+
+    /// Whether it may be known at audited positions alone.
+    pub(super) fn is_audit(self) -> bool {
+        matches!(
+            self,
+            Self::AuditDifference { .. }
+                | Self::AuditOutside { .. }
+                | Self::PlanShortfall { .. }
+                | Self::PlanError { .. }
+                | Self::PlanSteps { .. }
+                | Self::PlanSeconds { .. }
+        )
+    }
+
+    /// Whether it is a rate of its own, and not made of others or about a solve.
+    pub(super) fn is_rate(self) -> bool {
+        matches!(
+            self,
+            Self::Overlap { .. } | Self::Optimum { .. } | Self::Acceptance { .. }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_comparisons_come_in_their_order() {
+        let name = |(scheme, rule): Rule| format!("{scheme}/{rule}");
+        let all: Vec<[String; 2]> = pairs().map(|(a, b)| [name(a), name(b)]).collect();
+        let expected = [
+            ["with-replacement/k-seq", "with-replacement/rrs"],
+            ["without-replacement/rrs-wo", "with-replacement/rrs"],
+            ["without-replacement/rrs-wo", "with-replacement/k-seq"],
+            ["greedy/greedy", "with-replacement/k-seq"],
+            ["greedy/greedy", "without-replacement/rrs-wo"],
+            ["hub/spechub", "without-replacement/rrs-wo"],
+            // What engines that draft the likeliest tokens could do instead.
+            ["with-replacement/rrs", "top/exact-match"],
+            ["with-replacement/k-seq", "top/exact-match"],
+            ["without-replacement/rrs-wo", "top/exact-match"],
+            ["greedy/greedy", "top/exact-match"],
+            ["hub/spechub", "top/exact-match"],
+        ];
+        let places: Vec<usize> = expected
+            .iter()
+            .map(|pair| all.iter().position(|one| one == pair).unwrap())
+            .collect();
+        assert!(places.is_sorted(), "{all:?}");
+    }
+
+    #[test]
+    fn schemes_of_a_report_have_colours_of_their_own() {
+        let hues: Vec<usize> = schemes().map(|scheme| scheme.entry().hue).collect();
+        let mut distinct = hues.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), hues.len(), "{hues:?}");
+    }
+}

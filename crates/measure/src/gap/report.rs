@@ -1,0 +1,449 @@
+//! A summary as a report.
+
+use super::chains::{accepted_along_text, rounds};
+use super::coverage;
+use super::data::{
+    Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
+    OverlapRow, PlanRow, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, SCHEMA,
+    VerifierRow,
+};
+use super::glossary::definitions;
+use super::metric::{
+    DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, listed, pairs,
+    plans, rules,
+};
+use super::sequence::estimates;
+use super::summary::{LogPart, Mass, Summary};
+use super::surprise::Surprises;
+use super::tally::Tally;
+use crate::statistics::holm;
+use specgap_core::scheme::SchemeName;
+
+impl Summary {
+    /// The report of what is measured; `command` goes into it.
+    pub fn report(&self, command: &str) -> GapReport {
+        let pages = Pages {
+            summary: self,
+            sizes: self.sizes(),
+        };
+        let settings = &self.settings;
+        let blocks = settings
+            .temperatures
+            .iter()
+            .flat_map(|&temperature| {
+                let texts = self.texts(Temperature(temperature));
+                estimates(&texts, temperature, settings.block_length, &settings.drafts)
+            })
+            .collect();
+        let (mut along, mut not_along) = (Vec::new(), Vec::new());
+        for &temperature in &settings.temperatures {
+            let drawn = self.drawn_at(Temperature(temperature));
+            match rounds(drawn, temperature, settings.block_length) {
+                Ok(found) => along.extend(found),
+                Err(why) => not_along.push(format!(
+                    "draft lengths along the text, at temperature {temperature}: {why}"
+                )),
+            }
+        }
+        let by_prompt = self.logs.values().all(|log| log.by_prompt);
+        // Settings that measure nothing were refused before anything was measured.
+        let mut missing = coverage::left_out(settings).unwrap_or_default();
+        for log in self.logs.values() {
+            if let Err(why) = log.sampled_at(settings) {
+                let line = format!("bounds on blocks, and draft lengths along the text: {why}");
+                if !missing.contains(&line) {
+                    missing.push(line);
+                }
+            }
+        }
+        missing.extend(not_along);
+        missing.extend(pages.why_no_plans().map(str::to_owned));
+        missing.extend(self.logs.values().filter_map(engine_tensors));
+        missing.extend(self.missing());
+        GapReport {
+            schema: SCHEMA,
+            tool: self.tool.clone(),
+            command: command.to_owned(),
+            seed: settings.seed,
+            logs: self.logs.values().map(log_summary).collect(),
+            positions: self.positions(),
+            clusters: self.places.len(),
+            cluster_unit: if by_prompt { "prompt" } else { "position" }.to_owned(),
+            definitions: definitions(settings.block_length),
+            overlap: pages.overlap(),
+            cells: pages.cells(),
+            comparisons: pages.comparisons(),
+            one_draft: pages.one_draft(),
+            redrafted: pages.redrafted(),
+            served: (!settings.cuts.keep_all()).then_some(settings.cuts),
+            published_formula: pages.published_formula(),
+            plans: pages.plans(),
+            audits: pages.audits(),
+            blocks,
+            rounds: along,
+            draft_paths: None,
+            cost_ratio: None,
+            costs: None,
+            strip: self.strip.strip(settings),
+            left_out: missing,
+        }
+    }
+}
+
+/// A summary with what all its estimates need.
+struct Pages<'a> {
+    summary: &'a Summary,
+    sizes: Vec<(usize, u64)>,
+}
+
+impl Pages<'_> {
+    fn find(&self, metric: Metric) -> Option<&Tally> {
+        self.summary.tallies.get(&metric)
+    }
+
+    fn temperatures(&self) -> Listed<Temperature> {
+        let all = &self.summary.settings.temperatures;
+        listed(all.iter().copied().map(Temperature))
+    }
+
+    fn places(&self) -> Listed<Place> {
+        let mut all = Vec::new();
+        for temperature in self.temperatures() {
+            for &drafts in &self.summary.settings.drafts {
+                all.push(Place {
+                    temperature,
+                    drafts,
+                });
+            }
+        }
+        all.into_iter()
+    }
+
+    fn overlap(&self) -> Vec<OverlapRow> {
+        self.temperatures()
+            .filter_map(|temperature| {
+                let tally = self.find(Metric::Overlap { temperature })?;
+                Some(OverlapRow {
+                    temperature: temperature.0,
+                    estimate: tally.estimate(&self.sizes),
+                    kind: tally.kind(),
+                    width_max: tally.widest,
+                    quantiles: tally.quantiles(),
+                    along_text: accepted_along_text(self.summary.drawn_at(temperature)),
+                })
+            })
+            .collect()
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        let settings = &self.summary.settings;
+        for place in self.places() {
+            for scheme in settings.optima(place.drafts) {
+                let Some(tally) = self.find(Metric::Optimum { place, scheme }) else {
+                    continue;
+                };
+                let status = scheme.entry().on_row.as_ref().map_or("", |row| row.status);
+                let verifiers = settings
+                    .rules(place.drafts)
+                    .filter(|(rule, _)| rule.0 == scheme)
+                    .filter_map(|(rule, _)| self.verifier(place, rule))
+                    .collect();
+                cells.push(Cell {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: scheme.as_str().to_owned(),
+                    optimal_acceptance_rate: Optimum {
+                        estimate: tally.estimate(&self.sizes),
+                        kind: tally.kind(),
+                        width_max: tally.widest,
+                        status: status.to_owned(),
+                        quantiles: tally.quantiles(),
+                    },
+                    verifiers,
+                });
+            }
+        }
+        cells
+    }
+
+    fn redrafted(&self) -> Vec<Redrafted> {
+        let settings = &self.summary.settings;
+        let at = |temperature: Temperature, draft: DraftRule| {
+            let known = |metric: Metric| {
+                let tally = self.find(metric.redrafted(draft)?)?;
+                Some(KnownEstimate {
+                    estimate: tally.estimate(&self.sizes),
+                    kind: tally.kind(),
+                    width_max: tally.widest,
+                })
+            };
+            let cell = |place: Place, scheme: SchemeName| {
+                let rules = settings.rules(place.drafts).map(|(rule, _)| rule);
+                let verifier = |rule: Rule| {
+                    Some(RedraftedVerifier {
+                        name: rule.1.as_str().to_owned(),
+                        acceptance: known(Metric::Acceptance { place, rule })?,
+                    })
+                };
+                Some(RedraftedCell {
+                    drafts: place.drafts,
+                    scheme: scheme.as_str().to_owned(),
+                    optimal_acceptance_rate: known(Metric::Optimum { place, scheme })?,
+                    verifiers: (rules.filter(|rule| rule.0 == scheme))
+                        .filter_map(verifier)
+                        .collect(),
+                })
+            };
+            let cells = settings.drafts.iter().flat_map(|&drafts| {
+                let place = Place {
+                    temperature,
+                    drafts,
+                };
+                let schemes = settings.optima(drafts);
+                schemes.filter_map(move |scheme| cell(place, scheme))
+            });
+            Some(Redrafted {
+                temperature: temperature.0,
+                draft_temperature: draft.temperature.0,
+                draft_top_k: draft.top_k,
+                draft_top_p: draft.top_p.map(|p| p.0),
+                draft_min_p: draft.min_p.map(|p| p.0),
+                overlap: known(Metric::Overlap { temperature })?,
+                cells: cells.collect(),
+            })
+        };
+        (self.temperatures())
+            .flat_map(|temperature| {
+                let rules = settings.draft_rules(temperature.0).into_iter();
+                rules.filter_map(move |draft| at(temperature, draft))
+            })
+            .collect()
+    }
+
+    fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
+        let acceptance = self.find(Metric::Acceptance { place, rule })?;
+        let gap = self.find(Metric::Gap { place, rule })?;
+        Some(VerifierRow {
+            name: rule.1.as_str().to_owned(),
+            acceptance: acceptance.estimate(&self.sizes),
+            kind: acceptance.kind(),
+            width_max: acceptance.widest,
+            p_value: gap.clustered(&self.sizes).p_value(),
+            gap: Gap {
+                estimate: gap.estimate(&self.sizes),
+                quantiles: gap.quantiles(),
+                max: gap.highest,
+                histogram: gap.histogram.to_vec(),
+            },
+        })
+    }
+
+    fn comparisons(&self) -> Vec<Comparison> {
+        let name = |(scheme, verifier): Rule| format!("{}/{}", scheme.as_str(), verifier.as_str());
+        let mut rows: Vec<Comparison> = self
+            .places()
+            .flat_map(|place| pairs().map(move |pair| (place, pair)))
+            .filter_map(|(place, (first, second))| {
+                self.comparison(place, [first, second], [first, second].map(name))
+            })
+            .collect();
+        let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
+        for (row, corrected) in rows.iter_mut().zip(holm(&p_values)) {
+            row.p_holm = corrected;
+        }
+        rows
+    }
+
+    /// A paired difference, its p-value not yet corrected for how many there are.
+    fn comparison(&self, place: Place, rules: [Rule; 2], names: [String; 2]) -> Option<Comparison> {
+        let [first, second] = rules;
+        let tally = self.find(Metric::Difference {
+            place,
+            first,
+            second,
+        })?;
+        let [first, second] = names;
+        Some(Comparison {
+            temperature: place.temperature.0,
+            drafts: place.drafts,
+            first,
+            second,
+            difference: tally.estimate(&self.sizes),
+            kind: tally.kind(),
+            width_max: tally.widest,
+            p_value: tally.p_value(&self.sizes),
+            p_holm: 1.0,
+        })
+    }
+
+    fn one_draft(&self) -> Vec<OneDraft> {
+        let at = |temperature: Temperature| {
+            let place = Place {
+                temperature,
+                drafts: 1,
+            };
+            let rate = |rule: Rule| self.find(Metric::Acceptance { place, rule });
+            let [one_hot, _, exact_match] = ONE_DRAFT.map(rate);
+            let (one_hot, exact_match) = (one_hot?, exact_match?);
+            let token = self.find(Metric::Overlap { temperature })?;
+            let names = [
+                ("one-hot", "token"),
+                ("one-hot", "exact-match"),
+                ("token", "exact-match"),
+            ];
+            let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
+            let differences = pairs.filter_map(|((first, second), names)| {
+                self.comparison(
+                    place,
+                    [first, second],
+                    [names.0, names.1].map(str::to_owned),
+                )
+            });
+            Some(OneDraft {
+                temperature: temperature.0,
+                one_hot: one_hot.estimate(&self.sizes),
+                token: token.estimate(&self.sizes),
+                exact_match: exact_match.estimate(&self.sizes),
+                kind: one_hot.kind(),
+                width_max: one_hot.widest.max(token.widest).max(exact_match.widest),
+                differences: differences.collect(),
+            })
+        };
+        let mut rows: Vec<OneDraft> = self.temperatures().filter_map(at).collect();
+        let differences = rows.iter().flat_map(|row| &row.differences);
+        let p_values: Vec<f64> = differences.map(|one| one.p_value).collect();
+        let differences = rows.iter_mut().flat_map(|row| &mut row.differences);
+        for (one, corrected) in differences.zip(holm(&p_values)) {
+            one.p_holm = corrected;
+        }
+        rows
+    }
+
+    fn plans(&self) -> Vec<PlanRow> {
+        plans()
+            .flat_map(|rule| self.places().map(move |place| (place, rule)))
+            .filter_map(|(place, rule)| {
+                let check = self.find(Metric::PlanShortfall { place, rule });
+                // Where all are solved it is the gap.
+                let below = check.or_else(|| self.find(Metric::Gap { place, rule }))?;
+                let error = self.find(Metric::PlanError { place, rule });
+                let steps = self.find(Metric::PlanSteps { place, rule })?;
+                let seconds = self.find(Metric::PlanSeconds { place, rule });
+                let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;
+                Some(PlanRow {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    positions: check.map(Tally::count),
+                    shortfall_max: below.highest.max(0.0),
+                    law_l1_max: error.map(|error| error.highest),
+                    laws_measured: error.map(Tally::count),
+                    iterations_mean: mean(steps),
+                    iterations_max: steps.highest,
+                    seconds_mean: seconds.map(mean),
+                })
+            })
+            .collect()
+    }
+
+    fn audits(&self) -> Vec<RateAudit> {
+        self.places()
+            .flat_map(|place| rules().map(move |(rule, _)| (place, rule)))
+            .filter_map(|(place, rule)| {
+                let difference = self.find(Metric::AuditDifference { place, rule })?;
+                let outside = self.find(Metric::AuditOutside { place, rule })?;
+                let positions = difference.count();
+                Some(RateAudit {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    verifier: rule.1.as_str().to_owned(),
+                    positions,
+                    difference_max: difference.highest,
+                    difference_mean: difference.total() / positions as f64,
+                    width_max: difference.widest,
+                    outside: outside.total().round() as u64,
+                    kind: difference.kind(),
+                })
+            })
+            .collect()
+    }
+
+    /// Why no plan was solved, where rates of plans are there.
+    fn why_no_plans(&self) -> Option<&'static str> {
+        let gaps: Vec<&Tally> = plans()
+            .flat_map(|rule| self.places().map(move |place| (place, rule)))
+            .filter_map(|(place, rule)| self.find(Metric::Gap { place, rule }))
+            .collect();
+        if gaps.is_empty() || !self.plans().is_empty() {
+            return None;
+        }
+        let cut = gaps.iter().any(|gap| gap.truncated > 0);
+        Some(if cut { NO_PLANS } else { NO_AUDIT })
+    }
+
+    fn published_formula(&self) -> Vec<FormulaError> {
+        self.places()
+            .filter(|place| place.drafts > 1)
+            .filter_map(|place| {
+                let tally = self.find(Metric::FormulaError { place })?;
+                Some(FormulaError {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    difference: tally.estimate(&self.sizes),
+                    kind: tally.kind(),
+                    width_max: tally.widest,
+                    max: tally.highest,
+                    min: tally.lowest,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Why rows that list some tokens only have no plans.
+const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan is of one full \
+    row; what it accepts is the optimum, whose bounds are measured";
+
+/// Why some of a log's positions have no plans.
+const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, and plans are solved \
+    at audited positions alone (--plans every solves all); what optimal accepts is alpha*, by a \
+    theorem";
+
+/// What a log says of an engine's doings, which no number of a report is made of.
+fn engine_tensors(log: &LogPart) -> Option<String> {
+    let tensors = &log.summary.engine_tensors;
+    (!tensors.is_empty()).then(|| {
+        format!(
+            "{} {} of {}: what an engine did there is checked and not measured, since these numbers \
+             are made of the models' rows alone; specgap audit tests it",
+            if tensors.len() == 1 { "tensor" } else { "tensors" },
+            tensors.join(" and "),
+            log.summary.name
+        )
+    })
+}
+
+fn log_summary(log: &LogPart) -> LogSummary {
+    let count = log.count() as f64;
+    let mean = |mass: Mass| mass.sum.value() / count;
+    let temperatures = log.summary.metadata.rest_temperatures.iter();
+    LogSummary {
+        without_draft: log.without_draft,
+        surprise: log.surprises.as_ref().map(Surprises::surprise),
+        rest: temperatures
+            .zip(&log.rest)
+            .filter(|_| count > 0.0)
+            .map(|(&temperature, rest)| RestMass {
+                temperature,
+                target_mean: mean(rest.target),
+                target_max: rest.target.largest,
+                draft_mean: mean(rest.draft),
+                draft_max: rest.draft.largest,
+            })
+            .collect(),
+        files: log.files.values().cloned().collect(),
+        ..log.summary.clone()
+    }
+}

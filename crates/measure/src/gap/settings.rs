@@ -1,0 +1,568 @@
+//! What to measure.
+
+use super::GapError;
+use super::metric::{
+    DraftRule, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, listed, pairs, rules, schemes,
+};
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::{RowRule, VerifierName};
+use specgap_log::log::Log;
+use specgap_row::row::{MAX_DRAFTS, Question};
+use specgap_sampling::sampling::Cuts;
+
+/// How rates are computed that have a fast way, with an error that is estimated, and a slow
+/// one with a proven error: `rrs-wo` from three drafts on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowRates {
+    /// Fast, and checked against the slow way at some positions
+    /// ([`GapReport::audits`](super::GapReport::audits)).
+    #[default]
+    Fast,
+    /// Enclosed, or a Monte Carlo mean with an interval where an enclosure takes too long.
+    Enclosed,
+}
+
+impl SlowRates {
+    /// The word, as in options and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Enclosed => "enclosed",
+        }
+    }
+}
+
+impl std::str::FromStr for SlowRates {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        [Self::Fast, Self::Enclosed]
+            .into_iter()
+            .find(|one| one.as_str() == word)
+            .ok_or_else(|| format!("{word:?} is neither fast nor enclosed"))
+    }
+}
+
+/// At which positions the optimal plans of i.i.d. drafts are solved.
+///
+/// That such a plan accepts alpha* is a theorem (`docs/theory/plans.md`, sections 2 and 3), so
+/// the rate of `optimal` needs no plan. Solving plans in `f64` checks the theorem and the solver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SolvedPlans {
+    /// At those where fast rates are audited; the rate of `optimal` is alpha* with its
+    /// enclosure everywhere, and [`GapReport::plans`](super::GapReport::plans) is of the plans
+    /// that were solved.
+    #[default]
+    Audited,
+    /// At every position; the rate of `optimal` is what the plans accept.
+    Every,
+}
+
+impl SolvedPlans {
+    /// The word, as in options and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Audited => "audited",
+            Self::Every => "every",
+        }
+    }
+}
+
+impl std::str::FromStr for SolvedPlans {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        [Self::Audited, Self::Every]
+            .into_iter()
+            .find(|one| one.as_str() == word)
+            .ok_or_else(|| format!("{word:?} is neither audited nor every"))
+    }
+}
+
+/// Positions of a log that are audited at least, if it has so many, and one in how many of a
+/// long one.
+const AUDITED: usize = 8;
+const AUDIT_STRIDE: usize = 512;
+
+/// Whether a position of a log of so many is one where fast rates and theorems are checked: the
+/// same ones however its positions are dealt.
+pub(super) fn is_audited(number: usize, positions: usize) -> bool {
+    number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
+}
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Applied to target and draft alike; at 0 the most probable token has all of the mass.
+    pub temperatures: Vec<f64>,
+    /// Numbers of drafts n, 1..=64.
+    pub drafts: Vec<usize>,
+    /// Schemes whose optima are measured; all of [`Settings::schemes`] at first.
+    pub schemes: Vec<SchemeName>,
+    /// Verifiers that are measured, under every scheme above for which they are
+    /// lossless; those of [`Settings::verifiers`] at first.
+    pub verifiers: Vec<VerifierName>,
+    /// Temperatures of the draft alone: optima and acceptance are measured again with the
+    /// draft's row at each of them, and the target's as it is.
+    pub draft_temperatures: Vec<f64>,
+    /// What is kept there of the draft's row, if it is not what is kept of the target's.
+    pub draft_cuts: Option<Cuts>,
+    /// What is kept of both rows at every temperature.
+    pub cuts: Cuts,
+    /// Where the optimal plans of i.i.d. drafts are solved.
+    pub plans: SolvedPlans,
+    /// Whether the optimal plans of sequential draws are solved too, at every position, for as
+    /// many drafts as such plans can have, which takes longer than everything else together.
+    pub sequential_plans: bool,
+    /// How `rrs-wo` is computed on rows that list all tokens.
+    pub rrs_wo: SlowRates,
+    /// L of the bounds on blocks.
+    pub block_length: usize,
+    /// Seed of whatever is random.
+    pub seed: u64,
+    /// Whether times go into the report, which then differs from run to run.
+    pub timing: bool,
+}
+
+fn is_temperature(t: f64) -> bool {
+    t.is_finite() && t >= 0.0
+}
+
+/// Each once, and 0 without a sign.
+fn ascending(temperatures: &[f64]) -> Vec<f64> {
+    let mut all: Vec<f64> = temperatures.iter().map(|t| t + 0.0).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// What is asked of n drafts at every position, looked up in the tables of laws and
+/// verifiers once.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// n.
+    pub drafts: usize,
+    /// Schemes whose optima are measured.
+    pub optima: Vec<(SchemeName, Question)>,
+    /// Verifiers that are run.
+    pub rules: Vec<(Rule, RowRule)>,
+    /// Those of them that are computed the fast way, as they are computed the slow way.
+    pub audited: Vec<(Rule, RowRule)>,
+    /// Those of them that are compared.
+    pub pairs: Vec<(Rule, Rule)>,
+}
+
+/// Adds what engines do with one draft, whatever else is asked for.
+fn add_one_draft(asked: &mut Vec<Asked>) {
+    let at = match asked.iter().position(|one| one.drafts == 1) {
+        Some(at) => at,
+        None => {
+            let one = Asked {
+                drafts: 1,
+                optima: Vec::new(),
+                rules: Vec::new(),
+                audited: Vec::new(),
+                pairs: Vec::new(),
+            };
+            asked.push(one);
+            asked.len() - 1
+        }
+    };
+    let Some(one) = asked.get_mut(at) else { return };
+    for rule in ONE_DRAFT {
+        let (scheme, name) = rule;
+        if let (false, Some(row)) = (
+            one.optima.iter().any(|(known, _)| *known == scheme),
+            scheme.entry().on_row.as_ref(),
+        ) {
+            one.optima.push((scheme, row.optimum));
+        }
+        if let (false, Some(computed)) = (
+            one.rules.iter().any(|(known, _)| *known == rule),
+            name.on_row(scheme),
+        ) {
+            one.rules.push((rule, computed));
+        }
+    }
+    for pair in ONE_DRAFT_PAIRS {
+        if !one.pairs.contains(&pair) {
+            one.pairs.push(pair);
+        }
+    }
+}
+
+/// Temperatures that are measured where logs do not say theirs.
+const USUAL_TEMPERATURES: [f64; 2] = [0.7, 1.0];
+
+impl Settings {
+    /// The temperatures that are measured where none are asked for: those at which the logs' texts
+    /// were sampled, or 0.7 and 1 if any log does not say it, or has no tokens.
+    pub fn usual_temperatures(logs: &[Log]) -> Vec<f64> {
+        let own = |log: &Log| {
+            let sampling = log.metadata().sampling.as_ref();
+            let at = sampling.filter(|_| log.has_tokens())?.temperature;
+            is_temperature(at).then_some(at)
+        };
+        let told: Option<Vec<f64>> = logs.iter().map(own).collect();
+        match told.filter(|all| !all.is_empty()) {
+            Some(told) => ascending(&told),
+            None => USUAL_TEMPERATURES.to_vec(),
+        }
+    }
+
+    /// Schemes that have an optimum in a report.
+    pub fn schemes() -> Vec<SchemeName> {
+        schemes().collect()
+    }
+
+    /// Verifiers that a report measures where none are named.
+    pub fn verifiers() -> Vec<VerifierName> {
+        VerifierName::ALL
+            .into_iter()
+            .filter(|name| name.entry().by_default)
+            .collect()
+    }
+
+    /// L, if nothing else is asked for.
+    pub const BLOCK_LENGTH: usize = 5;
+
+    /// Checks and sorts temperatures and drafts.
+    ///
+    /// # Errors
+    /// No temperatures or drafts, or any out of range.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::gap::Settings;
+    /// let settings = Settings::new(&[1.0, 0.7, 1.0], &[3, 2], 0)?;
+    /// assert_eq!(settings.temperatures, [0.7, 1.0]);
+    /// assert_eq!(settings.drafts, [2, 3]);
+    /// assert!(Settings::new(&[-0.5], &[2], 0).is_err());
+    /// # Ok::<(), specgap_measure::gap::GapError>(())
+    /// ```
+    pub fn new(temperatures: &[f64], drafts: &[usize], seed: u64) -> Result<Self, GapError> {
+        let refused = |message: String| Err(GapError::Settings(message));
+        if temperatures.is_empty() || drafts.is_empty() {
+            return refused("at least one temperature and one number of drafts are needed".into());
+        }
+        if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
+            return refused(format!(
+                "temperature {t} is out of range; temperatures are finite and not below 0"
+            ));
+        }
+        if let Some(n) = drafts.iter().find(|&&n| n == 0 || n > MAX_DRAFTS) {
+            return refused(format!(
+                "{n} drafts are out of range; there are 1 to {MAX_DRAFTS}"
+            ));
+        }
+        let temperatures = ascending(temperatures);
+        let mut drafts = drafts.to_vec();
+        drafts.sort_unstable();
+        drafts.dedup();
+        Ok(Self {
+            temperatures,
+            drafts,
+            schemes: Self::schemes(),
+            verifiers: Self::verifiers(),
+            draft_temperatures: Vec::new(),
+            draft_cuts: None,
+            cuts: Cuts::default(),
+            plans: SolvedPlans::default(),
+            sequential_plans: false,
+            rrs_wo: SlowRates::default(),
+            block_length: Self::BLOCK_LENGTH,
+            seed,
+            timing: false,
+        })
+    }
+
+    /// Keeps of both rows what an engine keeps that serves with these settings.
+    ///
+    /// # Errors
+    /// Any out of range.
+    pub fn served(mut self, cuts: Cuts) -> Result<Self, GapError> {
+        cuts.check("").map_err(GapError::Settings)?;
+        self.cuts = cuts.effective();
+        Ok(self)
+    }
+
+    /// Measures again with other rows of the draft: at these temperatures, or at the target's
+    /// if there are none, and cut by `cuts`, or as the target's row if there are none.
+    ///
+    /// # Errors
+    /// Any out of range.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::gap::Settings;
+    /// use specgap_sampling::sampling::Cuts;
+    /// let cuts = Cuts { top_k: Some(40), ..Cuts::default() };
+    /// let settings = Settings::new(&[1.0], &[2], 0)?.redrafted(&[0.7, 0.5], Some(cuts))?;
+    /// let own = " --draft-temperature 0.5,0.7 --draft-top-k 40";
+    /// assert!(settings.options().ends_with(own));
+    /// # Ok::<(), specgap_measure::gap::GapError>(())
+    /// ```
+    pub fn redrafted(mut self, temperatures: &[f64], cuts: Option<Cuts>) -> Result<Self, GapError> {
+        if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
+            return Err(GapError::Settings(format!(
+                "--draft-temperature {t} is out of range; temperatures are finite and not below 0"
+            )));
+        }
+        let of_draft = cuts.unwrap_or_default();
+        of_draft.check("draft-").map_err(GapError::Settings)?;
+        self.draft_temperatures = ascending(temperatures);
+        self.draft_cuts = cuts;
+        Ok(self)
+    }
+
+    /// The other rows of the draft that are measured beside the target's row at a temperature.
+    pub(super) fn draft_rules(&self, temperature: f64) -> Vec<DraftRule> {
+        let own = [temperature];
+        let all = match self.draft_temperatures.as_slice() {
+            [] if self.draft_cuts.is_some() => &own,
+            all => all,
+        };
+        let cuts = self.draft_cuts.unwrap_or(self.cuts);
+        let rule = |&temperature: &f64| DraftRule::new(temperature, cuts);
+        all.iter().map(rule).collect()
+    }
+
+    /// What is asked of them: what is asked of each n, but for slow plans.
+    pub(super) fn asked_again(&self) -> Vec<Asked> {
+        let mut asked = self.asked();
+        asked.retain(|one| self.drafts.contains(&one.drafts));
+        for one in &mut asked {
+            one.rules.retain(|((scheme, name), rule)| {
+                rule.slow.is_none() && self.asks_for((*scheme, *name))
+            });
+            one.optima
+                .retain(|(scheme, _)| self.schemes.contains(scheme));
+            one.pairs.clear();
+        }
+        asked
+    }
+
+    /// The verifiers that are run for n drafts.
+    pub(super) fn rules(&self, drafts: usize) -> Listed<(Rule, RowRule)> {
+        listed(rules().filter(|&((scheme, name), rule)| {
+            let affordable = rule.slow.is_none() || self.sequential_plans;
+            self.asks_for((scheme, name))
+                && scheme.fits(drafts)
+                && name.is_lossless(scheme, drafts)
+                && drafts <= rule.most
+                && affordable
+        }))
+    }
+
+    /// What is asked at every position, for each n.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        let of = |&drafts: &usize| {
+            let mut rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
+            let mut audited = Vec::new();
+            if self.rrs_wo == SlowRates::Fast {
+                let fast = rules.iter().filter(|(_, row)| row.fast.is_some());
+                // One draft and two are enclosed either way.
+                audited.extend(fast.filter(|_| drafts > 2).copied());
+                for (_, row) in &mut rules {
+                    *row = row.quickened();
+                }
+            }
+            let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
+            let optimum =
+                |scheme: SchemeName| Some((scheme, scheme.entry().on_row.as_ref()?.optimum));
+            Asked {
+                drafts,
+                optima: self.optima(drafts).filter_map(optimum).collect(),
+                pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
+                rules,
+                audited,
+            }
+        };
+        let mut asked: Vec<Asked> = self.drafts.iter().map(of).collect();
+        add_one_draft(&mut asked);
+        asked
+    }
+
+    pub(super) fn asks_for(&self, (scheme, name): Rule) -> bool {
+        self.schemes.contains(&scheme) && self.verifiers.contains(&name)
+    }
+
+    /// The schemes whose optima are measured for n drafts.
+    pub(super) fn optima(&self, drafts: usize) -> Listed<SchemeName> {
+        listed(schemes().filter(|scheme| self.schemes.contains(scheme) && scheme.fits(drafts)))
+    }
+
+    pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {
+        self.rules(drafts).any(|(known, _)| known == rule)
+    }
+
+    /// Whether two measurements are of the same numbers; if not, what differs.
+    pub(super) fn same(&self, other: &Self) -> Result<(), String> {
+        let differ = |what: &str, own: String, other: String| {
+            Err(format!(
+                "was measured with {what} {other}, and the other part with {own}; give all parts \
+                 the same options"
+            ))
+        };
+        fn list<T: std::fmt::Debug>(items: &[T]) -> String {
+            let words: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+            words.join(",")
+        }
+        let (own_names, names) = (self.names(), other.names());
+        for (what, own, other) in [
+            (
+                "--temperature",
+                list(&self.temperatures),
+                list(&other.temperatures),
+            ),
+            ("--drafts", list(&self.drafts), list(&other.drafts)),
+            ("--schemes", own_names[0].join(","), names[0].join(",")),
+            ("--verifiers", own_names[1].join(","), names[1].join(",")),
+            (
+                "--plans",
+                self.plans.as_str().to_owned(),
+                other.plans.as_str().to_owned(),
+            ),
+            (
+                "--sequential-plans",
+                self.sequential_plans.to_string(),
+                other.sequential_plans.to_string(),
+            ),
+            (
+                "--rrs-wo",
+                self.rrs_wo.as_str().to_owned(),
+                other.rrs_wo.as_str().to_owned(),
+            ),
+            (
+                "--block-length",
+                self.block_length.to_string(),
+                other.block_length.to_string(),
+            ),
+            (
+                "--draft-temperature",
+                list(&self.draft_temperatures),
+                list(&other.draft_temperatures),
+            ),
+            (
+                "--top-k, --top-p, --min-p",
+                list(&self.cuts.words().collect::<Vec<_>>()),
+                list(&other.cuts.words().collect::<Vec<_>>()),
+            ),
+            (
+                "--draft-top-k, --draft-top-p, --draft-min-p",
+                format!("{:?}", self.draft_cuts),
+                format!("{:?}", other.draft_cuts),
+            ),
+            ("--seed", self.seed.to_string(), other.seed.to_string()),
+            (
+                "--timing",
+                self.timing.to_string(),
+                other.timing.to_string(),
+            ),
+        ] {
+            if own != other {
+                return differ(what, own, other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the schemes and of the verifiers, in the order of reports and each once.
+    pub(super) fn names(&self) -> [Vec<&'static str>; 2] {
+        let schemes = schemes().filter(|name| self.schemes.contains(name));
+        let verifiers = VerifierName::ALL
+            .into_iter()
+            .filter(|name| self.verifiers.contains(name));
+        [
+            schemes.map(|name| name.as_str()).collect(),
+            verifiers.map(|name| name.as_str()).collect(),
+        ]
+    }
+
+    /// The options of `specgap gap` that ask for this, but for defaults; each after a space.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::gap::Settings;
+    /// let settings = Settings::new(&[0.7, 1.0], &[2, 3], 7)?;
+    /// assert_eq!(settings.options(), " --drafts 2,3 --temperature 0.7,1.0 --seed 7");
+    /// # Ok::<(), specgap_measure::gap::GapError>(())
+    /// ```
+    pub fn options(&self) -> String {
+        let [schemes, verifiers] = self.names();
+        let list = |words: Vec<String>| words.join(",");
+        let mut options = format!(
+            " --drafts {} --temperature {}",
+            list(self.drafts.iter().map(ToString::to_string).collect()),
+            list(self.temperatures.iter().map(|t| format!("{t:?}")).collect())
+        );
+        options += &self.cuts.options();
+        if self.schemes != Self::schemes() {
+            options += &format!(" --schemes {}", schemes.join(","));
+        }
+        if self.verifiers != Self::verifiers() {
+            options += &format!(" --verifiers {}", verifiers.join(","));
+        }
+        if self.plans != SolvedPlans::default() {
+            options += &format!(" --plans {}", self.plans.as_str());
+        }
+        if self.sequential_plans {
+            options += " --sequential-plans";
+        }
+        if self.rrs_wo != SlowRates::default() {
+            options += &format!(" --rrs-wo {}", self.rrs_wo.as_str());
+        }
+        if self.block_length != Self::BLOCK_LENGTH {
+            options += &format!(" --block-length {}", self.block_length);
+        }
+        if self.timing {
+            options += " --timing";
+        }
+        if !self.draft_temperatures.is_empty() {
+            let words = self.draft_temperatures.iter().map(|t| format!("{t:?}"));
+            options += &format!(" --draft-temperature {}", list(words.collect()));
+        }
+        for (name, number) in self.draft_cuts.unwrap_or_default().words() {
+            options += &format!(" --draft-{name} {number}");
+        }
+        if self.seed != 0 {
+            options += &format!(" --seed {}", self.seed);
+        }
+        options
+    }
+}
+
+/// One of some parts of the positions of each log, which are dealt in stretches: of N
+/// positions, part i of K has those from `N (i-1) / K` to `N i / K`, rounded down.
+///
+/// Stretches are as long as one another but for one position, follow the order of shards,
+/// and may end within a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 1.
+    pub index: usize,
+    /// Of how many.
+    pub count: usize,
+}
+
+impl Part {
+    /// All positions.
+    pub const WHOLE: Self = Self { index: 1, count: 1 };
+
+    /// Its position numbers in a log of N.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::gap::Part;
+    /// let part = |index| Part { index, count: 3 }.of(10);
+    /// assert_eq!([part(1), part(2), part(3)], [0..3, 3..6, 6..10]);
+    /// ```
+    pub fn of(self, positions: usize) -> std::ops::Range<usize> {
+        let count = self.count.max(1) as u128;
+        let before = |parts: usize| {
+            let end = positions as u128 * parts as u128 / count;
+            usize::try_from(end).unwrap_or(positions).min(positions)
+        };
+        before(self.index.saturating_sub(1))..before(self.index)
+    }
+}

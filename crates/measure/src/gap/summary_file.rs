@@ -1,0 +1,683 @@
+//! A summary as JSON, for carrying it between machines.
+
+use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
+use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
+use super::settings::{Settings, SlowRates, SolvedPlans};
+use super::strip::StripBuilder;
+use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
+use super::surprise::Surprises;
+use super::tally::{ExactSum, Tally};
+use super::unit::{LogKey, Unit};
+use super::{GapError, sequence};
+use serde::{Deserialize, Serialize};
+use specgap_base::sorted::Map;
+use specgap_base::typed;
+use specgap_log::log::{FileDigest, LogIdentity};
+use specgap_number::known::Kind;
+use specgap_sampling::sampling::Cuts;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+const FORMAT: &str = "specgap summary";
+/// The version of the format.
+const SCHEMA: u32 = 1;
+/// Positions of a log at most, so that counts of many logs are within 64 bits.
+const MOST_POSITIONS: usize = 1 << 48;
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    schema: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: String,
+    schema: u32,
+    tool: String,
+    settings: SettingsRecord,
+    /// Tokens of every row that were kept, if that was asked for.
+    kept: Option<usize>,
+    /// By name.
+    logs: Vec<LogRecord>,
+    tallies: Vec<TallyRecord>,
+    strip: Vec<StripRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsRecord {
+    temperatures: Vec<f64>,
+    drafts: Vec<usize>,
+    schemes: Vec<String>,
+    verifiers: Vec<String>,
+    /// Absent from summaries of versions without a choice, which solved all.
+    #[serde(default = "every")]
+    plans: String,
+    sequential_plans: bool,
+    /// Absent from summaries of versions without a choice, which took this one.
+    #[serde(default = "enclosed")]
+    rrs_wo: String,
+    block_length: usize,
+    seed: u64,
+    timing: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    draft_temperatures: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft_cuts: Option<Cuts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cuts: Option<Cuts>,
+}
+
+fn every() -> String {
+    SolvedPlans::Every.as_str().to_owned()
+}
+
+fn enclosed() -> String {
+    SlowRates::Enclosed.as_str().to_owned()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogRecord {
+    summary: LogSummary,
+    identity: LogIdentity,
+    /// With their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<(usize, FileDigest)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
+    by_prompt: bool,
+    has_tokens: bool,
+    /// First and last position number of each stretch.
+    measured: Vec<[usize; 2]>,
+    #[serde(default, skip_serializing_if = "super::data::is_zero")]
+    without_draft: usize,
+    rest: Vec<RestRecord>,
+    /// Positions, and sums over them in units of 2^-80.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    surprises: Option<(u64, [i128; 5])>,
+    clusters: Vec<ClusterRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestRecord {
+    target_sum: i128,
+    target_largest: f64,
+    draft_sum: i128,
+    draft_largest: f64,
+}
+
+/// A prompt, or a position.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterRecord {
+    number: i64,
+    positions: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    text: Vec<(i64, Option<f64>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unlisted: Vec<(i64, f64)>,
+}
+
+/// One number; sums are whole numbers of 2^-80, a cluster each, log by log.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TallyRecord {
+    about: String,
+    temperature: f64,
+    /// Where the draft's row is made otherwise than the target's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft: Option<DraftRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drafts: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheme: Option<String>,
+    /// `scheme/verifier`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<String>,
+    sums: Vec<i128>,
+    bins: Vec<(u16, u64)>,
+    histogram: Vec<u64>,
+    lowest: f64,
+    highest: f64,
+    widest: f64,
+    /// How well the number is known that is known least.
+    kind: Option<Kind>,
+    truncated: u64,
+    lower: i128,
+    upper: i128,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DraftRecord {
+    temperature: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top_k: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StripRecord {
+    /// Which of `logs`.
+    log: usize,
+    number: i64,
+    prompt: String,
+    tokens: Vec<(usize, StripToken)>,
+}
+
+impl Summary {
+    /// The summary as one line of JSON: the same bytes for the same positions, however they
+    /// were measured and merged.
+    ///
+    /// # Errors
+    /// None that is known of: numbers are finite.
+    pub fn to_json(&self) -> Result<String, GapError> {
+        let logs: Vec<&Arc<LogKey>> = self.logs.keys().collect();
+        let document = Document {
+            format: FORMAT.to_owned(),
+            schema: SCHEMA,
+            tool: self.tool.clone(),
+            settings: SettingsRecord::new(&self.settings),
+            kept: self.kept,
+            logs: self
+                .logs
+                .iter()
+                .map(|(key, part)| self.log_record(key, part))
+                .collect(),
+            tallies: self
+                .tallies
+                .iter()
+                .map(|(&metric, tally)| self.tally_record(metric, tally))
+                .collect(),
+            strip: (self.strip.texts.iter())
+                .map(|(unit, (prompt, tokens))| StripRecord {
+                    log: logs.iter().position(|key| **key == unit.log).unwrap_or(0),
+                    number: unit.number,
+                    prompt: prompt.clone(),
+                    tokens: tokens
+                        .iter()
+                        .map(|(&at, token)| (at, token.clone()))
+                        .collect(),
+                })
+                .collect(),
+        };
+        typed::line(&document).map_err(|error| GapError::Summary(error.to_string()))
+    }
+
+    /// Reads what [`Summary::to_json`] wrote.
+    ///
+    /// # Errors
+    /// Text that is no summary, is cut off or of another version; numbers that contradict
+    /// one another.
+    pub fn from_json(text: &str) -> Result<Self, GapError> {
+        let refused = |message: String| GapError::Summary(message);
+        // Before the fields, which another version may have named otherwise.
+        let head: Head = serde_json::from_str(text)
+            .ok()
+            .filter(|head: &Head| head.format == FORMAT)
+            .ok_or_else(|| {
+                refused("is no whole summary of specgap gap --partial; write it again".to_owned())
+            })?;
+        if head.schema != u64::from(SCHEMA) {
+            return Err(refused(format!(
+                "schema is {}; this version of specgap reads {SCHEMA}",
+                head.schema
+            )));
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let document: Document = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| refused(format!("{}: {}", error.path(), error.inner())))?;
+        document.summary().map_err(refused)
+    }
+
+    fn log_record(&self, key: &Arc<LogKey>, part: &LogPart) -> LogRecord {
+        LogRecord {
+            summary: part.summary.clone(),
+            identity: part.identity.clone(),
+            files: (part.files.iter())
+                .map(|(&place, file)| (place, file.clone()))
+                .collect(),
+            held: part.held,
+            by_prompt: part.by_prompt,
+            has_tokens: part.has_tokens,
+            measured: (part.measured.iter())
+                .map(|range| [range.start, range.end - 1])
+                .collect(),
+            without_draft: part.without_draft,
+            rest: (part.rest.iter())
+                .map(|rest| RestRecord {
+                    target_sum: rest.target.sum.0,
+                    target_largest: rest.target.largest,
+                    draft_sum: rest.draft.sum.0,
+                    draft_largest: rest.draft.largest,
+                })
+                .collect(),
+            surprises: (part.surprises.as_ref())
+                .map(|all| (all.positions, all.sums.map(|sum| sum.0))),
+            clusters: (self.places.iter())
+                .filter(|(unit, _)| unit.log == *key)
+                .filter_map(|(unit, &place)| {
+                    let cluster = self.clusters.get(place)?;
+                    let mut text = cluster.text.clone();
+                    text.sort_by(sequence::order);
+                    let mut unlisted = cluster.unlisted.clone();
+                    unlisted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+                    Some(ClusterRecord {
+                        number: unit.number,
+                        positions: cluster.positions,
+                        text,
+                        unlisted,
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    fn tally_record(&self, metric: Metric, tally: &Tally) -> TallyRecord {
+        let name = |(scheme, verifier): Rule| format!("{scheme}/{verifier}");
+        // The same number with the draft's row as the target's, and how it is made.
+        let (metric, draft) = match metric {
+            Metric::Redrafted { draft, .. } => (metric.as_before(), Some(draft)),
+            metric => (metric, None),
+        };
+        let (about, temperature, place, scheme, rules) = match metric {
+            Metric::Overlap { temperature } => ("overlap", temperature, None, None, vec![]),
+            Metric::Optimum { place, scheme } => {
+                let scheme = Some(scheme.as_str().to_owned());
+                ("optimum", place.temperature, Some(place), scheme, vec![])
+            }
+            Metric::FormulaError { place } => (
+                "formula-error",
+                place.temperature,
+                Some(place),
+                None,
+                vec![],
+            ),
+            Metric::Difference {
+                place,
+                first,
+                second,
+            } => {
+                let rules = vec![name(first), name(second)];
+                ("difference", place.temperature, Some(place), None, rules)
+            }
+            Metric::Acceptance { place, rule }
+            | Metric::Gap { place, rule }
+            | Metric::PlanError { place, rule }
+            | Metric::PlanSteps { place, rule }
+            | Metric::PlanSeconds { place, rule }
+            | Metric::AuditDifference { place, rule }
+            | Metric::AuditOutside { place, rule }
+            | Metric::PlanShortfall { place, rule } => {
+                let about = match metric {
+                    Metric::Acceptance { .. } => "acceptance",
+                    Metric::Gap { .. } => "gap",
+                    Metric::PlanError { .. } => "plan-error",
+                    Metric::PlanSteps { .. } => "plan-steps",
+                    Metric::AuditDifference { .. } => "audit-difference",
+                    Metric::AuditOutside { .. } => "audit-outside",
+                    Metric::PlanShortfall { .. } => "plan-shortfall",
+                    _ => "plan-seconds",
+                };
+                (
+                    about,
+                    place.temperature,
+                    Some(place),
+                    None,
+                    vec![name(rule)],
+                )
+            }
+            // What it was before was no such number.
+            Metric::Redrafted { temperature, .. } => ("redrafted", temperature, None, None, vec![]),
+        };
+        TallyRecord {
+            about: about.to_owned(),
+            temperature: temperature.0,
+            draft: draft.map(|draft| DraftRecord {
+                temperature: draft.temperature.0,
+                top_k: draft.top_k,
+                top_p: draft.top_p.map(|p| p.0),
+                min_p: draft.min_p.map(|p| p.0),
+            }),
+            drafts: place.map(|place| place.drafts),
+            scheme,
+            rules,
+            sums: (self.places.values())
+                .map(|&place| tally.sum(place).0)
+                .collect(),
+            bins: tally
+                .bins
+                .iter()
+                .map(|(&bin, &count)| (bin, count))
+                .collect(),
+            histogram: tally.histogram.to_vec(),
+            lowest: tally.lowest,
+            highest: tally.highest,
+            widest: tally.widest,
+            kind: tally.kind,
+            truncated: tally.truncated,
+            lower: tally.lower.0,
+            upper: tally.upper.0,
+        }
+    }
+}
+
+impl SettingsRecord {
+    fn new(settings: &Settings) -> Self {
+        let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let [schemes, verifiers] = settings.names();
+        Self {
+            temperatures: settings.temperatures.clone(),
+            drafts: settings.drafts.clone(),
+            schemes: own(&schemes),
+            verifiers: own(&verifiers),
+            plans: settings.plans.as_str().to_owned(),
+            sequential_plans: settings.sequential_plans,
+            rrs_wo: settings.rrs_wo.as_str().to_owned(),
+            block_length: settings.block_length,
+            seed: settings.seed,
+            timing: settings.timing,
+            draft_temperatures: settings.draft_temperatures.clone(),
+            draft_cuts: settings.draft_cuts,
+            cuts: (!settings.cuts.keep_all()).then_some(settings.cuts),
+        }
+    }
+
+    fn settings(&self) -> Result<Settings, String> {
+        let settings = Settings::new(&self.temperatures, &self.drafts, self.seed)
+            .and_then(|settings| settings.served(self.cuts.unwrap_or_default()))
+            .and_then(|settings| settings.redrafted(&self.draft_temperatures, self.draft_cuts))
+            .map_err(|error| format!("settings: {error}"))?;
+        Ok(Settings {
+            schemes: names(&self.schemes)?,
+            verifiers: names(&self.verifiers)?,
+            plans: (self.plans.parse()).map_err(|why| format!("settings: plans: {why}"))?,
+            sequential_plans: self.sequential_plans,
+            rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
+            block_length: self.block_length,
+            timing: self.timing,
+            ..settings
+        })
+    }
+}
+
+/// Names of this version.
+fn names<T: FromStr>(names: &[String]) -> Result<Vec<T>, String> {
+    names.iter().map(|text| name(text)).collect()
+}
+
+fn name<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no scheme or verifier of this version of specgap"))
+}
+
+impl Document {
+    fn summary(self) -> Result<Summary, String> {
+        let mut summary = Summary {
+            tool: self.tool,
+            settings: self.settings.settings()?,
+            kept: self.kept,
+            logs: Map::new(),
+            places: Map::new(),
+            clusters: Vec::new(),
+            tallies: Map::new(),
+            strip: StripBuilder::default(),
+        };
+        let mut keys = Vec::new();
+        for record in self.logs {
+            let name = record.summary.name.clone();
+            let key = record
+                .open(&mut summary)
+                .map_err(|error| format!("log {name}: {error}"))?;
+            keys.push(key);
+        }
+        let positions = summary.positions() as u64;
+        let sizes: Vec<u64> = (summary.clusters.iter())
+            .map(|cluster| cluster.positions)
+            .collect();
+        for record in self.tallies {
+            let about = record.about.clone();
+            let asked = summary.settings.temperatures.contains(&record.temperature);
+            let (metric, tally) = (asked.then_some(record))
+                .ok_or_else(|| "temperature: is none of the settings".to_owned())
+                .and_then(|record| record.open(&sizes, positions))
+                .map_err(|error| format!("tally of {about}: {error}"))?;
+            if summary.tallies.insert(metric, tally).is_some() {
+                return Err(format!("tally of {about}: is there twice"));
+            }
+        }
+        for record in self.strip {
+            let log = keys
+                .get(record.log)
+                .ok_or("strip: names a log that is not there")?;
+            let unit = Unit {
+                log: Arc::clone(log),
+                number: record.number,
+            };
+            let tokens = record.tokens.into_iter().collect();
+            summary.strip.texts.insert(unit, (record.prompt, tokens));
+        }
+        Ok(summary)
+    }
+}
+
+impl LogRecord {
+    fn open(self, summary: &mut Summary) -> Result<Arc<LogKey>, String> {
+        if self.summary.positions > MOST_POSITIONS {
+            return Err(format!("{} positions are too many", self.summary.positions));
+        }
+        let mut measured: Vec<Range<usize>> = Vec::new();
+        for &[first, last] in &self.measured {
+            let follows = measured.last().is_none_or(|before| before.end < first);
+            if !follows || last < first || last >= self.summary.positions {
+                return Err(format!(
+                    "measured: {first} to {last} is no stretch of its own"
+                ));
+            }
+            measured.push(first..last + 1);
+        }
+        let seen: usize = measured.iter().map(Range::len).sum();
+        let count = seen.checked_sub(self.without_draft).ok_or_else(|| {
+            format!(
+                "without_draft: {} of {seen} positions that are measured",
+                self.without_draft
+            )
+        })? as u64;
+        for (sum, largest) in (self.rest.iter()).flat_map(|rest| {
+            [
+                (rest.target_sum, rest.target_largest),
+                (rest.draft_sum, rest.draft_largest),
+            ]
+        }) {
+            if !(0..=ExactSum::of_equal(largest, count).0).contains(&sum) {
+                return Err(format!(
+                    "rest: the sum is {:e} of {count} positions up to {largest:e}",
+                    ExactSum(sum).value()
+                ));
+            }
+        }
+        if self.rest.len() != self.summary.metadata.rest_temperatures.len() {
+            return Err("rest: is not for each of rest_temperatures".to_owned());
+        }
+        let counted = (self.clusters.iter())
+            .try_fold(0u64, |sum, cluster| sum.checked_add(cluster.positions));
+        if counted != Some(count) {
+            return Err("clusters: do not have the positions that are measured".to_owned());
+        }
+        if self
+            .surprises
+            .is_some_and(|(positions, _)| positions > count)
+        {
+            return Err(format!("surprises: are of more than the {count} positions"));
+        }
+        let part = LogPart {
+            by_prompt: self.by_prompt,
+            has_tokens: self.has_tokens,
+            measured,
+            without_draft: self.without_draft,
+            rest: (self.rest.iter())
+                .map(|rest| Rest {
+                    target: Mass {
+                        sum: ExactSum(rest.target_sum),
+                        largest: rest.target_largest,
+                    },
+                    draft: Mass {
+                        sum: ExactSum(rest.draft_sum),
+                        largest: rest.draft_largest,
+                    },
+                })
+                .collect(),
+            surprises: self.surprises.map(|(positions, sums)| Surprises {
+                positions,
+                sums: sums.map(ExactSum),
+            }),
+            summary: self.summary,
+            identity: self.identity,
+            files: self.files.into_iter().collect(),
+            held: self.held,
+        };
+        let key = Arc::new(part.key());
+        // Sums are in this order.
+        let last = summary.logs.last_key_value();
+        if last.is_some_and(|(before, _)| *before >= key) {
+            return Err("is not in its place among the logs".to_owned());
+        }
+        summary.logs.insert(Arc::clone(&key), part);
+        for cluster in self.clusters {
+            let unit = Unit {
+                log: Arc::clone(&key),
+                number: cluster.number,
+            };
+            let last = summary.places.last_key_value();
+            if last.is_some_and(|(before, _)| *before >= unit) {
+                return Err(format!("clusters: {} is not in its place", cluster.number));
+            }
+            summary.places.insert(unit, summary.clusters.len());
+            summary.clusters.push(Cluster {
+                positions: cluster.positions,
+                text: cluster.text,
+                unlisted: cluster.unlisted,
+            });
+        }
+        Ok(key)
+    }
+}
+
+impl TallyRecord {
+    fn open(self, sizes: &[u64], positions: u64) -> Result<(Metric, Tally), String> {
+        let mut metric = self.metric()?;
+        if let Some(draft) = self.draft {
+            let cuts = Cuts {
+                top_k: draft.top_k,
+                top_p: draft.top_p,
+                min_p: draft.min_p,
+            };
+            let rule = DraftRule::new(draft.temperature, cuts);
+            metric =
+                (metric.redrafted(rule)).ok_or("draft: is there of a number that is no rate")?;
+        }
+        if self.sums.len() != sizes.len() {
+            return Err(format!(
+                "sums: has {} entries for {} clusters",
+                self.sums.len(),
+                sizes.len()
+            ));
+        }
+        let histogram: [u64; HISTOGRAM_EDGES.len() - 1] = self
+            .histogram
+            .try_into()
+            .map_err(|_| "histogram: has another number of bins".to_owned())?;
+        let bins: Map<u16, u64> = self.bins.into_iter().collect();
+        let total = |mut counts: Box<dyn Iterator<Item = &u64> + '_>| {
+            counts.try_fold(0u64, |sum, &count| sum.checked_add(count))
+        };
+        let counted = total(Box::new(bins.values()));
+        let all = match counted {
+            Some(some) if metric.is_audit() => 0 < some && some <= positions,
+            counted => counted == Some(positions),
+        };
+        if !all
+            || total(Box::new(histogram.iter())) != counted
+            || self.truncated > positions
+            || positions == 0
+        {
+            return Err(format!("does not count the {positions} positions"));
+        }
+        if self.lowest.is_nan() || self.highest.is_nan() || self.lowest > self.highest {
+            return Err(format!(
+                "lowest: is {}, and highest is {}",
+                self.lowest, self.highest
+            ));
+        }
+        let tally = Tally {
+            sums: self.sums.into_iter().map(ExactSum).collect(),
+            bins,
+            histogram,
+            lowest: self.lowest,
+            highest: self.highest,
+            widest: self.widest,
+            kind: self.kind,
+            truncated: self.truncated,
+            lower: ExactSum(self.lower),
+            upper: ExactSum(self.upper),
+        };
+        match tally.contradiction(sizes, counted == Some(positions)) {
+            Some(why) => Err(why),
+            None => Ok((metric, tally)),
+        }
+    }
+
+    fn metric(&self) -> Result<Metric, String> {
+        let temperature = Temperature(self.temperature);
+        let place = || {
+            Ok::<Place, String>(Place {
+                temperature,
+                drafts: self.drafts.ok_or("drafts: is missing")?,
+            })
+        };
+        let rule = |at: usize| {
+            let text = self.rules.get(at).ok_or("rules: is too short")?;
+            let (scheme, verifier) = text
+                .split_once('/')
+                .ok_or_else(|| format!("rules: {text:?} is not scheme/verifier"))?;
+            Ok::<Rule, String>((name(scheme)?, name(verifier)?))
+        };
+        Ok(match self.about.as_str() {
+            "overlap" => Metric::Overlap { temperature },
+            "optimum" => Metric::Optimum {
+                place: place()?,
+                scheme: name(self.scheme.as_ref().ok_or("scheme: is missing")?)?,
+            },
+            "formula-error" => Metric::FormulaError { place: place()? },
+            "difference" => Metric::Difference {
+                place: place()?,
+                first: rule(0)?,
+                second: rule(1)?,
+            },
+            about => {
+                let (place, rule) = (place()?, rule(0)?);
+                match about {
+                    "acceptance" => Metric::Acceptance { place, rule },
+                    "gap" => Metric::Gap { place, rule },
+                    "plan-error" => Metric::PlanError { place, rule },
+                    "plan-steps" => Metric::PlanSteps { place, rule },
+                    "plan-seconds" => Metric::PlanSeconds { place, rule },
+                    "audit-difference" => Metric::AuditDifference { place, rule },
+                    "audit-outside" => Metric::AuditOutside { place, rule },
+                    "plan-shortfall" => Metric::PlanShortfall { place, rule },
+                    _ => return Err(format!("{about:?} is no number of this version of specgap")),
+                }
+            }
+        })
+    }
+}

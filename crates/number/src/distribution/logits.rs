@@ -1,0 +1,376 @@
+//! From a row of logits to a row of probabilities.
+
+use super::exponential::exp_nonpositive;
+use super::{DistributionError, TwoFloat};
+use multiversion::multiversion;
+
+/// Tokens whose weights are summed in plain `f64` before they join the
+/// compensated sum.
+const BLOCK: usize = 512;
+
+/// How a row of logits becomes a distribution: softmax of `logits / temperature`,
+/// cut to the `top_k` most probable tokens, then to the smallest set of most
+/// probable tokens that holds at least `top_p` of what is left, renormalised.
+///
+/// Ties are kept in the order of token ids. A logit of -inf is a token of
+/// probability 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Softmax {
+    /// Divides the logits; finite and above 0. 1 leaves them alone.
+    pub temperature: f64,
+    /// Keeps this many tokens; at least 1.
+    pub top_k: Option<usize>,
+    /// Keeps this much probability; in (0, 1].
+    pub top_p: Option<f64>,
+}
+
+impl Default for Softmax {
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: None,
+        }
+    }
+}
+
+impl Softmax {
+    /// Applies the rule to one row of `V` logits, returning `V` probabilities
+    /// that sum to 1 up to rounding.
+    ///
+    /// # Exactness
+    /// Each probability has a relative error of a few units in the last place
+    /// (that of `exp`, plus one division); the normaliser is summed in
+    /// double-double.
+    ///
+    /// # Errors
+    /// NaN and +inf entries, a row with only -inf, an empty row, and settings out
+    /// of range.
+    ///
+    /// # Complexity
+    /// O(V), plus O(V log V) when `top_k` or `top_p` is set.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_number::distribution::Softmax;
+    /// let row = Softmax::default().probabilities(&[0.0, f64::NEG_INFINITY, 0.0])?;
+    /// assert_eq!(row, [0.5, 0.0, 0.5]);
+    /// # Ok::<(), specgap_number::distribution::DistributionError>(())
+    /// ```
+    pub fn probabilities(&self, logits: &[f64]) -> Result<Vec<f64>, DistributionError> {
+        self.check()?;
+        if logits.is_empty() {
+            return Err(DistributionError::Empty);
+        }
+        let largest = largest_logit(logits)?;
+        let mut weights: Vec<f64> = logits
+            .iter()
+            .map(|&logit| ((logit - largest) / self.temperature).exp())
+            .collect();
+        if self.top_k.is_some() || self.top_p.is_some() {
+            self.truncate(&mut weights, logits);
+        }
+        let mut total = TwoFloat::ZERO;
+        for &weight in &weights {
+            total += weight;
+        }
+        let total = total.value();
+        for weight in &mut weights {
+            *weight /= total;
+        }
+        Ok(weights)
+    }
+
+    /// The same as [`Self::probabilities`], into a row that is used again and
+    /// again: nothing is allocated once `row` has grown to V entries (unless
+    /// `top_k` or `top_p` is set). Takes `f32` or `f64` logits.
+    ///
+    /// # Exactness
+    /// The loops are written to be vectorised and use an exponential of their
+    /// own, so entries may differ from those of [`Self::probabilities`] in the
+    /// last bits. An entry differs from the real-number softmax of the given
+    /// logits by at most `2^-50 + 2^-52 |logit - largest| / temperature`,
+    /// relative, and is 0 where the weight is below e^-690 of the largest (2e-300).
+    /// What is downstream takes the row for what it is: `f64` numbers, to be
+    /// divided by their exact sum.
+    ///
+    /// # Errors
+    /// As for [`Self::probabilities`]; `row` then holds nothing of use.
+    ///
+    /// # Complexity
+    /// O(V): three passes over memory.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_number::distribution::Softmax;
+    /// let mut row = Vec::new();
+    /// Softmax::default().fill(&[0.0f32, f32::NEG_INFINITY, 0.0], &mut row)?;
+    /// assert_eq!(row, [0.5, 0.0, 0.5]);
+    /// # Ok::<(), specgap_number::distribution::DistributionError>(())
+    /// ```
+    pub fn fill<L: Copy + Into<f64>>(
+        &self,
+        logits: &[L],
+        row: &mut Vec<f64>,
+    ) -> Result<(), DistributionError> {
+        self.check()?;
+        if logits.is_empty() {
+            return Err(DistributionError::Empty);
+        }
+        row.clear();
+        row.extend(logits.iter().map(|&logit| -> f64 { logit.into() }));
+        if self.top_k.is_some() || self.top_p.is_some() {
+            let cut = self.probabilities(row)?;
+            row.copy_from_slice(&cut);
+            return Ok(());
+        }
+        let largest = largest_logit(row)?;
+        softmax(row, largest, self.temperature);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), DistributionError> {
+        let setting = |name, value, limit| Err(DistributionError::Setting { name, value, limit });
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            return setting("temperature", self.temperature, "finite and above 0");
+        }
+        if self.top_k == Some(0) {
+            return setting("top_k", 0.0, "at least 1");
+        }
+        if let Some(top_p) = self.top_p
+            && !(top_p > 0.0 && top_p <= 1.0)
+        {
+            return setting("top_p", top_p, "above 0 and at most 1");
+        }
+        Ok(())
+    }
+
+    /// Sets the weights of the tokens that are cut to zero. The order is that of
+    /// the logits, which exponentials that underflow no longer show.
+    fn truncate(&self, weights: &mut [f64], logits: &[f64]) {
+        let mut order: Vec<usize> = (0..weights.len()).collect();
+        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
+        let mut keep = self.top_k.unwrap_or(order.len()).min(order.len());
+        if let Some(top_p) = self.top_p {
+            let mut total = TwoFloat::ZERO;
+            for &token in &order[..keep] {
+                total += weights[token];
+            }
+            let wanted = top_p * total.value();
+            let mut held = TwoFloat::ZERO;
+            for (rank, &token) in order[..keep].iter().enumerate() {
+                held += weights[token];
+                if held.value() >= wanted {
+                    keep = rank + 1;
+                    break;
+                }
+            }
+        }
+        for &token in &order[keep..] {
+            weights[token] = 0.0;
+        }
+    }
+}
+
+/// Logits to probabilities, given the largest logit.
+#[multiversion(targets = "simd")]
+fn softmax(row: &mut [f64], largest: f64, temperature: f64) {
+    let mut total = TwoFloat::ZERO;
+    for block in row.chunks_mut(BLOCK) {
+        if temperature == 1.0 {
+            block.iter_mut().for_each(|entry| *entry -= largest);
+        } else {
+            block
+                .iter_mut()
+                .for_each(|entry| *entry = (*entry - largest) / temperature);
+        }
+        total += exponentials(block);
+    }
+    let scale = 1.0 / total.value();
+    row.iter_mut().for_each(|entry| *entry *= scale);
+}
+
+/// The largest logit; an error if there is none, or one that is NaN or +inf.
+#[multiversion(targets = "simd")]
+fn largest_logit(logits: &[f64]) -> Result<f64, DistributionError> {
+    const LANES: usize = 8;
+    let mut largest = [f64::NEG_INFINITY; LANES];
+    let mut legal = [true; LANES];
+    let (blocks, rest) = logits.as_chunks::<LANES>();
+    for block in blocks {
+        for lane in 0..LANES {
+            let value = block[lane];
+            legal[lane] &= value < f64::INFINITY;
+            largest[lane] = if value > largest[lane] {
+                value
+            } else {
+                largest[lane]
+            };
+        }
+    }
+    for (lane, &value) in rest.iter().enumerate() {
+        legal[lane] &= value < f64::INFINITY;
+        largest[lane] = largest[lane].max(value);
+    }
+    if legal != [true; LANES] {
+        for (index, &value) in logits.iter().enumerate() {
+            if value.is_nan() || value == f64::INFINITY {
+                return Err(DistributionError::Logit { index, value });
+            }
+        }
+    }
+    let largest = largest.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return Err(DistributionError::AllMasked);
+    }
+    Ok(largest)
+}
+
+/// Replaces non-positive exponents by their exponentials and returns the sum.
+#[inline(always)]
+fn exponentials(block: &mut [f64]) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let (chunks, rest) = block.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            chunk[lane] = exp_nonpositive(chunk[lane]);
+            sums[lane] += chunk[lane];
+        }
+    }
+    for (x, sum) in rest.iter_mut().zip(&mut sums) {
+        *x = exp_nonpositive(*x);
+        *sum += *x;
+    }
+    sums.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_extreme_logits() {
+        let row = Softmax::default()
+            .probabilities(&[1e308, -1e308, 0.0])
+            .unwrap();
+        assert_eq!(row, [1.0, 0.0, 0.0]);
+        let row = Softmax {
+            temperature: 1e-3,
+            ..Softmax::default()
+        }
+        .probabilities(&[3.0, 3.0]);
+        assert_eq!(row.unwrap(), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn truncation_keeps_ties_by_token_id() {
+        let top_two = Softmax {
+            top_k: Some(2),
+            ..Softmax::default()
+        };
+        assert_eq!(top_two.probabilities(&[1.0, 2.0, 1.0]).unwrap()[2], 0.0);
+        let half = Softmax {
+            top_p: Some(0.5),
+            ..Softmax::default()
+        };
+        assert_eq!(half.probabilities(&[0.0; 4]).unwrap(), [0.5, 0.5, 0.0, 0.0]);
+        let all = Softmax {
+            top_p: Some(1.0),
+            ..Softmax::default()
+        };
+        assert_eq!(all.probabilities(&[0.0; 4]).unwrap(), [0.25; 4]);
+    }
+
+    #[test]
+    fn filling_a_row_gives_the_same_probabilities() {
+        let logits: Vec<f64> = (0..1000u32)
+            .map(|i| match i % 97 {
+                5 => f64::NEG_INFINITY,
+                _ => f64::from(i * 7919 % 1000) * 0.05 - 20.0,
+            })
+            .collect();
+        let mut row = vec![7.0; 3];
+        for (temperature, top_k) in [(1.0, None), (0.1, None), (1e-5, None), (3.0, Some(10))] {
+            let rule = Softmax {
+                temperature,
+                top_k,
+                top_p: None,
+            };
+            let slow = rule.probabilities(&logits).unwrap();
+            rule.fill(&logits, &mut row).unwrap();
+            assert_eq!(row.len(), slow.len());
+            for (&fast, &slow) in row.iter().zip(&slow) {
+                // Exponents up to 690 carry half an ulp.
+                assert!(
+                    (fast - slow).abs() <= 2e-13 * slow + 1e-299,
+                    "{fast} {slow}"
+                );
+            }
+        }
+        let mut refused = |logits: &[f32]| Softmax::default().fill(logits, &mut row);
+        assert_eq!(refused(&[]), Err(DistributionError::Empty));
+        assert_eq!(
+            refused(&[f32::NEG_INFINITY; 20]),
+            Err(DistributionError::AllMasked)
+        );
+        for (place, bad) in [(3, f32::NAN), (17, f32::INFINITY)] {
+            let mut logits = [0.0; 20];
+            logits[place] = bad;
+            let error = refused(&logits).unwrap_err();
+            assert!(matches!(error, DistributionError::Logit { index, .. } if index == place));
+        }
+        let mut hot = [f32::MIN; 9];
+        hot[4] = f32::MAX;
+        refused(&hot).unwrap();
+        assert_eq!(row[4], 1.0);
+    }
+
+    #[test]
+    fn refuses_rows_and_settings_that_mean_nothing() {
+        let plain = Softmax::default();
+        assert!(matches!(
+            plain.probabilities(&[0.0, f64::NAN]),
+            Err(DistributionError::Logit { index: 1, .. })
+        ));
+        assert!(matches!(
+            plain.probabilities(&[f64::INFINITY]),
+            Err(DistributionError::Logit { index: 0, .. })
+        ));
+        assert!(matches!(
+            plain.probabilities(&[f64::NEG_INFINITY; 3]),
+            Err(DistributionError::AllMasked)
+        ));
+        assert!(matches!(
+            plain.probabilities(&[]),
+            Err(DistributionError::Empty)
+        ));
+        for bad in [
+            Softmax {
+                temperature: 0.0,
+                ..plain
+            },
+            Softmax {
+                temperature: f64::NAN,
+                ..plain
+            },
+            Softmax {
+                top_k: Some(0),
+                ..plain
+            },
+            Softmax {
+                top_p: Some(0.0),
+                ..plain
+            },
+            Softmax {
+                top_p: Some(1.5),
+                ..plain
+            },
+        ] {
+            assert!(matches!(
+                bad.probabilities(&[0.0]),
+                Err(DistributionError::Setting { .. })
+            ));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A page as Markdown.
+
+use super::table::{Entry, Row, Table};
+use super::{Block, Page, visible};
+use std::fmt::Write as _;
+
+impl Page {
+    /// The page as Markdown, which refers to the pictures by
+    /// [`Figure::svg_file`](super::Figure::svg_file). Marks in a text are left out.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        heading(&mut out, 1, &self.title);
+        blocks(&mut out, &self.lead);
+        for section in &self.sections {
+            heading(&mut out, 2, section.title);
+            if !section.purpose.is_empty() {
+                let _ = writeln!(out, "{}\n", escape(section.purpose));
+            }
+            blocks(&mut out, &section.blocks);
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+        visible(out)
+    }
+}
+
+fn heading(out: &mut String, level: usize, text: &str) {
+    let _ = writeln!(out, "{} {}\n", "#".repeat(level), escape(text));
+}
+
+fn blocks(out: &mut String, blocks: &[Block]) {
+    for block in blocks {
+        one(out, block);
+    }
+}
+
+fn one(out: &mut String, block: &Block) {
+    match block {
+        Block::Paragraph(text) => {
+            let _ = writeln!(out, "{}\n", escape(text));
+        }
+        Block::Caution(text) => {
+            let _ = writeln!(out, "> {}\n", escape(text));
+        }
+        Block::Heading(text) => heading(out, 3, text),
+        Block::List(items) => {
+            for item in items {
+                let _ = writeln!(out, "- {}", escape(item));
+            }
+            out.push('\n');
+        }
+        Block::Definitions(words) => {
+            for (word, meaning) in words {
+                let _ = writeln!(out, "- **{}**: {}", escape(word), escape(meaning));
+            }
+            out.push('\n');
+        }
+        Block::Facts(facts) => {
+            for fact in facts {
+                let value = fact.full.as_ref().unwrap_or(&fact.value);
+                let _ = writeln!(out, "- {}: {}", escape(&fact.name), escape(value));
+            }
+            out.push('\n');
+        }
+        Block::Table(all) => table(out, all),
+        Block::Figure(figure) => {
+            let _ = writeln!(
+                out,
+                "![{}]({})\n\n{}\n",
+                escape(&figure.alt),
+                figure.svg_file(),
+                escape(&figure.caption)
+            );
+        }
+        Block::Tokens(_) => {}
+        Block::Details { summary, blocks } => {
+            let summary = escape(summary);
+            let _ = writeln!(out, "<details><summary>{summary}</summary>\n");
+            self::blocks(out, blocks);
+            out.push_str("</details>\n\n");
+        }
+        Block::Command(text) => {
+            for line in text.lines() {
+                let _ = writeln!(out, "    {line}");
+            }
+            out.push('\n');
+        }
+        Block::Links(links) => {
+            for link in links {
+                let _ = writeln!(out, "- [{}]({})", escape(&link.text), link.address(".md"));
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// A table, with what stands over and under it.
+pub fn table(out: &mut String, table: &Table) {
+    if !table.caption.is_empty() {
+        let _ = writeln!(out, "{}:\n", escape(&table.caption));
+    }
+    let names: Vec<String> = table.flat_names().iter().map(|name| escape(name)).collect();
+    let _ = writeln!(out, "| {} |", names.join(" | "));
+    let rules: Vec<&str> = table
+        .columns
+        .iter()
+        .map(|column| if column.numeric { "---:" } else { "---" })
+        .collect();
+    let _ = writeln!(out, "| {} |", rules.join(" | "));
+    for group in &table.groups {
+        if let Some(title) = &group.title {
+            let rest = " |".repeat(table.columns.len().saturating_sub(1));
+            let _ = writeln!(out, "| **{}** |{rest}", escape(title));
+        }
+        for row in &group.rows {
+            let entries: Vec<String> = row
+                .entries
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| shown(row, index, entry))
+                .collect();
+            let _ = writeln!(out, "| {} |", entries.join(" | "));
+        }
+    }
+    out.push('\n');
+    for note in &table.notes {
+        let _ = writeln!(out, "{}\n", escape(note));
+    }
+}
+
+fn shown(row: &Row, index: usize, entry: &Entry) -> String {
+    let mut text = escape(&entry.text);
+    if let Some(anchor) = &entry.anchor {
+        text = format!("[{text}](#{anchor})");
+    }
+    if entry.strong {
+        text = format!("**{text}**");
+    } else if row.reference && index == 0 {
+        text = format!("*{text}*");
+    }
+    if let Some(under) = &entry.under {
+        text.push_str(&format!("<br>{}", escape(under)));
+    }
+    text
+}
+
+/// Text that Markdown shows as it is, also inside a table.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\n' | '\r' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

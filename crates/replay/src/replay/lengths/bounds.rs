@@ -1,0 +1,92 @@
+//! What no policy can pass.
+
+use super::super::position::TextPosition;
+use super::super::timings::Timings;
+use super::data::{Bound, Bounds, EntropyBound};
+use super::drafts::Drafts;
+use super::measure::{Measurement, ratios};
+use super::outcome::Group;
+use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
+use specgap_core::rounds::{
+    ChainVerifier, CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end, replay,
+};
+use specgap_measure::statistics::{Clustered, Estimate};
+
+impl Measurement<'_> {
+    pub(super) fn bounds(&self) -> Bounds {
+        let timings = self.settings.timings.as_ref();
+        let oracle = |calls: fn(&[f64]) -> f64| Bound {
+            verifier: ChainVerifier::Token.as_str().to_owned(),
+            verification_rate: self
+                .truncated(|text, unlisted| calls(&ratios(text, Drafts::Sampled, unlisted))),
+            discard_rate: Estimate::default(),
+            speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
+        };
+        let blind = |verifier| {
+            let known = self.texts.lacking() == 0;
+            Some(self.coin_blind(timings.filter(|_| known)?, verifier))
+        };
+        Bounds {
+            oracle: oracle(oracle_calls),
+            oracle_to_the_end: oracle(oracle_calls_to_the_end),
+            coin_blind: blind(ChainVerifier::Token),
+            coin_blind_block: blind(ChainVerifier::Block),
+        }
+    }
+
+    /// A speed that no policy with token verification passes.
+    pub(super) fn oracle_speed(&self, timings: &Timings, calls: fn(&[f64]) -> f64) -> Estimate {
+        let pass = timings.verify.iter().map(|pass| pass.seconds);
+        let call = pass.fold(f64::INFINITY, f64::min) + timings.overhead.seconds;
+        let draft = timings.draft_step.seconds;
+        let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
+        for text in &self.texts.texts {
+            let tokens = text.ratios.len() as f64;
+            // Every token comes of a draft step or of a call; calls are the dearer as a rule.
+            let calls = if call >= draft {
+                calls(&text.ratios)
+            } else {
+                tokens
+            };
+            let cluster = &mut clusters[text.cluster];
+            cluster.0 += timings.target_step.seconds * tokens;
+            cluster.1 += draft * (tokens - calls) + call * calls;
+        }
+        Clustered::new(clusters.into_iter()).estimate()
+    }
+
+    pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainVerifier) -> Bound {
+        let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
+        let outcomes = self.by_prompt(|text| {
+            let plan: CoinBlind<f64> = coin_blind(verifier, &text.ratios, &cost)?;
+            replay(verifier, &text.ratios, &plan)
+        });
+        let group = Group {
+            outcomes: &outcomes,
+            tokens: &self.tokens,
+        };
+        Bound {
+            verifier: verifier.as_str().to_owned(),
+            verification_rate: group.verification_rate(),
+            discard_rate: group.discard_rate(),
+            speedup: group.speed(timings),
+        }
+    }
+
+    pub(super) fn entropy_bounds(&self) -> Vec<EntropyBound> {
+        [("svip", SVIP_GAMMA), ("adaedl", ADAEDL_GAMMA)]
+            .into_iter()
+            .map(|(policy, gamma)| EntropyBound {
+                gamma,
+                policy: policy.to_owned(),
+                violated: self.rate(|text| {
+                    let violates = |place: &&TextPosition| {
+                        // Beyond what rounding does.
+                        place.overlap < 1.0 - (gamma * place.entropy).sqrt() - 1e-9
+                    };
+                    text.places.iter().filter(violates).count() as f64
+                }),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,285 @@
+//! What a report on draft lengths says, as data: `report.json` is this, serialised.
+
+use super::super::measured::MeasuredTexts;
+use super::super::timings::Timings;
+use super::drafts::Drafts;
+use super::policy::Policy;
+use serde::{Deserialize, Serialize};
+use specgap_measure::gap::{DraftPaths, Surprise};
+use specgap_measure::statistics::Estimate;
+use std::collections::BTreeMap;
+
+/// The version of the report's `report.json`.
+pub const LENGTH_SCHEMA: u32 = 1;
+
+/// Draft lengths and stopping policies, replayed along logged text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LengthReport {
+    /// [`LENGTH_SCHEMA`].
+    pub schema: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub of: MeasuredTexts,
+    /// The most tokens that a policy which stops by itself may draft.
+    pub max_length: usize,
+    /// The rollouts that drafts behind rejected tokens are known from, if all logs have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollouts: Option<RolloutsRead>,
+    /// The command that logs what some policies' drafts need, where the logs lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+    /// The times that speeds follow from, if any were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
+    /// Whether the text looks like drawn from the target's rows.
+    pub surprise: Surprise,
+    /// Mean of min(1, q(y)/p(y)) over the text's tokens y.
+    pub acceptance: Estimate,
+    /// Every policy with every verifier.
+    pub results: Vec<PolicyResult>,
+    /// What no policy can pass, at the given cost.
+    pub bounds: Bounds,
+    /// The best fixed length by cost ratio, with the bounds there.
+    pub by_cost: Vec<AtCost>,
+    /// The same at the given times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_cost: Option<AtCost>,
+    /// What several draft paths could give, where the logs have such paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_paths: Option<DraftPaths>,
+    /// How often rows violate the bound that entropy rules rest on.
+    pub entropy_bounds: Vec<EntropyBound>,
+    /// What every metric means, by its name.
+    pub definitions: BTreeMap<String, String>,
+    /// What the log cannot tell, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Rollouts of all logs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RolloutsRead {
+    /// How many there are.
+    pub rollouts: usize,
+    /// K: the most tokens of one.
+    pub tokens: usize,
+    /// The probability that one starts at a position, log by log.
+    pub inclusion_probability: Vec<f64>,
+    /// Whether the target's probabilities are known on them.
+    pub target: bool,
+}
+
+/// A policy's parameter: a number of tokens, or a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Parameter {
+    /// Tokens.
+    Count(u64),
+    /// A threshold.
+    Threshold(f64),
+}
+
+impl Parameter {
+    /// That of a policy.
+    pub(super) fn of(policy: Policy) -> Self {
+        if policy.family.counts {
+            Self::Count(policy.parameter as u64)
+        } else {
+            Self::Threshold(policy.parameter)
+        }
+    }
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => f.pad(&count.to_string()),
+            Self::Threshold(threshold) => f.pad(&threshold.to_string()),
+        }
+    }
+}
+
+/// What a policy does with a verifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PolicyResult {
+    /// Its family.
+    pub policy: String,
+    /// Its parameter.
+    pub parameter: Parameter,
+    /// What is drafted, and what keeps it.
+    #[serde(default)]
+    pub drafts: Drafts,
+    /// `token`, `block` or `greedy-block`; of one-hot and exact-match drafts `token`.
+    pub verifier: String,
+    /// `estimate`: exact given the text, which is a sample; `estimate, rollouts`: calls are,
+    /// and drafts are unbiased from rollouts, which are a sample too.
+    pub kind: String,
+    /// E\[tau\] of a round with `parameter` drafts, averaged over every position at which as
+    /// many tokens are left. For fixed lengths.
+    pub expected_accepted_length: Option<Estimate>,
+    /// The same with the last coin of each place by its mean over the token, where the log
+    /// tells that mean: as unbiased, with less scatter. For token verification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_accepted_length_by_means: Option<Estimate>,
+    /// E\[tau\] averaged over every position, of `parameter` drafts or as many as tokens are
+    /// left: the starts are the same for every length, so that it never falls with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_from_everywhere: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Option<Estimate>,
+    /// E\[target calls\] / N.
+    pub verification_rate: Option<Estimate>,
+    /// (E\[draft tokens\] + E\[target calls\] - N) / N; `null` where the log does not tell
+    /// what is drafted after a rejected token.
+    pub discard_rate: Option<Estimate>,
+    /// The part of the discard rate that the text shows, where it does not show all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard_rate_at_least: Option<Estimate>,
+    /// The most that it can be, where rollouts end before the policy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard_rate_at_most: Option<Estimate>,
+    /// Against the target alone; `null` without a cost or a discard rate.
+    pub speedup: Option<Estimate>,
+    /// What the speed would be if nothing were drafted after a rejected token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_at_most: Option<Estimate>,
+    /// The cost of a draft step over that of a target step at which there is no gain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub break_even_cost_ratio: Option<Estimate>,
+    /// Whether no policy of the report with the same verifier makes as few calls with as few
+    /// discards, and fewer of either; where both rates are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_front: Option<bool>,
+}
+
+/// A point on the plane of both rates, with its speed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bound {
+    /// The verifier that it is about.
+    pub verifier: String,
+    /// E\[target calls\] / N.
+    pub verification_rate: Estimate,
+    /// Discarded drafts / N.
+    pub discard_rate: Estimate,
+    /// Against the target alone, if there is a cost.
+    pub speedup: Option<Estimate>,
+}
+
+/// What no policy can pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bounds {
+    /// Of every policy with token verification.
+    pub oracle: Bound,
+    /// The oracle's own rounds, where a text's last token is always the target's.
+    pub oracle_to_the_end: Bound,
+    /// Of policies that set a round's length when it begins, with token verification, at the
+    /// given cost.
+    pub coin_blind: Option<Bound>,
+    /// The same with block verification.
+    pub coin_blind_block: Option<Bound>,
+}
+
+/// What is best at a cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtCost {
+    /// Time of a draft step over that of a target step.
+    pub cost_ratio: f64,
+    /// For each kind of drafts and verifier, the fixed length that is best on one half of the
+    /// prompts.
+    pub chosen: Vec<Chosen>,
+    /// Each of these against those before it.
+    #[serde(default)]
+    pub paired: Vec<Faster>,
+    /// For each verifier and family whose drafts are known, the parameter that is best on one
+    /// half of the prompts.
+    #[serde(default)]
+    pub policies: Vec<ChosenPolicy>,
+    /// The oracle's speed: of token verification.
+    pub oracle: Estimate,
+    /// The best lengths for one who knows the text but not the coins, one a verifier.
+    pub coin_blind: Vec<Bound>,
+}
+
+/// A fixed length that was chosen on some prompts, with its numbers on the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Chosen {
+    /// What is drafted.
+    #[serde(default)]
+    pub drafts: Drafts,
+    /// The verifier.
+    pub verifier: String,
+    /// K.
+    pub parameter: u64,
+    /// Prompts that it was chosen on.
+    pub chosen_on: usize,
+    /// Its speed on these, which flatters it.
+    pub speedup_where_chosen: f64,
+    /// Prompts that its speed is reported on: the others.
+    pub reported_on: usize,
+    /// Its speed on the others.
+    pub speedup: Estimate,
+}
+
+/// How much quicker one way to draft and verify is than another, each with the length that was
+/// chosen for it, on the prompts that had no say in the choice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Faster {
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// The verifier.
+    pub verifier: String,
+    /// K.
+    pub parameter: u64,
+    /// What the other drafts.
+    pub over_drafts: Drafts,
+    /// The other's verifier.
+    pub over_verifier: String,
+    /// The other's K.
+    pub over_parameter: u64,
+    /// The first's speed less the other's, paired by prompt; errors of measured times are not
+    /// in its interval.
+    pub speedup: Estimate,
+}
+
+/// A policy's parameter that was chosen on some prompts, with its numbers on the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChosenPolicy {
+    /// The family.
+    pub policy: String,
+    /// Its parameter.
+    pub parameter: Parameter,
+    /// The verifier.
+    pub verifier: String,
+    /// Prompts that it was chosen on.
+    pub chosen_on: usize,
+    /// Its speed on these, which flatters it.
+    pub speedup_where_chosen: f64,
+    /// Prompts that its speed is reported on: the others.
+    pub reported_on: usize,
+    /// Its speed on the others.
+    pub speedup: Estimate,
+    /// That less the speed of the fixed length that was chosen on the same prompts, both on
+    /// the same others; errors of measured times are not in its interval.
+    pub over_fixed: Estimate,
+}
+
+/// How often `sum of min(p, q) >= 1 - sqrt(gamma H(q))` fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EntropyBound {
+    /// The factor.
+    pub gamma: f64,
+    /// Who uses it.
+    pub policy: String,
+    /// Share of positions at which the bound is violated.
+    pub violated: Estimate,
+}

@@ -1,0 +1,85 @@
+//! What a round drafts, where tokens are sampled, and how a draft is kept.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is drafted at each place of a chain, and what keeps it.
+///
+/// Given the text y ~ p each has a coin of its own at the text's token:
+///
+/// | drafts | rule | coin |
+/// | --- | --- | --- |
+/// | sampled | token by token, or as a block | min(1, q(y)/p(y)), or running minima |
+/// | one-hot | rejection or exact match, which are the same | 1 where y is q's likeliest token |
+/// | exact-match | the target's own draw has to be the draft | q(y) |
+///
+/// ```
+/// use specgap_replay::replay::Drafts;
+/// assert_eq!("one-hot".parse::<Drafts>().unwrap(), Drafts::OneHot);
+/// assert!("greedy".parse::<Drafts>().unwrap_err().contains("one-hot"));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Drafts {
+    /// Drawn from q, and kept with min(1, p/q).
+    #[default]
+    Sampled,
+    /// The likeliest token of q.
+    OneHot,
+    /// Drawn from q, and kept if the target draws the same token.
+    ExactMatch,
+}
+
+impl Drafts {
+    /// All, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Sampled, Self::OneHot, Self::ExactMatch];
+
+    /// The name, as in files and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sampled => "sampled",
+            Self::OneHot => "one-hot",
+            Self::ExactMatch => "exact-match",
+        }
+    }
+
+    /// What they are, and what keeps them.
+    pub fn rule(self) -> &'static str {
+        match self {
+            Self::Sampled => {
+                "drafts drawn from q and kept with min(1, p/q), token by token or as a block: the \
+                 coin at the text's token y is min(1, q(y)/p(y))"
+            }
+            Self::OneHot => {
+                "the likeliest token of q is drafted (of equal ones that with the lowest id), and \
+                 kept if the target draws it, which is also what rejection of a one-hot draft does: \
+                 the coin at the text's token y is 1 if y is that token, else 0. It does not depend \
+                 on the draft's temperature"
+            }
+            Self::ExactMatch => {
+                "drafts drawn from q and kept if the target draws the same token: the coin at the \
+                 text's token y is q(y)"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Drafts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Drafts {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
+        known.ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("{name} is no kind of drafts; there are {all}")
+        })
+    }
+}

@@ -1,0 +1,569 @@
+//! From texts to a report.
+
+use super::super::ReplayError;
+use super::super::measured::{MeasuredTexts, measured, with_files};
+use super::super::paths::possible_with_paths;
+use super::super::position::TextPosition;
+use super::super::read::{Text, Texts};
+use super::super::rollouts::RolloutList;
+use super::super::timings::Timings;
+use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
+use super::drafts::Drafts;
+use super::glossary::length_definitions;
+use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
+use super::policy::{AlongText, Policy};
+use super::settings::LengthSettings;
+use rayon::prelude::*;
+use specgap_core::rounds::{
+    ChainVerifier, Drafted, Replay, accepted_everywhere, accepted_lengths,
+    accepted_lengths_by_means, drafted_rounds, oracle_calls, replay,
+};
+use specgap_log::log::Log;
+use specgap_measure::statistics::{Clustered, Estimate};
+use std::collections::BTreeSet;
+
+/// Costs of a draft step, over a target step, at which the best length is looked for.
+const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
+
+/// Replays all policies along the text of some logs. `command` goes into the report, and
+/// `progress` is told of positions as they are read.
+///
+/// # Errors
+/// As [`Texts::read`]; also settings that ask for nothing.
+///
+/// # Complexity
+/// O(N V) for reading, then O(N K) a policy.
+pub fn measure_lengths(
+    logs: &[Log],
+    settings: &LengthSettings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<LengthReport, ReplayError> {
+    if settings.verifiers.is_empty() {
+        return Err(ReplayError::Settings("no verifier is asked for".to_owned()));
+    }
+    let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
+    let measurement = Measurement::new(&texts, settings);
+    measurement.refuse_missing_heads(logs)?;
+    measurement.refuse_drafts(logs)?;
+    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    match possible_with_paths(logs, &texts) {
+        Ok(possible) => report.draft_paths = possible,
+        Err(error) => (report.left_out).push(format!(
+            "what several draft paths could give: {}",
+            error.message()
+        )),
+    }
+    Ok(report)
+}
+
+/// Of the coins of a text and their means, for each K: a sum over starts, and how many.
+type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
+
+type OfPlace<T> = fn(&TextPosition) -> T;
+
+/// The texts, what is asked of them, and what is the same for all policies.
+pub(super) struct Measurement<'a> {
+    pub(super) texts: &'a Texts,
+    pub(super) settings: &'a LengthSettings,
+    /// Tokens of each prompt.
+    pub(super) tokens: Vec<f64>,
+    /// What rows do not list leaves ratios open.
+    pub(super) are_open: bool,
+    /// The same of q at the text's tokens.
+    pub(super) draft_is_open: bool,
+    /// Policies that the rows tell of.
+    pub(super) policies: Vec<Policy>,
+    pub(super) max_length: usize,
+}
+
+/// Which ratios stand for those that depend on tokens that rows do not list.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Unlisted {
+    /// Those of the mass that is not listed.
+    Whole,
+    /// The least that they can be: none is accepted that need not be.
+    Rejected,
+    /// The most that they can be.
+    Accepted,
+}
+
+impl<'a> Measurement<'a> {
+    fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
+        let usual = LengthSettings::MAX_LENGTH;
+        Self {
+            texts,
+            settings,
+            tokens: texts.tokens(),
+            are_open: texts.are_open(),
+            draft_is_open: texts.draft_is_open(),
+            policies: (settings.policies.iter().copied())
+                .filter(|policy| texts.rows_tell(policy.family.list))
+                .filter(|policy| texts.lacking() == 0 || policy.family.name == "fixed")
+                .collect(),
+            max_length: (settings.max_length)
+                .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
+        }
+    }
+
+    /// All kinds of drafts with their verifiers, those that engines sample first.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        let asked = &self.settings.drafts;
+        let token = self.settings.verifiers.contains(&ChainVerifier::Token);
+        let is_asked = |drafts: Drafts| match asked.is_empty() {
+            true => drafts == Drafts::Sampled || token && self.cannot_tell(drafts).is_none(),
+            false => asked.contains(&drafts),
+        };
+        let mut ways = Vec::new();
+        for drafts in Drafts::ALL.into_iter().filter(|&drafts| is_asked(drafts)) {
+            match drafts {
+                Drafts::Sampled => {
+                    let verifiers = self.settings.verifiers.iter().copied();
+                    let bounded = verifiers.filter(|&verifier| self.has_bounds(verifier));
+                    ways.extend(bounded.map(|verifier| (drafts, verifier)));
+                }
+                // One coin a place, whose product is the whole rule.
+                _ => ways.push((drafts, ChainVerifier::Token)),
+            }
+        }
+        ways
+    }
+
+    /// Whether anything is said of a verifier: where rows are missing, what is bounded alone.
+    fn has_bounds(&self, verifier: ChainVerifier) -> bool {
+        self.texts.lacking() == 0 || verifier == ChainVerifier::Token
+    }
+
+    /// Policies of a kind of drafts. What others would do behind a rejected draft, and whether
+    /// they would have drafted the text's token, is told of sampled drafts alone.
+    fn policies_of(&self, drafts: Drafts) -> impl Iterator<Item = Policy> {
+        let all = self.policies.iter().copied();
+        all.filter(move |policy| drafts == Drafts::Sampled || policy.is_set_at_start())
+    }
+
+    fn is_open(&self, drafts: Drafts) -> bool {
+        match drafts {
+            Drafts::Sampled => self.are_open,
+            Drafts::OneHot => false,
+            Drafts::ExactMatch => self.draft_is_open,
+        }
+    }
+
+    fn report(&self, logs: &[Log], of: MeasuredTexts) -> LengthReport {
+        let ways = self.ways();
+        let played: Vec<Played> = (ways.iter())
+            .filter(|(_, verifier)| verifier.has_rounds())
+            .flat_map(|&way| {
+                let policies = self.policies_of(way.0);
+                policies.map(move |policy| self.played(policy, way, Unlisted::Whole))
+            })
+            .collect();
+        // A choice by the middles of wide bounds is none.
+        let at = |timings: &Timings| match self.texts.lacking() {
+            0 => self.at_cost(timings, &played),
+            _ => None,
+        };
+        let by_cost = COST_RATIOS
+            .iter()
+            .filter_map(|&ratio| at(&Timings::cost_ratio(ratio).ok()?))
+            .collect();
+        LengthReport {
+            schema: LENGTH_SCHEMA,
+            of,
+            max_length: self.max_length,
+            rollouts: self.rollouts_read(),
+            needs: self.needs(logs, &played),
+            timings: self.settings.timings.clone(),
+            surprise: self.texts.surprise(),
+            acceptance: self.truncated(|text, unlisted| {
+                let ratios = ratios(text, Drafts::Sampled, unlisted);
+                ratios.len() as f64 - oracle_calls(&ratios)
+            }),
+            results: self.results(&ways, &played),
+            bounds: self.bounds(),
+            by_cost,
+            at_cost: self.settings.timings.as_ref().and_then(at),
+            draft_paths: None,
+            entropy_bounds: match self.texts.rows_tell(Some(RolloutList::Entropy)) {
+                true => self.entropy_bounds(),
+                false => Vec::new(),
+            },
+            definitions: length_definitions(),
+            left_out: self.left_out(logs, &played),
+        }
+    }
+
+    fn rollouts_read(&self) -> Option<RolloutsRead> {
+        let texts = self.texts.texts.iter();
+        Some(RolloutsRead {
+            tokens: self.texts.rollout_tokens()?,
+            rollouts: texts.map(|text| text.rollouts.len()).sum(),
+            inclusion_probability: (self.texts.rollouts.iter())
+                .map(|kind| kind.inclusion_probability)
+                .collect(),
+            target: self.texts.rollouts_have(RolloutList::TargetP),
+        })
+    }
+
+    /// Fixed lengths that are asked for, ascending.
+    pub(super) fn lengths(&self) -> Vec<usize> {
+        let fixed = |policy: &&Policy| policy.family.name == "fixed";
+        let lengths = self.policies.iter().filter(fixed);
+        let lengths: BTreeSet<usize> = lengths.map(|policy| policy.parameter as usize).collect();
+        lengths.into_iter().collect()
+    }
+
+    /// A policy's rounds, added up by prompt.
+    fn played(&self, policy: Policy, way: Way, unlisted: Unlisted) -> Played {
+        let (drafts, verifier) = way;
+        let list = policy.family.list;
+        let known = if policy.is_set_at_start() {
+            Known::FromText
+        } else if !self.texts.rollouts.is_empty()
+            && list.is_none_or(|list| self.texts.rollouts_have(list))
+        {
+            Known::FromRollouts
+        } else {
+            Known::AtLeast
+        };
+        let unused = |stopped: f64| {
+            if policy.stops_before_drawing() {
+                stopped
+            } else {
+                0.0
+            }
+        };
+        let of = |text: &Text| {
+            let along = AlongText {
+                policy,
+                places: &text.places,
+                most: self.max_length,
+            };
+            let replay = replay(verifier, &ratios(text, drafts, unlisted), &along)?;
+            let mut outcome = Outcome {
+                calls: replay.calls,
+                ..Outcome::default()
+            };
+            let mut known = known;
+            match known {
+                Known::FromText => outcome.least.rounds = replay.rounds,
+                Known::AtLeast => {
+                    outcome.least = Steps {
+                        rounds: replay.seen,
+                        unused: unused(replay.stopped),
+                    };
+                }
+                Known::FromRollouts | Known::Between => {
+                    let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = text
+                        .rollouts
+                        .iter()
+                        .filter(|rollout| replay.starts.get(rollout.start) > Some(&0.0))
+                        .map(|rollout| (rollout.start, along.drafted_on(rollout)))
+                        .collect();
+                    if on.iter().any(|(_, drafted)| drafted.is_err()) {
+                        known = Known::Between;
+                    }
+                    let [least, most] = [0, 1].map(|end| {
+                        let on = on.iter().map(|&(start, drafted)| {
+                            (start, drafted.unwrap_or_else(|ends| ends[end]))
+                        });
+                        let found = drafted_rounds(
+                            &replay.starts,
+                            |start| along.drafted(start),
+                            on,
+                            &text.spacing,
+                        );
+                        Steps {
+                            rounds: found.rounds,
+                            unused: unused(found.stopped),
+                        }
+                    });
+                    outcome.least = least;
+                    outcome.most = most;
+                }
+            }
+            Some((outcome, known))
+        };
+        let found: Vec<Option<(Outcome, Known)>> = self.texts.texts.par_iter().map(of).collect();
+        let mut played = Played {
+            policy,
+            way,
+            known,
+            outcomes: vec![Outcome::default(); self.texts.clusters],
+        };
+        for (text, found) in self.texts.texts.iter().zip(&found) {
+            if let Some((outcome, known)) = found {
+                played.outcomes[text.cluster].add(outcome);
+                played.known = played.known.max(*known);
+            }
+        }
+        played
+    }
+
+    /// Rounds of every text of lengths that are set when they begin, added up by prompt in the
+    /// texts' order.
+    pub(super) fn by_prompt(
+        &self,
+        rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
+    ) -> Vec<Outcome> {
+        let replays: Vec<Option<Replay<f64>>> = self.texts.texts.par_iter().map(rounds).collect();
+        let mut outcomes = vec![Outcome::default(); self.texts.clusters];
+        for (text, replay) in self.texts.texts.iter().zip(replays) {
+            if let Some(replay) = replay {
+                outcomes[text.cluster].add(&Outcome {
+                    calls: replay.calls,
+                    least: Steps {
+                        rounds: replay.rounds,
+                        unused: 0.0,
+                    },
+                    most: Steps::default(),
+                });
+            }
+        }
+        outcomes
+    }
+
+    /// A sum over the texts' tokens, divided by their number.
+    pub(super) fn rate(&self, of: impl Fn(&Text) -> f64) -> Estimate {
+        let mut sums = vec![0.0; self.texts.clusters];
+        for text in &self.texts.texts {
+            sums[text.cluster] += of(text);
+        }
+        Clustered::new(sums.iter().copied().zip(self.tokens.iter().copied())).estimate()
+    }
+
+    /// The same with bounds where tokens are not listed, of a sum that rises or falls with
+    /// each of their ratios.
+    pub(super) fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
+        let mean = |unlisted| self.rate(|text| of(text, unlisted)).mean;
+        let bounds = self.are_open.then(|| {
+            let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
+            [ends[0].min(ends[1]), ends[0].max(ends[1])]
+        });
+        Estimate {
+            truncation: bounds,
+            ..self.rate(|text| of(text, Unlisted::Whole))
+        }
+    }
+
+    fn results(&self, ways: &[Way], played: &[Played]) -> Vec<PolicyResult> {
+        let most = self.lengths().into_iter().max().unwrap_or(0);
+        let mut results = Vec::new();
+        for &way in ways {
+            let accepted =
+                self.accepted(way, most, &|coins, _| accepted_lengths(way.1, coins, most));
+            let by_means = match way.1 == ChainVerifier::Token && self.has_means(way.0) {
+                true => self.accepted(way, most, &|coins, means| {
+                    accepted_lengths_by_means(coins, means, most)
+                }),
+                false => Vec::new(),
+            };
+            let everywhere = self.accepted(way, most, &|coins, _| {
+                let sums = accepted_everywhere(way.1, coins, most).into_iter();
+                sums.map(|sum| (sum, coins.len())).collect()
+            });
+            for policy in self.policies_of(way.0) {
+                let is_fixed = policy.family.name == "fixed";
+                let found = (played.iter()).find(|one| one.way == way && one.policy == policy);
+                if found.is_none() && !is_fixed {
+                    continue;
+                }
+                let length = policy.parameter as usize;
+                let of = |all: &[Option<Estimate>]| {
+                    let one = all.get(length.wrapping_sub(1)).copied().flatten();
+                    one.filter(|_| is_fixed)
+                };
+                results.push(PolicyResult {
+                    expected_accepted_length: of(&accepted),
+                    expected_accepted_length_by_means: of(&by_means),
+                    accepted_from_everywhere: of(&everywhere),
+                    ..self.result(policy, way, found)
+                });
+            }
+        }
+        mark_fronts(&mut results);
+        results
+    }
+
+    /// Whether the mean of every coin is known.
+    fn has_means(&self, drafts: Drafts) -> bool {
+        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
+        places.all(|place| mean_of_coin(place, drafts).is_some())
+    }
+
+    /// For each K, E\[tau\] over some starts of each text, of which `sums` tells the sum and the
+    /// number by the coins and their means; `None` where there are none.
+    fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
+        let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
+            let texts = self.texts.texts.par_iter();
+            let mean = |place: &TextPosition| mean_of_coin(place, drafts).unwrap_or(0.0);
+            texts
+                .map(|text| {
+                    let means: Vec<f64> = text.places.iter().map(mean).collect();
+                    sums(&ratios(text, drafts, unlisted), &means)
+                })
+                .collect()
+        };
+        let clustered = |sums: &[Vec<(f64, usize)>], length: usize| {
+            let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
+            for (text, sums) in self.texts.texts.iter().zip(sums) {
+                let (sum, starts) = sums[length];
+                clusters[text.cluster].0 += sum;
+                clusters[text.cluster].1 += starts as f64;
+            }
+            let there = clusters.into_iter().filter(|&(_, starts)| starts > 0.0);
+            let there: Vec<(f64, f64)> = there.collect();
+            (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
+        };
+        let whole = sums(Unlisted::Whole);
+        let ends =
+            (self.is_open(drafts)).then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
+        (0..most)
+            .map(|length| {
+                let estimate = clustered(&whole, length)?;
+                let truncation = ends.as_ref().and_then(|[low, high]| {
+                    Some([clustered(low, length)?.mean, clustered(high, length)?.mean])
+                });
+                Some(Estimate {
+                    truncation,
+                    ..estimate
+                })
+            })
+            .collect()
+    }
+
+    fn result(&self, policy: Policy, way: Way, played: Option<&Played>) -> PolicyResult {
+        let (drafts, verifier) = way;
+        let mut result = PolicyResult {
+            policy: policy.family.name.to_owned(),
+            parameter: Parameter::of(policy),
+            drafts,
+            verifier: verifier.as_str().to_owned(),
+            kind: "estimate".to_owned(),
+            expected_accepted_length: None,
+            expected_accepted_length_by_means: None,
+            accepted_from_everywhere: None,
+            tokens_per_call: None,
+            verification_rate: None,
+            discard_rate: None,
+            discard_rate_at_least: None,
+            discard_rate_at_most: None,
+            speedup: None,
+            speedup_at_most: None,
+            break_even_cost_ratio: None,
+            on_front: None,
+        };
+        let Some(played) = played else {
+            return result;
+        };
+        let group = Group {
+            outcomes: &played.outcomes,
+            tokens: &self.tokens,
+        };
+        result.tokens_per_call = Some(group.tokens_per_call());
+        result.verification_rate = Some(group.verification_rate());
+        let timings = self.settings.timings.as_ref();
+        if played.known == Known::FromRollouts || played.known == Known::Between {
+            result.kind = "estimate, rollouts".to_owned();
+        }
+        if played.known.is_whole() {
+            result.discard_rate = Some(group.discard_rate());
+            result.speedup = timings.and_then(|timings| group.speed(timings));
+            // By the middles of wide bounds there is none.
+            let known = self.texts.lacking() == 0;
+            result.break_even_cost_ratio = group.break_even(timings).filter(|_| known);
+        } else {
+            result.discard_rate_at_least = Some(group.discard_rate());
+            result.speedup_at_most = timings.and_then(|timings| group.speed_at_most(timings));
+            if played.known == Known::Between {
+                result.discard_rate_at_most = Some(group.discards(|outcome| &outcome.most));
+            }
+        }
+        // Calls and drafts of fixed lengths fall as a token is accepted more often.
+        let is_bounded = policy.family.name == "fixed" && verifier == ChainVerifier::Token;
+        if self.is_open(drafts) && is_bounded {
+            self.bound(&mut result, policy, way);
+        }
+        result
+    }
+
+    /// Puts between bounds what depends on tokens that are not listed.
+    fn bound(&self, result: &mut PolicyResult, policy: Policy, way: Way) {
+        let ends = [Unlisted::Rejected, Unlisted::Accepted]
+            .map(|unlisted| self.played(policy, way, unlisted).outcomes);
+        let groups = ends.each_ref().map(|outcomes| Group {
+            outcomes,
+            tokens: &self.tokens,
+        });
+        let put = |estimate: &mut Option<Estimate>, values: [Option<f64>; 2]| {
+            if let (Some(estimate), [Some(one), Some(other)]) = (estimate, values) {
+                estimate.truncation = Some([one.min(other), one.max(other)]);
+            }
+        };
+        let all = |of: &dyn Fn(&Group<'_>) -> Option<Estimate>| {
+            groups.each_ref().map(|group| Some(of(group)?.mean))
+        };
+        put(
+            &mut result.tokens_per_call,
+            all(&|group| Some(group.tokens_per_call())),
+        );
+        put(
+            &mut result.verification_rate,
+            all(&|group| Some(group.verification_rate())),
+        );
+        put(
+            &mut result.discard_rate,
+            all(&|group| Some(group.discard_rate())),
+        );
+        if let Some(timings) = self.settings.timings.as_ref().filter(|one| one.is_flat()) {
+            put(&mut result.speedup, all(&|group| group.speed(timings)));
+        }
+    }
+}
+
+/// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
+/// ones q/p, of which block verification takes all.
+pub(super) fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
+    let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
+        Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
+        Drafts::OneHot => (hit, |place| [hit(place); 2]),
+        Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
+    };
+    let ratio = |place: &TextPosition| match unlisted {
+        Unlisted::Whole => value(place),
+        Unlisted::Rejected => bounds(place)[0],
+        Unlisted::Accepted => bounds(place)[1],
+    };
+    text.places.iter().map(ratio).collect()
+}
+
+fn hit(place: &TextPosition) -> f64 {
+    f64::from(u8::from(place.hit == Some(true)))
+}
+
+/// What a coin is on average over the token, drawn from p.
+fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
+    match drafts {
+        Drafts::Sampled => place.exact_overlap,
+        Drafts::OneHot => place.p_hit,
+        Drafts::ExactMatch => None,
+    }
+}
+
+/// Marks policies that no other one of the same verifier passes in calls and discards both.
+fn mark_fronts(results: &mut [PolicyResult]) {
+    let known: Vec<Option<[f64; 2]>> = (results.iter())
+        .map(|row| Some([row.discard_rate?.mean, row.verification_rate?.mean]))
+        .collect();
+    let ways = results.iter();
+    let ways: Vec<_> = (ways.map(|row| (row.drafts, row.verifier.clone()))).collect();
+    for (index, row) in results.iter_mut().enumerate() {
+        let Some(here) = known[index] else { continue };
+        let passes =
+            |other: &[f64; 2]| other.iter().zip(&here).all(|(a, b)| a <= b) && *other != here;
+        let others = known.iter().zip(&ways);
+        row.on_front = Some(!others.into_iter().any(|(other, way)| {
+            way.0 == row.drafts && way.1 == row.verifier && other.as_ref().is_some_and(passes)
+        }));
+    }
+}

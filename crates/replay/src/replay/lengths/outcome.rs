@@ -1,0 +1,196 @@
+//! What a policy does with a verifier along some text, in expectation, and the estimates that
+//! follow from many texts.
+
+use super::super::measured::add_each;
+use super::super::timings::Timings;
+use super::drafts::Drafts;
+use super::policy::Policy;
+use specgap_core::rounds::ChainVerifier;
+use specgap_measure::statistics::{Clustered, Estimate};
+
+/// What is drafted and how it is verified.
+pub(super) type Way = (Drafts, ChainVerifier);
+
+/// Rounds by what is drafted in them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    /// By n: rounds with n drafts.
+    pub(super) rounds: Vec<f64>,
+    /// Draft steps of which no token came.
+    pub(super) unused: f64,
+}
+
+impl Steps {
+    pub(super) fn add(&mut self, other: &Self) {
+        add_each(&mut self.rounds, &other.rounds);
+        self.unused += other.unused;
+    }
+
+    pub(super) fn drafts(&self) -> f64 {
+        let rounds = (0..).zip(&self.rounds);
+        rounds.map(|(n, &count)| f64::from(n) * count).sum()
+    }
+}
+
+/// What a policy does with a verifier along some text, in expectation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) calls: f64,
+    /// What it drafts: all of it, or the least.
+    pub(super) least: Steps,
+    /// The most, where that is known and is another.
+    pub(super) most: Steps,
+}
+
+impl Outcome {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.least.add(&other.least);
+        self.most.add(&other.most);
+    }
+}
+
+/// What a log tells of what is drafted in rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Known {
+    /// All of it, from the text alone.
+    FromText,
+    /// All of it on average, from rollouts.
+    FromRollouts,
+    /// Bounds, from rollouts that end too early.
+    Between,
+    /// The part up to each round's first rejection.
+    AtLeast,
+}
+
+impl Known {
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Self::FromText | Self::FromRollouts)
+    }
+}
+
+/// A policy's rounds with a verifier, added up by prompt.
+pub(super) struct Played {
+    pub(super) policy: Policy,
+    pub(super) way: Way,
+    pub(super) known: Known,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// Every other prompt.
+pub(super) struct Half {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) tokens: Vec<f64>,
+}
+
+impl Half {
+    pub(super) fn new(outcomes: &[Outcome], tokens: &[f64], offset: usize) -> Self {
+        Self {
+            outcomes: outcomes.iter().skip(offset).step_by(2).cloned().collect(),
+            tokens: tokens.iter().skip(offset).step_by(2).copied().collect(),
+        }
+    }
+
+    pub(super) fn group(&self) -> Group<'_> {
+        Group {
+            outcomes: &self.outcomes,
+            tokens: &self.tokens,
+        }
+    }
+}
+
+/// Rounds of some prompts: all estimates are ratios of sums over them.
+pub(super) struct Group<'a> {
+    pub(super) outcomes: &'a [Outcome],
+    pub(super) tokens: &'a [f64],
+}
+
+impl Group<'_> {
+    pub(super) fn ratio(&self, of: impl Fn(&Outcome, f64) -> (f64, f64) + Clone) -> Clustered {
+        let prompts = self.outcomes.iter().zip(self.tokens);
+        Clustered::new(prompts.map(|(outcome, &tokens)| of(outcome, tokens)))
+    }
+
+    pub(super) fn tokens_per_call(&self) -> Estimate {
+        self.ratio(|outcome, tokens| (tokens, outcome.calls))
+            .estimate()
+    }
+
+    pub(super) fn verification_rate(&self) -> Estimate {
+        self.ratio(|outcome, tokens| (outcome.calls, tokens))
+            .estimate()
+    }
+
+    /// Of what is known of the drafts: all of them, or the least.
+    pub(super) fn discard_rate(&self) -> Estimate {
+        self.discards(|outcome| &outcome.least)
+    }
+
+    pub(super) fn discards(&self, of: fn(&Outcome) -> &Steps) -> Estimate {
+        self.ratio(|outcome, tokens| (of(outcome).drafts() + outcome.calls - tokens, tokens))
+            .estimate()
+    }
+
+    /// t_0 N / E\[time\].
+    pub(super) fn speed(&self, timings: &Timings) -> Option<Estimate> {
+        Some(self.times(timings, false)?.speed(timings))
+    }
+
+    /// The same if nothing more were drafted than is known.
+    pub(super) fn speed_at_most(&self, timings: &Timings) -> Option<Estimate> {
+        Some(self.times(timings, true)?.speed(timings))
+    }
+
+    /// Times of every prompt. With `at_least`, numbers of drafts are lower bounds.
+    pub(super) fn times(&self, timings: &Timings, at_least: bool) -> Option<Times> {
+        let mut times = Times::default();
+        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
+            let steps = &outcome.least;
+            let here = timings.total(&steps.rounds, steps.unused, at_least)?;
+            times
+                .pairs
+                .push((timings.target_step.seconds * tokens, here));
+            times.all.add(steps);
+        }
+        Some(times)
+    }
+
+    /// The cost ratio at which the speed is 1, all other times being as they are.
+    pub(super) fn break_even(&self, timings: Option<&Timings>) -> Option<Estimate> {
+        let flat = Timings::cost_ratio(1.0).ok()?;
+        let timings = timings.unwrap_or(&flat);
+        let mut pairs = Vec::with_capacity(self.tokens.len());
+        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
+            let drafted = outcome.least.drafts();
+            let others = timings.total(&outcome.least.rounds, -drafted, false)?;
+            pairs.push((
+                tokens - others / timings.target_step.seconds,
+                drafted + outcome.least.unused,
+            ));
+        }
+        let drafted: f64 = pairs.iter().map(|pair| pair.1).sum();
+        (drafted > 0.0).then(|| Clustered::new(pairs.into_iter()).estimate())
+    }
+}
+
+/// Times of some prompts.
+#[derive(Default)]
+pub(super) struct Times {
+    /// Of the target alone, and with drafts, for each prompt.
+    pub(super) pairs: Vec<(f64, f64)>,
+    /// Steps of all of them.
+    pub(super) all: Steps,
+}
+
+impl Times {
+    /// t_0 N / E\[time\], errors of the times included.
+    pub(super) fn speed(&self, timings: &Timings) -> Estimate {
+        let time: f64 = self.pairs.iter().map(|pair| pair.1).sum();
+        let mut speed = Clustered::new(self.pairs.iter().copied());
+        if time > 0.0 {
+            let of_times = timings.relative_variance(&self.all.rounds, self.all.unused, time);
+            speed.error = speed.error.hypot(speed.mean * of_times.sqrt());
+        }
+        speed.estimate()
+    }
+}

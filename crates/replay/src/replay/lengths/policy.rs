@@ -1,0 +1,621 @@
+//! Policies: when to stop drafting.
+
+use super::super::position::TextPosition;
+use super::super::rollouts::{RolledOut, RolloutList};
+use specgap_core::rounds::{DraftLength, Drafted, RoundEnd};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a policy is decided on, and so what a log must have for its draft tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecidedOn {
+    /// Nothing but earlier rounds: the length is set when a round begins.
+    EarlierRounds,
+    /// The draft's row, before a token is drawn from it.
+    DraftRow,
+    /// The tokens drafted in this round, after each is drawn.
+    DraftedTokens,
+    /// The overlap of both rows, before a token is drawn: what a head that predicts the
+    /// overlap would know if it were never wrong.
+    BothRows,
+    /// p/q of the tokens drafted in this round, after each is drawn: what a head that
+    /// predicts acceptance would know if it were never wrong.
+    TrueAcceptance,
+    /// What a head predicts for the tokens drafted in this round, once the draft has read
+    /// each.
+    AcceptanceHead,
+    /// The same of all tokens but the one that was drawn last, which is not read yet.
+    LaggedAcceptanceHead,
+    /// The overlap that a head predicts, before a token is drawn.
+    OverlapHead,
+}
+
+impl DecidedOn {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EarlierRounds => "earlier rounds",
+            Self::DraftRow => "draft's row",
+            Self::DraftedTokens => "drafted tokens",
+            Self::BothRows => "both rows",
+            Self::TrueAcceptance => "both models at the drafted tokens",
+            Self::AcceptanceHead => "acceptance head, read before it decides",
+            Self::LaggedAcceptanceHead => "acceptance head, one token late",
+            Self::OverlapHead => "overlap head",
+        }
+    }
+}
+
+/// A family of policies: its entry in the table.
+#[derive(Debug)]
+pub struct Family {
+    /// The name, as in options and files.
+    pub name: &'static str,
+    /// The rule, with x for the parameter.
+    pub rule: &'static str,
+    /// What it is decided on.
+    pub decided_on: DecidedOn,
+    /// What rollouts have to tell it beside the probabilities of their tokens.
+    pub list: Option<RolloutList>,
+    /// Parameters that are replayed if none are named.
+    pub parameters: &'static [f64],
+    /// Whether the parameter is a number of tokens.
+    pub counts: bool,
+    /// How many of the next tokens of a text are drafted.
+    along: fn(&Round<'_>) -> Drafted,
+}
+
+/// What a family's rule sees.
+struct Round<'a> {
+    /// The text behind the round's start, or what the draft wrote there by itself.
+    ahead: &'a [TextPosition],
+    /// The most tokens that may be drafted.
+    most: usize,
+    parameter: f64,
+    /// Of earlier rounds.
+    memory: usize,
+}
+
+impl Round<'_> {
+    fn set(&self, length: usize) -> Drafted {
+        Drafted {
+            tokens: length.min(self.most),
+            stopped: false,
+        }
+    }
+
+    /// Tokens before the first whose row says stop, which is not drawn from.
+    fn before(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
+        let found = (self.ahead.iter().take(self.most)).position(stops);
+        Drafted {
+            tokens: found.unwrap_or(self.ahead.len().min(self.most)),
+            stopped: found.is_some(),
+        }
+    }
+
+    /// Tokens up to the first after which to stop, which is kept.
+    fn after(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
+        let before = self.before(stops);
+        let tokens = before.tokens + usize::from(before.stopped);
+        Drafted {
+            tokens,
+            // Behind the last that it may draft nobody asks.
+            stopped: before.stopped && tokens < self.most,
+        }
+    }
+
+    /// Stops when a product over the round's tokens falls below the parameter.
+    fn product(&self, factor: impl Fn(&TextPosition) -> f64) -> impl FnMut(&TextPosition) -> bool {
+        let mut product = 1.0;
+        let least = self.parameter;
+        move |place| {
+            product *= factor(place);
+            product < least
+        }
+    }
+
+    /// Stops when a rejection is likelier than the parameter, by what a head predicts for the
+    /// round's tokens; with `late`, for all but the last of them.
+    fn predicted(&self, late: bool) -> impl FnMut(&TextPosition) -> bool {
+        let mut product = 1.0;
+        let most = self.parameter;
+        move |place| {
+            let before = product;
+            // A head that says nothing sees no danger.
+            product *= place.head_acceptance.unwrap_or(1.0);
+            1.0 - if late { before } else { product } > most
+        }
+    }
+}
+
+/// The factor in SVIP's and AdaEDL's bound 1 - sqrt(gamma H(q)) on the overlap.
+pub const SVIP_GAMMA: f64 = 0.15;
+/// AdaEDL's own.
+pub const ADAEDL_GAMMA: f64 = 0.2;
+
+/// All families, in the order of reports.
+pub static FAMILIES: [Family; 12] = [
+    Family {
+        name: "fixed",
+        rule: "draft x tokens every round",
+        decided_on: DecidedOn::EarlierRounds,
+        list: None,
+        parameters: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0],
+        counts: true,
+        along: |round| round.set(round.parameter as usize),
+    },
+    Family {
+        name: "schedule",
+        rule: "draft x tokens in the first round, then 2 more after a round whose drafts were all \
+               accepted, else 1 fewer, at least 1 (transformers' schedule)",
+        decided_on: DecidedOn::EarlierRounds,
+        list: None,
+        parameters: &[5.0],
+        counts: true,
+        along: |round| round.set(round.memory),
+    },
+    Family {
+        name: "confidence",
+        rule: "stop after a drafted token with q < x, which is kept (transformers' dynamic length, \
+               vLLM's)",
+        decided_on: DecidedOn::DraftedTokens,
+        list: None,
+        parameters: &[0.1, 0.2, 0.3, 0.4, 0.6, 0.8],
+        counts: false,
+        along: |round| round.after(|place| place.draft < round.parameter),
+    },
+    Family {
+        name: "p-min",
+        rule: "stop before drawing if the largest probability of q is below x (llama.cpp)",
+        decided_on: DecidedOn::DraftRow,
+        list: Some(RolloutList::Top),
+        parameters: &[0.1, 0.2, 0.3, 0.5, 0.75],
+        counts: false,
+        along: |round| round.before(|place| place.top < round.parameter),
+    },
+    Family {
+        name: "svip",
+        rule: "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)",
+        decided_on: DecidedOn::DraftRow,
+        list: Some(RolloutList::Entropy),
+        parameters: &[0.2, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.before(|place| (SVIP_GAMMA * place.entropy).sqrt() > round.parameter),
+    },
+    Family {
+        name: "adaedl",
+        rule: "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
+               is svip with another number)",
+        decided_on: DecidedOn::DraftRow,
+        list: Some(RolloutList::Entropy),
+        parameters: &[0.1, 0.3, 0.5],
+        counts: false,
+        along: |round| {
+            round.before(|place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt() < round.parameter)
+        },
+    },
+    Family {
+        name: "cumulative",
+        rule: "stop after a drafted token that takes the product of q over the round's tokens \
+               below x",
+        decided_on: DecidedOn::DraftedTokens,
+        list: None,
+        parameters: &[0.02, 0.05, 0.1, 0.2, 0.3, 0.5],
+        counts: false,
+        along: |round| round.after(round.product(|place| place.draft)),
+    },
+    Family {
+        name: "overlap",
+        rule: "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
+               below x: the most that a head which predicts the overlap can know",
+        decided_on: DecidedOn::BothRows,
+        list: Some(RolloutList::Overlap),
+        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
+        counts: false,
+        along: |round| round.before(round.product(|place| place.overlap)),
+    },
+    Family {
+        name: "perfect",
+        rule: "stop after a drafted token that takes the product of min(1, p/q) over the round's \
+               tokens below x: SpecDec++ with 1 - x for its threshold and a head without error",
+        decided_on: DecidedOn::TrueAcceptance,
+        list: Some(RolloutList::TargetP),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.after(round.product(|place| (1.0 / place.ratio).min(1.0))),
+    },
+    Family {
+        name: "specdec",
+        rule: "stop after a drafted token that takes 1 - the product of predicted acceptances over \
+               the round's tokens above x (SpecDec++ as its paper has it: the draft reads the token \
+               before it decides, and a row that makes it stop is not drawn from)",
+        decided_on: DecidedOn::AcceptanceHead,
+        list: Some(RolloutList::HeadAcceptance),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.after(round.predicted(false)),
+    },
+    Family {
+        name: "specdec-late",
+        rule: "the same one token late: the product leaves out the token that was drawn last \
+               (SpecDec++ as its code has it)",
+        decided_on: DecidedOn::LaggedAcceptanceHead,
+        list: Some(RolloutList::HeadAcceptance),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.after(round.predicted(true)),
+    },
+    Family {
+        name: "overlap-head",
+        rule: "stop before drawing if the product of the overlaps that a head predicts for the \
+               round's laws falls below x",
+        decided_on: DecidedOn::OverlapHead,
+        list: Some(RolloutList::HeadOverlap),
+        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
+        counts: false,
+        along: |round| round.before(round.product(|place| place.head_overlap.unwrap_or(1.0))),
+    },
+];
+
+/// A family with its parameter.
+///
+/// ```
+/// use specgap_replay::replay::Policy;
+/// let policy: Policy = "confidence=0.4".parse()?;
+/// assert_eq!(policy.to_string(), "confidence=0.4");
+/// assert!("confidence".parse::<Policy>().is_err());
+/// assert!("fixed=0.5".parse::<Policy>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// The family.
+    pub family: &'static Family,
+    /// The parameter x of its rule.
+    pub parameter: f64,
+}
+
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.family.name == other.family.name && self.parameter == other.parameter
+    }
+}
+
+impl Family {
+    /// Finds a family by its name.
+    ///
+    /// # Errors
+    /// Lists the names.
+    pub fn named(name: &str) -> Result<&'static Self, String> {
+        FAMILIES
+            .iter()
+            .find(|family| family.name == name)
+            .ok_or_else(|| {
+                let all: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+                format!("{name} is no policy; there are {}", all.join(", "))
+            })
+    }
+
+    /// The family with a parameter.
+    ///
+    /// # Errors
+    /// Parameters out of range: lengths are 1 to 1024, thresholds within 0 and 10.
+    pub fn with(&'static self, parameter: f64) -> Result<Policy, String> {
+        let fits = if self.counts {
+            parameter.fract() == 0.0 && (1.0..=1024.0).contains(&parameter)
+        } else {
+            (0.0..=10.0).contains(&parameter)
+        };
+        if !fits {
+            let range = if self.counts {
+                "a whole number from 1 to 1024"
+            } else {
+                "from 0 to 10"
+            };
+            return Err(format!(
+                "{}={parameter} is out of range; its number is {range}",
+                self.name
+            ));
+        }
+        Ok(Policy {
+            family: self,
+            parameter,
+        })
+    }
+
+    /// The family with each of its usual parameters.
+    pub fn usual(&'static self) -> impl Iterator<Item = Policy> {
+        self.parameters.iter().map(move |&parameter| Policy {
+            family: self,
+            parameter,
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is no policy; write NAME=NUMBER, such as confidence=0.4");
+        let (name, number) = text.split_once('=').ok_or_else(wrong)?;
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        Family::named(name)?.with(number)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}={}", self.family.name, self.parameter))
+    }
+}
+
+impl Policy {
+    /// K tokens every round.
+    pub fn fixed(length: usize) -> Self {
+        Self {
+            family: &FAMILIES[0],
+            parameter: length as f64,
+        }
+    }
+
+    /// Whether the log's text alone tells what is drafted after a rejected token.
+    pub fn is_set_at_start(self) -> bool {
+        self.family.decided_on == DecidedOn::EarlierRounds
+    }
+
+    /// Whether the row that makes it stop costs a draft step of which no token comes.
+    pub fn stops_before_drawing(self) -> bool {
+        matches!(
+            self.family.decided_on,
+            DecidedOn::DraftRow
+                | DecidedOn::BothRows
+                | DecidedOn::AcceptanceHead
+                | DecidedOn::OverlapHead
+        )
+    }
+}
+
+impl Family {
+    /// Whether it decides on what a head predicts, of which most logs say nothing.
+    pub fn needs_head(&self) -> bool {
+        matches!(
+            self.list,
+            Some(RolloutList::HeadAcceptance | RolloutList::HeadOverlap)
+        )
+    }
+}
+
+/// A policy bound to a text; lengths that are not set by it are at most `most`.
+#[derive(Clone, Copy, Debug)]
+pub struct AlongText<'a> {
+    /// The policy.
+    pub policy: Policy,
+    /// The text's positions.
+    pub places: &'a [TextPosition],
+    /// The most tokens of a round, for policies that stop by themselves.
+    pub most: usize,
+}
+
+impl AlongText<'_> {
+    /// What is drafted from a start where the text has room for `room` tokens, if the tokens
+    /// drawn are those of `ahead`.
+    fn on(&self, ahead: &[TextPosition], room: usize, memory: usize) -> Drafted {
+        let round = Round {
+            ahead,
+            most: self.most_in(room),
+            parameter: self.policy.parameter,
+            memory,
+        };
+        (self.policy.family.along)(&round)
+    }
+
+    fn most_in(&self, room: usize) -> usize {
+        if self.policy.is_set_at_start() {
+            room
+        } else {
+            room.min(self.most)
+        }
+    }
+
+    fn ahead(&self, start: usize) -> &[TextPosition] {
+        self.places.get(start..).unwrap_or_default()
+    }
+
+    fn room(&self, start: usize) -> usize {
+        self.places.len().saturating_sub(start + 1)
+    }
+
+    /// What is drafted from a start if it draws the text's own tokens, by policies without
+    /// memory.
+    pub fn drafted(&self, start: usize) -> Drafted {
+        self.on(self.ahead(start), self.room(start), 0)
+    }
+
+    /// What is drafted on a rollout. `Err` where the rollout ends before the policy does: the
+    /// least that is drafted, and the most.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn drafted_on(&self, rollout: &RolledOut) -> Result<Drafted, [Drafted; 2]> {
+        let room = self.room(rollout.start);
+        let found = self.on(&rollout.places, room, 0);
+        let most = self.most_in(room);
+        if found.stopped || found.tokens >= most {
+            return Ok(found);
+        }
+        let longest = Drafted {
+            tokens: most,
+            stopped: false,
+        };
+        Err([found, longest])
+    }
+}
+
+impl DraftLength for AlongText<'_> {
+    fn first(&self) -> usize {
+        self.policy.parameter as usize
+    }
+
+    fn along(&self, start: usize, most: usize, memory: usize) -> usize {
+        self.on(self.ahead(start), most, memory).tokens
+    }
+
+    fn stops(&self, start: usize, _length: usize, room: usize) -> bool {
+        self.on(self.ahead(start), room, 0).stopped
+    }
+
+    fn next(&self, memory: usize, end: RoundEnd) -> usize {
+        if self.policy.family.name != "schedule" {
+            return memory;
+        }
+        match end {
+            RoundEnd::AllAccepted => memory + 2,
+            RoundEnd::Rejected => memory.saturating_sub(1).max(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(policy: &str, places: &[TextPosition], memory: usize) -> usize {
+        let along = AlongText {
+            policy: policy.parse().unwrap(),
+            places,
+            most: 3,
+        };
+        along.along(0, 10, memory)
+    }
+
+    #[test]
+    fn every_family_by_hand() {
+        let place = |draft, top, entropy, overlap, ratio| TextPosition {
+            ratio,
+            draft,
+            top,
+            entropy,
+            overlap,
+            ..TextPosition::default()
+        };
+        let places = [
+            place(0.8, 0.8, 0.4, 0.9, 0.5),
+            place(0.5, 0.6, 0.9, 0.7, 1.25),
+            place(0.1, 0.3, 2.0, 0.4, 4.0),
+            place(0.9, 0.9, 0.1, 0.9, 1.0),
+        ];
+        for (policy, expected) in [
+            ("fixed=7", 7),
+            ("fixed=2", 2),
+            // Kept, and the most is 3.
+            ("confidence=0.6", 2),
+            ("confidence=0.05", 3),
+            ("confidence=0.9", 1),
+            ("p-min=0.5", 2),
+            ("p-min=0.85", 0),
+            // sqrt(.15 H) = .245, .367, .548.
+            ("svip=0.3", 1),
+            ("svip=0.2", 0),
+            ("svip=0.5", 2),
+            // 1 - sqrt(.2 H) = .717, .576, .368.
+            ("adaedl=0.6", 1),
+            ("adaedl=0.5", 2),
+            // .8, .4, .04.
+            ("cumulative=0.5", 2),
+            ("cumulative=0.9", 1),
+            // .9, .63, .252.
+            ("overlap=0.7", 1),
+            ("overlap=0.6", 2),
+            // 1, .8, .2.
+            ("perfect=0.9", 2),
+            ("perfect=0.5", 3),
+        ] {
+            assert_eq!(length(policy, &places, 0), expected, "{policy}");
+        }
+        assert_eq!(length("schedule=5", &places, 4), 4);
+        let schedule = AlongText {
+            policy: "schedule=5".parse().unwrap(),
+            places: &places,
+            most: 3,
+        };
+        assert_eq!(schedule.first(), 5);
+        assert_eq!(schedule.next(5, RoundEnd::AllAccepted), 7);
+        assert_eq!(schedule.next(1, RoundEnd::Rejected), 1);
+    }
+
+    /// Predicted acceptances .8, .5, .9, .1: products .8, .4, .36, .036.
+    #[test]
+    fn heads_decide_with_the_token_that_was_read_or_one_late() {
+        let places = [(0.8, 0.9), (0.5, 0.5), (0.9, 0.5), (0.1, 1.0)].map(|(accepted, common)| {
+            TextPosition {
+                head_acceptance: Some(accepted),
+                head_overlap: Some(common),
+                ..TextPosition::default()
+            }
+        });
+        let drafted = |policy: &str, most: usize| {
+            let on = AlongText {
+                policy: policy.parse().unwrap(),
+                places: &[],
+                most,
+            };
+            on.on(&places, 9, 0)
+        };
+        for (policy, most, tokens, stopped) in [
+            ("specdec=0.1", 4, 1, true),
+            ("specdec=0.5", 4, 2, true),
+            ("specdec=0.63", 4, 3, true),
+            // Nobody asks behind the last that may be drafted.
+            ("specdec=0.5", 2, 2, false),
+            ("specdec=0.99", 4, 4, false),
+            // Late: .2 is known when the second token is drawn.
+            ("specdec-late=0.1", 4, 2, true),
+            ("specdec-late=0.5", 4, 3, true),
+            ("specdec-late=0.5", 3, 3, false),
+            ("specdec-late=0.63", 5, 4, true),
+            // .9, .45, .225, .225.
+            ("overlap-head=0.95", 4, 0, true),
+            ("overlap-head=0.5", 4, 1, true),
+            ("overlap-head=0.3", 4, 2, true),
+            ("overlap-head=0.2", 4, 4, false),
+        ] {
+            let expected = Drafted { tokens, stopped };
+            assert_eq!(drafted(policy, most), expected, "{policy}, {most}");
+        }
+        // The code pays no step for what it does not read.
+        let unused = ["specdec=0.5", "specdec-late=0.5", "overlap-head=0.5"]
+            .map(|policy| policy.parse::<Policy>().unwrap().stops_before_drawing());
+        assert_eq!(unused, [true, false, true]);
+    }
+
+    #[test]
+    fn svip_and_adaedl_are_one_family() {
+        for step in 1..60 {
+            let place = TextPosition {
+                entropy: f64::from(step) * 0.13,
+                ..TextPosition::default()
+            };
+            let held = 0.41;
+            let same = (1.0 - held) * (SVIP_GAMMA / ADAEDL_GAMMA).sqrt();
+            let one = length(&format!("adaedl={held}"), &[place], 0);
+            assert_eq!(one, length(&format!("svip={same}"), &[place], 0), "{step}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        for (text, word) in [
+            ("nothing=1", "there are fixed"),
+            ("fixed", "NAME=NUMBER"),
+            ("fixed=x", "NAME=NUMBER"),
+            ("fixed=0", "1 to 1024"),
+            ("fixed=2.5", "1 to 1024"),
+            ("svip=-1", "0 to 10"),
+            ("svip=nan", "0 to 10"),
+        ] {
+            let error = text.parse::<Policy>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        assert_eq!(Policy::fixed(4), "fixed=4".parse().unwrap());
+    }
+}

@@ -1,0 +1,46 @@
+//! What is asked of draft lengths and policies.
+
+use super::super::timings::Timings;
+use super::drafts::Drafts;
+use super::policy::{FAMILIES, Policy};
+use specgap_core::rounds::ChainVerifier;
+
+/// What to replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LengthSettings {
+    /// The policies. The best length by cost is one of the fixed lengths among them.
+    pub policies: Vec<Policy>,
+    /// The verifiers.
+    pub verifiers: Vec<ChainVerifier>,
+    /// What is drafted; all that the log can tell of if nothing is named, but sampled drafts
+    /// alone where token verification is not among the verifiers.
+    pub drafts: Vec<Drafts>,
+    /// What a round costs, if it is known.
+    pub timings: Option<Timings>,
+    /// The most tokens of a round, for policies that stop by themselves;
+    /// [`LengthSettings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
+    pub max_length: Option<usize>,
+    /// The temperature at which the text was drawn, where the log does not say.
+    pub temperature: Option<f64>,
+}
+
+impl LengthSettings {
+    /// [`LengthSettings::max_length`] where nothing else is asked for.
+    pub const MAX_LENGTH: usize = 16;
+}
+
+impl Default for LengthSettings {
+    fn default() -> Self {
+        Self {
+            policies: (FAMILIES.iter())
+                .filter(|family| !family.needs_head())
+                .flat_map(|family| family.usual())
+                .collect(),
+            verifiers: ChainVerifier::ALL.to_vec(),
+            drafts: Vec::new(),
+            timings: None,
+            max_length: None,
+            temperature: None,
+        }
+    }
+}

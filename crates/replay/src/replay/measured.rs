@@ -1,0 +1,124 @@
+//! What a report on texts was measured on: its logs, their files, and how many texts.
+
+use super::ReplayError;
+use super::read::Texts;
+use serde::{Deserialize, Serialize};
+use specgap_log::log::{FileDigest, Log, Metadata};
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What a report on texts was measured on, and by what; its fields are the report's own in
+/// `report.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MeasuredTexts {
+    /// `specgap`, with its version.
+    pub tool: String,
+    /// The command that made it, without paths of the machine; none where rows are in memory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// Where the texts come from.
+    pub logs: Vec<TextLog>,
+    /// N, over all texts.
+    pub positions: usize,
+    /// How many texts there are.
+    pub texts: usize,
+    /// Prompts: the independent units of all intervals.
+    pub clusters: usize,
+    /// The temperature at which the text was drawn, and of all numbers.
+    pub temperature: f64,
+    /// Tokens of the text that their rows do not list.
+    pub unlisted: usize,
+    /// Positions at which the log has no row of the draft.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_draft: usize,
+}
+
+/// A log whose texts were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TextLog {
+    /// Its file or folder, without the folders around it.
+    pub name: String,
+    /// N.
+    pub positions: usize,
+    /// V.
+    pub vocabulary: usize,
+    /// The most tokens that a row lists.
+    pub listed: usize,
+    /// What was measured, by its contents: its files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
+    /// What it says of itself, without the texts of tokens.
+    pub metadata: Metadata,
+}
+
+/// What a report is of: texts of these logs, measured by a command.
+pub(super) fn measured(
+    texts: &Texts,
+    logs: &[Log],
+    files: Vec<Vec<FileDigest>>,
+    command: &str,
+) -> MeasuredTexts {
+    let held = logs.iter().any(Log::is_held);
+    let logs = logs.iter().zip(files);
+    let logs = logs.map(|(log, files)| text_log(log, files)).collect();
+    MeasuredTexts {
+        tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
+        command: if held { "" } else { command }.to_owned(),
+        logs,
+        positions: texts.positions(),
+        texts: texts.texts.len(),
+        clusters: texts.clusters,
+        temperature: texts.temperature,
+        unlisted: texts.unlisted(),
+        without_draft: texts.lacking(),
+    }
+}
+
+/// Reads texts, while their files are hashed.
+pub(super) fn with_files<T: Send>(
+    logs: &[Log],
+    read: impl FnOnce() -> Result<T, ReplayError> + Send,
+) -> Result<(T, Vec<Vec<FileDigest>>), ReplayError> {
+    let files = |log: &Log| -> Result<Vec<FileDigest>, ReplayError> {
+        let digests = log.digests(&(0..log.positions()))?;
+        Ok(digests.into_values().collect())
+    };
+    let hash = || logs.iter().map(files).collect::<Result<_, _>>();
+    let (texts, files) = rayon::join(read, hash);
+    Ok((texts?, files?))
+}
+
+fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
+    let mut metadata = log.metadata().clone();
+    metadata.token_text.clear();
+    TextLog {
+        name: log.name(),
+        positions: log.positions(),
+        vocabulary: log.vocabulary(),
+        listed: log.listed(),
+        files,
+        metadata,
+    }
+}
+
+/// The command that captures logs with more options, as far as logs say how they were made.
+pub(super) fn capture_with(logs: &[Log], options: &str) -> String {
+    let made = logs.first().and_then(|log| log.metadata().command.clone());
+    match made.filter(|command| command.starts_with("specgap capture")) {
+        Some(command) => format!("{command} {options}"),
+        None => format!("specgap capture ... {options}"),
+    }
+}
+
+/// Adds entry by entry, as if the shorter ended in zeros.
+pub(super) fn add_each(one: &mut Vec<f64>, other: &[f64]) {
+    if one.len() < other.len() {
+        one.resize(other.len(), 0.0);
+    }
+    one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
+}

@@ -1,0 +1,305 @@
+//! Blocks of logged texts, and the draft paths that were logged behind some of them.
+
+use super::super::ReplayError;
+use super::super::position::TextPosition;
+use super::super::read::{Text, Texts};
+use super::bounds::{accepted_of_draft, lower_bound_of_draft};
+use super::limits::{Context, Drawn};
+use specgap_core::rounds::ChainVerifier;
+use specgap_log::log::{Log, Rollouts};
+use std::collections::BTreeSet;
+
+/// Overlaps of the first rows that divide contexts into groups with limits of their own. They
+/// are set beforehand, so that nothing is fitted on what is reported.
+const GROUPS: [f64; 3] = [0.5, 0.7, 0.85];
+
+/// The group of a context, by the overlap of its first row.
+pub(super) fn group_of(overlap: f64) -> usize {
+    GROUPS.iter().filter(|&&cut| overlap >= cut).count()
+}
+
+/// Verifiers of one path.
+pub(super) const SINGLE: usize = ChainVerifier::ALL.len();
+
+/// The draft paths of a log, with what the target gives them.
+pub(super) struct LoggedPaths {
+    rollouts: Rollouts,
+}
+
+impl LoggedPaths {
+    /// `None` if it has none, or not what the target gives them.
+    pub(super) fn read(log: &Log) -> Result<Option<Self>, ReplayError> {
+        let rollouts = log.rollouts()?.filter(|rollouts| {
+            let first = rollouts.get(0);
+            first.is_some_and(|first| !first.target_p.is_empty())
+        });
+        Ok(rollouts.map(|rollouts| Self { rollouts }))
+    }
+
+    /// Refuses paths of another temperature than the text's.
+    pub(super) fn check_temperature(&self, log: &Log, temperature: f64) -> Result<(), ReplayError> {
+        match self.rollouts.record() {
+            Some(record) if record.temperature != temperature => Err(ReplayError::Log {
+                log: log.path().to_owned(),
+                message: format!(
+                    "its draft paths were drawn at temperature {}, and its text at {temperature}; \
+                     bounds need one temperature: capture both together",
+                    record.temperature
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The tokens of the longest.
+    pub(super) fn tokens(&self) -> usize {
+        self.rollouts.max_tokens()
+    }
+}
+
+/// Which blocks a log's texts have.
+struct Blocks {
+    logs: Vec<BlocksOfLog>,
+}
+
+struct BlocksOfLog {
+    /// Positions of the logs before it.
+    before: usize,
+    positions: usize,
+    /// The tokens that end a text, and the most that one may have, where the log says both:
+    /// a block then ends with its text. Else blocks are whole.
+    ends: Option<(BTreeSet<u32>, usize)>,
+    paths: Option<LoggedPaths>,
+}
+
+impl Blocks {
+    fn new(logs: &[Log], drawn: Vec<Option<LoggedPaths>>, texts: &Texts) -> Self {
+        debug_assert_eq!(
+            texts.positions(),
+            logs.iter().map(Log::positions).sum::<usize>()
+        );
+        let mut before = 0;
+        let logs = logs.iter().zip(drawn).map(|(log, paths)| {
+            let metadata = log.metadata();
+            let stops = metadata.extra.get("stop_tokens");
+            let stops: Option<BTreeSet<u32>> =
+                stops.and_then(|stops| serde_json::from_value(stops.clone()).ok());
+            let most = metadata
+                .sampling
+                .as_ref()
+                .and_then(|sampling| sampling.max_tokens);
+            let ends = stops.filter(|stops| !stops.is_empty()).zip(most);
+            let of_log = BlocksOfLog {
+                before,
+                positions: log.positions(),
+                ends,
+                paths,
+            };
+            before += log.positions();
+            of_log
+        });
+        Self {
+            logs: logs.collect(),
+        }
+    }
+
+    /// The log that a position is of.
+    fn log_of(&self, number: usize) -> Option<&BlocksOfLog> {
+        let logs = self.logs.iter();
+        let mut logs =
+            logs.filter(|log| (log.before..log.before + log.positions).contains(&number));
+        logs.next()
+    }
+}
+
+impl BlocksOfLog {
+    /// How many tokens the block of `length` at a place of a text has, if one starts there:
+    /// whether it does must not depend on what is written behind.
+    fn tokens(&self, text: usize, start: usize, length: usize) -> Option<usize> {
+        match &self.ends {
+            Some((_, most)) => (start + length <= *most).then(|| length.min(text - start)),
+            None => (start + length <= text).then_some(length),
+        }
+    }
+
+    /// Whether a token ends a text.
+    fn ends(&self, token: u32) -> bool {
+        self.ends
+            .as_ref()
+            .is_some_and(|(stops, _)| stops.contains(&token))
+    }
+}
+
+/// A block of a text.
+pub(super) struct Start<'a> {
+    pub(super) places: &'a [TextPosition],
+    /// Where it begins in its text.
+    pub(super) begin: usize,
+    /// Its position's number in all logs, in which texts may lie side by side.
+    number: usize,
+}
+
+impl<'a> Start<'a> {
+    /// `tokens` of a text, if it has as many.
+    pub(super) fn new(text: &'a Text, begin: usize, tokens: usize) -> Option<Self> {
+        Some(Self {
+            places: text.places.get(begin..begin + tokens)?,
+            begin,
+            number: text.numbers.get(begin).copied()?,
+        })
+    }
+
+    /// q/p of its prefixes.
+    pub(super) fn ratios(&self) -> Vec<f64> {
+        joint(self.places.iter().map(|place| place.ratio))
+    }
+
+    fn group(&self) -> usize {
+        group_of(self.places.first().map_or(0.0, |place| place.overlap))
+    }
+}
+
+/// What a context's draft paths say beside their bounds: single-draft verifiers, and the lower
+/// bound by K.
+pub(super) struct ToldByPaths {
+    pub(super) cluster: usize,
+    pub(super) single: [f64; SINGLE],
+    pub(super) lower: Vec<f64>,
+}
+
+/// Texts, their blocks, and the draft paths behind some of them.
+pub(super) struct Contexts<'a> {
+    pub(super) texts: &'a Texts,
+    /// L.
+    pub(super) length: usize,
+    blocks: Blocks,
+}
+
+impl<'a> Contexts<'a> {
+    /// Of texts that were read from these logs.
+    pub(super) fn new(
+        logs: &[Log],
+        drawn: Vec<Option<LoggedPaths>>,
+        texts: &'a Texts,
+        length: usize,
+    ) -> Self {
+        Self {
+            texts,
+            length,
+            blocks: Blocks::new(logs, drawn, texts),
+        }
+    }
+
+    /// Whether a block ends with the token that ends its text.
+    pub(super) fn end_with_text(&self) -> bool {
+        self.blocks.logs.iter().all(|log| log.ends.is_some())
+    }
+
+    /// The blocks of every text.
+    pub(super) fn starts(&self) -> Vec<Vec<Start<'a>>> {
+        let texts = self.texts.texts.iter();
+        texts.map(|text| self.starts_of(text)).collect()
+    }
+
+    fn starts_of(&self, text: &'a Text) -> Vec<Start<'a>> {
+        let first = text.numbers.first();
+        let Some(log) = first.and_then(|&number| self.blocks.log_of(number)) else {
+            return Vec::new();
+        };
+        let all = text.places.len();
+        (0..all)
+            .filter_map(|begin| Start::new(text, begin, log.tokens(all, begin, self.length)?))
+            .collect()
+    }
+
+    /// Blocks of the text that have draft paths, with these.
+    pub(super) fn with_paths(
+        &self,
+        of_texts: &[Vec<Start<'_>>],
+        drafts: &[usize],
+    ) -> (Vec<Context>, Vec<ToldByPaths>) {
+        let (mut contexts, mut told) = (Vec::new(), Vec::new());
+        for (text, starts) in self.texts.texts.iter().zip(of_texts) {
+            for start in starts {
+                let Some(log) = self.blocks.log_of(start.number) else {
+                    continue;
+                };
+                let Some(logged) = &log.paths else { continue };
+                let paths = logged.rollouts.paths_at(start.number - log.before);
+                let steps: Vec<Vec<f64>> = paths
+                    .iter()
+                    .filter_map(|&path| logged.rollouts.get(path))
+                    .map(|path| {
+                        let mut steps = Vec::with_capacity(self.length);
+                        let tokens = path.tokens.iter().zip(path.target_p).zip(path.q);
+                        for ((&token, &p), &q) in tokens.take(self.length) {
+                            steps.push(p / q);
+                            if log.ends(token) {
+                                break;
+                            }
+                        }
+                        steps
+                    })
+                    .collect();
+                if steps.is_empty() {
+                    continue;
+                }
+                let weights: Vec<Vec<f64>> =
+                    steps.iter().map(|one| joint(one.iter().copied())).collect();
+                let count = steps.len() as f64;
+                let mut single = [0.0; SINGLE];
+                for steps in &steps {
+                    for (sum, one) in single.iter_mut().zip(accepted_of_draft(steps)) {
+                        *sum += one / count;
+                    }
+                }
+                let lower = drafts.iter().map(|&drafts| {
+                    let each = weights.iter().map(|one| lower_bound_of_draft(one, drafts));
+                    each.sum::<f64>() / count
+                });
+                told.push(ToldByPaths {
+                    cluster: text.cluster,
+                    single,
+                    lower: lower.collect(),
+                });
+                contexts.push(Context {
+                    cluster: text.cluster,
+                    group: start.group(),
+                    paths: weights.iter().map(|one| Drawn::by_draft(one)).collect(),
+                    ..Context::default()
+                });
+            }
+        }
+        (contexts, told)
+    }
+
+    /// Every block of the text, which is its one path.
+    pub(super) fn texts_as_contexts(&self, of_texts: &[Vec<Start<'_>>]) -> Vec<Context> {
+        let texts = self.texts.texts.iter().zip(of_texts);
+        texts
+            .flat_map(|(text, starts)| {
+                starts.iter().map(|start| Context {
+                    cluster: text.cluster,
+                    group: start.group(),
+                    paths: vec![Drawn::by_target(&start.ratios())],
+                    ..Context::default()
+                })
+            })
+            .collect()
+    }
+}
+
+/// Products of the first numbers. One that leaves the range stays at its ends.
+pub(super) fn joint(steps: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut product = 1.0f64;
+    steps
+        .map(|step| {
+            product = if product == 0.0 || step == 0.0 {
+                0.0
+            } else {
+                (product * step).clamp(f64::MIN_POSITIVE, f64::MAX)
+            };
+            product
+        })
+        .collect()
+}

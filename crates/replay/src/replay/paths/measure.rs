@@ -1,0 +1,441 @@
+//! From texts and logged draft paths to a report.
+
+use super::super::ReplayError;
+use super::super::measured::{MeasuredTexts, measured, with_files};
+use super::super::read::{Text, Texts};
+use super::bounds::lower_bound_of_text;
+use super::by_agreement::{Asked, Step, reached};
+use super::contexts::{Contexts, LoggedPaths, SINGLE, Start, ToldByPaths};
+use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
+use super::glossary::paths_definitions;
+use super::limits::{CrossFitted, Form};
+use super::means::{ByPrompt, Mean};
+use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
+use super::settings::PathSettings;
+use specgap_base::side_by_side;
+use specgap_core::rounds::{ChainVerifier, Survival};
+use specgap_log::log::Log;
+use specgap_measure::statistics::Estimate;
+use std::collections::BTreeSet;
+
+/// Verifiers of K paths, in the order of reports.
+const NAMES: [&str; 8] = [
+    "token",
+    "block",
+    "greedy-block",
+    "spectr-rrs",
+    "spectr-k-seq",
+    "spectr-plan",
+    "select-block",
+    "select-greedy-block",
+];
+
+/// Reads the texts of some logs, and the draft paths that they have, and says what K paths
+/// could give and what verifiers get of it. `command` goes into the report, and `progress` is
+/// told of positions as they are read.
+///
+/// # Errors
+/// As [`Texts::read`]; also K or L out of range, and draft paths that were drawn at another
+/// temperature than the text.
+///
+/// # Complexity
+/// O(N V) for reading, and some milliseconds a position for selections from up to 8 drafts;
+/// memory grows by 8 bytes a position for each of 3 K (K + 1)/2 numbers.
+pub fn measure_paths(
+    logs: &[Log],
+    settings: &PathSettings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<PathsReport, ReplayError> {
+    let most = most_drafts(settings)?;
+    let drawn = logs
+        .iter()
+        .map(LoggedPaths::read)
+        .collect::<Result<Vec<_>, _>>()?;
+    let length = length_of(settings.length, logs, &drawn)?;
+    let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
+    let question = |scan: &mut specgap_row::row::Workspace,
+                    rows: specgap_number::distribution::Rows<'_>,
+                    token: usize,
+                    _: u64| asked.tables(scan, rows, token);
+    let (texts, files) = with_files(logs, || {
+        Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
+    })?;
+    for (log, paths) in logs.iter().zip(&drawn) {
+        if let Some(paths) = paths {
+            paths.check_temperature(log, texts.temperature)?;
+        }
+    }
+    Ok(Measurement {
+        texts: &texts,
+        asked: &asked,
+        drafts: settings.drafts.iter().copied().collect(),
+        contexts: Contexts::new(logs, drawn, &texts, length),
+    }
+    .report(measured(&texts, logs, files, command)))
+}
+
+fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
+    let most = settings.drafts.iter().copied().max().unwrap_or(0);
+    let fits = |&drafts: &usize| (1..=PathSettings::MOST_DRAFTS).contains(&drafts);
+    if settings.drafts.iter().all(fits) && most > 0 {
+        return Ok(most);
+    }
+    Err(ReplayError::Settings(format!(
+        "numbers of paths {:?}: give at least one, each in 1..={}",
+        settings.drafts,
+        PathSettings::MOST_DRAFTS
+    )))
+}
+
+struct Measurement<'a> {
+    texts: &'a Texts,
+    asked: &'a Asked,
+    /// K.
+    drafts: BTreeSet<usize>,
+    contexts: Contexts<'a>,
+}
+
+/// What one text says of every verifier, for one K.
+struct Along {
+    /// E[tau] of each, and the lower bound, block by block.
+    blocks: Vec<Vec<f64>>,
+    /// Rounds of the whole text.
+    calls: Vec<f64>,
+}
+
+/// Rounds that a text of `all` tokens takes in expectation, `reached(start)` being
+/// P(tau >= i given the text) of a round that begins there, i = 1, 2, ... A round with `left`
+/// tokens to go drafts `left` - 1 at most, and its last token is the target's own.
+pub(super) fn calls<'r>(all: usize, reached: impl Fn(usize) -> &'r [f64]) -> f64 {
+    let mut begins = vec![0.0; all + 1];
+    let mut calls = 0.0;
+    if let Some(first) = begins.first_mut() {
+        *first = 1.0;
+    }
+    for start in 0..all {
+        let here = begins.get(start).copied().unwrap_or(0.0);
+        calls += here;
+        let drafts = reached(start).iter().take(all - start - 1);
+        let mut before = 1.0;
+        let mut behind = start + 1;
+        for &reached in drafts {
+            if let Some(next) = begins.get_mut(behind) {
+                *next += here * (before - reached);
+            }
+            before = reached;
+            behind += 1;
+        }
+        if let Some(next) = begins.get_mut(behind) {
+            *next += here * before;
+        }
+    }
+    calls
+}
+
+impl Measurement<'_> {
+    fn report(&self, of: MeasuredTexts) -> PathsReport {
+        let clusters = self.texts.clusters;
+        let of_texts = self.contexts.starts();
+        let starts: usize = of_texts.iter().map(Vec::len).sum();
+
+        // Verifiers and the lower bound, along the text.
+        let drafts: Vec<usize> = self.drafts.iter().copied().collect();
+        let columns = NAMES.len() + 1;
+        let mut by_prompt = Vec::with_capacity(columns * drafts.len());
+        let mut rounds = Vec::with_capacity(drafts.len());
+        for &drafts in &drafts {
+            let texts = &self.texts.texts;
+            let along: Vec<Along> =
+                side_by_side::each_number(texts.len().min(of_texts.len()), |text| {
+                    self.along(&texts[text], &of_texts[text], drafts)
+                });
+            let mut sums = vec![ByPrompt::new(clusters); columns];
+            let mut calls = vec![ByPrompt::new(clusters); NAMES.len()];
+            for (text, along) in self.texts.texts.iter().zip(&along) {
+                for values in &along.blocks {
+                    for (sum, &value) in sums.iter_mut().zip(values) {
+                        sum.add(text.cluster, value);
+                    }
+                }
+                let tokens = text.places.len() as f64;
+                for (sum, &calls) in calls.iter_mut().zip(&along.calls) {
+                    sum.add_ratio(text.cluster, tokens, calls);
+                }
+            }
+            by_prompt.append(&mut sums);
+            rounds.push(calls);
+        }
+
+        // What draft paths and the text bound.
+        let (contexts, told) = self.contexts.with_paths(&of_texts, &drafts);
+        let from_text = self.contexts.texts_as_contexts(&of_texts);
+        let logged = contexts.iter().map(|context| context.paths.len()).min();
+        let logged = logged.unwrap_or(0);
+        let jobs: Vec<(usize, Form)> = drafts
+            .iter()
+            .flat_map(|&drafts| {
+                let several = (drafts <= logged).then_some(Form::Several);
+                let pooled = (logged > 0).then_some(Form::PooledDrafts);
+                let forms = [several, pooled, Some(Form::PooledTexts)];
+                forms.into_iter().flatten().map(move |form| (drafts, form))
+            })
+            .collect();
+        let of_forms = [&contexts[..], &from_text];
+        let fitted = fitted_bounds(jobs, of_forms, clusters, self.contexts.length);
+        let by_drafts: Vec<AtDrafts> = drafts
+            .iter()
+            .zip(by_prompt.chunks(columns))
+            .enumerate()
+            .map(|(at, (&drafts, sums))| {
+                let lower = by_paths(&told, clusters, &|one| {
+                    one.lower.get(at).copied().unwrap_or(0.0)
+                });
+                let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
+                at_drafts(drafts, (sums, rounds), &lower, &fitted)
+            })
+            .collect();
+        let checks = self.checks(&told, &drafts, &by_prompt);
+        PathsReport {
+            schema: PATHS_SCHEMA,
+            of,
+            length: self.contexts.length,
+            starts,
+            anchors: contexts.len(),
+            logged_paths: logged,
+            ends_with_text: self.contexts.end_with_text(),
+            surprise: self.texts.surprise(),
+            by_drafts,
+            checks,
+            definitions: paths_definitions(),
+            left_out: self.left_out(logged, starts),
+        }
+    }
+
+    /// P(tau >= i) of every verifier given a stretch of text, i = 1, 2, ..
+    fn survivals(&self, text: &Text, start: &Start<'_>, drafts: usize) -> [Vec<f64>; NAMES.len()] {
+        let single = |verifier| {
+            let mut survival = Survival::new(verifier);
+            let places = start.places.iter();
+            let reached = places.map(|place| {
+                survival.take(&place.ratio);
+                *survival.reached()
+            });
+            reached.collect::<Vec<f64>>()
+        };
+        let of = |step: Step| {
+            let range = self.asked.range(step);
+            let rows = text.asked.chunks_exact(self.asked.width());
+            let rows = rows.skip(start.begin).take(start.places.len());
+            let tables = rows.map(|row| row.get(range.clone()).unwrap_or(&[]));
+            reached(tables, drafts, step == Step::Selected)
+        };
+        let selected = of(Step::Selected);
+        let [by_block, by_greedy_block] = selected.selected;
+        let [token, block, greedy_block] = ChainVerifier::ALL.map(single);
+        [
+            token,
+            block,
+            greedy_block,
+            of(Step::Rrs).by_token,
+            of(Step::KSeq).by_token,
+            selected.by_token,
+            by_block,
+            by_greedy_block,
+        ]
+    }
+
+    /// E[tau] of every verifier at every block of a text with the lower bound, and the rounds
+    /// that the whole text takes, for one K.
+    fn along(&self, text: &Text, starts: &[Start<'_>], drafts: usize) -> Along {
+        let all = text.places.len();
+        let length = self.contexts.length;
+        let stretches =
+            (0..all).filter_map(|begin| Start::new(text, begin, length.min(all - begin)));
+        let survivals: Vec<[Vec<f64>; NAMES.len()]> = stretches
+            .map(|stretch| self.survivals(text, &stretch, drafts))
+            .collect();
+        let blocks = starts.iter().filter_map(|start| {
+            // A block is as long as the stretch that begins where it does.
+            let survivals = survivals.get(start.begin)?;
+            let accepted = survivals.iter().map(|reached| reached.iter().sum());
+            let lower = lower_bound_of_text(&start.ratios(), drafts);
+            Some(accepted.chain(std::iter::once(lower)).collect())
+        });
+        let calls = |verifier: usize| {
+            let reached = |start: usize| -> &[f64] {
+                let here = survivals.get(start).and_then(|all| all.get(verifier));
+                here.map_or(&[], Vec::as_slice)
+            };
+            calls(all, reached)
+        };
+        Along {
+            blocks: blocks.collect(),
+            calls: (0..NAMES.len()).map(calls).collect(),
+        }
+    }
+
+    /// Single-draft verifiers, and the lower bound of the largest K, by text and by paths.
+    fn checks(
+        &self,
+        told: &[ToldByPaths],
+        drafts: &[usize],
+        by_prompt: &[ByPrompt],
+    ) -> Vec<ToldTwice> {
+        if told.is_empty() {
+            return Vec::new();
+        }
+        let columns = NAMES.len() + 1;
+        let twice = |what: &str, at: usize, column: usize, of: &dyn Fn(&ToldByPaths) -> f64| {
+            let mut from_paths = ByPrompt::new(self.texts.clusters);
+            for one in told {
+                from_paths.add(one.cluster, of(one));
+            }
+            let from_text = by_prompt.get(at * columns + column)?;
+            Some(ToldTwice {
+                what: what.to_owned(),
+                drafts: if column < SINGLE { 1 } else { *drafts.get(at)? },
+                from_text: from_text.mean().estimate(),
+                from_paths: from_paths.mean().estimate(),
+                difference: from_paths.mean().minus(&from_text.mean()).estimate(),
+            })
+        };
+        let single = (0..SINGLE).filter_map(|column| {
+            let name = NAMES.get(column)?;
+            twice(name, 0, column, &|one| {
+                one.single.get(column).copied().unwrap_or(0.0)
+            })
+        });
+        let lower = (0..drafts.len()).filter_map(|at| {
+            twice("lower bound", at, NAMES.len(), &|one| {
+                one.lower.get(at).copied().unwrap_or(0.0)
+            })
+        });
+        single.chain(lower).collect()
+    }
+
+    fn left_out(&self, logged: usize, starts: usize) -> Vec<String> {
+        let mut left_out = Vec::new();
+        let most = self.drafts.last().copied().unwrap_or(0);
+        if logged == 0 {
+            left_out.push(format!(
+                "upper bounds without bias: they need several draft paths a context, with what the \
+                 target gives them; capture with --paths {most} --path-length {}",
+                self.contexts.length
+            ));
+        } else if logged < most {
+            left_out.push(format!(
+                "upper bounds of more than {logged} paths without bias: contexts have {logged} \
+                 draft paths; capture with --paths {most}"
+            ));
+        }
+        if self.texts.clusters < 2 {
+            left_out.push(
+                "every upper bound: limits are fitted on some prompts and reported on others, and \
+                 there is one prompt only"
+                    .to_owned(),
+            );
+        }
+        if starts == 0 {
+            left_out.push(format!(
+                "everything: no text has room for {} tokens behind a prefix; ask for a smaller \
+                 --length, or capture longer texts",
+                self.contexts.length
+            ));
+        }
+        left_out.push(
+            "traversal, and trees whose children are drawn without replacement (sequential \
+             children, EAGLE's, SpecHub's pairs): they need the rows at every node that is drafted, \
+             off the text too, and draft trees that were drawn so; specgap decode --bound has them on \
+             the trees of a live decoder, and specgap tree has trees along the text"
+                .to_owned(),
+        );
+        left_out
+    }
+}
+
+/// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
+///
+/// Draft paths and text are two samples. What the paths tell of is how far the upper bound lies
+/// above the lower one, which varies little; the lower bound itself follows from the text, from
+/// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
+fn at_drafts(
+    drafts: usize,
+    (sums, rounds): (&[ByPrompt], &[ByPrompt]),
+    lower: &Mean,
+    fitted: &[((usize, Form), CrossFitted)],
+) -> AtDrafts {
+    let of_text = sums.last().map_or_else(|| lower.clone(), ByPrompt::mean);
+    let own = fitted.iter().filter(|((k, _), _)| *k == drafts);
+    let bounds: Vec<(Form, &CrossFitted, Mean)> = own
+        .map(|((_, form), fitted)| {
+            (
+                *form,
+                fitted,
+                above_the_lower(*form, fitted, lower, &of_text),
+            )
+        })
+        .collect();
+    let below = |sum: &ByPrompt| -> Option<Estimate> {
+        let (_, _, first) = bounds.first()?;
+        Some(first.minus(&sum.mean()).estimate())
+    };
+    AtDrafts {
+        drafts,
+        upper_bounds: bounds
+            .iter()
+            .map(|(form, fitted, bound)| UpperBound {
+                form: form.name().to_owned(),
+                expected_accepted_length: bound.estimate(),
+                limits: fitted.limits.clone(),
+            })
+            .collect(),
+        lower_bound: of_text.estimate(),
+        verifiers: NAMES
+            .iter()
+            .zip(sums)
+            .enumerate()
+            .map(|(index, (name, sum))| PathVerifier {
+                verifier: (*name).to_owned(),
+                uses: if index < SINGLE { 1 } else { drafts },
+                expected_accepted_length: sum.mean().estimate(),
+                below_upper_bound: below(sum),
+                tokens_per_call: rounds
+                    .get(index)
+                    .filter(|_| !name.ends_with("greedy-block"))
+                    .map(|rounds| rounds.mean().estimate()),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use specgap_core::rounds::{FixedLength, replay};
+
+    /// The calls of token and block verification, by the replay of `specgap length`.
+    #[test]
+    fn rounds_are_those_of_the_replay() {
+        let ratios = [0.5, 2.0, 0.75, 1.5, 0.25, 3.0, 0.9];
+        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+            for length in 1..=4 {
+                let stretches: Vec<Vec<f64>> = (0..ratios.len())
+                    .map(|start| {
+                        let mut survival = Survival::new(verifier);
+                        let stretch = ratios[start..].iter().take(length);
+                        let reached = stretch.map(|ratio| {
+                            survival.take(ratio);
+                            *survival.reached()
+                        });
+                        reached.collect()
+                    })
+                    .collect();
+                let found = calls(ratios.len(), |start| &stretches[start]);
+                let known = replay(verifier, &ratios, &FixedLength(length)).unwrap();
+                assert!((found - known.calls).abs() < 1e-12, "{verifier} {length}");
+            }
+        }
+        assert_eq!(calls(0, |_| &[]), 0.0);
+    }
+}

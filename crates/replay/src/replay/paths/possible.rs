@@ -1,0 +1,187 @@
+//! What several draft paths could give, without what any verifier gets of it: the lines that
+//! other reports have of a log with draft paths.
+
+use super::super::ReplayError;
+use super::super::read::Texts;
+use super::bounds::lower_bound_of_text;
+use super::contexts::{Contexts, LoggedPaths, ToldByPaths};
+use super::limits::{Context, CrossFitted, Form, cross_fitted};
+use super::means::{ByPrompt, Mean};
+use super::settings::PathSettings;
+use specgap_base::side_by_side;
+use specgap_log::log::Log;
+use specgap_measure::gap::{DraftPaths, PossibleWithPaths};
+
+/// L, as asked for or as the logged paths have it.
+pub(super) fn length_of(
+    asked: Option<usize>,
+    logs: &[Log],
+    drawn: &[Option<LoggedPaths>],
+) -> Result<usize, ReplayError> {
+    let logged = logs.iter().zip(drawn).filter_map(|(log, paths)| {
+        let paths = paths.as_ref()?;
+        Some((log, paths.tokens()))
+    });
+    let shortest = logged.min_by_key(|&(_, tokens)| tokens);
+    match (asked, shortest) {
+        (Some(0), _) => Err(ReplayError::Settings(
+            "a path of 0 tokens: its length is at least 1".to_owned(),
+        )),
+        (Some(length), Some((log, tokens))) if length > tokens => Err(ReplayError::Log {
+            log: log.path().to_owned(),
+            message: format!(
+                "its draft paths have {tokens} tokens, and --length asks for {length}; ask for at \
+                 most {tokens}, or capture longer ones with --path-length {length}"
+            ),
+        }),
+        (Some(length), _) => Ok(length),
+        (None, Some((_, tokens))) => Ok(tokens),
+        (None, None) => Ok(PathSettings::LENGTH),
+    }
+}
+
+/// The bounds of some numbers of paths in some forms, from contexts with draft paths and from
+/// those of the text; without those that cannot be fitted.
+pub(super) fn fitted_bounds(
+    jobs: Vec<(usize, Form)>,
+    [with_paths, from_text]: [&[Context]; 2],
+    clusters: usize,
+    length: usize,
+) -> Vec<((usize, Form), CrossFitted)> {
+    let fitted: Vec<Option<CrossFitted>> = side_by_side::each(&jobs, |&(drafts, form)| {
+        let contexts = match form {
+            Form::PooledTexts => from_text,
+            _ => with_paths,
+        };
+        cross_fitted(contexts, clusters, form, drafts, length)
+    });
+    let fitted = jobs.into_iter().zip(fitted);
+    fitted
+        .filter_map(|(job, fitted)| Some((job, fitted?)))
+        .collect()
+}
+
+/// A mean over contexts with draft paths.
+pub(super) fn by_paths(
+    told: &[ToldByPaths],
+    clusters: usize,
+    of: &dyn Fn(&ToldByPaths) -> f64,
+) -> Mean {
+    let mut sums = ByPrompt::new(clusters);
+    for one in told {
+        sums.add(one.cluster, of(one));
+    }
+    sums.mean()
+}
+
+/// An upper bound: what draft paths tell of its distance to the lower bound, `lower` by the
+/// same paths, above the lower bound by the text.
+pub(super) fn above_the_lower(
+    form: Form,
+    fitted: &CrossFitted,
+    lower: &Mean,
+    of_text: &Mean,
+) -> Mean {
+    let bound = fitted.by_prompt.mean();
+    match form {
+        Form::PooledTexts => bound,
+        _ => bound.minus(lower).plus(of_text),
+    }
+}
+
+/// Upper and lower bound of K = 1..8 draft paths: the same numbers as
+/// [`measure_paths`](super::measure_paths) has, to the digit, without reading any row but for
+/// the texts. `None` of logs without several draft paths a context, or whose paths lack what
+/// the target gives them.
+///
+/// # Errors
+/// Paths of another temperature than the text; files that cannot be read.
+///
+/// # Complexity
+/// O(N L), and some hundred passes over the logged paths for each K.
+pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPaths>, ReplayError> {
+    let drawn = logs
+        .iter()
+        .map(LoggedPaths::read)
+        .collect::<Result<Vec<_>, _>>()?;
+    if drawn.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    for (log, paths) in logs.iter().zip(&drawn) {
+        if let Some(paths) = paths {
+            paths.check_temperature(log, texts.temperature)?;
+        }
+    }
+    let length = length_of(None, logs, &drawn)?;
+    let contexts = Contexts::new(logs, drawn, texts, length);
+    let (of_texts, clusters) = (contexts.starts(), texts.clusters);
+    let drafts = PathSettings::default().drafts;
+    let (with_paths, told) = contexts.with_paths(&of_texts, &drafts);
+    let logged = with_paths.iter().map(|context| context.paths.len()).min();
+    let Some(logged) = logged.filter(|&paths| paths > 1) else {
+        return Ok(None);
+    };
+    let form = |drafts: usize| {
+        if drafts <= logged {
+            Form::Several
+        } else {
+            Form::PooledDrafts
+        }
+    };
+    let jobs = drafts.iter().map(|&drafts| (drafts, form(drafts)));
+    let fitted = fitted_bounds(jobs.collect(), [&with_paths, &[]], clusters, length);
+    let by_drafts = drafts.iter().enumerate().map(|(at, &drafts)| {
+        let lower = by_paths(&told, clusters, &|one| {
+            one.lower.get(at).copied().unwrap_or(0.0)
+        });
+        let mut of_text = ByPrompt::new(clusters);
+        for (text, starts) in texts.texts.iter().zip(&of_texts) {
+            for start in starts {
+                of_text.add(text.cluster, lower_bound_of_text(&start.ratios(), drafts));
+            }
+        }
+        let of_text = of_text.mean();
+        let own = fitted.iter().find(|((k, _), _)| *k == drafts);
+        PossibleWithPaths {
+            drafts,
+            upper_bound: own.map(|((_, form), fitted)| {
+                above_the_lower(*form, fitted, &lower, &of_text).estimate()
+            }),
+            form: own.map(|((_, form), _)| form.name().to_owned()),
+            lower_bound: of_text.estimate(),
+        }
+    });
+    Ok(Some(DraftPaths {
+        temperature: texts.temperature,
+        length,
+        starts: of_texts.iter().map(Vec::len).sum(),
+        anchors: with_paths.len(),
+        logged_paths: logged,
+        by_drafts: by_drafts.collect(),
+    }))
+}
+
+/// The same of logs whose texts were not read yet. `None` without reading any row where no log
+/// has several draft paths a context.
+///
+/// # Errors
+/// As [`possible_with_paths`] and [`Texts::read`].
+///
+/// # Complexity
+/// O(N V) for reading.
+pub fn read_possible_with_paths(
+    logs: &[Log],
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Option<DraftPaths>, ReplayError> {
+    let several = |log: &Log| {
+        let record = log.metadata().rollouts.as_ref();
+        record.is_none_or(|record| record.paths > 1 && record.target)
+    };
+    for log in logs.iter().filter(|log| several(log)) {
+        if LoggedPaths::read(log)?.is_some() {
+            let texts = Texts::read_asking(logs, None, progress, None, false)?;
+            return possible_with_paths(logs, &texts);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,415 @@
+//! Texts of logs, with what the identities need of each position.
+
+use super::ReplayError;
+use super::position::TextPosition;
+use super::rollouts::{RolledOut, RolloutKind, RolloutList};
+use super::rows::{Question, Read, Task, Workspace, position_refused};
+use specgap_log::log::{Log, Rollouts};
+use specgap_measure::gap::{Singles, Surprise, Surprises};
+
+use rayon::prelude::*;
+use specgap_sampling::sampling::Lists;
+use std::collections::BTreeMap;
+
+/// Positions that one task takes.
+const SPAN: usize = 16;
+
+/// A text from its first token on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Text {
+    /// The prompt that it continues, by its number among all prompts.
+    pub cluster: usize,
+    /// Its positions.
+    pub places: Vec<TextPosition>,
+    /// q/p at its tokens.
+    pub ratios: Vec<f64>,
+    /// What the draft wrote on its own behind some of its starts.
+    pub rollouts: Vec<RolledOut>,
+    /// One over the probability that a rollout starts at a position, and over how many start
+    /// together.
+    pub spacing: f64,
+    /// The number of each position among those of all logs; texts may lie side by side.
+    pub(super) numbers: Vec<usize>,
+    /// What else was asked of its rows, position by position.
+    pub(super) asked: Vec<f64>,
+    /// The same where no token of the rest has both p and q: as many, or none.
+    pub(super) apart: Vec<f64>,
+}
+
+/// All texts of some logs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Texts {
+    /// The temperature at which they were drawn.
+    pub temperature: f64,
+    /// The texts, by prompt.
+    pub texts: Vec<Text>,
+    /// How many prompts there are.
+    pub clusters: usize,
+    /// What the rollouts of each log tell; empty unless all logs have some.
+    pub rollouts: Vec<RolloutKind>,
+    /// How surprising their tokens are.
+    surprises: Surprises,
+    /// Positions without a row of the draft.
+    lacking: usize,
+    /// Whether the draft's largest probability, its entropy, and the overlap are not told at
+    /// some position.
+    untold: [bool; 3],
+}
+
+impl Texts {
+    /// Reads the texts of some logs. `temperature`, if given, has to be the one at which
+    /// they were drawn; `progress` is told of positions as they are done.
+    ///
+    /// # Errors
+    /// Logs without sampled tokens, prompts or places in the text; texts drawn at another
+    /// temperature, at temperature 0, or from part of the target's tokens; texts with gaps;
+    /// tokens to which the target gives no probability; rows that are refused; rollouts that
+    /// do not fit their positions, or of another temperature. Each names the log, and the
+    /// position where there is one, and says what to do.
+    ///
+    /// # Complexity
+    /// O(N V) time; memory grows by 100 bytes a position.
+    pub fn read(
+        logs: &[Log],
+        temperature: Option<f64>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self, ReplayError> {
+        Self::read_asking(logs, temperature, progress, None, true)
+    }
+
+    /// The same, with a question to the rows, and with rollouts or without.
+    pub(super) fn read_asking(
+        logs: &[Log],
+        temperature: Option<f64>,
+        progress: &(dyn Fn(usize) + Sync),
+        question: Option<&Question<'_>>,
+        rollouts: bool,
+    ) -> Result<Self, ReplayError> {
+        let mut all = Self::default();
+        // Everything that can be refused is, before the long part.
+        for (index, log) in logs.iter().enumerate() {
+            let drawn = drawn_at(log, temperature)?;
+            if index > 0 && drawn != all.temperature {
+                return Err(refused(
+                    log,
+                    format!(
+                        "its text was drawn at temperature {drawn}, and that of the log before it \
+                         at {}; replay them one by one",
+                        all.temperature
+                    ),
+                ));
+            }
+            all.temperature = drawn;
+            one_pair(&logs[..index], log)?;
+            let lists = lists_of(log)?;
+            if question.is_some() && lists.and_then(|lists| lists.tops()) == Some([0; 2]) {
+                return Err(refused(
+                    log,
+                    "lists the text's own tokens alone, which tell of one chain of drafts \
+                     (specgap length) and of nothing beside it; log rows, or lists of the most \
+                     probable tokens"
+                        .to_owned(),
+                ));
+            }
+            if question.is_some() && log.may_lack_drafts() {
+                return Err(refused(
+                    log,
+                    "has positions without a row of the draft (draft_row is 0), as recorders leave \
+                     behind drafts that were all accepted; they bound a chain of drafts (specgap \
+                     length), and nothing beside it: score the texts that came out with both models \
+                     (docs/guide/engines.md)"
+                        .to_owned(),
+                ));
+            }
+            log.refuse_other_forms()?;
+        }
+        let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
+        for log in logs {
+            let rollouts = if with_rollouts { log.rollouts()? } else { None };
+            if let Some(rollouts) = &rollouts {
+                let kind = RolloutKind::new(log, rollouts, all.temperature)?;
+                all.rollouts.push(kind);
+            }
+            all.add(log, progress, question, rollouts.as_ref())?;
+        }
+        Ok(all)
+    }
+
+    /// Whether the rollouts of all logs have a list.
+    pub(super) fn rollouts_have(&self, list: RolloutList) -> bool {
+        !self.rollouts.is_empty() && self.rollouts.iter().all(|kind| kind.has(list))
+    }
+
+    /// The most tokens of a rollout, if there are any.
+    pub(super) fn rollout_tokens(&self) -> Option<usize> {
+        self.rollouts.iter().map(|kind| kind.tokens).min()
+    }
+
+    /// Places that a head has to say something of: all but the last of each text, which is
+    /// never drafted.
+    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &TextPosition> {
+        self.texts.iter().flat_map(|text| {
+            let all = text.places.split_last();
+            all.map_or(&[][..], |(_, before)| before)
+        })
+    }
+
+    /// Tokens of each prompt.
+    pub(super) fn tokens(&self) -> Vec<f64> {
+        let mut tokens = vec![0.0; self.clusters];
+        for text in &self.texts {
+            tokens[text.cluster] += text.places.len() as f64;
+        }
+        tokens
+    }
+
+    /// Tokens that their rows do not list, where there are rows.
+    pub(super) fn unlisted(&self) -> usize {
+        let places = self.texts.iter().flat_map(|text| &text.places);
+        places.filter(|place| !place.listed).count() - self.lacking
+    }
+
+    /// Positions at which the log has no row of the draft.
+    pub(super) fn lacking(&self) -> usize {
+        self.lacking
+    }
+
+    /// Whether the same leaves q open at any token.
+    pub(super) fn draft_is_open(&self) -> bool {
+        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        places.any(|place| place.draft_bounds[0] < place.draft_bounds[1])
+    }
+
+    /// Whether the rows tell what a policy decides on that needs this list of rollouts: more
+    /// than what they give the text's own tokens.
+    pub(super) fn rows_tell(&self, list: Option<RolloutList>) -> bool {
+        let [top, entropy, overlap] = self.untold;
+        match list {
+            Some(RolloutList::Top) => !top,
+            Some(RolloutList::Entropy) => !entropy,
+            Some(RolloutList::Overlap) => !overlap,
+            _ => true,
+        }
+    }
+
+    /// Whether what rows do not list leaves any ratio open.
+    pub(super) fn are_open(&self) -> bool {
+        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+    }
+
+    /// Whether they look drawn from their rows.
+    pub(super) fn surprise(&self) -> Surprise {
+        self.surprises.surprise()
+    }
+
+    /// N, over all texts.
+    pub fn positions(&self) -> usize {
+        self.texts.iter().map(|text| text.places.len()).sum()
+    }
+
+    /// Adds the texts of a log.
+    fn add(
+        &mut self,
+        log: &Log,
+        progress: &(dyn Fn(usize) + Sync),
+        question: Option<&Question<'_>>,
+        rollouts: Option<&Rollouts>,
+    ) -> Result<(), ReplayError> {
+        let before = self.positions();
+        let lists = lists_of(log)?;
+        let task = Task {
+            singles: Singles::new(log, lists.as_ref())?,
+            log,
+            question,
+            rollouts,
+            before: before as u64,
+            temperature: self.temperature,
+            lists,
+        };
+        let read: Vec<Vec<Read>> = log
+            .spans(SPAN)
+            .par_iter()
+            .map_init(Workspace::default, |workspace, span| {
+                let result = task.span(span, workspace);
+                progress(span.positions().len());
+                result
+            })
+            .collect::<Result<_, _>>()?;
+        let spacing = match (rollouts, self.rollouts.last()) {
+            (Some(_), Some(kind)) => kind.spacing(),
+            _ => 1.0,
+        };
+        let mut prompts = BTreeMap::<i64, usize>::new();
+        // The text that each prompt is in, and its next index.
+        let mut open = BTreeMap::<usize, (usize, i64)>::new();
+        for (number, read) in read.into_iter().flatten().enumerate() {
+            let next = self.clusters;
+            let cluster = *prompts.entry(read.prompt).or_insert(next);
+            self.clusters = self.clusters.max(cluster + 1);
+            let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
+            if read.position != wanted && read.position != 0 {
+                return Err(position_refused(
+                    log,
+                    number,
+                    format!(
+                        "its index in the text of prompt {} is {}, where {wanted} is expected; \
+                         rounds are replayed from a text's first token (index 0) without gaps, so \
+                         log whole texts in order{}",
+                        read.prompt,
+                        read.position,
+                        match log.engine_tensors().contains(&"accepted") {
+                            // Behind a whole chain the draft has no row.
+                            true => {
+                                ". Recorded rounds lack tokens without drafts: score the texts \
+                                 that came out with both models (docs/guide/engines.md)"
+                            }
+                            false => "",
+                        }
+                    ),
+                ));
+            }
+            if read.position == 0 {
+                self.texts.push(Text {
+                    cluster,
+                    spacing,
+                    ..Text::default()
+                });
+                open.insert(cluster, (self.texts.len() - 1, 0));
+            }
+            if let Some((index, next)) = open.get_mut(&cluster)
+                && let Some(text) = self.texts.get_mut(*index)
+            {
+                let start = text.places.len();
+                let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
+                let here = here.iter().filter_map(|&index| rollouts?.get(index));
+                (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
+                for (untold, here) in self.untold.iter_mut().zip(read.untold) {
+                    *untold |= here;
+                }
+                read.surprised
+                    .iter()
+                    .for_each(|one| self.surprises.add(one));
+                self.lacking += usize::from(read.lacks_draft);
+                text.ratios.push(read.place.ratio);
+                text.places.push(read.place);
+                text.numbers.push(before + number);
+                text.asked.extend(read.asked);
+                text.apart.extend(read.apart);
+                *next += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(log: &Log, message: String) -> ReplayError {
+    ReplayError::Log {
+        log: log.path().to_owned(),
+        message,
+    }
+}
+
+/// Refuses a log of other models than those before it, and one that is there already.
+fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
+    let (Some(first), metadata) = (before.first(), log.metadata()) else {
+        return Ok(());
+    };
+    let known = first.metadata();
+    if (&known.target, &known.draft, &known.tokenizer)
+        != (&metadata.target, &metadata.draft, &metadata.tokenizer)
+        || first.vocabulary() != log.vocabulary()
+    {
+        return Err(refused(
+            log,
+            format!(
+                "is of other models than {}: names or hashes of target, draft or tokenizer, or V \
+                 differ; texts of one pair alone count together, so replay them one by one",
+                first.path().display()
+            ),
+        ));
+    }
+    let own = log.identity()?.digest;
+    for other in before {
+        if other.identity()?.digest == own {
+            return Err(refused(
+                log,
+                format!(
+                    "has the same rows as {}; its texts would count twice, name it once",
+                    other.path().display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The temperature at which a log's text was drawn from the whole target.
+fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
+    let refused = |message: String| Err(refused(log, message));
+    if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
+        return refused(format!(
+            "--temperature {asked} is out of range; it is finite and above 0"
+        ));
+    }
+    if !log.has_tokens() {
+        return refused(
+            "has no tensor token, the token that was drawn from the target at each position; \
+             draft lengths are replayed along that text: capture with specgap capture, or add \
+             token [N] (i64)"
+                .to_owned(),
+        );
+    }
+    if !log.has_prompts() {
+        return refused(
+            "has no tensor prompt_id; draft lengths are replayed text by text: add prompt_id [N] \
+             and position [N] (i64)"
+                .to_owned(),
+        );
+    }
+    let Some(sampling) = &log.metadata().sampling else {
+        return match asked {
+            Some(asked) => Ok(asked),
+            None => refused(
+                "does not say how its tokens were drawn; if they were drawn from the whole target \
+                 at temperature T, say so with --temperature T"
+                    .to_owned(),
+            ),
+        };
+    };
+    let cut = [
+        sampling.top_k.map(|k| format!("top-k {k}")),
+        sampling.top_p.map(|p| format!("top-p {p}")),
+        sampling.min_p.map(|p| format!("min-p {p}")),
+    ];
+    let cut: Vec<String> = cut.into_iter().flatten().collect();
+    if !cut.is_empty() {
+        return refused(format!(
+            "its text was drawn with {}, not from the rows that are logged; every identity needs \
+             text drawn from the target's whole row: capture without --top-k and --top-p",
+            cut.join(" and ")
+        ));
+    }
+    let drawn = sampling.temperature;
+    if drawn <= 0.0 {
+        return refused(
+            "its text was drawn at temperature 0, the most probable token always; acceptance by \
+             sampling needs text drawn at a temperature above 0: capture with --temperature 1"
+                .to_owned(),
+        );
+    }
+    match asked {
+        Some(asked) if asked != drawn => refused(format!(
+            "its text was drawn at temperature {drawn}, and --temperature asks for {asked}; every \
+             identity needs text drawn at the temperature it is about: capture with --temperature \
+             {asked}"
+        )),
+        _ => Ok(drawn),
+    }
+}
+
+/// What the log's rows leave out; `None` if they are complete.
+fn lists_of(log: &Log) -> Result<Option<Lists>, ReplayError> {
+    // The message names the log.
+    Lists::new(log).map_err(ReplayError::Settings)
+}

@@ -1,0 +1,437 @@
+//! A position's rows, as what is known of its token.
+
+use super::ReplayError;
+use super::position::{Rest, TextPosition};
+use specgap_log::log::{Log, Rollouts, Row, RowKind, Span};
+use specgap_measure::gap::{Moments, Singles, Surprised};
+use specgap_number::distribution::{Rows, Softmax};
+use specgap_row::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
+use specgap_sampling::sampling::{Lists, probabilities};
+
+/// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
+/// column of the text's token, and a number that no other position has. Tokens that a row
+/// does not list are the last columns, as few as they can be. As many numbers at every
+/// position.
+pub(super) type Question<'a> =
+    dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
+
+/// A position as it is read.
+pub(super) struct Read {
+    pub(super) prompt: i64,
+    pub(super) position: i64,
+    pub(super) place: TextPosition,
+    pub(super) untold: [bool; 3],
+    pub(super) lacks_draft: bool,
+    pub(super) surprised: Option<Surprised>,
+    pub(super) asked: Vec<f64>,
+    pub(super) apart: Vec<f64>,
+}
+
+/// Room for one position at a time.
+#[derive(Default)]
+pub(super) struct Workspace {
+    pub(super) row: Row,
+    pub(super) logits: Vec<f64>,
+    pub(super) target: Vec<f64>,
+    pub(super) draft: Vec<f64>,
+    pub(super) scan: Scan,
+}
+
+/// What is the same for all positions of a log.
+pub(super) struct Task<'a> {
+    pub(super) log: &'a Log,
+    pub(super) temperature: f64,
+    pub(super) lists: Option<Lists>,
+    /// Which tokens tell whether the text was drawn from the rows.
+    pub(super) singles: Singles,
+    pub(super) question: Option<&'a Question<'a>>,
+    pub(super) rollouts: Option<&'a Rollouts>,
+    /// Positions of the logs before this one.
+    pub(super) before: u64,
+}
+
+pub(super) fn position_refused(log: &Log, position: usize, message: String) -> ReplayError {
+    ReplayError::Position {
+        log: log.path().to_owned(),
+        position,
+        message,
+    }
+}
+
+impl Task<'_> {
+    pub(super) fn span(
+        &self,
+        span: &Span,
+        workspace: &mut Workspace,
+    ) -> Result<Vec<Read>, ReplayError> {
+        let chunk = self.log.chunk(span)?;
+        chunk
+            .positions()
+            .map(|number| {
+                chunk.read(number, &mut workspace.row)?;
+                if let Some(rollouts) = self.rollouts {
+                    for &index in rollouts.paths_at(number) {
+                        rollouts.check_row(index, &workspace.row, self.log)?;
+                    }
+                }
+                self.position(number, workspace)
+                    .map_err(|message| position_refused(self.log, number, message))
+            })
+            .collect()
+    }
+
+    fn position(&self, number: usize, workspace: &mut Workspace) -> Result<Read, String> {
+        let Workspace {
+            scan,
+            row,
+            logits,
+            target,
+            draft,
+        } = workspace;
+        let prompt = row.prompt_id.ok_or("has no prompt_id")?;
+        let position = row.position.ok_or(
+            "has no index in its text; texts are replayed in order: add the tensor position [N] \
+             (i64)",
+        )?;
+        let token = row.token.and_then(|token| u32::try_from(token).ok()).ok_or(
+            "has no sampled token (token is -1); the text is replayed token by token: log whole \
+             texts",
+        )?;
+        let rule = Softmax {
+            temperature: self.temperature / self.log.metadata().applied(),
+            ..Softmax::default()
+        };
+        let unlisted = self.fill(&rule, row, logits, [&mut *target, &mut *draft])?;
+        let rests = unlisted.map(|one| one.middle());
+        let place = if row.token_ids.is_empty() {
+            Some(token as usize)
+        } else {
+            row.token_ids.iter().position(|&id| id == token)
+        };
+        // What the two rows list of the token.
+        let listed = [&*target, &*draft].map(|row| {
+            let share = place.map_or(Some(0.0), |place| row.get(place).copied());
+            share.filter(|share| !share.is_nan() && place.is_some())
+        });
+        let [p, q] = [0, 1].map(|of| {
+            // Where a log-probability is listed, it is its exponential that loses no digit.
+            let whole = self.listed_whole(row, of, place, unlisted[of], rule.temperature);
+            // All tokens that are not listed count as one.
+            let share = || listed[of].map_or(rests[of], |share| share * (1.0 - rests[of]));
+            whole.unwrap_or_else(share)
+        });
+        if p <= 0.0 {
+            return Err(format!(
+                "the target gives probability 0 to token {token}, which is logged as drawn from it \
+                 at temperature {}; the text is not this target's, or was drawn otherwise",
+                self.temperature
+            ));
+        }
+        let ratio_bounds = ratio_bounds(listed, unlisted);
+        let ratio = match listed {
+            [Some(_), Some(_)] | [None, None] => (q / p).min(f64::MAX),
+            // The middle of what may be accepted.
+            _ => 0.5 * (ratio_bounds[0].min(1.0) + ratio_bounds[1].min(1.0)),
+        };
+        let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
+        let of_draft = match row.lacks_draft {
+            true => Moments::default(),
+            false => Moments::new(&row.draft, row.draft_kind, rule.temperature, draft),
+        };
+        let surprised = Surprised::new(self.singles, row, target, rule.temperature, unlisted[0]);
+        let [target_rest, draft_rest] = rests;
+        let common: f64 = target
+            .iter()
+            .zip(draft.iter())
+            .filter(|(p, q)| !p.is_nan() && !q.is_nan())
+            .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
+            .sum();
+        let likeliest = likeliest(self.lists.as_ref(), row);
+        let overlap = (common + target_rest.min(draft_rest)).min(1.0);
+        let exact_overlap = row
+            .overlap
+            .or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
+        let rest = self.rest(row, [&*target, &*draft], unlisted);
+        let p_hit = row.p_hit.or_else(|| match self.lists {
+            None => likeliest.map(|at| target[at]),
+            Some(_) => None,
+        });
+        let [asked, apart] = self.answers([target, draft], unlisted, place, number, scan)?;
+        // Lists of which nothing but the text's own token is sure.
+        let mut bare = (self.lists.as_ref().and_then(Lists::tops))
+            .unwrap_or([1; 2])
+            .map(|top| top == 0);
+        bare[1] |= row.lacks_draft;
+        Ok(Read {
+            untold: [
+                bare[1] && row.max_q.is_none(),
+                bare[1],
+                bare.contains(&true) && row.overlap.is_none(),
+            ],
+            lacks_draft: row.lacks_draft,
+            surprised,
+            asked,
+            apart,
+            prompt,
+            position,
+            place: TextPosition {
+                ratio,
+                draft: if listed[1].is_some() { q } else { q / spread },
+                draft_bounds: match listed[1] {
+                    Some(_) if unlisted[1].is_known() => [q; 2],
+                    Some(share) => [1, 0].map(|end| share * (1.0 - unlisted[1].mass[end])),
+                    None => [0.0, unlisted[1].most()],
+                },
+                hit: row
+                    .hit
+                    .map(|hit| hit > 0.5)
+                    .or_else(|| likeliest.map(|at| Some(at) == place)),
+                p_hit,
+                exact_overlap,
+                top: (row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
+                entropy: entropy(&of_draft, draft_rest, spread),
+                overlap: exact_overlap.unwrap_or(overlap),
+                head_acceptance: row.head_acceptance,
+                head_overlap: row.head_overlap,
+                listed: listed[0].is_some() && listed[1].is_some(),
+                ratio_bounds: match listed {
+                    // Nothing is open, and the ratio is what it was computed to be.
+                    [Some(_), Some(_)] if unlisted.iter().all(Unlisted::is_known) => [ratio; 2],
+                    _ => ratio_bounds,
+                },
+                unlisted: [target_rest, draft_rest],
+                rest,
+            },
+        })
+    }
+
+    /// Shares of the listed tokens, and what is known of the others.
+    fn fill(
+        &self,
+        rule: &Softmax,
+        row: &Row,
+        logits: &mut Vec<f64>,
+        [target, draft]: [&mut Vec<f64>; 2],
+    ) -> Result<[Unlisted; 2], String> {
+        probabilities(&row.target, row.target_kind, rule, logits, target)
+            .map_err(|error| format!("target: {error}"))?;
+        let mut unlisted = match &self.lists {
+            Some(lists) => lists.unlisted(row, self.temperature),
+            None => [Unlisted::NONE; 2],
+        };
+        if row.lacks_draft {
+            draft.clone_from(&row.draft);
+            unlisted[1] = Unlisted::ALL;
+        } else {
+            probabilities(&row.draft, row.draft_kind, rule, logits, draft)
+                .map_err(|error| format!("draft: {error}"))?;
+        }
+        Ok(unlisted)
+    }
+
+    /// The token's probability in the target's row, 0, or in the draft's, 1, where the row
+    /// lists its logarithm in a softmax over all tokens.
+    fn listed_whole(
+        &self,
+        logged: &Row,
+        row: usize,
+        place: Option<usize>,
+        unlisted: Unlisted,
+        temperature: f64,
+    ) -> Option<f64> {
+        let (entries, kind) = match row {
+            0 => (&logged.target, logged.target_kind),
+            _ => (&logged.draft, logged.draft_kind),
+        };
+        let is_whole = kind == RowKind::LogProbabilities
+            && self.lists.is_some()
+            && temperature == 1.0
+            && unlisted.is_known()
+            && unlisted.middle() > 0.0;
+        let entry = entries.get(place?).filter(|_| is_whole);
+        entry
+            .filter(|entry| !entry.is_nan())
+            .map(|entry| entry.exp())
+    }
+
+    /// What is known of the tokens that the rows do not list.
+    fn rest(&self, row: &Row, [target, draft]: [&[f64]; 2], unlisted: [Unlisted; 2]) -> Rest {
+        if self.lists.is_none() && !row.lacks_draft {
+            return Rest::None;
+        }
+        let mut known = unlisted.iter();
+        let is_known = known.all(|one| one.is_known() && one.largest.is_finite())
+            && target.iter().chain(draft).all(|mass| !mass.is_nan());
+        if is_known {
+            Rest::Known {
+                heaviest: heavier(draft, unlisted[1]),
+            }
+        } else {
+            Rest::Open
+        }
+    }
+
+    /// Answers to what else is asked of a position's rows: where all tokens that are not
+    /// listed are common to both rows, and where those of the two rows are apart. The shares
+    /// of the listed tokens are given, and may be changed.
+    fn answers(
+        &self,
+        [target, draft]: [&mut Vec<f64>; 2],
+        unlisted: [Unlisted; 2],
+        place: Option<usize>,
+        number: usize,
+        scan: &mut Scan,
+    ) -> Result<[Vec<f64>; 2], String> {
+        let Some(question) = self.question else {
+            return Ok([Vec::new(), Vec::new()]);
+        };
+        let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
+        let column = place.unwrap_or(target.len());
+        let number = self.before + number as u64;
+        let listed = target.len();
+        if self.lists.is_none() {
+            let asked = question(scan, Rows { target, draft }, column, number)?;
+            return Ok([asked, Vec::new()]);
+        }
+        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+            for mass in row.iter_mut() {
+                *mass = if mass.is_nan() {
+                    0.0
+                } else {
+                    *mass * (1.0 - rest)
+                };
+            }
+        }
+        // In proportion, on tokens that are no heavier than they may be.
+        let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
+        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+            row.resize(listed + count, rest / count as f64);
+        }
+        let asked = question(scan, Rows { target, draft }, column, number)?;
+        target.truncate(listed);
+        target.push(target_rest);
+        target.resize(listed + count + 1, 0.0);
+        draft.insert(listed, 0.0);
+        let apart = question(scan, Rows { target, draft }, column, number)?;
+        Ok([asked, apart])
+    }
+}
+
+/// Room for the rounding of what is compared.
+const ROUNDING: f64 = 1e-12;
+
+/// How many listed tokens have more of a row than any token that is not listed, for certain:
+/// of two that tie it is not known which comes first.
+fn heavier(shares: &[f64], unlisted: Unlisted) -> usize {
+    let [_, rest] = unlisted.mass;
+    if rest <= 0.0 {
+        return usize::MAX;
+    }
+    let most = (unlisted.largest * (1.0 + ROUNDING)).min((rest + CUT_ROUNDING) / (1.0 - rest));
+    shares.iter().filter(|&&share| share > most).count()
+}
+
+/// Most tokens that stand for those that rows do not list.
+const MOST_PIECES: usize = 1024;
+
+/// The fewest equal tokens that have the masses of the rest, none of them heavier than it may
+/// be.
+fn pieces(unlisted: [Unlisted; 2], others: usize) -> usize {
+    let of = |one: &Unlisted| match one.most() > 0.0 {
+        true => (one.mass[1] / one.most()).ceil(),
+        false => 1.0,
+    };
+    let count = unlisted.iter().map(of).fold(1.0, f64::max) as usize;
+    count.clamp(1, others.clamp(1, MOST_PIECES))
+}
+
+/// At least 1; for blocks, more than any other ratio takes back.
+const ACCEPTED: f64 = 1e100;
+
+/// Bounds on q/p of a token of which each row lists a share, or nothing.
+fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
+    let [[p_least, p_most], [q_least, q_most]] = [0, 1].map(|row| {
+        let [least, most] = unlisted[row].mass;
+        match listed[row] {
+            Some(share) => [share * (1.0 - most), share * (1.0 - least)],
+            None => [0.0, unlisted[row].most()],
+        }
+    });
+    let over = |q: f64, p: f64| {
+        if q <= 0.0 {
+            0.0
+        } else if p > 0.0 {
+            (q / p).min(ACCEPTED)
+        } else {
+            ACCEPTED
+        }
+    };
+    [over(q_least, p_most), over(q_most, p_least)]
+}
+
+/// Where the draft's likeliest token stands in its row, of equal ones that with the lowest id;
+/// `None` where tokens that the row does not list may be as likely.
+fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
+    let own = (0..row.draft.len()).filter(|&place| !row.draft[place].is_nan());
+    let best = own.clone().reduce(|best, place| {
+        let by_entry = row.draft[place].total_cmp(&row.draft[best]);
+        let by_id = row.token_at(best).cmp(&row.token_at(place));
+        if by_entry.then(by_id).is_gt() {
+            place
+        } else {
+            best
+        }
+    })?;
+    let Some(lists) = lists else {
+        return Some(best);
+    };
+    let listed = own.clone().count();
+    if listed >= lists.vocabulary() {
+        return Some(best);
+    }
+    // A list of one may be the text's own token.
+    let both = row.draft.len() == listed;
+    let top = match lists.tops() {
+        Some([_, draft]) => draft,
+        None if both => listed / 2,
+        None => listed - 1,
+    };
+    let equal = own
+        .filter(|&place| row.draft[place] == row.draft[best])
+        .count();
+    (top > 0 && (equal == 1 || equal < top)).then_some(best)
+}
+
+/// The entropy of a row by that of its listed tokens' shares, with a mass that is not listed
+/// spread evenly over so many tokens.
+fn entropy(listed: &Moments, rest: f64, spread: f64) -> f64 {
+    let kept = 1.0 - rest;
+    let of_rest = if rest > 0.0 {
+        -rest * (rest / spread).ln()
+    } else {
+        0.0
+    };
+    let of_listed = if kept > 0.0 {
+        kept * (listed.mean - kept.ln())
+    } else {
+        0.0
+    };
+    (of_listed + of_rest).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropies_are_those_of_the_row() {
+        let half = 0.5f64.ln();
+        let probabilities = [0.5, 0.25, 0.25, 0.0];
+        let logits = probabilities.map(f64::ln);
+        let moments = Moments::new(&logits, RowKind::Logits, 1.0, &probabilities);
+        assert!((entropy(&moments, 0.0, 1.0) + 1.5 * half).abs() < 1e-15);
+        // Half of the mass is not listed: as two tokens of 1/4 each.
+        let moments = Moments::new(&[0.0, 0.0], RowKind::Logits, 1.0, &[0.5, 0.5]);
+        assert!((entropy(&moments, 0.5, 2.0) - 4.0f64.ln()).abs() < 1e-15);
+    }
+}

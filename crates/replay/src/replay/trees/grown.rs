@@ -1,0 +1,168 @@
+//! Trees that are grown on logged texts: the best one within a budget, and that of Sequoia.
+
+use super::data::{ByBudget, GrownTree, SequoiaTree};
+use super::grow::{Growth, Limits};
+use super::measure::Measurement;
+use super::outcome::{Along, Half};
+use super::pairs::Pair;
+use super::shares::Shares;
+use specgap_core::tree::{AcceptanceRates, DraftTree, TopologyLimits, best_topology};
+
+/// Budgets whose trees are shown, as far as they are within the limit.
+const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
+
+impl Measurement<'_> {
+    pub(super) fn grown(&self, pair: &Pair, shares: &Shares) -> Option<(GrownTree, Along)> {
+        if pair.branch == 0 || self.texts.clusters < 2 {
+            return None;
+        }
+        let limits = Limits {
+            branch: pair.branch,
+            ..self.settings.limits
+        };
+        let chooses = self.texts.texts.iter().zip(&shares.texts);
+        let chooses = chooses.filter(|(text, _)| Half::Chooses.has(text.cluster));
+        let growth = Growth::new(chooses.map(|(_, shares)| shares), limits);
+        let timings = self.settings.timings.as_ref();
+        let mut budgets: Vec<usize> = BUDGETS.to_vec();
+        budgets.push(growth.paths.len());
+        budgets = budgets
+            .into_iter()
+            .map(|most| growth.size_within(most))
+            .collect();
+        budgets.retain(|&budget| budget > 0);
+        budgets.sort_unstable();
+        budgets.dedup();
+        let mut by_budget = Vec::new();
+        let mut chosen: Option<(f64, usize, Option<f64>)> = None;
+        for nodes in budgets {
+            let tree = growth.tree(nodes).ok()?;
+            let shape = tree.shape();
+            let group = self.group(shares, &shape);
+            let (Some(here), Some(there)) =
+                (group.accepted(Half::Chooses), group.accepted(Half::Reports))
+            else {
+                continue;
+            };
+            let speeds = timings.map(|timings| {
+                [Half::Chooses, Half::Reports].map(|half| group.speed(half, timings))
+            });
+            let [speed_here, speed_there] = speeds.unwrap_or([None, None]);
+            // A tree that the times do not reach is not chosen by them.
+            let worth = match timings {
+                Some(_) => speed_here.map(|speed| speed.mean),
+                None => Some(here.mean),
+            };
+            if let Some(worth) = worth
+                && chosen.is_none_or(|best| best.0 < worth)
+            {
+                chosen = Some((worth, nodes, speed_here.map(|speed| speed.mean)));
+            }
+            by_budget.push(ByBudget {
+                nodes,
+                depth: tree.depth(),
+                last_gain: growth.gains.get(nodes - 1).copied().unwrap_or(0.0),
+                expected_accepted_length_where_chosen: here.mean,
+                expected_accepted_length: there,
+                tokens_per_call: group.tokens_per_call(Half::Reports),
+                speedup: speed_there,
+            });
+        }
+        let (_, nodes, speedup_where_chosen) = chosen?;
+        let tree = growth.tree(nodes).ok()?;
+        let shape = tree.shape();
+        let group = self.group(shares, &shape);
+        let along = group.along(timings);
+        let tree = GrownTree {
+            scheme: pair.scheme.to_string(),
+            verifier: pair.verifier.to_string(),
+            limits: [limits.budget, limits.depth, limits.branch],
+            chosen_on: self.texts.clusters.div_ceil(2),
+            reported_on: self.texts.clusters / 2,
+            growmap: tree.sequoia(),
+            expected_accepted_length_where_chosen: group.accepted(Half::Chooses)?.mean,
+            expected_accepted_length: group.accepted(Half::Reports)?,
+            tokens_per_call: group.tokens_per_call(Half::Reports),
+            speedup_where_chosen,
+            speedup: timings.and_then(|timings| group.speed(Half::Reports, timings)),
+            by_budget,
+            drawn: group.nodes(Half::Reports, &tree),
+            sequoia: self.sequoia(pair, shares, limits),
+            minus_best: None,
+            paths: tree.paths().to_vec(),
+        };
+        Some((tree, along))
+    }
+
+    pub(super) fn sequoia(
+        &self,
+        pair: &Pair,
+        shares: &Shares,
+        limits: Limits,
+    ) -> Option<SequoiaTree> {
+        let vector = self.vector(shares, limits.branch, Half::Chooses);
+        let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
+        let limits = TopologyLimits {
+            budget: limits.budget,
+            depth: limits.depth,
+            branch: limits.branch,
+        };
+        let (tree, promised) = best_topology(&rates, limits).ok()?;
+        let shape = tree.shape();
+        if !pair.takes(&shape) {
+            return None;
+        }
+        let exact = self.group(shares, &shape).accepted(Half::Reports)?;
+        let predicted = self.predicted(shares, &tree, Half::Reports);
+        Some(SequoiaTree {
+            paths: tree.paths().to_vec(),
+            vector,
+            promised,
+            predicted,
+            expected_accepted_length: exact,
+            ratio: if predicted > 0.0 {
+                exact.mean / predicted
+            } else {
+                1.0
+            },
+        })
+    }
+
+    /// E[tau] as it would be if levels were independent.
+    pub(super) fn predicted(&self, shares: &Shares, tree: &DraftTree, half: Half) -> f64 {
+        let shape = tree.shape();
+        let most = shape.children.iter().copied().max().unwrap_or(0);
+        let vectors: Vec<Vec<f64>> = (0..=most)
+            .map(|children| {
+                if shape.children.contains(&children) {
+                    self.vector(shares, children, half)
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect();
+        let mut reached = vec![1.0; shape.parent.len()];
+        for node in 1..reached.len() {
+            let parent = shape.parent[node];
+            let vector = &vectors[shape.children[parent]];
+            reached[node] = reached[parent] * vector.get(shape.rank[node]).unwrap_or(&0.0);
+        }
+        reached[1..].iter().sum()
+    }
+
+    /// Mean shares of the children of a node with so many.
+    pub(super) fn vector(&self, shares: &Shares, children: usize, half: Half) -> Vec<f64> {
+        let (mut sums, mut count) = (vec![0.0; children], 0.0);
+        for (text, shares) in self.texts.texts.iter().zip(&shares.texts) {
+            if !half.has(text.cluster) {
+                continue;
+            }
+            for position in 0..shares.len() {
+                let row = shares.at(position, children);
+                sums.iter_mut().zip(row).for_each(|(a, b)| *a += b);
+                count += 1.0;
+            }
+        }
+        sums.iter().map(|sum| sum / f64::max(count, 1.0)).collect()
+    }
+}

@@ -1,0 +1,255 @@
+//! A tree's rounds, prompt by prompt, and the estimates that follow.
+
+use super::super::measured::add_each;
+use super::super::timings::Timings;
+use super::between::RoundBounds;
+use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
+use specgap_core::rounds::TreeReplay;
+use specgap_core::tree::{DraftTree, Shape};
+use specgap_measure::statistics::{Clustered, Estimate};
+
+/// The tree that the best one is compared with, where it is among the named: engines have it.
+pub(super) const REFERENCE: &str = "eagle-25";
+
+/// Rounds of one prompt with one tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rounds {
+    pub(super) calls: f64,
+    /// By number of levels.
+    pub(super) by_levels: Vec<f64>,
+    pub(super) accepted: f64,
+    pub(super) whole: f64,
+    pub(super) reached: Vec<f64>,
+}
+
+impl Rounds {
+    pub(super) fn add(&mut self, other: &TreeReplay<f64>) {
+        self.calls += other.calls;
+        add_each(&mut self.by_levels, &other.rounds);
+        add_each(&mut self.reached, &other.reached);
+        self.accepted += other.accepted;
+        self.whole += other.whole as f64;
+    }
+}
+
+/// Which prompts.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Half {
+    /// The first, third, ...
+    Chooses,
+    /// The others.
+    Reports,
+    All,
+}
+
+impl Half {
+    pub(super) fn has(self, cluster: usize) -> bool {
+        match self {
+            Self::Chooses => cluster.is_multiple_of(2),
+            Self::Reports => !cluster.is_multiple_of(2),
+            Self::All => true,
+        }
+    }
+}
+
+/// A tree's rounds, prompt by prompt.
+pub(super) struct Group<'a> {
+    pub(super) shape: &'a Shape,
+    pub(super) rounds: Vec<Rounds>,
+    /// Where rows list some tokens only, and what they leave open is known.
+    pub(super) bounds: Option<Vec<RoundBounds>>,
+    pub(super) tokens: &'a [f64],
+}
+
+impl Group<'_> {
+    pub(super) fn of(&self, half: Half) -> impl Iterator<Item = (&Rounds, f64)> + Clone {
+        let prompts = self.rounds.iter().zip(self.tokens).enumerate();
+        prompts
+            .filter(move |(cluster, _)| half.has(*cluster))
+            .map(|(_, (rounds, &tokens))| (rounds, tokens))
+    }
+
+    /// E[tau]; `None` where no text has room for the tree.
+    pub(super) fn accepted(&self, half: Half) -> Option<Estimate> {
+        let there = self.of(half).filter(|(rounds, _)| rounds.whole > 0.0);
+        let sums = there.map(|(rounds, _)| (rounds.accepted, rounds.whole));
+        let any = sums.clone().next().is_some();
+        any.then(|| Estimate {
+            truncation: self.between(half, |bounds, _, end| (bounds.accepted[end], bounds.whole)),
+            ..Clustered::new(sums).estimate()
+        })
+    }
+
+    pub(super) fn tokens_per_call(&self, half: Half) -> Estimate {
+        let sums = self.of(half).map(|(rounds, tokens)| (tokens, rounds.calls));
+        Estimate {
+            // The fewest calls make the most tokens a call.
+            truncation: self.between(half, |bounds, tokens, end| (tokens, bounds.calls[1 - end])),
+            ..Clustered::new(sums).estimate()
+        }
+    }
+
+    /// The ratio of two sums over prompts, at least and at most.
+    pub(super) fn between(
+        &self,
+        half: Half,
+        of: impl Fn(&RoundBounds, f64, usize) -> (f64, f64),
+    ) -> Option<[f64; 2]> {
+        let all = self.bounds.as_ref()?;
+        let ends = [0, 1].map(|end| {
+            let prompts = all.iter().zip(self.tokens).enumerate();
+            let here = prompts.filter(|(cluster, _)| half.has(*cluster));
+            here.fold((0.0, 0.0), |sum, (_, (bounds, &tokens))| {
+                let (one, other) = of(bounds, tokens, end);
+                (sum.0 + one, sum.1 + other)
+            })
+        });
+        let [low, high] = ends.map(|(sum, count)| sum / count);
+        (low.is_finite() && high.is_finite()).then_some([low, high])
+    }
+
+    /// t_0 N / E[time], a draft step a level.
+    pub(super) fn speed(&self, half: Half, timings: &Timings) -> Option<Estimate> {
+        Some(self.timed(half, timings)?.estimate())
+    }
+
+    pub(super) fn timed(&self, half: Half, timings: &Timings) -> Option<Timed> {
+        let nodes = self.shape.parent.len();
+        let (mut pairs, mut all) = (Vec::new(), vec![0.0; nodes]);
+        let (mut all_steps, mut all_time) = (0.0, 0.0);
+        for (rounds, tokens) in self.of(half) {
+            // Rounds by their draft tokens, and what their steps are fewer than these.
+            let (mut by_nodes, mut steps) = (vec![0.0; nodes], 0.0);
+            for (level, count) in rounds.by_levels.iter().enumerate() {
+                let drafted = self.shape.nodes_to(level);
+                by_nodes[drafted] += count;
+                steps += count * (level as f64 - drafted as f64);
+            }
+            let time = timings.total(&by_nodes, steps, false)?;
+            pairs.push((timings.target_step.seconds * tokens, time));
+            all.iter_mut().zip(&by_nodes).for_each(|(a, b)| *a += b);
+            all_steps += steps;
+            all_time += time;
+        }
+        let of_times = match all_time > 0.0 {
+            true => timings.relative_variance(&all, all_steps, all_time).sqrt(),
+            false => 0.0,
+        };
+        Some(Timed { pairs, of_times })
+    }
+
+    /// What another tree is compared with, of the prompts that report.
+    pub(super) fn along(&self, timings: Option<&Timings>) -> Along {
+        let calls = self.of(Half::Reports);
+        Along {
+            calls: calls
+                .map(|(rounds, tokens)| (tokens, rounds.calls))
+                .collect(),
+            bounds: self.tokens_per_call(Half::Reports).truncation,
+            timed: timings.and_then(|timings| self.timed(Half::Reports, timings)),
+        }
+    }
+
+    pub(super) fn nodes(&self, half: Half, tree: &DraftTree) -> Drawn {
+        let mut reached = vec![0.0; self.shape.parent.len()];
+        for (rounds, _) in self.of(half) {
+            reached
+                .iter_mut()
+                .zip(&rounds.reached)
+                .for_each(|(a, b)| *a += b);
+        }
+        let whole = reached[0].max(f64::MIN_POSITIVE);
+        let rate = |node: usize, path: &Vec<usize>| {
+            let parent = reached[self.shape.parent[node]];
+            NodeRate {
+                path: path.clone(),
+                reached: reached[node] / whole,
+                accepted: if parent > 0.0 {
+                    reached[node] / parent
+                } else {
+                    0.0
+                },
+            }
+        };
+        let paths = tree.paths().iter().enumerate();
+        Drawn {
+            nodes: paths.map(|(index, path)| rate(index + 1, path)).collect(),
+        }
+    }
+}
+
+/// By prompt, t_0 times its tokens and the time that they take.
+pub(super) struct Timed {
+    pub(super) pairs: Vec<(f64, f64)>,
+    /// Relative error of the times.
+    pub(super) of_times: f64,
+}
+
+impl Timed {
+    pub(super) fn clustered(&self) -> Clustered {
+        let mut speed = Clustered::new(self.pairs.iter().copied());
+        speed.error = speed.error.hypot(speed.mean * self.of_times);
+        speed
+    }
+
+    pub(super) fn estimate(&self) -> Estimate {
+        self.clustered().estimate()
+    }
+
+    /// This speed minus another one at the same prompts; errors of times are taken for
+    /// independent, which they are at most.
+    pub(super) fn minus(&self, other: &Self) -> Estimate {
+        let pairs = self.pairs.iter().copied().zip(other.pairs.iter().copied());
+        let mut difference = Clustered::difference(pairs);
+        for one in [self, other] {
+            let mean = Clustered::new(one.pairs.iter().copied()).mean;
+            difference.error = difference.error.hypot(mean * one.of_times);
+        }
+        difference.estimate()
+    }
+}
+
+/// Rounds of a tree along the prompts that report.
+pub(super) struct Along {
+    /// By prompt, its tokens and calls.
+    pub(super) calls: Vec<(f64, f64)>,
+    /// Of tokens per call, where rows list some tokens only.
+    pub(super) bounds: Option<[f64; 2]>,
+    pub(super) timed: Option<Timed>,
+}
+
+impl Along {
+    pub(super) fn minus(&self, other: &Self) -> TreeDifference {
+        let pairs = self.calls.iter().copied().zip(other.calls.iter().copied());
+        let bounds = self.bounds.zip(other.bounds);
+        let timed = self.timed.as_ref().zip(other.timed.as_ref());
+        TreeDifference {
+            tokens_per_call: Estimate {
+                truncation: bounds.map(|([a, b], [c, d])| [a - d, b - c]),
+                ..Clustered::difference(pairs).estimate()
+            },
+            speedup: timed.map(|(one, other)| one.minus(other)),
+        }
+    }
+}
+
+/// A named tree that the best one may be compared with.
+pub(super) struct Candidate {
+    /// On the prompts that choose.
+    pub(super) worth: f64,
+    pub(super) result: TreeResult,
+    pub(super) tokens_per_call: Estimate,
+    pub(super) along: Along,
+}
+
+impl Candidate {
+    /// Whether it comes before another one: the tree of EAGLE, then what is worth more.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        let eagle = |one: &Self| one.result.tree == REFERENCE;
+        match (eagle(self), eagle(other)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => self.worth > other.worth,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Draft laws with verifiers, and what rows are asked for them.
+
+use super::grow::Limits;
+use super::settings::TreeSettings;
+use super::values::PREFIXED;
+use specgap_core::scheme::SchemeName;
+use specgap_core::tree::Shape;
+use specgap_core::verifier::{TokenRule, VerifierName};
+use specgap_row::row::MAX_DRAFTS;
+use std::collections::BTreeSet;
+
+/// A draft law with a verifier.
+pub(super) struct Pair {
+    pub(super) scheme: SchemeName,
+    pub(super) verifier: VerifierName,
+    pub(super) rule: TokenRule,
+    /// The most children that a node of a growing tree may have; 0 if none can grow.
+    pub(super) branch: usize,
+    /// Numbers of children that some tree has, rising.
+    pub(super) children: BTreeSet<usize>,
+    /// Those that rows are asked for: what the most children get answers for fewer, where it
+    /// can.
+    pub(super) asked: Vec<usize>,
+    /// Where its answers begin among a position's.
+    pub(super) offset: usize,
+}
+
+impl Pair {
+    pub(super) fn fits(&self, children: usize) -> bool {
+        (1..=MAX_DRAFTS).contains(&children)
+            && self.scheme.fits(children)
+            && self.verifier.is_lossless(self.scheme, children)
+    }
+
+    pub(super) fn takes(&self, shape: &Shape) -> bool {
+        let parents = shape.children.iter().filter(|&&children| children > 0);
+        parents.into_iter().all(|&children| self.fits(children))
+    }
+
+    pub(super) fn kind(&self, shape: &Shape) -> String {
+        let most = shape.children.iter().copied().max().unwrap_or(0);
+        let sampled = self.rule.sampled_from.is_some_and(|from| most > from);
+        if sampled {
+            "estimate, sampled"
+        } else {
+            "estimate"
+        }
+        .to_owned()
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{} on {} drafts", self.verifier, self.scheme)
+    }
+}
+
+/// alpha* of 1, .., n drafts of a law.
+pub(super) struct OptimaOf {
+    pub(super) scheme: SchemeName,
+    pub(super) optimum: specgap_row::row::Answer,
+    pub(super) drafts: usize,
+    /// Where its answers begin among a position's.
+    pub(super) offset: usize,
+}
+
+/// What is asked of every position.
+pub(super) struct Plan {
+    pub(super) pairs: Vec<Pair>,
+    pub(super) bounds: Vec<OptimaOf>,
+    /// Numbers of a position.
+    pub(super) width: usize,
+    pub(super) left_out: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn new(settings: &TreeSettings) -> Self {
+        let mut plan = Self {
+            pairs: Vec::new(),
+            bounds: Vec::new(),
+            width: 0,
+            left_out: Vec::new(),
+        };
+        let shapes: Vec<(&str, Shape)> = settings
+            .trees
+            .iter()
+            .map(|tree| (tree.name.as_str(), tree.tree.shape()))
+            .collect();
+        for &scheme in &settings.schemes {
+            for &verifier in &settings.verifiers {
+                if scheme.entry().on_row.is_none() || !verifier.is_lossless(scheme, 1) {
+                    continue;
+                }
+                match verifier.token_rule(scheme) {
+                    Ok(rule) => plan.add(scheme, verifier, rule, settings.limits, &shapes),
+                    Err(why) => plan
+                        .left_out
+                        .push(format!("{verifier} on {scheme} drafts: {why}")),
+                }
+            }
+        }
+        if settings.slot_values {
+            plan.ask_optima(&shapes);
+        }
+        plan
+    }
+
+    /// Asks for what no rule passes at roots with the target's own law.
+    pub(super) fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
+        for scheme in PREFIXED {
+            let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
+            let roots = pairs.flat_map(|pair| {
+                let fitting = shapes.iter().filter(|(_, shape)| pair.takes(shape));
+                fitting.filter_map(|(_, shape)| shape.children.first().copied())
+            });
+            let (Some(drafts), Some(on_row)) =
+                (roots.max().filter(|&most| most > 1), &scheme.entry().on_row)
+            else {
+                continue;
+            };
+            self.bounds.push(OptimaOf {
+                scheme,
+                optimum: on_row.optimum.full,
+                drafts,
+                offset: self.width,
+            });
+            self.width += drafts;
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        scheme: SchemeName,
+        verifier: VerifierName,
+        rule: TokenRule,
+        limits: Limits,
+        shapes: &[(&str, Shape)],
+    ) {
+        let mut pair = Pair {
+            scheme,
+            verifier,
+            rule,
+            branch: 0,
+            children: BTreeSet::new(),
+            asked: Vec::new(),
+            offset: self.width,
+        };
+        let grows: Vec<usize> = (1..=limits.branch).filter(|&n| pair.fits(n)).collect();
+        pair.branch = grows.last().copied().unwrap_or(0);
+        let (fitting, others): (Vec<_>, Vec<_>) =
+            shapes.iter().partition(|(_, shape)| pair.takes(shape));
+        if !others.is_empty() {
+            let names: Vec<&str> = others.iter().map(|(name, _)| *name).collect();
+            self.left_out.push(format!(
+                "{}: {}, where some node has a number of children that it does not take",
+                pair.name(),
+                names.join(", ")
+            ));
+        }
+        let counts = fitting.iter().flat_map(|(_, shape)| &shape.children);
+        pair.children = counts.copied().filter(|&children| children > 0).collect();
+        pair.children.extend(grows);
+        pair.asked = match pair.children.last() {
+            Some(&most) if rule.nested => vec![most],
+            _ => pair.children.iter().copied().collect(),
+        };
+        self.width += pair.asked.iter().sum::<usize>();
+        if !pair.asked.is_empty() {
+            self.pairs.push(pair);
+        }
+    }
+}

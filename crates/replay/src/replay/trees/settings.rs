@@ -1,0 +1,55 @@
+//! What is asked of trees.
+
+use super::super::timings::Timings;
+use super::grow::Limits;
+use specgap_core::scheme::SchemeName;
+use specgap_core::tree::DraftTree;
+use specgap_core::verifier::VerifierName;
+
+/// A tree with the name that it has in the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTree {
+    /// The name.
+    pub name: String,
+    /// The tree.
+    pub tree: DraftTree,
+}
+
+/// What to replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeSettings {
+    /// The trees.
+    pub trees: Vec<NamedTree>,
+    /// Laws of a node's children.
+    pub schemes: Vec<SchemeName>,
+    /// Verifiers.
+    pub verifiers: Vec<VerifierName>,
+    /// What the best tree may be.
+    pub limits: Limits,
+    /// What a round costs, if it is known.
+    pub timings: Option<Timings>,
+    /// The temperature at which the text was drawn, where the log does not say.
+    pub temperature: Option<f64>,
+    /// Whether to ask what the children of the trees' roots are worth.
+    pub slot_values: bool,
+    /// Seed of what is random.
+    pub seed: u64,
+}
+
+impl TreeSettings {
+    /// Trees that are replayed where none are named.
+    pub const TREES: [&'static str; 6] = [
+        "chain-4",
+        "chain-8",
+        "2x4",
+        "4x3",
+        "prefix-4-2-1",
+        "eagle-25",
+    ];
+    /// [`TreeSettings::limits`] if nothing else is asked for.
+    pub const LIMITS: Limits = Limits {
+        budget: 32,
+        depth: 8,
+        branch: 4,
+    };
+}

@@ -1,0 +1,7 @@
+//! Questions to one row of p and q at any vocabulary: scans, overlaps, rates, with bounds.
+//!
+//! It knows no law or rule by its name, and no file: laws and rules ask it, by numbers.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod row;

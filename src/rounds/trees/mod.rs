@@ -1,8 +1,0 @@
-//! Rounds of a tree of drafts along a text. Proofs are in `docs/theory/tree-replay.md`.
-
-mod replay;
-mod shares;
-
-pub use replay::{TreeReplay, replay_tree};
-pub(crate) use replay::{survival_of_tree, walk};
-pub use shares::ChildShares;
