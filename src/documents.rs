@@ -539,8 +539,9 @@ fn links_of_the_documents_lead_to_a_file_and_a_heading() {
 /// Documents name files of the repository, and sources name documents.
 #[test]
 fn files_that_documents_and_sources_name_exist() {
-    const FOLDERS: [&str; 8] = [
+    const FOLDERS: [&str; 9] = [
         "src/",
+        "crates/",
         "docs/",
         "tests/",
         "benches/",
@@ -569,6 +570,7 @@ fn files_that_documents_and_sources_name_exist() {
     }
     let mut sources = Vec::new();
     files_below(&root().join("src"), &[".rs"], &mut sources);
+    files_below(&root().join("crates"), &[".rs"], &mut sources);
     for source in sources {
         let text = std::fs::read_to_string(&source).unwrap();
         let name = |rest: &str| Some(format!("docs/{}.md", rest.split_once(".md")?.0));
@@ -587,8 +589,17 @@ fn files_that_documents_and_sources_name_exist() {
 /// Whether the crate has what a path such as `row::Row` or `TokenPlan::law` names: the
 /// files of its modules, and its other names somewhere in them.
 fn is_in_the_crate(path: &str) -> bool {
-    let mut place = root().join("src");
     let mut names = path.split("::").peekable();
+    let room = names.peek().copied().unwrap_or("");
+    let members = std::fs::read_dir(root().join("crates")).unwrap();
+    let members = members.map(|member| member.unwrap().path().join("src"));
+    let has = |source: &PathBuf| {
+        source.join(room).is_dir() || source.join(format!("{room}.rs")).is_file()
+    };
+    let mut place = members.into_iter().find(has).unwrap_or_else(|| {
+        let own = root().join("src");
+        if has(&own) { own } else { PathBuf::new() }
+    });
     while let Some(name) = names.peek() {
         let (folder, file) = (place.join(name), place.join(format!("{name}.rs")));
         place = match (folder.is_dir(), file.is_file()) {
@@ -599,7 +610,11 @@ fn is_in_the_crate(path: &str) -> bool {
         names.next();
     }
     let mut files = vec![place.clone()];
-    if place.is_dir() {
+    if place.as_os_str().is_empty() {
+        files.clear();
+        files_below(&root().join("src"), &[".rs"], &mut files);
+        files_below(&root().join("crates"), &[".rs"], &mut files);
+    } else if place.is_dir() {
         files.clear();
         files_below(&place, &[".rs"], &mut files);
     }

@@ -98,6 +98,9 @@
 //! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 pub mod cli;
 #[cfg(test)]
@@ -124,4 +127,4 @@ pub use specgap_replay::replay;
 pub use specgap_row::row;
 pub use specgap_sampling::sampling;
 
-use specgap_base::{files, panics, side_by_side, sorted, typed};
+use specgap_base::{files, side_by_side, sorted, typed};

@@ -2,7 +2,10 @@
 //!
 //! It knows nothing of drafts or logs: all others rest on it, so that what it knew all would.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 #[doc(hidden)]
 pub mod files;

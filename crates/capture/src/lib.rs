@@ -2,6 +2,9 @@
 //!
 //! Only this member knows ONNX Runtime and tokenizers; everything else builds without.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 pub mod capture;

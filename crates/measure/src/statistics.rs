@@ -74,8 +74,11 @@ impl Estimate {
 /// degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clustered {
+    /// The mean.
     pub mean: f64,
+    /// Its standard error.
     pub error: f64,
+    /// C.
     pub clusters: usize,
 }
 

@@ -119,12 +119,14 @@ impl<'a, T: Entry> IntoIterator for &'a Scratch<T> {
 impl<T: Entry> Deref for Scratch<T> {
     type Target = Vec<T>;
 
+    #[inline]
     fn deref(&self) -> &Vec<T> {
         &self.0
     }
 }
 
 impl<T: Entry> DerefMut for Scratch<T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Vec<T> {
         &mut self.0
     }
@@ -143,6 +145,7 @@ impl<T: Entry> Default for Scratch<T> {
 }
 
 impl<T: Entry> From<Vec<T>> for Scratch<T> {
+    #[inline]
     fn from(row: Vec<T>) -> Self {
         Self(row)
     }

@@ -2,6 +2,9 @@
 //!
 //! It knows no problem and no draft law: it takes rows and numbers of drafts.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 pub mod plan;

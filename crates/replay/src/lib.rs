@@ -2,7 +2,10 @@
 //!
 //! It runs no model; it reads rows.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 #[cfg(test)]
 mod random_problem;

@@ -39,6 +39,9 @@ fn write_if_changed(path: &Path, content: &[u8]) -> std::io::Result<()> {
     std::fs::write(path, content)
 }
 
+/// Where sources are: the program, and the members.
+const FOLDERS: [&str; 2] = ["src", "crates"];
+
 impl Tree {
     /// Copies what git knows of `root`, and what it does not ignore, but for sources that are
     /// woven later.
@@ -57,7 +60,8 @@ impl Tree {
             .current_dir(root)
             .output()?;
         for name in String::from_utf8(list.stdout)?.split_terminator('\0') {
-            let source = name.starts_with("src/") && name.ends_with(".rs");
+            let source = FOLDERS.iter().any(|folder| name.starts_with(&format!("{folder}/")))
+                && name.ends_with(".rs");
             let from = root.join(name);
             if !source && from.is_file() {
                 write_if_changed(&copy.join(name), &std::fs::read(&from)?)?;
@@ -81,7 +85,7 @@ impl Tree {
     /// All sources as they are in the repository.
     pub fn sources(&self) -> Fallible<Sources> {
         let mut sources = Sources::new();
-        let mut folders = vec![PathBuf::from("src")];
+        let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder)? {
                 let path = entry?.path();
@@ -110,7 +114,7 @@ impl Tree {
                 places[*number as usize - 1] = Some(place);
             }
             // No room has this file: nothing in it is changed, and its places may move.
-            if file == "src/lib.rs" {
+            if file.ends_with("src/lib.rs") {
                 text.insert_str(0, ALLOWED);
                 text.push_str(&SWITCH.replace("MUTANTS]", &format!("{}]", mutants.len() + 1)));
             }

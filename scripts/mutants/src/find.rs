@@ -76,7 +76,7 @@ pub fn named(
     let (mut file, mut old) = ("", None);
     for (number, line) in list.lines().enumerate() {
         let wrong = |what: &str| format!("scripts/mutants/named.txt:{}: {what}", number + 1);
-        if line.starts_with("src/") {
+        if line.contains("src/") && !line.starts_with(['-', '+', '#']) {
             file = line;
         } else if let Some(text) = line.strip_prefix("- ") {
             old = Some(text.replace("\\n", "\n"));
@@ -111,7 +111,7 @@ pub fn named(
                 ),
             });
         } else if !line.is_empty() && !line.starts_with('#') {
-            return Err(wrong("starts with neither src/ nor - nor +").into());
+            return Err(wrong("names no file below src/, and starts with neither - nor +").into());
         }
     }
     Ok(found)

@@ -114,7 +114,7 @@ fn read_outcomes(path: &Path) -> Outcomes {
 fn read_equivalent(path: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines()
-        .filter(|line| line.starts_with("src/"))
+        .filter(|line| line.starts_with("src/") || line.starts_with("crates/"))
         .map(str::to_owned)
         .collect()
 }

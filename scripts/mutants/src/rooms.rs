@@ -19,7 +19,7 @@ pub fn of(file: &str) -> Option<&'static str> {
     if file.ends_with("tests.rs") {
         return None;
     }
-    let rest = file.strip_prefix("src/")?;
+    let (_, rest) = file.split_once("src/")?;
     if matches!(
         rest,
         "statistics.rs" | "gap/tally.rs" | "gap/pairing.rs"

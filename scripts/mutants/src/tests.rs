@@ -170,7 +170,8 @@ fn parallel(jobs: usize, work: impl Fn() -> Fallible<()> + Sync) -> Fallible<()>
 /// How many times earlier than its duration says a test is tried: those beside the source first.
 fn nearness(test: &Test, file: &str) -> f64 {
     let module = file
-        .trim_start_matches("src/")
+        .split_once("src/")
+        .map_or(file, |(_, rest)| rest)
         .trim_end_matches(".rs")
         .trim_end_matches("/mod")
         .replace('/', "::");

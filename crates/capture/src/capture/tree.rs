@@ -271,7 +271,7 @@ pub(super) fn ends<E>(
 ///
 /// and behind all children the node is kept with r, and P draws the token behind it.
 /// Given the children before it, child k has the law q_k: the mass of outputs through it is
-/// min(r P, q_k), and what is left is owed by what comes later (`src/block/traversal.rs`).
+/// min(r P, q_k), and what is left is owed by what comes later (`crates/exact/src/block/traversal.rs`).
 struct Visits<'a, 'p, E> {
     law: SchemeName,
     nodes: &'a [Node],
@@ -534,7 +534,7 @@ fn settle_selected<E>(
 /// max(p(z) p(x|z) - s(z) s(x|z), 0),   p(z) and s(z) from the round's start on
 /// ```
 ///
-/// (`GreedyBlock` in `src/block/single_draft.rs`). So p(z)/s(z) and what s goes on with are all
+/// (`GreedyBlock` in `crates/exact/src/block/single_draft.rs`). So p(z)/s(z) and what s goes on with are all
 /// that has to be carried.
 #[derive(Clone, Debug, PartialEq)]
 struct Change {

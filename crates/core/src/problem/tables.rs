@@ -77,6 +77,7 @@ impl<'de> Deserialize<'de> for Number {
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+/// A problem file, as it is written.
 pub struct File {
     /// 1.
     pub(super) schema: Option<i64>,

@@ -13,7 +13,7 @@
 //! indicators with success probability 1 - e^{-q_i t}. In x = log t the
 //! integrand is analytic in a strip and falls off exponentially to the left and
 //! doubly exponentially to the right, so the trapezoidal rule converges
-//! geometrically in 1/step: `src/quadrature/log_time.rs` has the proof. P(N_t >= n) is
+//! geometrically in 1/step: `crates/number/src/quadrature/log_time.rs` has the proof. P(N_t >= n) is
 //! 1 - P(N_t < n), so the bound counts twice.
 //!
 //! # Hardly anything outside

@@ -43,7 +43,7 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 ///
 /// The last line is the exponential race (token i's clock has rate q_i): i is
 /// among the first n if fewer than n others ring before it. The integral's error is
-/// proven and counted; the derivation is in `src/row/draft_rank.rs`.
+/// proven and counted; the derivation is in `crates/row/src/row/draft_rank.rs`.
 ///
 /// # Example
 /// ```

@@ -344,7 +344,7 @@ pub struct Index {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ShardEntry {
+pub struct ShardEntry {
     /// Its name in the folder.
     pub file: String,
     /// How many positions it has.
@@ -359,7 +359,7 @@ pub(crate) struct ShardEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SharedShard {
+pub struct SharedShard {
     /// `../LOG/FILE`: a file of a log in the same folder.
     pub file: String,
     /// Its length.

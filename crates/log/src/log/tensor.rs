@@ -96,7 +96,7 @@ pub struct HeldTensor {
 
 /// A tensor in a file: row-major, little-endian, and checked to lie within it.
 #[derive(Clone, Debug)]
-pub(crate) struct Tensor {
+pub struct Tensor {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<usize>,

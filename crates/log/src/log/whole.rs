@@ -15,9 +15,13 @@ use std::path::{Path, PathBuf};
 /// A tensor by its bytes: row-major and little-endian.
 #[derive(Clone, Debug)]
 pub struct RawTensor {
+    /// The name in the file.
     pub name: &'static str,
+    /// The type of its numbers.
     pub dtype: Dtype,
+    /// Its dimensions.
     pub shape: Vec<usize>,
+    /// The numbers, one after the other.
     pub data: Vec<u8>,
 }
 
@@ -139,7 +143,7 @@ pub fn npz(tensors: &[RawTensor]) -> std::io::Result<Vec<u8>> {
 }
 
 /// Types that are not read, by the tensor's name.
-pub(crate) type Unreadable = Map<String, String>;
+pub type Unreadable = Map<String, String>;
 
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and
 /// the names of those whose types are not read.

@@ -170,6 +170,7 @@ pub struct Surprises {
 }
 
 impl Surprises {
+    /// Counts one token.
     pub fn add(&mut self, one: &Surprised) {
         let [least, most] = one.difference;
         let terms = [one.observed, one.expected, one.variance, least, most];
@@ -214,6 +215,7 @@ pub struct Moments {
     pub top: f64,
     /// The mean of -ln p(x) over x ~ p, and its variance.
     pub mean: f64,
+    /// The variance of -ln p(x).
     pub variance: f64,
 }
 

@@ -7,7 +7,9 @@ pub(super) const LOWEST: f64 = -690.0;
 /// 1/log 2; log 2 in two words, the first with 21 trailing zeros, so that its
 /// product with an integer below 2^21 is exact.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
+/// ln 2 but for its last bits: its product with an integer below 2^21 is exact.
 pub const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+/// What [`LN_2_HIGH`] lacks of ln 2.
 pub const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// 1.5 * 2^52: adding it rounds to an integer, which then stands in the low bits.

@@ -53,16 +53,19 @@ impl TwoFloat {
     };
 
     /// The nearest `f64`.
+    #[inline]
     pub fn value(self) -> f64 {
         self.high + self.low
     }
 
     /// The leading and the trailing word.
+    #[inline]
     pub fn words(self) -> (f64, f64) {
         (self.high, self.low)
     }
 
     /// The exact product of two `f64`, up to underflow.
+    #[inline]
     pub fn product(a: f64, b: f64) -> Self {
         let high = a * b;
         Self {
@@ -82,6 +85,7 @@ impl TwoFloat {
 }
 
 impl From<f64> for TwoFloat {
+    #[inline]
     fn from(value: f64) -> Self {
         Self {
             high: value,
@@ -92,6 +96,7 @@ impl From<f64> for TwoFloat {
 
 impl Add for TwoFloat {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         let (high, error) = two_sum(self.high, other.high);
         let (low, low_error) = two_sum(self.low, other.low);
@@ -103,6 +108,7 @@ impl Add for TwoFloat {
 
 impl Sub for TwoFloat {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         self + Self {
             high: -other.high,
@@ -113,6 +119,7 @@ impl Sub for TwoFloat {
 
 impl Mul<f64> for TwoFloat {
     type Output = Self;
+    #[inline]
     fn mul(self, factor: f64) -> Self {
         let main = Self::product(self.high, factor);
         let (high, low) = quick_two_sum(main.high, self.low.mul_add(factor, main.low));
@@ -122,6 +129,7 @@ impl Mul<f64> for TwoFloat {
 
 impl Mul for TwoFloat {
     type Output = Self;
+    #[inline]
     fn mul(self, other: Self) -> Self {
         let main = Self::product(self.high, other.high);
         let cross = self.high.mul_add(other.low, self.low * other.high);
@@ -151,6 +159,7 @@ pub struct Wide {
 }
 
 impl Wide {
+    /// 0.
     pub const ZERO: Self = Self {
         mantissa: TwoFloat::ZERO,
         exponent: 0,
@@ -170,6 +179,7 @@ impl Wide {
     }
 
     /// Brings the mantissa into [2^-256, 2^256), or to zero.
+    #[inline]
     fn normalised(mut self) -> Self {
         if self.mantissa.high == 0.0 {
             return Self::ZERO;
@@ -185,6 +195,8 @@ impl Wide {
         self
     }
 
+    /// The sum.
+    #[inline]
     pub fn plus(self, other: Self) -> Self {
         if self.mantissa.high == 0.0 {
             return other;
@@ -210,6 +222,8 @@ impl Wide {
         .normalised()
     }
 
+    /// The product.
+    #[inline]
     pub fn times(self, other: Self) -> Self {
         let mantissa = self.mantissa * other.mantissa;
         Self {
@@ -220,6 +234,7 @@ impl Wide {
     }
 
     /// The quotient, in `f64`: 0 where it underflows. `other` is above 0.
+    #[inline]
     pub fn over(self, other: Self) -> f64 {
         if self.mantissa.high == 0.0 {
             return 0.0;
@@ -237,6 +252,7 @@ impl Wide {
 }
 
 impl From<f64> for Wide {
+    #[inline]
     fn from(value: f64) -> Self {
         Self {
             mantissa: TwoFloat::from(value),
@@ -256,6 +272,7 @@ impl From<f64> for Wide {
 /// use specgap_number::distribution::compensated_sum;
 /// assert_eq!(compensated_sum([0.1; 10]), 1.0);
 /// ```
+#[inline]
 pub fn compensated_sum(terms: impl IntoIterator<Item = f64>) -> f64 {
     // Several sums at a time: an addition need not wait for the one before.
     let mut lanes = [TwoFloat::ZERO; 4];
@@ -284,6 +301,7 @@ pub struct SplitSum {
 }
 
 impl SplitSum {
+    /// Adds a term to each lane.
     #[inline(always)]
     pub fn add(&mut self, terms: &[f64; LANES]) {
         for (lane, term) in terms.iter().enumerate() {
@@ -298,6 +316,7 @@ impl SplitSum {
         self.rests[lane] += term - multiple;
     }
 
+    /// The sum of all lanes.
     #[inline(always)]
     pub fn value(&self) -> f64 {
         self.multiples.iter().sum::<f64>() + self.rests.iter().sum::<f64>()
@@ -355,6 +374,7 @@ pub struct UnitSum {
 }
 
 impl UnitSum {
+    /// Adds a term.
     #[inline(always)]
     pub fn add(&mut self, term: f64) {
         let multiple = (term + 1.0) - 1.0;
@@ -362,6 +382,7 @@ impl UnitSum {
         self.rests += term - multiple;
     }
 
+    /// The sum.
     #[inline(always)]
     pub fn value(self) -> f64 {
         self.multiples + self.rests
@@ -379,6 +400,7 @@ impl UnitSum {
 /// Every term is split into a multiple of 2^-52 C, C a power of two above what m terms of
 /// the largest size would sum to, and a rest. Sums of the first are exact, and those of the
 /// rests err by less than m^2 2^-105 C.
+#[inline]
 pub fn running_sums(terms: &mut [f64]) {
     let largest = terms.iter().copied().fold(0.0, f64::max);
     let most = largest * terms.len() as f64;

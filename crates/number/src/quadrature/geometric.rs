@@ -32,6 +32,7 @@ pub struct GeometricGrid {
 
 impl GeometricGrid {
     /// `nodes` has whole octaves, each with `per_octave` nodes.
+    #[inline]
     pub fn new(nodes: Vec<f64>, per_octave: usize) -> Self {
         let coarse: Vec<f64> = nodes.iter().copied().step_by(per_octave).collect();
         Self {

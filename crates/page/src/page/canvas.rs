@@ -30,9 +30,13 @@ pub struct DrawError(String);
 /// A colour by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
+    /// The background.
     Paper,
+    /// Words and numbers.
     Text,
+    /// What is read last.
     Quiet,
+    /// Lines of a grid.
     Grid,
     /// One of [`Ink::HUES`] hues that keep apart for colour-blind readers.
     Hue(usize),
@@ -97,8 +101,11 @@ impl Ink {
 /// Where a text stands against its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
+    /// It begins there.
     Left,
+    /// Its middle is there.
     Centre,
+    /// It ends there.
     Right,
 }
 
@@ -149,6 +156,7 @@ impl Canvas {
         self.width
     }
 
+    /// An empty canvas, in pixels.
     pub fn new(width: u32, height: u32) -> Self {
         register();
         Self {
@@ -196,6 +204,7 @@ impl Canvas {
         all
     }
 
+    /// Draws a line through points.
     pub fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
         self.marks.push(Mark::Line {
             points: points.to_vec(),
@@ -240,6 +249,7 @@ impl Canvas {
         });
     }
 
+    /// Draws a disc.
     pub fn disc(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
         self.marks.push(Mark::Disc {
             centre,
@@ -253,6 +263,7 @@ impl Canvas {
         self.disc(centre, radius - 1.5, Ink::Paper);
     }
 
+    /// Writes a line of text.
     pub fn text(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
         let text = text.to_owned();
         self.marks.push(Mark::Text {

@@ -258,9 +258,11 @@ impl Unthinned {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attained {
     optimum: Known,
+    /// How often the plan accepts.
     pub acceptance: Known,
     shortfall: f64,
     status: PlanStatus,
+    /// Iterations that it took.
     pub iterations: usize,
 }
 
@@ -296,6 +298,7 @@ impl Attained {
 }
 
 impl TokenPlan {
+    /// How often it accepts, beside alpha*.
     pub fn attained(&self) -> &Attained {
         &self.attained
     }

@@ -29,7 +29,7 @@
 //!
 //! # Error
 //! *Quadrature.* The integrand is e^{-t} times q_i t and a product of at most n - 1 odds
-//! r_j, as in `src/quadrature/log_time.rs`, and so are the proof and the bound, 1e-12 for all k
+//! r_j, as in `crates/number/src/quadrature/log_time.rs`, and so are the proof and the bound, 1e-12 for all k
 //! together. (|q_i t| is its real part over cos a, as an odds' modulus is at most.)
 //!
 //! *Tails.* Left of t_L = 2e-5, P(N >= 2) <= t^2/2 leaves t_L^3. Right of the last time
@@ -94,6 +94,7 @@ const NEGLIGIBLE: f64 = 1e-18;
 #[derive(Clone, Debug)]
 pub struct Ranks {
     pub(crate) rates: Vec<f64>,
+    /// The bound on the error of any sum of the rates.
     pub error: f64,
 }
 

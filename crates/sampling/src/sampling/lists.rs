@@ -13,7 +13,9 @@ use specgap_row::row::Unlisted;
 /// Whose row it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
+    /// The target, p.
     Target = 0,
+    /// The draft, q.
     Draft = 1,
 }
 

@@ -22,8 +22,11 @@ use std::cmp::Ordering;
 /// What is asked of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Serving {
+    /// Whose row is asked for.
     pub model: Model,
+    /// The temperature; 0 takes the most probable token.
     pub temperature: f64,
+    /// What is kept.
     pub cuts: Cuts,
     /// Whether the cuts are the draft's own: messages name their options.
     pub own: bool,
@@ -39,9 +42,11 @@ pub struct Room {
 /// A logged row, with what its log says of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged<'a> {
+    /// What the log says of tokens that its rows do not list.
     pub lists: Option<&'a Lists>,
     /// Rows are raw logits over this.
     pub applied: f64,
+    /// The row.
     pub row: &'a Row,
 }
 

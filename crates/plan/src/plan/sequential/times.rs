@@ -2,7 +2,7 @@
 //! over t, and how many powers of q t a token needs there.
 //!
 //! The integrand is `e^{-t} q_k product of r_j(t)`, r = e^{qt} - 1, summed over tuples
-//! with weights. In x = log t it is that of `src/quadrature/log_time.rs`, and so is the bound
+//! with weights. In x = log t it is that of `crates/number/src/quadrature/log_time.rs`, and so is the bound
 //! on the error of a trapezoidal rule: 8e-16 for n = 2, 7e-14 for n = 4 at three nodes an
 //! octave, 5e-16 for n = 8 at four. The left end, below t = 0.02, is that of a
 //! [`GeometricGrid`]. On the right the sum ends where P(fewer than n drafts) < 1e-19.

@@ -270,6 +270,7 @@ pub struct Rejections {
 }
 
 impl Rejections {
+    /// Of a row of p and q. O(V log V).
     pub fn new(target: &[f64], draft: &[f64]) -> Self {
         let curve = Curve::new(target, draft);
         Self::with_curve(target.to_vec(), draft.to_vec(), curve)

@@ -14,7 +14,7 @@
 //! For k >= 2 the integral over x = log t is a trapezoidal sum of step h.
 //!
 //! # Error
-//! *Quadrature.* The integrands are those of `src/quadrature/log_time.rs`, and so is the proof:
+//! *Quadrature.* The integrands are those of `crates/number/src/quadrature/log_time.rs`, and so is the proof:
 //! with tan a = 2 pi / (n h) the error of all terms together is at most
 //! 2 cos^-n a / (e^{2 pi a / h} - 1). h is chosen to make that 1e-12.
 //!
