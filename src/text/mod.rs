@@ -16,8 +16,8 @@
 //! | what several draft paths could give, and what verifiers get of it | [`measure_paths`] | text and both rows; for bounds without bias, draft paths |
 //! | what no policy can pass | [`oracle_calls`], [`coin_blind`] | text and both rows |
 //!
-//! Proofs are in `docs/theory/text-replay.md`; the ledger checks each against enumeration of the whole
-//! random process in exact fractions. [`measure`] makes the report of `specgap length`.
+//! Proofs are in `docs/theory/text-replay.md`; the ledger checks each against enumeration of the
+//! whole random process in exact fractions. [`measure`] makes the report of `specgap length`.
 
 mod bounds;
 mod cost;
