@@ -66,7 +66,7 @@ fn is_as_generated(file: &str, parts: &[(&str, String)]) {
 }
 
 fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let line = |cells: [String; N]| format!("| {} |\n", cells.join(" | "));
+    let line = |cells: [String; N]| format!("|{}|\n", cells.join("|"));
     let mut text = format!("\n{}", line(head.map(str::to_owned)));
     text.push_str(&line(head.map(|_| "---".to_owned())));
     for row in rows {
@@ -292,7 +292,7 @@ fn speed(run: &Run) -> String {
     let rows = distinct(&mut run.rows.iter().map(|row| row.row.as_str()));
     let ways = distinct(&mut run.rows.iter().map(|row| row.way.as_str()));
     let baselines = distinct(&mut run.rows.iter().filter_map(|row| row.baseline.as_deref()));
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let line = |cells: Vec<String>| format!("|{}|\n", cells.join("|"));
     let head = [vec![String::new()], ways.clone(), baselines.clone()].concat();
     let rule = vec!["---".to_owned(); head.len()];
     let mut text = format!("\n\n{}{}", line(head), line(rule));

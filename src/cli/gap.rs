@@ -52,8 +52,8 @@ pub struct GapArgs {
     /// Time of a draft step over that of a target step: what acceptance is worth in speed.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
     cost_ratio: Option<Cost>,
-    /// Measured times, as TOML or JSON (docs/reference/problem-files.md): speeds at them, and how long a better
-    /// rule may take. The files of `specgap decode --timing`.
+    /// Measured times, as TOML or JSON (docs/reference/problem-files.md): speeds at them, and how
+    /// long a better rule may take. The files of `specgap decode --timing`.
     #[arg(
         long,
         visible_alias = "timings",

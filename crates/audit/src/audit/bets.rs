@@ -12,8 +12,8 @@
 //!
 //! If d <= e at every step, the capital is a supermartingale, since E_c' b = 1 + d R. More
 //! generally the product of b/(1 + d R) is a martingale, so that the capital stays below one
-//! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/theory/audit.md` has the
-//! proof and what the second form allows.
+//! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/theory/audit.md` has
+//! the proof and what the second form allows.
 
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.

@@ -3,8 +3,8 @@
 //!
 //! [`level_sets`](super::level_sets) knows K i.i.d. paths. Engines draft other trees: different
 //! children at a node, EAGLE's shapes, SpecHub's pairs. The same duality holds for any law of
-//! trees (`docs/theory/block-optimum.md`): the largest `E[tau]` of a coupling is the least, over one
-//! set of prefixes a length, of [`DrawnTrees::bound`].
+//! trees (`docs/theory/block-optimum.md`): the largest `E[tau]` of a coupling is the least, over
+//! one set of prefixes a length, of [`DrawnTrees::bound`].
 
 use super::transport::{MAX_EXACT_PAIRS, PlanRefused, largest_coupling};
 use specgap_core::scheme::{MadeOf, SchemeName};

@@ -2,8 +2,8 @@
 //! rows.
 //!
 //! A line for each token, with the columns `prompt`, `position`, `logp` and `logq`, and where
-//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`). It is a
-//! whole log for draft lengths.
+//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`).
+//! It is a whole log for draft lengths.
 
 use super::error::ImportError;
 use super::options::Request;

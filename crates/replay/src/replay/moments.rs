@@ -42,7 +42,8 @@ pub struct CountMoments<T> {
 /// ```
 ///
 /// which is the law of total variance: rounds are a Markov chain given the text
-/// (`docs/theory/text-replay.md`). `None` for greedy-block, whose rounds change the next one's target.
+/// (`docs/theory/text-replay.md`). `None` for greedy-block, whose rounds change the next one's
+/// target.
 ///
 /// # Exactness
 /// Exact in rationals; in `f64` sums of terms that are not negative.

@@ -9,8 +9,8 @@
 //! A list of the most probable tokens tells a cut row whole if the last token that is kept is
 //! certain to be listed. Where a mass that is open decides which tokens are kept, those that
 //! are open join the unlisted ones, and the row is known between bounds like any list
-//! (`docs/theory/truncated-rows.md`). A list that is too short for a top-k, or for the most probable
-//! token, is refused.
+//! (`docs/theory/truncated-rows.md`). A list that is too short for a top-k, or for the most
+//! probable token, is refused.
 
 use super::cuts::Cuts;
 use super::lists::{Lists, Model, probabilities};

@@ -1,4 +1,12 @@
 //! The weights of one tier's groups: a convex problem, by Newton's method.
+//!
+//! The Hessian is the Laplacian of a graph: its rows sum to what group i loses to the rejecting
+//! slot. Where one token has nearly all of the emission, its row sums to almost nothing. So the
+//! diagonal is a sum over what the group competes for, with the same nodes as the coupling. A
+//! diagonal from better nodes would leave the coupling's error in the difference: three of
+//! 47,380 solves on rows of a language model then ended up to 5.9e-10 short, and rows made for
+//! it up to 3.7e-5. Elimination of the whole Hessian adds and never subtracts, so that the step
+//! keeps its digits even if two halves of the tier hardly compete.
 
 use super::emission::State;
 use super::tier::{MARGIN, Tier};

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! is at least `E[tau]` of every verifier of K paths in a round that starts with the target's
-//! own law, out(x) being how many prefixes of x are outside (`docs/theory/block-optimum.md`). Everything here has it, or a bound, as its mean;
-//! proofs are in `docs/theory/paths.md`, and tests enumerate them in fractions.
+//! own law, out(x) being how many prefixes of x are outside (`docs/theory/block-optimum.md`).
+//! Everything here has it, or a bound, as its mean; proofs are in `docs/theory/paths.md`, and tests
+//! enumerate them in fractions.
 //!
 //! A path may be shorter than L, where a token ended it. Then nothing behind its end can be
 //! accepted, and nothing there counts, inside or outside.
