@@ -3,6 +3,7 @@
 use super::grow::Limits;
 use super::settings::TreeSettings;
 use super::values::PREFIXED;
+use crate::rounds::ChildShares;
 use crate::row::MAX_DRAFTS;
 use crate::scheme::SchemeName;
 use crate::tree::Shape;
@@ -167,4 +168,11 @@ impl Plan {
             self.pairs.push(pair);
         }
     }
+}
+
+/// What the children of nodes get, text by text.
+pub(super) struct Shares {
+    pub(super) texts: Vec<ChildShares<f64>>,
+    /// At least and at most, where rows list some tokens only and that is known.
+    pub(super) bounds: Option<[Vec<ChildShares<f64>>; 2]>,
 }
