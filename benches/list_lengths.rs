@@ -306,7 +306,7 @@ fn numbers(report: &GapReport) -> Numbers {
         add(
             row.temperature,
             1,
-            "sampled: overlap".to_owned(),
+            "token: overlap".to_owned(),
             row.estimate,
         );
     }
@@ -320,7 +320,7 @@ fn numbers(report: &GapReport) -> Numbers {
         add(
             one.temperature,
             1,
-            "strict: sum of p q".to_owned(),
+            "exact-match: sum of p q".to_owned(),
             one.exact_match,
         );
     }
@@ -353,7 +353,7 @@ fn interval(one: &Estimate) -> String {
 fn conclusions(report: &GapReport) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &report.one_draft {
-        let pair = |pair: &&Comparison| (pair.first == "one-hot") && (pair.second == "sampled");
+        let pair = |pair: &&Comparison| (pair.first == "one-hot") && (pair.second == "token");
         let Some(pair) = one.differences.iter().find(pair) else {
             continue;
         };
@@ -363,7 +363,7 @@ fn conclusions(report: &GapReport) -> Vec<String> {
             }
             _ if pair.p_holm >= 0.05 => "is not told by so few prompts".to_owned(),
             _ if pair.difference.mean > 0.0 => "is told: one-hot".to_owned(),
-            _ => "is told: sampled".to_owned(),
+            _ => "is told: token".to_owned(),
         };
         lines.push(format!(
             "At T = {} the better single draft {found}.",

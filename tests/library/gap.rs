@@ -748,7 +748,7 @@ fn one_draft_is_derived_from_the_rows_again() {
             assert!((found.mean - expected).abs() < 1e-12, "{one:?} {expected}");
             assert!(found.truncation.is_none());
         }
-        let places = ["one-hot", "sampled", "strict"];
+        let places = ["one-hot", "token", "exact-match"];
         let place = |name: &str| places.iter().position(|place| *place == name).unwrap();
         let mut pairs: Vec<[usize; 2]> = Vec::new();
         for pair in &one.differences {

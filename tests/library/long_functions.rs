@@ -78,6 +78,16 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("writer.rs", "tensors", "one tensor after the other"),
     ("decode.rs", "object", "the fields of one JSON object"),
     ("measure.rs", "report", "the fields of one report"),
+    (
+        "glossary.rs",
+        "length_definitions",
+        "one definition after the other",
+    ),
+    (
+        "rows.rs",
+        "position",
+        "what is read of a position, one after the other",
+    ),
 ];
 
 #[test]

@@ -110,7 +110,7 @@ fn rules_that_are_named_are_the_only_ones() {
     assert_eq!(manifest["seed"], 4);
     let files = manifest["files"].as_array().unwrap().iter();
     let rules: BTreeSet<&str> = files.map(|file| file["rule"].as_str().unwrap()).collect();
-    assert_eq!(rules, BTreeSet::from(["chain", "rrs"]));
+    assert_eq!(rules, BTreeSet::from(["token", "rrs"]));
 }
 
 #[test]

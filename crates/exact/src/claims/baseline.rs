@@ -2,6 +2,7 @@
 
 use super::{Checked, Value, Verdict};
 use serde::{Deserialize, Serialize};
+use specgap_core::rule::RuleName;
 use std::collections::BTreeMap;
 
 /// Two runs' numbers are the same within this, absolutely or relatively.
@@ -103,7 +104,7 @@ pub fn compare(before: &Baseline, now: &Baseline) -> Changes {
             continue;
         };
         for (name, value) in old {
-            match new.get(name) {
+            match new.get(name).or_else(|| new.get(&written(name))) {
                 None => changes
                     .regressions
                     .push(format!("problem {problem}: {name} is gone")),
@@ -133,6 +134,15 @@ pub fn compare(before: &Baseline, now: &Baseline) -> Changes {
     changes
 }
 
+/// A value's name as this version writes it: rules had other names.
+fn written(name: &str) -> String {
+    let (rule, value) = name.split_once('.').unwrap_or((name, ""));
+    match rule.parse::<RuleName>() {
+        Ok(rule) => format!("{rule}.{value}"),
+        Err(_) => name.to_owned(),
+    }
+}
+
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= VALUE_TOLERANCE * a.abs().max(1.0) || a == b
 }
@@ -152,6 +162,23 @@ fn same(a: &Value, b: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_rules_are_found_under_their_new_names() {
+        let run = |name: &str| Baseline {
+            problems: [("p".to_owned(), [(name.to_owned(), 0.5)].into())].into(),
+            ..Baseline::default()
+        };
+        let was = run("naive.acceptance_rate");
+        assert_eq!(
+            compare(&was, &run("exact-match.acceptance_rate")),
+            Changes::default()
+        );
+        assert_eq!(
+            compare(&was, &run("rrs.acceptance_rate")).regressions.len(),
+            1
+        );
+    }
 
     #[test]
     fn a_change_of_verdict_or_value_is_a_regression() {

@@ -37,7 +37,7 @@ pub struct MeasuredTexts {
     pub without_draft: usize,
 }
 
-/// A log whose texts were measured.
+/// One log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextLog {

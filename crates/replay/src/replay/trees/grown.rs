@@ -4,8 +4,7 @@ use super::data::{ByBudget, GrownTree, SequoiaTree};
 use super::grow::{Growth, Limits};
 use super::measure::Measurement;
 use super::outcome::{Along, Half};
-use super::pairs::Pair;
-use super::shares::Shares;
+use super::pairs::{Pair, Shares};
 use specgap_core::tree::{AcceptanceRates, DraftTree, TopologyLimits, best_topology};
 
 /// Budgets whose trees are shown, as far as they are within the limit.

@@ -3,8 +3,7 @@
 use super::data::Independence;
 use super::measure::Measurement;
 use super::outcome::Half;
-use super::pairs::Pair;
-use super::shares::Shares;
+use super::pairs::{Pair, Shares};
 
 /// Levels by which independence is tested.
 const LEVELS: usize = 6;

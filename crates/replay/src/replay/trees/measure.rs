@@ -9,9 +9,8 @@ use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport,
 use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
 use super::outcome::{Along, Candidate, Group, Half, Rounds, Timed};
-use super::pairs::{OptimaOf, Pair, Plan};
+use super::pairs::{OptimaOf, Pair, Plan, Shares};
 use super::settings::{NamedTree, TreeSettings};
-use super::shares::Shares;
 use super::values::{RootShares, slot_values};
 use rayon::prelude::*;
 use specgap_core::rounds::{ChildShares, TreeReplay, replay_tree};
@@ -162,7 +161,32 @@ impl Measurement<'_> {
                 verifier: one.result.verifier,
             });
         let best = best.into_iter().map(|(tree, _)| tree).collect();
-        left_out.extend(self.without_bounds(&unbounded));
+        left_out.extend(self.left_out(logs, &unbounded, !dynamic.is_empty()));
+        let trees = self.settings.trees.iter();
+        TreeReport {
+            schema: TREE_SCHEMA,
+            of,
+            unlisted_mass,
+            seed: self.settings.seed,
+            timings: self.settings.timings.clone(),
+            surprise: self.texts.surprise(),
+            trees: trees
+                .map(|tree| (tree.name.clone(), tree.tree.paths().to_vec()))
+                .collect(),
+            results,
+            best,
+            reference,
+            dynamic,
+            slot_values: self.slot_values(),
+            independence,
+            definitions: tree_definitions(),
+            left_out,
+        }
+    }
+
+    /// What these logs and settings do not tell, beside what single laws lack.
+    fn left_out(&self, logs: &[Log], unbounded: &[String], is_dynamic: bool) -> Vec<String> {
+        let mut left_out: Vec<String> = self.without_bounds(unbounded).into_iter().collect();
         if self.texts.clusters < 2 {
             left_out.push(
                 "the best tree: it is chosen on some prompts and reported on others, and there is \
@@ -170,7 +194,7 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
-        if !dynamic.is_empty() && self.texts.rollouts.is_empty() {
+        if is_dynamic && self.texts.rollouts.is_empty() {
             let options = format!("--rollouts {} --every 4", self.settings.limits.depth);
             left_out.push(format!(
                 "how many tokens dynamic trees draft: they need rollouts of the draft; log them \
@@ -197,26 +221,7 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
-        let trees = self.settings.trees.iter();
-        TreeReport {
-            schema: TREE_SCHEMA,
-            of,
-            unlisted_mass,
-            seed: self.settings.seed,
-            timings: self.settings.timings.clone(),
-            surprise: self.texts.surprise(),
-            trees: trees
-                .map(|tree| (tree.name.clone(), tree.tree.paths().to_vec()))
-                .collect(),
-            results,
-            best,
-            reference,
-            dynamic,
-            slot_values: self.slot_values(),
-            independence,
-            definitions: tree_definitions(),
-            left_out,
-        }
+        left_out
     }
 
     /// What the roots' children are worth, by tree and law.

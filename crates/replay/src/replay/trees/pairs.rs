@@ -3,6 +3,7 @@
 use super::grow::Limits;
 use super::settings::TreeSettings;
 use super::values::PREFIXED;
+use specgap_core::rounds::ChildShares;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_core::verifier::{TokenRule, VerifierName};
@@ -167,4 +168,11 @@ impl Plan {
             self.pairs.push(pair);
         }
     }
+}
+
+/// What the children of nodes get, text by text.
+pub(super) struct Shares {
+    pub(super) texts: Vec<ChildShares<f64>>,
+    /// At least and at most, where rows list some tokens only and that is known.
+    pub(super) bounds: Option<[Vec<ChildShares<f64>>; 2]>,
 }

@@ -3,17 +3,9 @@
 use super::super::position::Rest;
 use super::super::read::Text;
 use super::measure::Measurement;
-use super::pairs::Pair;
+use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
 use specgap_core::scheme::SchemeName;
-
-/// What the children of nodes get, text by text.
-pub struct Shares {
-    pub(super) texts: Vec<ChildShares<f64>>,
-    /// At least and at most, where rows list some tokens only and that is known.
-    pub(super) bounds: Option<[Vec<ChildShares<f64>>; 2]>,
-}
-
 impl Measurement<'_> {
     /// What the children of a node get, text by text.
     pub(super) fn shares(&self, pair: &Pair) -> Shares {
