@@ -279,7 +279,7 @@ mod tests {
         for name in ["vLLM (n = 1)", "SGLang", "EAGLE", "llama.cpp (n = 1)"] {
             assert!(all.contains(&name.to_owned()), "{all:?}");
         }
-        let sampled = engines_with(|here| here.verifier == "overlap");
+        let sampled = engines_with(|here| here.verifier == "token");
         let told = vec!["vLLM", "SGLang", "llama.cpp", "TensorRT-LLM"];
         assert_eq!(sampled, [vec!["transformers"], told]);
         for engine in &ENGINES {

@@ -136,8 +136,9 @@ mod tests {
             let possible = claim.expected == Verdict::Refuted || claim.expected == claim.standing;
             assert!(possible, "{}", claim.id);
             for file in claim.counterexamples {
+                let problems = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems");
                 assert!(
-                    std::path::Path::new("problems").join(file).is_file(),
+                    std::path::Path::new(problems).join(file).is_file(),
                     "{file}"
                 );
             }

@@ -1,10 +1,10 @@
-//! What the room may import.
+//! What files of the room may import; Cargo holds what the room may.
 
 use std::path::{Path, PathBuf};
 
 /// Every file below a folder of the crate with its code: no docs, no unit tests.
 fn code(folder: &str) -> Vec<(PathBuf, String)> {
-    let mut folders = vec![Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(folder)];
+    let mut folders = vec![Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../")).join(folder)];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -25,24 +25,12 @@ fn code(folder: &str) -> Vec<(PathBuf, String)> {
     files
 }
 
-#[test]
-fn plans_import_no_solver() {
-    for (path, code) in code("src/plan").into_iter().chain(code("src/quadrature")) {
-        for room in [
-            "optimum", "solve", "lp", "certify", "verifier", "block", "gap",
-        ] {
-            let import = format!("crate::{room}");
-            assert!(!code.contains(&import), "{}: {import}", path.display());
-        }
-    }
-}
-
 /// An audit shares sums, a plan's numbers and Gauss-Legendre points with nothing that a
 /// solve uses.
 #[test]
 fn audits_share_nothing_with_what_they_check() {
     let mut audits = 0;
-    for (path, code) in code("src/plan") {
+    for (path, code) in code("plan/src/plan") {
         let imports = code.lines().filter(|line| line.starts_with("use "));
         if path.ends_with("audit.rs") {
             audits += 1;
