@@ -325,7 +325,7 @@ fn schemes() -> Vec<(&'static str, &'static str, bool)> {
 #[pyfunction]
 fn verifiers() -> Vec<(&'static str, &'static str, String)> {
     let all = VerifierName::ALL.into_iter();
-    all.map(|one| (one.as_str(), one.rule(), one.draft_schemes()))
+    all.map(|one| (one.as_str(), one.words(), one.draft_schemes()))
         .collect()
 }
 

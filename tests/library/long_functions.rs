@@ -30,11 +30,6 @@ const REASONS: &[(&str, &str, &str)] = &[
         "one step of all models: what is read, drawn, kept and stopped",
     ),
     (
-        "texts.rs",
-        "position",
-        "one row becomes one place; every refusal names the same row",
-    ),
-    (
         "newton.rs",
         "solve",
         "one iteration, whose vectors live in the solver's workspace",
@@ -57,12 +52,6 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("glossary.rs", "definitions", "a list of words"),
     ("glossary.rs", "tree_definitions", "a list of words"),
     (
-        "measure.rs",
-        "left_out",
-        "a list of what is not said, and why",
-    ),
-    ("siblings.rs", "decide", "one case a rule"),
-    (
         "hf.rs",
         "recorded",
         "one array of the recording after the other",
@@ -77,7 +66,6 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("reader.rs", "new", "one tensor after the other"),
     ("writer.rs", "tensors", "one tensor after the other"),
     ("decode.rs", "object", "the fields of one JSON object"),
-    ("measure.rs", "report", "the fields of one report"),
     (
         "glossary.rs",
         "length_definitions",

@@ -125,6 +125,7 @@ const ALLOWED: [(&str, &[&str]); 39] = [
             "side_by_side",
             "tree",
             "verifier",
+            "rule",
         ],
     ),
     ("log", &["files", "side_by_side", "sorted", "typed"]),
@@ -217,7 +218,6 @@ const ALLOWED: [(&str, &[&str]); 39] = [
             "page",
             "sampling",
             "scheme",
-            "sorted",
             "statistics",
             "replay",
             "typed",
@@ -257,7 +257,7 @@ const ALLOWED: [(&str, &[&str]); 39] = [
         ],
     ),
     // The crate's root: modules, and what they share.
-    ("", &["panics"]),
+    ("", &[]),
 ];
 
 /// Pairs that no list may hold: a row knows no rule, no law and no problem, a law no
@@ -316,7 +316,7 @@ fn source(file: &str) -> Option<String> {
         let rooms: String = rooms.collect();
         let is_room = |line: &&str| line.starts_with("pub mod ");
         let rooms: Vec<&str> = rooms.lines().filter(is_room).collect();
-        let facade = |line: &&str| !line.contains("use specgap_");
+        let facade = |line: &&str| !line.contains("use specgap_") || line.contains("panics");
         let own: Vec<&str> = own.lines().filter(facade).collect();
         format!("{}\n{}", own.join("\n"), rooms.join("\n"))
     } else {

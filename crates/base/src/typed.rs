@@ -4,6 +4,9 @@
 //! once for each format. What is refused is looked up in the text again, so that the reader of a
 //! format says in its own words where it stands.
 
+// A refusal is made once a file, and says where in it.
+#![allow(clippy::result_large_err)]
+
 use serde::Serialize;
 use serde::de::value::StringDeserializer;
 use serde::de::{
