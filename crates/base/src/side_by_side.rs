@@ -65,7 +65,13 @@ mod tests {
     #[test]
     fn results_come_in_order_and_errors_come_out() {
         assert_eq!(each_number(100, |n| n * n)[99], 9801);
-        let even = |n: &usize| if n.is_multiple_of(2) { Ok(n / 2) } else { Err(*n) };
+        let even = |n: &usize| {
+            if n.is_multiple_of(2) {
+                Ok(n / 2)
+            } else {
+                Err(*n)
+            }
+        };
         assert_eq!(each_or_stop(&[2, 4, 6], even), Ok(vec![1, 2, 3]));
         assert_eq!(each_or_stop(&[2, 5, 6], even), Err(5));
         assert!(each(&[] as &[u8], |_| ()).is_empty());
