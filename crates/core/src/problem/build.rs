@@ -159,7 +159,7 @@ fn build_scheme(
         field: "draft.scheme".into(),
         cure: format!("name one of {}", SchemeName::list()).into(),
     })?;
-    let name: SchemeName = text.parse()?;
+    let name = straddled(text.parse()?, table.straddle.as_deref())?;
     let made_of = name.entry().made_of;
     let wanted = made_of.fields();
     for (field, present) in [
@@ -252,6 +252,25 @@ fn build_scheme(
             }
             Ok(law)
         }
+    }
+}
+
+/// The law that `draft.straddle` makes of another.
+fn straddled(name: SchemeName, straddle: Option<&str>) -> Result<SchemeName, FieldError> {
+    let field = || "draft.straddle".to_owned();
+    match straddle {
+        None => Ok(name),
+        Some(_) if name != SchemeName::STRATIFIED => Err(FieldError::Unexpected {
+            field: field().into(),
+            cure: format!("only scheme {} has it", SchemeName::STRATIFIED),
+        }),
+        Some("once") => Ok(SchemeName::STRATIFIED),
+        Some("independent") => Ok(SchemeName::STRATIFIED_INDEPENDENT),
+        Some(other) => Err(FieldError::Range {
+            field: field(),
+            value: format!("{other:?}"),
+            limit: "\"once\", \"independent\"".to_owned(),
+        }),
     }
 }
 

@@ -124,6 +124,9 @@ pub(super) struct DraftTable {
     pub(super) probabilities: Option<Vec<Number>>,
     /// For `composed`: what the law is made of.
     pub(super) law: Option<LawTable>,
+    /// For `stratified`: whether a token across the cut between two strata is drafted at most
+    /// `once`, as it is if this is absent, or the strata are `independent`.
+    pub(super) straddle: Option<String>,
 }
 
 /// A part of a composed law.

@@ -45,6 +45,13 @@ rules! {
         words: "maximal coupling of p with the law of the last draft",
         ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::GREEDY))
     };
+    /// Passes at four levels.
+    LEVEL_4 = RuleEntry {
+        name: "level-4",
+        words: "reject by falling level of what is left of p over what is left of q, in a few \
+                passes over all drafts",
+        ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::STRATIFIED))
+    };
     /// A plan that attains alpha*.
     OPTIMAL = RuleEntry {
         name: "optimal",

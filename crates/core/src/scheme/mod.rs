@@ -31,6 +31,7 @@ mod product;
 mod race;
 mod score;
 mod set_law;
+mod stratified;
 mod surjection;
 mod table;
 mod top;
@@ -54,6 +55,7 @@ pub use law::{
 pub use product::Product;
 pub use score::{Score, Scores, Term};
 pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
+pub use stratified::{Share, Straddle, Strata, Stratified};
 pub use table::{LAWS, UnknownScheme};
 pub use top::Top;
 pub use with_replacement::WithReplacement;

@@ -2,7 +2,7 @@
 
 use super::law::{Law, SchemeName};
 use super::{
-    composed, distinct_conditioned, explicit, greedy, hub, product, top, with_replacement,
+    composed, distinct_conditioned, explicit, greedy, hub, product, stratified, top, with_replacement,
     without_replacement,
 };
 use crate::entry_name::entry_table;
@@ -12,6 +12,8 @@ pub const LAWS: &[&Law] = &[
     &with_replacement::LAW,
     &without_replacement::LAW,
     &distinct_conditioned::LAW,
+    &stratified::LAW,
+    &stratified::INDEPENDENT,
     &greedy::LAW,
     &hub::LAW,
     &product::LAW,

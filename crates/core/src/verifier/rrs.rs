@@ -4,7 +4,7 @@ use super::residual::{Recursion, shortfall};
 use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Staged, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, sequential,
 };
 use crate::problem::Problem;
@@ -240,8 +240,16 @@ impl VerifierName {
 pub const ENTRY: Entry = Entry {
     rule: RuleName::RRS,
     acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
-    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
-    build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
+    lossless: Lossless::Under(&[
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::PRODUCT,
+        SchemeName::STRATIFIED,
+        SchemeName::STRATIFIED_INDEPENDENT,
+    ]),
+    build: |problem, _| match Staged::one(problem) {
+        Ok(rule) => Ok(Box::new(rule)),
+        Err(_) => Ok(Box::new(Rrs::new(problem)?)),
+    },
     on_row: |_| Some(RowRule::of(ON_ROW)),
     at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,

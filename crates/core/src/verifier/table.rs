@@ -1,7 +1,7 @@
 //! All verifiers.
 
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
-use super::{exact_match, greedy, k_seq, naive_tree, optimal, rrs, rrs_wo, spechub, token};
+use super::{exact_match, greedy, k_seq, level, naive_tree, optimal, rrs, rrs_wo, spechub, token};
 use crate::entry_name::entry_table;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -12,6 +12,7 @@ pub const VERIFIERS: &[&Entry] = &[
     &token::ENTRY,
     &rrs::ENTRY,
     &rrs_wo::ENTRY,
+    &level::FOUR_LEVELS,
     &k_seq::ENTRY,
     &naive_tree::ENTRY,
     &spechub::ENTRY,

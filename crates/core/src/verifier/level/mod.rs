@@ -1,0 +1,279 @@
+//! Recursive rejection by falling level: what is left of the target over what is left of the
+//! draft.
+
+mod in_order;
+mod strata;
+mod symmetric;
+
+use super::token::EXACT_FORMULA_BITS;
+use super::{
+    Acceptance, ConditionalLaw, Entry, Lossless, Verdict, Verifier, VerifierError, VerifierName,
+    draw_from,
+};
+use crate::problem::Problem;
+use crate::rule::RuleName;
+use crate::scheme::{DraftScheme, SchemeName, Straddle, Strata, Stratified};
+use in_order::InOrder;
+use rand::RngCore;
+use specgap_number::distribution::{Draft, Rational, exact_value};
+use specgap_number::known::Known;
+use specgap_number::number::Number;
+use std::sync::OnceLock;
+use strata::Passes;
+use symmetric::Symmetric;
+
+/// The draft laws that levels are for.
+const LAWS: &[SchemeName] = &[
+    SchemeName::WITH_REPLACEMENT,
+    SchemeName::STRATIFIED,
+    SchemeName::STRATIFIED_INDEPENDENT,
+];
+
+/// The levels of `level-4`, as fractions.
+const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
+
+/// A rule of a few passes over the drafts of one position: `level-4` for stratified and i.i.d.
+/// drafts, and `rrs`, its form of one pass, for stratified ones.
+///
+/// # Strata
+/// A turn of a stratum at level t gives out `min((R - t m)+/(1 - t), m)` of each token, where R
+/// is what is left of p and m(x) = P(the stratum's draft is x and nothing is accepted yet). At
+/// t = 0 that is rejection sampling. `level-4` has the levels .8, .5, .2 and 0, each over the
+/// strata from the last to the first; `rrs` has level 0 alone. Under
+/// [`Straddle::Once`], `rrs` takes drafts in order instead, each
+/// against its law given the draft before, which an engine knows without sums over histories.
+/// Behind the last turn the output is drawn from R; a certain token that comes out is a draft.
+///
+/// # I.i.d. drafts
+/// Eight passes over all drafts at once, at the levels .8, .6, .45, .3, .15, 0, 0, 0 of
+/// R/(n s^(n-1) Q), Q the mass of q whose clocks have not rung and s their sum; in each, clocks
+/// ring at uniform moments, and the first to ring is accepted. Chances are floats; thinned, they
+/// make a lossless rule whatever they are.
+///
+/// # Acceptance
+/// 1 - the sum of R behind the last turn over all tokens that are not certain. Never below
+/// alpha\* (1 - alpha\*/4), for one pass as for several (`docs/theory/level-rule.md`, Theorem G).
+/// Algorithmic and membership acceptance are equal: at level 0 a token that is refused has
+/// nothing left of p.
+///
+/// # Exactness
+/// Exact for up to [`MOST_EXACT_STRATA`] strata and a few i.i.d. drafts over small fractions: the
+/// numbers of a pass are products of those of the passes before.
+///
+/// # Source
+/// This project's (`docs/theory/level-rule.md`). One pass over independent laws is recursive
+/// rejection (SpecInfer; Yang et al. 2024).
+///
+/// # Example
+/// ```
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::{Straddle, Stratified};
+/// use specgap_core::verifier::{VerifierName, verifier};
+/// use specgap_number::distribution::{Draft, Target};
+/// let q = Draft::new(&[0.25, 0.25, 0.25, 0.25])?;
+/// let law = Stratified::new(q, 2, Straddle::Once);
+/// let problem = Problem::new("quarters", Target::new(&[0.5, 0.25, 0.25, 0.0])?, law)?;
+/// let rate = verifier(VerifierName::LEVEL_4, &problem)?.acceptance().membership;
+/// assert_eq!(rate.value(), 0.75);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Staged {
+    name: VerifierName,
+    problem: Problem,
+    float: OnceLock<Form<f64>>,
+    exact: OnceLock<Form<Rational>>,
+}
+
+/// Most strata whose passes are computed exactly.
+pub const MOST_EXACT_STRATA: usize = 3;
+
+#[derive(Debug)]
+enum Form<M: Number> {
+    Passes(Passes<M>),
+    InOrder(InOrder<M>),
+    Symmetric(Symmetric<M>),
+}
+
+impl<M: Number> Form<M> {
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
+        match self {
+            Self::Passes(rule) => rule.conditional(tuple),
+            Self::InOrder(rule) => rule.conditional(tuple),
+            Self::Symmetric(rule) => rule.conditional(tuple),
+        }
+    }
+
+    fn rate(&self) -> M {
+        match self {
+            Self::Passes(rule) => rule.rejected.complement(),
+            Self::InOrder(rule) => rule.rejected().complement(),
+            Self::Symmetric(rule) => rule.rejected.complement(),
+        }
+    }
+}
+
+/// The law of a problem's drafts, if they are stratified.
+fn stratified(problem: &Problem) -> Option<Stratified> {
+    let scheme = problem.scheme();
+    let straddle = if scheme.name() == SchemeName::STRATIFIED {
+        Straddle::Once
+    } else if scheme.name() == SchemeName::STRATIFIED_INDEPENDENT {
+        Straddle::Independent
+    } else {
+        return None;
+    };
+    let draft = scheme.draft()?.clone();
+    Some(Stratified::new(draft, problem.drafts(), straddle))
+}
+
+impl Staged {
+    /// `level-4`, of stratified or i.i.d. drafts.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn four(problem: &Problem) -> Result<Self, VerifierError> {
+        Self::of(VerifierName::LEVEL_4, LAWS, problem)
+    }
+
+    /// `rrs`, of stratified drafts.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn one(problem: &Problem) -> Result<Self, VerifierError> {
+        Self::of(VerifierName::RRS, &LAWS[1..], problem)
+    }
+
+    fn of(
+        name: VerifierName,
+        laws: &[SchemeName],
+        problem: &Problem,
+    ) -> Result<Self, VerifierError> {
+        if !laws.contains(&problem.scheme().name()) {
+            return Err(VerifierError::scheme(name, problem));
+        }
+        Ok(Self {
+            name,
+            problem: problem.clone(),
+            float: OnceLock::new(),
+            exact: OnceLock::new(),
+        })
+    }
+
+    fn form<M: Number>(
+        &self,
+        number: impl Fn(f64) -> M,
+        strata: impl Fn(&Stratified) -> Strata<M>,
+    ) -> Form<M> {
+        let p = M::row(self.problem.target());
+        let Some(law) = stratified(&self.problem) else {
+            return self.symmetric(p, number);
+        };
+        let strata = strata(&law);
+        let one_pass = self.name == VerifierName::RRS;
+        if one_pass && self.problem.scheme().name() == SchemeName::STRATIFIED {
+            return Form::InOrder(InOrder::new(p, &law, strata));
+        }
+        let level = |&(a, b): &(u32, u32)| M::fraction(&a.into(), &b.into());
+        let levels: Vec<M> = FOUR.iter().map(level).collect();
+        let levels = &levels[if one_pass { FOUR.len() - 1 } else { 0 }..];
+        Form::Passes(Passes::new(p, &law, &strata, levels))
+    }
+
+    fn symmetric<M: Number>(&self, p: Vec<M>, number: impl Fn(f64) -> M) -> Form<M> {
+        let drafts = self.problem.drafts();
+        let float = |row: &specgap_number::distribution::Distribution| row.probabilities().to_vec();
+        let q = self.problem.scheme().draft().map(|q| (float(q), M::row(q)));
+        let (float_q, q) = q.unwrap_or_default();
+        let chances = symmetric::chances(&float(self.problem.target()), &float_q, drafts);
+        let chances = chances
+            .into_iter()
+            .map(|pass| pass.into_iter().map(&number).collect())
+            .collect();
+        Form::Symmetric(Symmetric::new(&p, &q, drafts, chances))
+    }
+
+    fn float(&self) -> &Form<f64> {
+        self.float
+            .get_or_init(|| self.form(|x| x, |law| law.strata().clone()))
+    }
+
+    fn exact(&self) -> Option<&Form<Rational>> {
+        if self.exact_cost() > EXACT_FORMULA_BITS {
+            return None;
+        }
+        let number = |x: f64| exact_value(x).unwrap_or_default();
+        Some(
+            self.exact
+                .get_or_init(|| self.form(number, |law| law.strata_exact().clone())),
+        )
+    }
+
+    /// Bits of all numbers of an exact pass, about.
+    fn exact_cost(&self) -> f64 {
+        let (target, scheme) = (self.problem.target(), self.problem.scheme());
+        let vocab = target.vocab() as f64;
+        let bits = target.exact_bits() as f64 + scheme.draft().map_or(0, Draft::exact_bits) as f64;
+        let n = self.problem.drafts();
+        let Some(law) = stratified(&self.problem) else {
+            // Each pass adds the bits of a float to every number, n times to every price.
+            let passes = symmetric::LEVELS.len() as f64;
+            return n as f64 * (bits + passes * 60.0) * vocab * 10.0;
+        };
+        let k = law.strata().strata().len();
+        if k > MOST_EXACT_STRATA {
+            return f64::INFINITY;
+        }
+        // Each turn's numbers are products of those of the k - 1 other strata.
+        let growth = [1.0, 4.0, 40.0, 400.0];
+        bits * growth[k] * vocab
+    }
+}
+
+impl Verifier for Staged {
+    fn name(&self) -> VerifierName {
+        self.name
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.float().conditional(tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(self.exact()?.conditional(tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        draw_from(&self.conditional(tuple), tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        if let Some(exact) = self.exact() {
+            return Acceptance::same(Known::exact(exact.rate()));
+        }
+        let rate = self.float().rate();
+        Acceptance::same(Known::rate_within(rate, 1e-12))
+    }
+
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+}
+
+impl VerifierName {
+    /// [`Staged`]: passes at four levels.
+    pub const LEVEL_4: Self = Self(&FOUR_LEVELS);
+}
+
+/// `level-4` in the table of verifiers.
+pub const FOUR_LEVELS: Entry = Entry {
+    rule: RuleName::LEVEL_4,
+    acceptance: "1 - what is left of p outside the certain tokens behind the last pass",
+    lossless: Lossless::Under(LAWS),
+    build: |problem, _| Ok(Box::new(Staged::four(problem)?)),
+    on_row: |_| None,
+    at_token: |_| Err("it is not computed for passes"),
+    attains: |_| false,
+    compared_with: &[],
+    by_default: true,
+};
