@@ -6,6 +6,7 @@
 
 mod families;
 mod iid;
+mod level;
 mod log_bins;
 mod measurement;
 mod selection;
@@ -14,6 +15,7 @@ mod thinning;
 mod token_plan;
 
 pub use iid::Rising;
+pub use level::{LevelPlan, RatioOrder};
 pub use measurement::{PlanMeasurement, measure};
 pub use selection::{RatioBins, Selection, even_selection};
 pub use thinning::{PlanLaw, Verdict};

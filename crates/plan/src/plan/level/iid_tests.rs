@@ -1,0 +1,205 @@
+//! The level plan of i.i.d. drafts against all sets, all tuples and simulated rounds.
+
+use super::*;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap_number::distribution::{Draft, Target, compensated_sum};
+
+/// Rows of kinds that are hard in their own ways.
+pub(super) fn row(kind: usize, vocab: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let hot = rng.random_range(0..vocab);
+    let mut row: Vec<f64> = (0..vocab)
+        .map(|token| match kind {
+            0 => rng.random::<f64>(),
+            1 => 10f64.powf(-300.0 * rng.random::<f64>()),
+            2 => f64::from(rng.random_range(0..4u8)),
+            3 => f64::from(u8::from(token == hot)),
+            4 => 1.0 + f64::EPSILON * f64::from(rng.random_range(0..5u8)),
+            5 => (-6.0 * rng.random::<f64>()).exp(),
+            _ => 10f64.powf(-18.0 * rng.random::<f64>()) * f64::from(rng.random_range(0..2u8)),
+        })
+        .collect();
+    row[hot] += 1e-3;
+    let sum = compensated_sum(row.iter().copied());
+    row.iter_mut().for_each(|x| *x /= sum);
+    row
+}
+
+pub(super) const KINDS: usize = 7;
+
+pub(super) fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
+    (Target::new(p).unwrap(), Draft::new(q).unwrap())
+}
+
+/// alpha*: the least of 1 + P(H) - q(H)^n over all sets.
+fn least_over_all_sets(p: &[f64], q: &[f64], drafts: i32) -> f64 {
+    (0u32..1 << p.len())
+        .map(|set| {
+            let mass = |row: &[f64]| {
+                let inside = (0..row.len()).filter(|i| set >> i & 1 == 1);
+                compensated_sum(inside.map(|i| row[i]))
+            };
+            1.0 + mass(p) - mass(q).powi(drafts)
+        })
+        .fold(1.0, f64::min)
+}
+
+#[test]
+fn accepts_the_least_over_all_sets() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for round in 0..1500 {
+        let vocab = 1 + round % 9;
+        let p = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let q = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let (p, q) = rows(&p, &q);
+        let drafts = [1, 2, 3, 4, 8, 64][round / 9 % 6];
+        let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
+        let (p_row, q_row) = (p.probabilities(), q.probabilities());
+        let optimum = least_over_all_sets(p_row, q_row, drafts as i32);
+        let context = || format!("{p_row:?} {q_row:?} {drafts}");
+        let close = 2e-15 * drafts as f64 + 2e-15;
+        assert!(
+            (plan.acceptance_rate().value() - optimum).abs() <= close,
+            "{}",
+            context()
+        );
+        let known = plan.optimal_acceptance_rate();
+        assert!(
+            known.lower() <= optimum + close && optimum <= known.upper(),
+            "{}: {optimum} {known:?}",
+            context()
+        );
+        // The wider the ratios, the later the clocks and the wider the bound on rounding.
+        assert!(known.width() < 3e-11, "{}: {}", context(), known.width());
+        let held = |row: &[f64]| {
+            let tokens = (0..vocab).filter(|&i| plan.holds(i as u32));
+            compensated_sum(tokens.map(|i| row[i]))
+        };
+        let bound = 1.0 + held(p_row) - held(q_row).powi(drafts as i32);
+        assert!((bound - optimum).abs() <= close, "{}", context());
+        let law = plan.law(&p, &q);
+        assert!(law.l1_error <= 1e-13, "{}: {}", context(), law.l1_error);
+        assert!(
+            (law.acceptance_rate - optimum).abs() <= 1e-13,
+            "{}",
+            context()
+        );
+    }
+}
+
+/// Calls with each tuple and its probability.
+pub(super) fn tuples(q: &[f64], drafts: usize, mut each: impl FnMut(&[u32], f64)) {
+    for index in 0..q.len().pow(drafts as u32) {
+        let digit = |slot: usize| (index / q.len().pow(slot as u32) % q.len()) as u32;
+        let tuple: Vec<u32> = (0..drafts).map(digit).collect();
+        each(&tuple, tuple.iter().map(|&x| q[x as usize]).product());
+    }
+}
+
+#[test]
+fn outputs_p_by_every_tuple() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    for round in 0..400 {
+        let (vocab, drafts) = (1 + round % 6, 1 + round / 6 % 4);
+        let p = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let q = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let (p, q) = rows(&p, &q);
+        let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
+        let mut output = vec![0.0; vocab];
+        let mut kept = 0.0;
+        tuples(q.probabilities(), drafts, |tuple, weight| {
+            let accepted = plan.accepted(tuple);
+            let sum: f64 = accepted.iter().sum();
+            assert!(accepted.iter().all(|&a| a >= 0.0) && sum <= 1.0 + 1e-15);
+            kept += weight * sum;
+            for (&token, share) in tuple.iter().zip(accepted) {
+                output[token as usize] += weight * share;
+            }
+            for (output, share) in output.iter_mut().zip(&plan.residual()[..]) {
+                *output += weight * (1.0 - sum) * share;
+            }
+        });
+        for (output, p) in output.iter().zip(p.probabilities()) {
+            assert!((output - p).abs() < 1e-13, "{p} {output} {plan:?}");
+        }
+        assert!((kept - plan.acceptance_rate().value()).abs() < 1e-13);
+    }
+}
+
+#[test]
+fn simulated_rounds_follow_the_shares() {
+    let p = [0.1, 0.3, 0.05, 0.35, 0.2, 0.0];
+    let q = [0.3, 0.2, 0.05, 0.15, 0.1, 0.2];
+    let (p, q) = rows(&p, &q);
+    let plan = LevelPlan::iid(&p, &q, 3).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    const ROUNDS: usize = 200_000;
+    for tuple in [[0u32, 1, 2], [0, 0, 5], [3, 4, 1], [1, 1, 0], [5, 5, 5]] {
+        let mut counts = [0.0; 4];
+        for _ in 0..ROUNDS {
+            let verdict = plan.emit(&tuple, &mut rng);
+            let slot = verdict.accepted.unwrap_or(3);
+            if slot < 3 {
+                assert_eq!(verdict.token, tuple[slot]);
+            }
+            counts[slot] += 1.0;
+        }
+        let mut shares = plan.accepted(&tuple);
+        shares.push(1.0 - shares.iter().sum::<f64>());
+        for (count, share) in counts.iter().zip(shares) {
+            let error = count / ROUNDS as f64 - share;
+            assert!(error.abs() < 5.0 * (share * (1.0 - share) / ROUNDS as f64).sqrt() + 1e-12);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_case_that_no_order_of_tokens_solves() {
+    let (p, q) = rows(&[0.0, 0.2, 0.8], &[0.2, 0.2, 0.6]);
+    let plan = LevelPlan::iid(&p, &q, 2).unwrap();
+    // Token 2 runs alone until its ratio is 1, at s = 2/3 + ...; then both to the end.
+    assert!((plan.acceptance_rate().value() - 0.96).abs() < 1e-15);
+    assert!((plan.optimal_acceptance_rate().upper() - 0.96).abs() < 1e-13);
+    assert_eq!(
+        [0, 1, 2].map(|token| plan.holds(token)),
+        [true, false, false]
+    );
+}
+
+#[test]
+fn large_rows_are_closed_to_rounding() {
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    for (kind, other, vocab) in [(5, 5, 20_000), (0, 5, 30_000), (1, 1, 5000), (4, 4, 20_000)] {
+        let (p, q) = (row(kind, vocab, &mut rng), row(other, vocab, &mut rng));
+        let (p, q) = rows(&p, &q);
+        let order = RatioOrder::of(&p, &q);
+        for drafts in [1, 2, 4, 64] {
+            let plan = LevelPlan::iid_in_order(&p, &q, &order, drafts).unwrap();
+            let width = plan.optimal_acceptance_rate().width();
+            let lost = plan.optimal_acceptance_rate().value() - plan.acceptance_rate().value();
+            assert!(lost < 1e-13, "{kind} {drafts}: {lost}");
+            assert!(width < 1e-11, "{kind} {drafts}: {width}");
+            let law = plan.law(&p, &q);
+            assert!(law.l1_error < 1e-12, "{kind} {drafts}: {}", law.l1_error);
+            let most = plan.acceptance_rate().upper();
+            assert!(law.acceptance_rate <= most + 1e-15);
+        }
+    }
+}
+
+#[test]
+fn refuses_rows_of_two_vocabularies_and_no_drafts() {
+    let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.25, 0.25]);
+    let error = LevelPlan::iid(&p, &q, 2).unwrap_err().to_string();
+    assert!(error.contains("2 tokens") && error.contains('3'), "{error}");
+    let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.5]);
+    let error = LevelPlan::iid(&p, &q, 0).unwrap_err().to_string();
+    assert!(error.contains("i.i.d. drafts"), "{error}");
+    // Tokens beyond V compete for nothing.
+    let plan = LevelPlan::iid(&p, &q, 2).unwrap();
+    let accepted = plan.accepted(&[7, 1]);
+    assert!(accepted[0] == 0.0 && (accepted[1] - 1.0).abs() < 1e-7);
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let rng: &mut dyn RngCore = &mut rng;
+    assert_eq!(plan.emit(&[7, 1], rng).token, 1);
+}

@@ -1,0 +1,14 @@
+//! Plans by level: what is left of the target over what is left of the draft, largest first.
+//!
+//! A token's survival falls from 1. The tokens with the largest ratio of target left to draft
+//! left run, and equal ones stay equal, until nothing is left to run: [`LevelPlan`] is that
+//! rule for i.i.d. drafts in closed form, and it reaches alpha\*. `docs/theory/` has the proof.
+
+mod audit;
+mod iid;
+mod sweep;
+
+pub use iid::{LevelPlan, RatioOrder};
+
+#[cfg(test)]
+mod iid_tests;
