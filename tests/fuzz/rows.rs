@@ -164,8 +164,8 @@ impl RandomRows {
                 planned: false,
             });
             for (other, verifier) in VERIFIERS.iter().enumerate() {
-                let name = verifier.name.parse::<specgap::verifier::VerifierName>();
-                let name = name.map_err(|_| verifier.name.to_owned())?;
+                let name = verifier.rule.as_str().parse::<specgap::verifier::VerifierName>();
+                let name = name.map_err(|_| verifier.rule.to_string())?;
                 let Some(rule) = name.on_row(scheme) else {
                     continue;
                 };
@@ -178,10 +178,10 @@ impl RandomRows {
                 }
                 let answer = rule.answer(&mut row, drafts, 0);
                 let answer =
-                    answer.map_err(|error| format!("{}/{}: {error}", law.name, verifier.name))?;
+                    answer.map_err(|error| format!("{}/{}: {error}", law.name, verifier.rule))?;
                 rates.push(Rate {
                     law: scheme,
-                    of: verifier.name.to_owned(),
+                    of: verifier.rule.to_string(),
                     rate: answer.rate,
                     planned: matches!(rule.rate, RowRate::Planned(_)),
                 });

@@ -45,6 +45,13 @@ rules! {
         words: "maximal coupling of p with the law of the last draft",
         ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::GREEDY))
     };
+    /// The limit of many levels: the optimum of i.i.d. drafts.
+    LEVEL = RuleEntry {
+        name: "level",
+        words: "reject by falling level of what is left of p over what is left of q, equal tokens \
+                together: alpha* of i.i.d. drafts",
+        ..RuleEntry::named(Verifies::Siblings, IID)
+    };
     /// Passes at four levels.
     LEVEL_4 = RuleEntry {
         name: "level-4",

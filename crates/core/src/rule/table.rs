@@ -12,6 +12,7 @@ pub const RULES: &[&RuleEntry] = &[
     &named::GREEDY_BLOCK,
     &rejection::RRS,
     &rejection::RRS_WO,
+    &named::LEVEL,
     &named::LEVEL_4,
     &k_seq::K_SEQ,
     &named::NAIVE_TREE,

@@ -388,7 +388,10 @@ impl DraftScheme for Stratified {
         Some(&self.draft)
     }
     fn tuple_count(&self) -> f64 {
-        self.pieces.iter().map(|pieces| pieces.len() as f64).product()
+        self.pieces
+            .iter()
+            .map(|pieces| pieces.len() as f64)
+            .product()
     }
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
         let mut visit = |draw: &[u32], mass: &f64| visit(&self.tuple(draw), *mass);

@@ -2,8 +2,8 @@
 
 use super::law::{Law, SchemeName};
 use super::{
-    composed, distinct_conditioned, explicit, greedy, hub, product, stratified, top, with_replacement,
-    without_replacement,
+    composed, distinct_conditioned, explicit, greedy, hub, product, stratified, top,
+    with_replacement, without_replacement,
 };
 use crate::entry_name::entry_table;
 

@@ -43,7 +43,7 @@ pub use law::{
     Arithmetic, TotalVariation, output_law, output_law_exact, total_variation,
     total_variation_exact,
 };
-pub use level::{MOST_EXACT_STRATA, Staged};
+pub use level::{Level, MOST_EXACT_STRATA, Staged};
 pub use naive_tree::NaiveTree;
 pub use optimal::Optimal;
 pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError, SolvedPlan};

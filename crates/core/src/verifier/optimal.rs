@@ -1,27 +1,21 @@
 //! The verifier that attains alpha*.
 
+use super::level::iid_on_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
-    RowRuleError, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Level, Lossless, OutputLaw, Verdict, Verifier,
+    VerifierError, VerifierName, draw_from,
 };
 use crate::coupling::Rounding;
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, Target};
-use specgap_number::known::Known;
+use specgap_number::distribution::Rational;
 use specgap_number::number::{Number, RunningSum, normalised};
-use specgap_plan::plan::{
-    MOST_SEQUENTIAL_DRAFTS, PlanSettings, PlanStatus, Rising, TokenPlan, measure,
-};
-use specgap_row::row::{Row, RowError, sequential_subset};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 /// The optimal verifier: an optimal transport plan, read as a rule.
 ///
@@ -35,10 +29,8 @@ use std::time::Instant;
 /// Lossless for every scheme: what the sets reject in total equals the total of
 /// p_res.
 ///
-/// A flow lists sets. Where they are too many ([`flow::LARGEST_PLAN`]), the rule is that of a
-/// [`TokenPlan`] if the drafts are i.i.d. or drawn one by one without replacement: it
-/// emits draft k with probability w(x_k) over the sum of the weights, and is lossless and
-/// within a stated distance of alpha*.
+/// A flow lists sets. Where they are too many ([`flow::LARGEST_PLAN`]), the rule is [`Level`] if
+/// the drafts are i.i.d.
 ///
 /// # Acceptance
 /// alpha*. Algorithmic and membership acceptance are equal: a set that rejects
@@ -75,7 +67,7 @@ pub struct Optimal {
 #[derive(Debug)]
 enum Rule {
     Flow(Box<FlowRule>),
-    Weights(Box<WeightRule>),
+    Level(Box<Level>),
 }
 
 /// The plan of a flow, set by set.
@@ -86,13 +78,6 @@ struct FlowRule {
     index: HashMap<Vec<u32>, usize>,
     float: Plan<f64>,
     exact: OnceLock<Plan<Rational>>,
-}
-
-/// The plan of a convex dual, token by token.
-#[derive(Debug)]
-struct WeightRule {
-    plan: TokenPlan,
-    problem: Problem,
 }
 
 #[derive(Debug)]
@@ -167,11 +152,10 @@ fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
 
 impl Optimal {
     /// Solves the flow of a problem with at most [`flow::LARGEST_PLAN`] (set, token)
-    /// pairs, and beyond that the weights of i.i.d. drafts, or of sequential draws
-    /// without replacement.
+    /// pairs; beyond that it is [`Level`].
     ///
     /// # Errors
-    /// More pairs than that, where [`Self::by_weights`] has no rule.
+    /// More pairs than that, of drafts that are not i.i.d.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = flow::plan_size(problem);
         if entries <= flow::LARGEST_PLAN {
@@ -179,48 +163,21 @@ impl Optimal {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        Self::by_weights(problem, &PlanSettings::default()).ok_or(VerifierError::Size {
+        let too_large = |_| VerifierError::Size {
             verifier: VerifierName::OPTIMAL,
             entries,
             limit: flow::LARGEST_PLAN,
-        })
-    }
-
-    /// The rule by weights, whatever the size; `None` if the drafts are of another law than
-    /// `with-replacement` and `without-replacement`, or more than
-    /// [`MOST_SEQUENTIAL_DRAFTS`](specgap_plan::plan::MOST_SEQUENTIAL_DRAFTS) of the latter.
-    pub fn by_weights(problem: &Problem, settings: &PlanSettings) -> Option<Self> {
-        let (scheme, target, drafts) = (problem.scheme(), problem.target(), problem.drafts());
-        let draft = scheme.draft()?;
-        let plan = if scheme.name() == SchemeName::WITH_REPLACEMENT {
-            TokenPlan::iid(target, draft, drafts, settings)
-        } else if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
-            let subset = sequential_subset(target, draft, drafts).ok()?;
-            TokenPlan::sequential(target, draft, drafts, subset, settings)
-        } else {
-            return None;
         };
-        Some(Self {
-            rule: Rule::Weights(Box::new(WeightRule {
-                plan: plan.ok()?,
-                problem: problem.clone(),
-            })),
-        })
+        let level = Level::new(problem).map_err(too_large)?;
+        let rule = Rule::Level(Box::new(level));
+        Ok(Self { rule })
     }
 
     /// The flow behind the rule, if it is one of a flow.
     pub fn flow(&self) -> Option<&SolvedFlow> {
         match &self.rule {
             Rule::Flow(rule) => Some(&rule.solved),
-            Rule::Weights(_) => None,
-        }
-    }
-
-    /// The weights behind the rule, if it is one by weights.
-    pub fn weights(&self) -> Option<&TokenPlan> {
-        match &self.rule {
-            Rule::Weights(rule) => Some(&rule.plan),
-            Rule::Flow(_) => None,
+            Rule::Level(_) => None,
         }
     }
 }
@@ -284,45 +241,6 @@ impl FlowRule {
     }
 }
 
-impl WeightRule {
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let accepted = self.plan.accepted(tuple);
-        let rejected = (1.0 - f64::total(&accepted)).max(0.0);
-        ConditionalLaw {
-            accepted,
-            rejected,
-            residual: self.plan.residual().clone(),
-        }
-    }
-
-    fn note(&self) -> String {
-        let plan = &self.plan;
-        let (groups, iterations) = (plan.groups(), plan.iterations());
-        let shortfall = plan.shortfall();
-        match plan.status() {
-            PlanStatus::Optimal => format!(
-                "slot weights: {groups} groups, {iterations} iterations, within {shortfall:.0e} of \
-                 alpha*"
-            ),
-            PlanStatus::Short => format!(
-                "slot weights did not reach their tolerance: lossless, but up to {shortfall:.1e} \
-                 below alpha*"
-            ),
-        }
-    }
-
-    fn acceptance(&self) -> Acceptance {
-        let rate = self.plan.acceptance_rate();
-        let best = self.plan.optimal_acceptance_rate();
-        Acceptance {
-            algorithmic: rate.clone(),
-            // A residual draw may equal a draft only by what rounding left there.
-            membership: Known::rate(rate.value(), rate.lower(), rate.upper().max(best.upper())),
-            note: Some(self.note()),
-        }
-    }
-}
-
 impl Verifier for Optimal {
     fn name(&self) -> VerifierName {
         VerifierName::OPTIMAL
@@ -331,7 +249,7 @@ impl Verifier for Optimal {
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
         match &self.rule {
             Rule::Flow(rule) => rule.law(&rule.float, tuple),
-            Rule::Weights(rule) => rule.conditional(tuple),
+            Rule::Level(rule) => rule.conditional(tuple),
         }
     }
 
@@ -349,14 +267,14 @@ impl Verifier for Optimal {
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         match &self.rule {
             Rule::Flow(_) => draw_from(&self.conditional(tuple), tuple, rng),
-            Rule::Weights(rule) => rule.plan.emit(tuple, rng),
+            Rule::Level(rule) => rule.sample(tuple, rng),
         }
     }
 
     fn acceptance(&self) -> Acceptance {
         let rule = match &self.rule {
             Rule::Flow(rule) => rule,
-            Rule::Weights(rule) => return rule.acceptance(),
+            Rule::Level(rule) => return rule.acceptance(),
         };
         Acceptance::same(rule.solved.optimum().rate)
     }
@@ -364,110 +282,16 @@ impl Verifier for Optimal {
     fn depends_on_set_only(&self) -> bool {
         match &self.rule {
             Rule::Flow(_) => true,
-            Rule::Weights(rule) => rule.plan.depends_on_set_only(),
+            Rule::Level(_) => false,
         }
     }
 
     fn integrated(&self) -> Option<OutputLaw<f64>> {
-        let Rule::Weights(rule) = &self.rule else {
-            return None;
-        };
-        let problem = &rule.problem;
-        let law = rule.plan.law(problem.target(), problem.scheme().draft()?);
-        Some(OutputLaw {
-            output: law.output,
-            algorithmic: law.acceptance_rate,
-            membership: law.acceptance_rate,
-        })
-    }
-}
-
-/// What plans of a row are solved from: the rows, and the tokens of q > 0 by rising p/q.
-struct Planned {
-    p: Target,
-    q: Draft,
-    rising: Rising,
-}
-
-impl Planned {
-    fn of(row: &mut Row<'_>) -> Result<Self, RowError> {
-        let rows = row.rows();
-        let p = Target::new(rows.target).map_err(RowError::Target)?;
-        let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
-        let rising = Rising::sorted(&p, &q);
-        Ok(Self { p, q, rising })
-    }
-}
-
-/// Answers by the rows of a plan, which serve further numbers of drafts.
-fn planned(
-    row: &mut Row<'_>,
-    answer: impl FnOnce(&Planned) -> Result<RowAnswer, RowRuleError>,
-) -> Result<RowAnswer, RowRuleError> {
-    let planned = match row.memo().take::<Planned>() {
-        Some(planned) => planned,
-        None => Box::new(Planned::of(row)?),
-    };
-    let answer = answer(&planned);
-    row.memo().keep(planned);
-    answer
-}
-
-fn iid_plan(row: &mut Row<'_>, drafts: usize, measures: bool) -> Result<RowAnswer, RowRuleError> {
-    let settings = PlanSettings::default();
-    planned(row, |Planned { p, q, rising }| {
-        if measures {
-            let solve = || TokenPlan::iid_in_order(p, q, rising, drafts, &settings);
-            return Ok(measure(p, q, solve)?.into());
+        match &self.rule {
+            Rule::Flow(_) => None,
+            Rule::Level(rule) => rule.integrated(),
         }
-        let started = Instant::now();
-        let attained = TokenPlan::attained_by_iid((p, q), rising, drafts, &settings)?;
-        Ok(RowAnswer::of_solve(
-            &attained,
-            started.elapsed().as_secs_f64(),
-        ))
-    })
-}
-
-fn sequential_plan(
-    row: &mut Row<'_>,
-    drafts: usize,
-    measures: bool,
-) -> Result<RowAnswer, RowRuleError> {
-    let settings = PlanSettings::default();
-    planned(row, |Planned { p, q, .. }| {
-        let solve = || -> Result<TokenPlan, RowRuleError> {
-            let subset = sequential_subset(p, q, drafts)?;
-            Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
-        };
-        if measures {
-            return Ok(measure(p, q, solve)?.into());
-        }
-        let started = Instant::now();
-        let plan = solve()?;
-        let seconds = started.elapsed().as_secs_f64();
-        Ok(RowAnswer::of_solve(plan.attained(), seconds))
-    })
-}
-
-/// Plans by weights, for the laws that have them at large vocabularies.
-fn on_row(scheme: SchemeName) -> Option<RowRule> {
-    if scheme == SchemeName::WITH_REPLACEMENT {
-        return Some(RowRule {
-            // docs/theory/plans.md, sections 2 and 3.
-            by_theorem: true,
-            ..RowRule::always(RowRate::Planned(iid_plan))
-        });
     }
-    (scheme == SchemeName::WITHOUT_REPLACEMENT).then_some(RowRule {
-        most: MOST_SEQUENTIAL_DRAFTS,
-        slow: Some(
-            "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \
-             takes longer than everything else together",
-        ),
-        // There are such weights; that the solver's errors keep their allowances is tested.
-        ..RowRule::always(RowRate::Planned(sequential_plan))
-    })
 }
 
 impl VerifierName {
@@ -478,10 +302,10 @@ impl VerifierName {
 /// [`Optimal`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::OPTIMAL,
-    acceptance: "alpha*; at any vocabulary for i.i.d. drafts and up to 8 sequential draws",
+    acceptance: "alpha*; of i.i.d. drafts that of level, at any vocabulary",
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),
-    on_row,
+    on_row: iid_on_row,
     at_token: |_| {
         Err(
             "its plan says which token is put out for a set of drafts, and not through which \
@@ -490,5 +314,6 @@ pub const ENTRY: Entry = Entry {
     },
     attains: |_| true,
     compared_with: &[],
-    by_default: true,
+    // Of i.i.d. drafts it is level, which is.
+    by_default: false,
 };

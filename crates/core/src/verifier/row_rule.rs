@@ -1,7 +1,7 @@
 //! How a verifier's rate is computed at a row of a log.
 
 use specgap_number::known::Known;
-use specgap_plan::plan::{Attained, PlanError, PlanMeasurement};
+use specgap_plan::plan::{PlanError, PlanLaw};
 use specgap_row::row::{Answer, CutAnswer, Question, Row, RowError};
 
 /// How a verifier's rate is computed at a row: part of the table of verifiers.
@@ -53,11 +53,6 @@ pub struct RowRule {
     /// Whether its rate is alpha* at every row by a theorem, so that to compute it otherwise is
     /// a check: of the theorem, and of what computes it.
     pub by_theorem: bool,
-    /// The most drafts that it answers for.
-    pub most: usize,
-    /// Why it is computed only where that is asked for by an option of its own, and
-    /// which; `None` if it is computed always.
-    pub slow: Option<&'static str>,
 }
 
 /// What a [`RowRule`] computes of a row and n.
@@ -97,8 +92,6 @@ pub struct RowAnswer {
 pub struct SolvedPlan {
     /// Sum over tokens of |output - p| by the second integral, where it was taken.
     pub law_l1_error: Option<f64>,
-    /// Steps of the solve.
-    pub iterations: usize,
     /// Wall-clock seconds of the solve, without the second integral.
     pub seconds: f64,
 }
@@ -109,27 +102,13 @@ impl From<Known> for RowAnswer {
     }
 }
 
-impl From<PlanMeasurement> for RowAnswer {
-    fn from(measured: PlanMeasurement) -> Self {
-        Self {
-            rate: measured.attained,
-            plan: Some(SolvedPlan {
-                law_l1_error: Some(measured.law_l1_error),
-                iterations: measured.iterations,
-                seconds: measured.seconds,
-            }),
-        }
-    }
-}
-
 impl RowAnswer {
-    /// Of a plan by the integral that solved it.
-    pub(super) fn of_solve(attained: &Attained, seconds: f64) -> Self {
+    /// Of a plan, with its law where another integral measured it.
+    pub(super) fn of_plan(rate: Known, law: Option<PlanLaw>, seconds: f64) -> Self {
         Self {
-            rate: attained.acceptance.clone(),
+            rate,
             plan: Some(SolvedPlan {
-                law_l1_error: None,
-                iterations: attained.iterations,
+                law_l1_error: law.map(|law| law.l1_error),
                 seconds,
             }),
         }
@@ -152,8 +131,6 @@ impl RowRule {
             fast: None,
             cut: None,
             by_theorem: false,
-            most: usize::MAX,
-            slow: None,
         }
     }
 

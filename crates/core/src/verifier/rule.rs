@@ -78,7 +78,7 @@ impl fmt::Display for Lossless {
         match self {
             Self::Under(schemes) => {
                 let names: Vec<&str> = schemes.iter().map(|scheme| scheme.as_str()).collect();
-                write!(f, "{} drafts", names.join(" and "))
+                write!(f, "{} drafts", listed(&names, "and"))
             }
             Self::OneDraft => f.write_str("one draft (n = 1) of any scheme"),
             Self::Always => f.write_str("all drafts"),
@@ -167,8 +167,12 @@ entry_name!(VerifierName of Entry);
 
 /// `a`, `a or b`, `a, b or c`.
 pub fn any_of(names: &[&str]) -> String {
+    listed(names, "or")
+}
+
+fn listed(names: &[&str], last_by: &str) -> String {
     match names {
-        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        [rest @ .., last] if !rest.is_empty() => format!("{} {last_by} {last}", rest.join(", ")),
         _ => names.concat(),
     }
 }

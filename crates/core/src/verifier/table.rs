@@ -12,6 +12,7 @@ pub const VERIFIERS: &[&Entry] = &[
     &token::ENTRY,
     &rrs::ENTRY,
     &rrs_wo::ENTRY,
+    &level::LIMIT,
     &level::FOUR_LEVELS,
     &k_seq::ENTRY,
     &naive_tree::ENTRY,

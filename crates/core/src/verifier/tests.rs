@@ -161,8 +161,9 @@ fn mismatched_schemes_are_refused_with_a_cure() {
     let error = verifier(VerifierName::RRS, &sequential).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "rrs is lossless for with-replacement and product drafts only, and this problem has 2 \
-         without-replacement draft(s); use rrs-wo for these drafts"
+        "rrs is lossless for with-replacement, product, stratified and stratified-independent \
+         drafts only, and this problem has 2 without-replacement draft(s); use rrs-wo for these \
+         drafts"
     );
     let conditioned = problem(&p, DistinctConditioned::new(q.clone(), 2));
     for name in VerifierName::ALL {
@@ -298,9 +299,15 @@ fn rules_say_of_themselves_what_is_so() {
             let what = format!("{name} on {}", problem.name());
             assert_eq!(
                 rule.has_rounded_parameter(),
-                name == VerifierName::K_SEQ,
+                name == VerifierName::K_SEQ
+                    || problem.scheme().name() == SchemeName::WITH_REPLACEMENT
+                        && [VerifierName::LEVEL, VerifierName::LEVEL_4].contains(&name),
                 "{what}"
             );
+            if name == VerifierName::LEVEL {
+                // It has no law in fractions.
+                continue;
+            }
             let mut tuples = Vec::new();
             problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
                 if !mass.is_nil() {
@@ -340,7 +347,7 @@ fn rules_say_of_themselves_what_is_so() {
     assert!(
         of_rows
             .into_iter()
-            .eq(["exact-match", "naive-tree", "rrs-wo", "spechub"])
+            .eq(["exact-match", "naive-tree", "rrs", "rrs-wo", "spechub"])
     );
 }
 

@@ -38,7 +38,7 @@ pub enum Ink {
     Quiet,
     /// Lines of a grid.
     Grid,
-    /// One of [`Ink::HUES`] hues that keep apart for colour-blind readers.
+    /// One of the hues that keep apart for colour-blind readers.
     Hue(usize),
 }
 

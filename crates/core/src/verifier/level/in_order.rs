@@ -28,7 +28,11 @@ impl<M: Number> InOrder<M> {
     pub(super) fn new(p: Vec<M>, scheme: &Stratified, strata: Strata<M>) -> Self {
         Self {
             p,
-            certain: scheme.certain().iter().map(|&token| token_id(token)).collect(),
+            certain: scheme
+                .certain()
+                .iter()
+                .map(|&token| token_id(token))
+                .collect(),
             strata,
         }
     }
@@ -77,7 +81,9 @@ impl<M: Number> InOrder<M> {
             let slot = self.certain.len() + j;
             let (kept, next) = self.turn(j, across, &left);
             let token = tuple.get(slot).copied();
-            let place = stratum.iter().position(|share| token == Some(token_id(share.token)));
+            let place = stratum
+                .iter()
+                .position(|share| token == Some(token_id(share.token)));
             if let Some(place) = place {
                 accepted[slot] = reached.times(&kept[place]);
                 reached = reached.times(&kept[place].complement());

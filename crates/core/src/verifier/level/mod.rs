@@ -2,8 +2,13 @@
 //! draft.
 
 mod in_order;
+mod limit;
 mod strata;
 mod symmetric;
+#[cfg(test)]
+mod tests;
+
+pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 
 use super::token::EXACT_FORMULA_BITS;
 use super::{
@@ -12,8 +17,9 @@ use super::{
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{DraftScheme, SchemeName, Straddle, Strata, Stratified};
+use crate::scheme::{SchemeName, Straddle, Strata, Stratified};
 use in_order::InOrder;
+pub use limit::Level;
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, exact_value};
 use specgap_number::known::Known;
@@ -85,8 +91,11 @@ pub struct Staged {
     exact: OnceLock<Form<Rational>>,
 }
 
+/// Of i.i.d. drafts.
+const ROUNDED: &str = "chances of clocks are floats";
+
 /// Most strata whose passes are computed exactly.
-pub const MOST_EXACT_STRATA: usize = 3;
+pub const MOST_EXACT_STRATA: usize = 4;
 
 #[derive(Debug)]
 enum Form<M: Number> {
@@ -104,11 +113,13 @@ impl<M: Number> Form<M> {
         }
     }
 
-    fn rate(&self) -> M {
+    /// How often a draft is accepted, and at most how often besides a draft is put out that was
+    /// refused.
+    fn rates(&self) -> [M; 2] {
         match self {
-            Self::Passes(rule) => rule.rejected.complement(),
-            Self::InOrder(rule) => rule.rejected().complement(),
-            Self::Symmetric(rule) => rule.rejected.complement(),
+            Self::Passes(rule) => [rule.rejected.complement(), M::zero()],
+            Self::InOrder(rule) => [rule.rejected().complement(), M::zero()],
+            Self::Symmetric(rule) => [rule.rejected.complement(), rule.refused_draft.clone()],
         }
     }
 }
@@ -213,7 +224,8 @@ impl Staged {
     fn exact_cost(&self) -> f64 {
         let (target, scheme) = (self.problem.target(), self.problem.scheme());
         let vocab = target.vocab() as f64;
-        let bits = target.exact_bits() as f64 + scheme.draft().map_or(0, Draft::exact_bits) as f64;
+        let own = |q: &Draft| q.exact_bits() as f64;
+        let bits = target.exact_bits() as f64 + scheme.draft().map_or(0.0, own);
         let n = self.problem.drafts();
         let Some(law) = stratified(&self.problem) else {
             // Each pass adds the bits of a float to every number, n times to every price.
@@ -225,7 +237,7 @@ impl Staged {
             return f64::INFINITY;
         }
         // Each turn's numbers are products of those of the k - 1 other strata.
-        let growth = [1.0, 4.0, 40.0, 400.0];
+        let growth = [1.0, 4.0, 16.0, 64.0, 256.0];
         bits * growth[k] * vocab
     }
 }
@@ -249,24 +261,40 @@ impl Verifier for Staged {
 
     fn acceptance(&self) -> Acceptance {
         if let Some(exact) = self.exact() {
-            return Acceptance::same(Known::exact(exact.rate()));
+            let [rate, besides] = exact.rates();
+            if besides.is_nil() {
+                return Acceptance::same(Known::exact(rate));
+            }
+            let value = rate.to_f64();
+            return Acceptance {
+                algorithmic: Known::exact(rate),
+                membership: Known::rate(value, value, value + besides.to_f64() + f64::EPSILON),
+                note: Some(ROUNDED.to_owned()),
+            };
         }
-        let rate = self.float().rate();
-        Acceptance::same(Known::rate_within(rate, 1e-12))
+        let [rate, besides] = self.float().rates();
+        Acceptance::same(Known::rate_within(rate, 1e-12 + besides))
+    }
+
+    fn has_rounded_parameter(&self) -> bool {
+        self.problem.scheme().name() == SchemeName::WITH_REPLACEMENT
     }
 
     fn handles_all_tokens(&self) -> bool {
-        true
+        // What is left of p depends on the drafts, in this form alone.
+        self.name == VerifierName::RRS && self.problem.scheme().name() == SchemeName::STRATIFIED
     }
 }
 
 impl VerifierName {
     /// [`Staged`]: passes at four levels.
     pub const LEVEL_4: Self = Self(&FOUR_LEVELS);
+    /// [`Level`]: the limit of many levels.
+    pub const LEVEL: Self = Self(&limit::ENTRY);
 }
 
 /// `level-4` in the table of verifiers.
-pub const FOUR_LEVELS: Entry = Entry {
+pub(super) const FOUR_LEVELS: Entry = Entry {
     rule: RuleName::LEVEL_4,
     acceptance: "1 - what is left of p outside the certain tokens behind the last pass",
     lossless: Lossless::Under(LAWS),

@@ -52,7 +52,11 @@ impl<M: Number> Passes<M> {
             }
         }
         let total = M::total(&left);
-        let certain: Vec<u32> = scheme.certain().iter().map(|&token| token_id(token)).collect();
+        let certain: Vec<u32> = scheme
+            .certain()
+            .iter()
+            .map(|&token| token_id(token))
+            .collect();
         let share = |&token: &u32| match total.is_nil() {
             true => M::zero(),
             false => left[token as usize].over(&total),

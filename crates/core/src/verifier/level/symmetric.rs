@@ -71,6 +71,9 @@ pub(super) struct Symmetric<M> {
     residual: Arc<[M]>,
     /// P(nothing is accepted).
     pub(super) rejected: M,
+    /// P(the output is a draft that was refused) is at most this: what floats leave of both p and
+    /// q.
+    pub(super) refused_draft: M,
 }
 
 impl<M: Number> Symmetric<M> {
@@ -92,10 +95,22 @@ impl<M: Number> Symmetric<M> {
             still = next;
         }
         let keep: Vec<M> = p.iter().zip(&picked).map(|(p, a)| keep(p, a)).collect();
-        let lacking: Vec<M> = p.iter().zip(&picked).map(|(p, a)| p.excess_over(a)).collect();
+        let lacking: Vec<M> = p
+            .iter()
+            .zip(&picked)
+            .map(|(p, a)| p.excess_over(a))
+            .collect();
+        // No clock rings, and x is drafted: n s^(n-1) Q. Or a clock rings, and its token is refused.
+        let drafted = price(&still, &still, drafts);
+        let mut refused_draft = M::zero();
+        for ((lacking, alive), (p, a)) in lacking.iter().zip(&alive).zip(p.iter().zip(&picked)) {
+            refused_draft.gain(&lacking.smaller(&drafted.times(alive)));
+            refused_draft.gain(&a.excess_over(p));
+        }
         Self {
             chances,
             keep,
+            refused_draft,
             rejected: M::total(&lacking),
             residual: normalised(&lacking).unwrap_or_else(|| p.to_vec()).into(),
         }

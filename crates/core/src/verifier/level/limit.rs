@@ -1,0 +1,172 @@
+//! The limit of many levels.
+
+use super::LAWS;
+use crate::optimum::ratio_scan;
+use crate::problem::Problem;
+use crate::rule::RuleName;
+use crate::scheme::SchemeName;
+use crate::verifier::{
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
+    RowRuleError, Verdict, Verifier, VerifierError, VerifierName,
+};
+use rand::RngCore;
+use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::number::Number;
+use specgap_plan::plan::{LevelPlan, RatioOrder};
+use specgap_row::row::{Row, RowError};
+use std::time::Instant;
+
+/// The level rule: tokens with the largest ratio of what is left of p to what is left of q run
+/// first, and equal ones stay equal, until nothing is left of one of the two.
+///
+/// For n i.i.d. drafts in closed form, at any vocabulary; it accepts alpha\*. Drafts compete by
+/// clocks: see [`LevelPlan`].
+///
+/// # Acceptance
+/// alpha\* = 1 + P(H) - q(H)^n, H the tokens of q that are not used up at the end
+/// (`docs/theory/level-rule.md`, Theorem L1). Algorithmic and membership acceptance are equal:
+/// nothing is left of p on tokens that may be drafted and refused.
+///
+/// # Exactness
+/// The rate is exact where the ratio scan is. The rule itself has roots of polynomials, so its
+/// law is in `f64`; it is lossless by construction, as what is put out is cut to p.
+///
+/// # Source
+/// This project's.
+///
+/// # Example
+/// ```
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithReplacement;
+/// use specgap_core::verifier::{VerifierName, verifier};
+/// use specgap_number::distribution::{Draft, Target};
+/// let law = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, law)?;
+/// let rule = verifier(VerifierName::LEVEL, &problem)?;
+/// assert_eq!(rule.acceptance().membership.value(), 15.0 / 16.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Level {
+    problem: Problem,
+    draft: Draft,
+    plan: LevelPlan,
+}
+
+impl Level {
+    /// For `with-replacement` drafts. O(V log V).
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        let wrong = || VerifierError::scheme(VerifierName::LEVEL, problem);
+        let scheme = problem.scheme();
+        let draft = match scheme.draft() {
+            Some(draft) if scheme.name() == SchemeName::WITH_REPLACEMENT => draft.clone(),
+            _ => return Err(wrong()),
+        };
+        let plan = LevelPlan::iid(problem.target(), &draft, problem.drafts());
+        Ok(Self {
+            plan: plan.map_err(|_| wrong())?,
+            problem: problem.clone(),
+            draft,
+        })
+    }
+}
+
+impl Verifier for Level {
+    fn name(&self) -> VerifierName {
+        VerifierName::LEVEL
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let accepted = self.plan.accepted(tuple);
+        ConditionalLaw {
+            rejected: f64::total(&accepted).complement(),
+            accepted,
+            residual: self.plan.residual().clone(),
+        }
+    }
+
+    fn conditional_exact(&self, _tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        None
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        self.plan.emit(tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let best = ratio_scan::solve(&self.problem).map(|optimum| optimum.rate);
+        let exact = best.filter(|rate| rate.rational().is_some());
+        Acceptance::same(exact.unwrap_or_else(|| self.plan.acceptance_rate().clone()))
+    }
+
+    fn has_rounded_parameter(&self) -> bool {
+        true
+    }
+
+    fn integrated(&self) -> Option<OutputLaw<f64>> {
+        let law = self.plan.law(self.problem.target(), &self.draft);
+        Some(OutputLaw {
+            output: law.output,
+            algorithmic: law.acceptance_rate,
+            membership: law.acceptance_rate,
+        })
+    }
+}
+
+/// What plans of a row are solved from: the rows, and the tokens of q > 0 by rising p/q.
+struct Planned {
+    p: Target,
+    q: Draft,
+    order: RatioOrder,
+}
+
+impl Planned {
+    fn of(row: &mut Row<'_>) -> Result<Self, RowError> {
+        let rows = row.rows();
+        let p = Target::new(rows.target).map_err(RowError::Target)?;
+        let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+        let order = RatioOrder::of(&p, &q);
+        Ok(Self { p, q, order })
+    }
+}
+
+/// The plan of n i.i.d. drafts on a row; whether its law is measured by another integral.
+fn on_row(row: &mut Row<'_>, drafts: usize, measures: bool) -> Result<RowAnswer, RowRuleError> {
+    let planned = match row.memo().take::<Planned>() {
+        Some(planned) => planned,
+        None => Box::new(Planned::of(row)?),
+    };
+    let Planned { p, q, order } = &*planned;
+    let started = Instant::now();
+    let plan = LevelPlan::iid_in_order(p, q, order, drafts)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let law = measures.then(|| plan.law(p, q));
+    let answer = RowAnswer::of_plan(plan.acceptance_rate().clone(), law, seconds);
+    row.memo().keep(planned);
+    Ok(answer)
+}
+
+/// The rate of n i.i.d. drafts on a row, as [`ON_ROW`] has it, or why there is none.
+pub(in crate::verifier) fn iid_on_row(scheme: SchemeName) -> Option<RowRule> {
+    (scheme == SchemeName::WITH_REPLACEMENT).then_some(RowRule {
+        // docs/theory/level-rule.md, Theorem L1.
+        by_theorem: true,
+        ..RowRule::always(RowRate::Planned(on_row))
+    })
+}
+
+/// [`Level`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    rule: RuleName::LEVEL,
+    acceptance: "alpha* of i.i.d. drafts, in closed form at any vocabulary",
+    lossless: Lossless::Under(&[LAWS[0]]),
+    build: |problem, _| Ok(Box::new(Level::new(problem)?)),
+    on_row: iid_on_row,
+    at_token: |_| Err("which draft an output comes through is an integral over clocks"),
+    attains: |_| true,
+    compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
+    by_default: true,
+};
