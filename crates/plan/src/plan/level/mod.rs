@@ -6,9 +6,15 @@
 
 mod audit;
 mod iid;
+mod passes;
+mod strata;
 mod sweep;
 
 pub use iid::{LevelPlan, RatioOrder};
+pub use passes::{LevelPasses, Levels};
+pub use strata::{Home, Straddle, Straddler, Strata};
 
 #[cfg(test)]
 mod iid_tests;
+#[cfg(test)]
+mod passes_tests;
