@@ -17,6 +17,8 @@ mod token_plan;
 pub use iid::Rising;
 pub use level::{Home, Straddle, Straddler, Strata};
 pub use level::{LevelPasses, LevelPlan, Levels, RatioOrder};
+pub use level::{ListedRates, ListedRows, listed_rates};
+pub use level::{SYMMETRIC_LEVELS, SymmetricPasses};
 pub use measurement::{PlanMeasurement, measure};
 pub use selection::{RatioBins, Selection, even_selection};
 pub use thinning::{PlanLaw, Verdict};

@@ -161,8 +161,7 @@ fn survives(ratio: f64, level: f64) -> f64 {
 }
 
 impl<'a> Run<'a> {
-    fn new(target: &'a Target, draft: &'a Draft, strata: &Strata, links: &'a [Link]) -> Self {
-        let (p, q) = (target.probabilities(), draft.probabilities());
+    fn new((p, q): (&'a [f64], &'a [f64]), strata: &Strata, links: &'a [Link]) -> Self {
         let mut interiors = vec![Interior::default(); strata.strata()];
         let order = by_rising_ratio(Rows {
             target: p,
@@ -174,9 +173,9 @@ impl<'a> Run<'a> {
             }
         }
         let scale = strata.scale();
-        for interior in &mut interiors {
-            let mut sum = TwoFloat::ZERO;
-            interior.rest = vec![0.0; interior.tokens.len() + 1];
+        for (stratum, interior) in interiors.iter_mut().enumerate() {
+            let mut sum = TwoFloat::from(strata.unlisted(stratum));
+            interior.rest = vec![sum.value(); interior.tokens.len() + 1];
             for place in (0..interior.tokens.len()).rev() {
                 sum += q[interior.tokens[place].1 as usize] * scale;
                 interior.rest[place] = sum.value();
@@ -605,16 +604,25 @@ impl LevelPasses {
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
+        let rows = (target.probabilities(), draft.probabilities());
+        Self::of_rows(rows, strata, straddle, levels)
+    }
+
+    pub(super) fn of_rows(
+        rows: (&[f64], &[f64]),
+        strata: &Strata,
+        straddle: Straddle,
+        levels: Levels<'_>,
+    ) -> Self {
         let links = strata.links(straddle);
-        let mut run = Run::new(target, draft, strata, &links);
+        let mut run = Run::new(rows, strata, &links);
         match levels {
             Levels::Fixed(levels) => {
                 for &level in levels {
                     run.pass(level, strata);
                 }
                 run.pass(0.0, strata);
-                let drafts = (target, draft);
-                Self::finished(&run, drafts, strata, &links, levels.len() + 1)
+                Self::finished(&run, strata, &links, levels.len() + 1)
             }
             Levels::Adaptive { width, passes } => {
                 run.joint = straddle == Straddle::Once;
@@ -625,7 +633,7 @@ impl LevelPasses {
                     let most = passes.saturating_sub(spent).max(1);
                     let count = run.adaptive(part, most, strata);
                     spent += count;
-                    let found = Self::finished(&run, (target, draft), strata, &links, count);
+                    let found = Self::finished(&run, strata, &links, count);
                     let better = match best {
                         Some(best) => best.better(found),
                         None => found,
@@ -659,19 +667,19 @@ impl LevelPasses {
         best
     }
 
-    fn finished(
-        run: &Run<'_>,
-        (target, draft): (&Target, &Draft),
-        strata: &Strata,
-        links: &[Link],
-        passes: usize,
-    ) -> Self {
-        let (p, q) = (target.probabilities(), draft.probabilities());
+    fn finished(run: &Run<'_>, strata: &Strata, links: &[Link], passes: usize) -> Self {
+        let (p, q) = (run.p, run.q);
         let (emitted, mut held) = run.emitted(strata);
         let (thinning, accepted) = Thinning::new(p, &emitted);
         let certain: Vec<f64> = strata.certain().iter().map(|&x| p[x as usize]).collect();
         let accepted = (accepted + certain.iter().sum::<f64>()).min(1.0);
-        let (most, inside) = least_bound((p, q), strata, links, &mut held);
+        let (mut most, mut inside) = least_bound((p, q), strata, links, &mut held);
+        // All that can be drafted is a set too.
+        let drafted = split_sum(p, q, |p, q| if q > 0.0 { p } else { 0.0 });
+        if drafted < most {
+            (most, inside) = (drafted, 1.0);
+            held = q.iter().map(|&mass| mass > 0.0).collect();
+        }
         // A step multiplies a mass and both messages of its stratum; messages are made of n
         // rounded links.
         let rounded = (run.steps.len() + 16) as f64 * 8.0 + 8.0 * links.len() as f64;
@@ -786,6 +794,7 @@ impl LevelPasses {
     /// Runs the passes once: O(steps), plus O(log V) where nothing is accepted.
     pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let sure = self.certain.len();
+        let mut emitted = None;
         for (index, step) in self.steps.iter().enumerate() {
             let stratum = step.stratum as usize;
             let Some(&token) = tuple.get(sure + stratum) else {
@@ -793,15 +802,14 @@ impl LevelPasses {
             };
             let part = self.part(index, stratum, token);
             if part < 1.0 && rng.random::<f64>() >= part {
-                if rng.random::<f64>() < self.thinning.keep()[token as usize] {
-                    let accepted = Some(sure + stratum);
-                    return Verdict { token, accepted };
-                }
+                emitted = Some((sure + stratum, token));
                 break;
             }
         }
-        let mut verdict = self.thinning.reject(rng);
-        if let Home::Certain(slot) = self.strata.home(verdict.token) {
+        let mut verdict = self.thinning.keep_or_reject(emitted, rng);
+        if verdict.accepted.is_none()
+            && let Home::Certain(slot) = self.strata.home(verdict.token)
+        {
             verdict.accepted = Some(slot);
         }
         verdict

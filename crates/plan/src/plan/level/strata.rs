@@ -95,6 +95,8 @@ pub struct Strata {
     straddlers: Vec<Option<Straddler>>,
     /// Mass inside each stratum, without tokens over its cuts.
     interior: Vec<f64>,
+    /// Of that, what is not listed.
+    unlisted: Vec<f64>,
     stratum: Vec<u32>,
 }
 
@@ -117,12 +119,18 @@ fn heaviest_first(q: &[f64]) -> Vec<u32> {
 impl Strata {
     /// The strata of q for so many drafts.
     pub fn of(draft: &Draft, drafts: usize) -> Self {
-        let q = draft.probabilities();
+        Self::listed(draft.probabilities(), 0.0, drafts)
+    }
+
+    /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
+    /// they are laid last.
+    pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
         let mut order = heaviest_first(q);
         // What is left without the first so many: from the light end.
         let most = drafts.saturating_sub(1).min(order.len());
         let mut sum = UnitSum::default();
-        let mut rest = vec![0.0; most + 1];
+        sum.add(unlisted);
+        let mut rest = vec![unlisted; most + 1];
         for (place, &token) in order.iter().enumerate().rev() {
             if place < most {
                 rest[place + 1] = sum.value();
@@ -139,7 +147,7 @@ impl Strata {
         let left = rest[certain];
         let others = order.split_off(certain);
         let (certain, order) = (order, others);
-        let strata = if order.is_empty() {
+        let strata = if order.is_empty() && unlisted <= 0.0 {
             0
         } else {
             drafts - certain.len()
@@ -161,14 +169,15 @@ impl Strata {
             places: Vec::with_capacity(strata),
             straddlers: vec![None; strata.saturating_sub(1)],
             interior: Vec::with_capacity(strata),
+            unlisted: vec![0.0; strata],
             stratum,
             order,
         };
-        found.lay_out(q);
+        found.lay_out(q, unlisted);
         found
     }
 
-    fn lay_out(&mut self, q: &[f64]) {
+    fn lay_out(&mut self, q: &[f64], unlisted: f64) {
         let mut begin = 0;
         let mut position = TwoFloat::ZERO;
         let mut inside = TwoFloat::ZERO;
@@ -201,9 +210,20 @@ impl Strata {
             }
             position = end;
         }
-        if self.strata > 0 {
+        // What is not listed fills up the last stratum with listed tokens and those behind it.
+        while self.places.len() < self.strata {
+            let current = self.places.len();
+            if unlisted > 0.0 {
+                let cut = TwoFloat::from((current + 1) as f64);
+                let share = (cut - position).value().clamp(0.0, 1.0);
+                self.unlisted[current] = share;
+                inside += share;
+                position = cut;
+            }
             self.interior.push(inside.value());
+            inside = TwoFloat::ZERO;
             self.places.push(begin..self.order.len());
+            begin = self.order.len();
         }
     }
 
@@ -250,6 +270,11 @@ impl Strata {
                 }
             }
         }
+    }
+
+    /// What of a stratum is not listed.
+    pub(super) fn unlisted(&self, stratum: usize) -> f64 {
+        self.unlisted[stratum]
     }
 
     /// Mass of a token on [0, k) over its q.
@@ -330,9 +355,11 @@ impl Strata {
         chance_inside(self, &self.links(straddle), &masses, &held)
     }
 
-    /// Mass of a set inside each stratum, without tokens over cuts.
+    /// Mass of a set inside each stratum, without tokens over cuts and with all that is not
+    /// listed.
     pub(super) fn masses(&self, q: &[f64], holds: impl Fn(u32) -> bool) -> Vec<f64> {
-        let mut sums = vec![TwoFloat::ZERO; self.strata];
+        let unlisted = self.unlisted.iter();
+        let mut sums: Vec<TwoFloat> = unlisted.map(|&mass| TwoFloat::from(mass)).collect();
         for (stratum, places) in self.places.iter().enumerate() {
             let over = self.straddlers.get(stratum).copied().flatten();
             let over = over.map(|straddler| straddler.token);
