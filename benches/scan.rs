@@ -14,6 +14,9 @@
 //! `cargo bench --bench scan -- sequential` measures sequential draws only, by n, on these
 //! rows and on those of the shipped log.
 //!
+//! `cargo bench --bench scan -- level` measures the level plan of i.i.d. drafts against the scan
+//! for alpha*, in one run.
+//!
 //! `cargo bench --bench scan -- rrs-wo` measures its fast way against the slow one only.
 //!
 //! `SPECGAP_WRITE_RESULTS=1` writes what README shows of it to `benches/results.json`.
@@ -24,8 +27,9 @@ mod results;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use results::{Row, Span};
-use specgap::distribution::Softmax;
+use specgap::distribution::{Draft, Softmax, Target};
 use specgap::log::{Log, Row as LogRow};
+use specgap::plan::{LevelPlan, RatioOrder};
 use specgap::row::{RejectionBudget, Rows, ScannedRate, Workspace};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -481,6 +485,58 @@ fn rejections(pairs: &[Pair]) -> Vec<Row> {
     found
 }
 
+/// The level plan of i.i.d. drafts, `cargo bench --bench scan -- level`: the scan for alpha*
+/// with its load, the plan with its sort, and the plan where the order is at hand, as it is
+/// for a second n.
+fn level_only(instances: &[Instance]) {
+    println!(
+        "The level plan of i.i.d. drafts, in milliseconds; `x` is its time over the scan's:\n"
+    );
+    println!("| instance | n | scan | plan | x | plan, sorted | x | plan's width |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let softmax = Softmax::default();
+    let filled = |logits: &[f32]| {
+        let mut row = Vec::new();
+        softmax.fill(logits, &mut row).expect("finite logits");
+        row
+    };
+    let mut scan = Workspace::new();
+    for instance in instances {
+        let target = Target::new(&filled(&instance.target)).expect("a distribution");
+        let draft = Draft::new(&filled(&instance.draft)).expect("a distribution");
+        let (p, q) = (target.probabilities(), draft.probabilities());
+        let rows = Rows {
+            target: p,
+            draft: q,
+        };
+        let order = RatioOrder::of(&target, &draft);
+        for n in [1, 2, 4, 8] {
+            let scanned = seconds(|| {
+                let mut position = scan.load(black_box(rows), n).expect("two distributions");
+                black_box(position.with_replacement(n).expect("n in range"));
+            });
+            let planned = seconds(|| {
+                black_box(LevelPlan::iid(black_box(&target), &draft, n).expect("n in range"));
+            });
+            let sorted = seconds(|| {
+                let plan = LevelPlan::iid_in_order(black_box(&target), &draft, &order, n);
+                black_box(plan.expect("n in range"));
+            });
+            let plan = LevelPlan::iid(&target, &draft, n).expect("n in range");
+            println!(
+                "| {} | {n} | {:.3} | {:.3} | {:.1} | {:.3} | {:.1} | {:.1e} |",
+                instance.name,
+                1e3 * scanned,
+                1e3 * planned,
+                planned / scanned,
+                1e3 * sorted,
+                sorted / scanned,
+                plan.optimal_acceptance_rate().width()
+            );
+        }
+    }
+}
+
 fn milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", 1e3 * seconds)
 }
@@ -492,6 +548,9 @@ fn main() {
         .collect();
     if std::env::args().any(|argument| argument == "sequential") {
         return sequential_only(&instances);
+    }
+    if std::env::args().any(|argument| argument == "level") {
+        return level_only(&instances);
     }
     let rejected = rejections(&logged());
     if std::env::args().any(|argument| argument == "rrs-wo") {

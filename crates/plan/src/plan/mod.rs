@@ -15,7 +15,10 @@ mod thinning;
 mod token_plan;
 
 pub use iid::Rising;
-pub use level::{LevelPlan, RatioOrder};
+pub use level::{Home, Straddle, Straddler, Strata};
+pub use level::{LevelPasses, LevelPlan, Levels, RatioOrder};
+pub use level::{ListedRates, ListedRows, listed_rates};
+pub use level::{SYMMETRIC_LEVELS, SymmetricPasses};
 pub use measurement::{PlanMeasurement, measure};
 pub use selection::{RatioBins, Selection, even_selection};
 pub use thinning::{PlanLaw, Verdict};

@@ -93,6 +93,30 @@ impl Thinning {
         self.reject(rng)
     }
 
+    /// Keeps the token of a slot as often as it should, else draws from the residual.
+    pub(super) fn keep_or_reject(
+        &self,
+        emitted: Option<(usize, u32)>,
+        rng: &mut dyn RngCore,
+    ) -> Verdict {
+        match emitted {
+            Some((slot, token)) if rng.random::<f64>() < self.keep[token as usize] => Verdict {
+                token,
+                accepted: Some(slot),
+            },
+            _ => self.reject(rng),
+        }
+    }
+
+    /// Given that this token is the output: the probability that it was accepted, where in
+    /// all `accepted` are.
+    pub(super) fn given(&self, token: u32, p: f64, accepted: f64) -> f64 {
+        match self.residual.get(token as usize) {
+            Some(share) if p > 0.0 => (1.0 - (1.0 - accepted) * share / p).clamp(0.0, 1.0),
+            _ => 0.0,
+        }
+    }
+
     /// A draw from the residual. O(log V).
     pub(super) fn reject(&self, rng: &mut dyn RngCore) -> Verdict {
         let rest = self.cumulative.last().copied().unwrap_or(0.0);

@@ -105,6 +105,9 @@ pub enum PlanError {
         /// V of the draft.
         draft: usize,
     },
+    /// No drafts of stratified ones.
+    #[error("drafts is 0; give at least 1")]
+    NoDrafts,
     /// No drafts, or too many.
     #[error("drafts is {drafts}; plans for {} need it in 1..={}", draws.as_str(), draws.most())]
     Drafts {

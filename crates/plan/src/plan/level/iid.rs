@@ -172,6 +172,12 @@ impl LevelPlan {
         &self.thinning.residual
     }
 
+    /// Given that the output is this token: the probability that a draft was accepted, each of
+    /// the n equally often.
+    pub fn given(&self, token: u32, p: f64) -> f64 {
+        self.thinning.given(token, p, self.acceptance.value())
+    }
+
     /// Groups of tokens that run one after the other.
     pub fn tiers(&self) -> usize {
         self.tiers as usize
@@ -250,15 +256,7 @@ impl LevelPlan {
                 first = (rings, Some((slot, token)));
             }
         }
-        match first.1 {
-            Some((slot, token)) if rng.random::<f64>() < self.thinning.keep()[token as usize] => {
-                Verdict {
-                    token,
-                    accepted: Some(slot),
-                }
-            }
-            _ => self.thinning.reject(rng),
-        }
+        self.thinning.keep_or_reject(first.1, rng)
     }
 
     /// The output law, by an integral that shares nothing with the sweep. O(n V + V log V).

@@ -5,10 +5,24 @@
 //! rule for i.i.d. drafts in closed form, and it reaches alpha\*. `docs/theory/` has the proof.
 
 mod audit;
+mod cut;
 mod iid;
+mod passes;
+mod strata;
 mod sweep;
+mod symmetric;
 
+pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
+pub use passes::{LevelPasses, Levels};
+pub use strata::{Home, Straddle, Straddler, Strata};
+pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 
 #[cfg(test)]
+mod cut_tests;
+#[cfg(test)]
 mod iid_tests;
+#[cfg(test)]
+mod passes_tests;
+#[cfg(test)]
+mod symmetric_tests;

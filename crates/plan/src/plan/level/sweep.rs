@@ -29,7 +29,7 @@ pub(super) struct Sweep {
 /// The mean price over a step from `s` to `t`, `(s^n - t^n)/(s - t)`, and t^(n - 1). No
 /// difference is taken: the sum of s^i t^(n-1-i) by doubling n.
 #[inline(always)]
-fn mean_price(s: f64, t: f64, drafts: usize) -> (f64, f64) {
+pub(super) fn mean_price(s: f64, t: f64, drafts: usize) -> (f64, f64) {
     let most = drafts - 1;
     // The sum of m terms, s^m and t^m, for m the leading bits of n - 1.
     let (mut sum, mut high, mut low) = (0.0, 1.0, 1.0);

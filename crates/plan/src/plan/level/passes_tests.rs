@@ -1,0 +1,452 @@
+//! Strata and level passes against all tuples and all sets, from definitions.
+
+use super::iid_tests::{KINDS, row, rows, tuples};
+use super::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap_number::distribution::{Draft, Target, compensated_sum};
+
+/// What the definition says of q: F, and the rows of the strata.
+fn defined(q: &[f64], drafts: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
+    let mut order: Vec<usize> = (0..q.len()).filter(|&x| q[x] > 0.0).collect();
+    order.sort_by(|&a, &b| q[b].total_cmp(&q[a]).then(a.cmp(&b)));
+    let mut certain = Vec::new();
+    while certain.len() + 1 < drafts && !order.is_empty() {
+        let rest: f64 = order.iter().rev().map(|&x| q[x]).sum();
+        if (drafts - certain.len()) as f64 * q[order[0]] < rest * (1.0 - 1e-14) {
+            break;
+        }
+        certain.push(order.remove(0));
+    }
+    if order.is_empty() {
+        return (certain, Vec::new());
+    }
+    let count = drafts - certain.len();
+    let rest: f64 = order.iter().rev().map(|&x| q[x]).sum();
+    let mut strata = vec![vec![0.0; q.len()]; count];
+    let mut begin = 0.0;
+    for &x in &order {
+        let end = begin + count as f64 * q[x] / rest;
+        for (j, stratum) in strata.iter_mut().enumerate() {
+            let (from, to) = (j as f64, if j + 1 == count { 1e9 } else { j as f64 + 1.0 });
+            stratum[x] = (f64::min(end, to) - f64::max(begin, from)).max(0.0);
+            // What is over a cut by rounding alone is not.
+            if stratum[x] < 1e-14 && q[x] > 1e-13 {
+                stratum[x] = 0.0;
+            }
+        }
+        begin = end;
+    }
+    (certain, strata)
+}
+
+/// Tuples of one draft a stratum with their probabilities, by the law's words.
+fn law(strata: &[Vec<f64>], straddle: Straddle) -> Vec<(Vec<u32>, f64)> {
+    let mut law = vec![(Vec::new(), 1.0)];
+    for (j, stratum) in strata.iter().enumerate() {
+        let total: f64 = stratum.iter().sum();
+        let over =
+            (0..stratum.len()).find(|&x| j > 0 && stratum[x] > 0.0 && strata[j - 1][x] > 0.0);
+        let mut next = Vec::new();
+        for (tuple, weight) in law {
+            for (x, &mass) in stratum.iter().enumerate().filter(|one| *one.1 > 0.0) {
+                let plain = mass / total;
+                let share = match (straddle, over) {
+                    (Straddle::Once, Some(over)) => {
+                        let before: f64 = strata[j - 1][over];
+                        let b = stratum[over];
+                        let chance = b / (1.0 - before);
+                        let was = tuple.last() == Some(&(over as u32));
+                        match (was, x == over) {
+                            (true, true) => 0.0,
+                            (true, false) => mass / (1.0 - b),
+                            (false, true) => chance,
+                            (false, false) => (1.0 - chance) * mass / (1.0 - b),
+                        }
+                    }
+                    _ => plain,
+                };
+                if share > 0.0 {
+                    let mut longer: Vec<u32> = tuple.clone();
+                    longer.push(x as u32);
+                    next.push((longer, weight * share));
+                }
+            }
+        }
+        law = next;
+    }
+    law
+}
+
+/// P and Q of a set by its bits.
+fn masses(p: &[f64], certain: &[usize], law: &[(Vec<u32>, f64)], set: u32) -> [f64; 2] {
+    let holds = |x: usize| set >> x & 1 == 1;
+    let inside = compensated_sum((0..p.len()).filter(|&x| holds(x)).map(|x| p[x]));
+    if !certain.iter().all(|&x| holds(x)) {
+        return [inside, 0.0];
+    }
+    let whole = law
+        .iter()
+        .filter(|(tuple, _)| tuple.iter().all(|&x| holds(x as usize)));
+    [inside, compensated_sum(whole.map(|one| one.1))]
+}
+
+struct Case {
+    target: Target,
+    draft: Draft,
+    drafts: usize,
+}
+
+fn cases(count: usize, seed: u64, kinds: &[usize]) -> Vec<Case> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..count)
+        .map(|round| {
+            let (vocab, drafts) = (2 + round % 6, 1 + round / 6 % 4);
+            let p = row(kinds[rng.random_range(0..kinds.len())], vocab, &mut rng);
+            let q = row(kinds[rng.random_range(0..kinds.len())], vocab, &mut rng);
+            let (target, draft) = rows(&p, &q);
+            Case {
+                target,
+                draft,
+                drafts,
+            }
+        })
+        .collect()
+}
+
+const ALL: [usize; KINDS] = [0, 1, 2, 3, 4, 5, 6];
+/// Without rows where the rounding of the definition above decides.
+const PLAIN: [usize; 3] = [0, 2, 5];
+const BOTH: [Straddle; 2] = [Straddle::Once, Straddle::Independent];
+
+#[test]
+fn strata_are_as_defined() {
+    for case in cases(600, 11, &ALL) {
+        let q = case.draft.probabilities();
+        let (certain, rows) = defined(q, case.drafts);
+        let strata = Strata::of(&case.draft, case.drafts);
+        let found: Vec<usize> = strata.certain().iter().map(|&x| x as usize).collect();
+        assert_eq!(found, certain, "{q:?} {}", case.drafts);
+        assert_eq!(strata.strata(), rows.len());
+        for (token, &mass) in q.iter().enumerate() {
+            let drafted: f64 = rows.iter().map(|row| row[token]).sum();
+            let drafted = if certain.contains(&token) {
+                1.0
+            } else {
+                drafted
+            };
+            assert!(
+                (strata.inclusion(token as u32, mass) - drafted).abs() < 1e-12,
+                "{q:?}"
+            );
+        }
+        for (cut, straddler) in strata.straddlers().iter().enumerate() {
+            for (token, (a, b)) in rows[cut].iter().zip(&rows[cut + 1]).enumerate() {
+                let one = straddler.filter(|one| one.token as usize == token);
+                let [before, behind] = one.map_or([0.0; 2], |one| [one.before, one.behind]);
+                if *a > 1e-12 && *b > 1e-12 || before > 1e-12 && behind > 1e-12 {
+                    assert!(
+                        (before - a).abs() < 1e-12 && (behind - b).abs() < 1e-12,
+                        "{q:?}"
+                    );
+                }
+            }
+        }
+        for straddle in BOTH {
+            if case.drafts > 3 {
+                continue;
+            }
+            let law = law(&rows, straddle);
+            let ceiling: f64 = (case.target.probabilities().iter().enumerate())
+                .map(|(token, p)| p.min(strata.inclusion(token as u32, q[token])))
+                .sum();
+            assert!((strata.ceiling(&case.target, &case.draft) - ceiling).abs() < 1e-14);
+            for set in 0..1u32 << q.len() {
+                let [_, inside] = masses(q, &certain, &law, set);
+                let found = strata.inside(&case.draft, straddle, |x| set >> x & 1 == 1);
+                assert!(
+                    (found - inside).abs() < 1e-12,
+                    "{q:?} {set:b} {found} {inside}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn draws_follow_the_law() {
+    let q = [0.22, 0.05, 0.18, 0.13, 0.3, 0.12];
+    let draft = Draft::new(&q).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    const ROUNDS: usize = 100_000;
+    for drafts in [2, 3] {
+        let strata = Strata::of(&draft, drafts);
+        let (certain, rows) = defined(&q, drafts);
+        for straddle in BOTH {
+            let mut counts = std::collections::BTreeMap::new();
+            for _ in 0..ROUNDS {
+                let tuple = strata.draw(straddle, &mut rng);
+                assert!(tuple.iter().zip(&certain).all(|(&x, &y)| x as usize == y));
+                *counts.entry(tuple[certain.len()..].to_vec()).or_insert(0.0) += 1.0;
+            }
+            for (tuple, share) in law(&rows, straddle) {
+                let found = counts.remove(&tuple).unwrap_or(0.0) / ROUNDS as f64;
+                let error = (share * (1.0 - share) / ROUNDS as f64).sqrt();
+                assert!(
+                    (found - share).abs() < 5.0 * error,
+                    "{tuple:?} {found} {share}"
+                );
+            }
+            assert!(counts.is_empty(), "{counts:?}");
+        }
+    }
+}
+
+/// The verifier of the specification, with the law of each draft by all tuples.
+fn by_tuples(case: &Case, straddle: Straddle, levels: &[f64]) -> f64 {
+    let (certain, strata) = defined(case.draft.probabilities(), case.drafts);
+    let mut law = law(&strata, straddle);
+    let mut left = case.target.probabilities().to_vec();
+    for &level in levels.iter().chain(&[0.0]) {
+        for slot in (0..strata.len()).rev() {
+            // Of nothing accepted: the mass of each token in this slot.
+            let mut drafted = vec![0.0; left.len()];
+            for (tuple, weight) in &law {
+                drafted[tuple[slot] as usize] += weight;
+            }
+            let take: Vec<f64> = (left.iter().zip(&drafted))
+                .map(|(r, d)| ((r - level * d) / (1.0 - level)).clamp(0.0, *d))
+                .collect();
+            for (tuple, weight) in &mut law {
+                let token = tuple[slot] as usize;
+                if drafted[token] > 0.0 {
+                    *weight *= 1.0 - take[token] / drafted[token];
+                }
+            }
+            for (left, take) in left.iter_mut().zip(&take) {
+                *left -= take;
+            }
+        }
+    }
+    let rest: f64 = law.iter().map(|one| one.1).sum();
+    1.0 - rest + certain.iter().map(|&x| left[x]).sum::<f64>()
+}
+
+#[test]
+fn fixed_levels_accept_what_the_words_say() {
+    for case in cases(400, 13, &PLAIN) {
+        for straddle in BOTH {
+            for levels in [&[][..], &[0.8, 0.5, 0.2], &[0.9, 0.6]] {
+                let passes = LevelPasses::solve(
+                    &case.target,
+                    &case.draft,
+                    case.drafts,
+                    straddle,
+                    Levels::Fixed(levels),
+                )
+                .unwrap();
+                let words = by_tuples(&case, straddle, levels);
+                let found = passes.acceptance_rate().value();
+                let (p, q) = (case.target.probabilities(), case.draft.probabilities());
+                let context = || format!("{p:?} {q:?} {} {straddle:?} {levels:?}", case.drafts);
+                assert!(
+                    (found - words).abs() < 1e-12,
+                    "{found} {words} {}",
+                    context()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_p_and_accepts_what_it_says_by_every_tuple() {
+    for case in cases(500, 14, &ALL) {
+        let (p, q) = (case.target.probabilities(), case.draft.probabilities());
+        let (_, strata) = defined(q, case.drafts);
+        for (straddle, levels) in [
+            (Straddle::Once, Levels::FOUR),
+            (Straddle::Once, Levels::ADAPTIVE),
+            (Straddle::Independent, Levels::ADAPTIVE),
+            (Straddle::Independent, Levels::ONE),
+        ] {
+            let passes =
+                LevelPasses::solve(&case.target, &case.draft, case.drafts, straddle, levels)
+                    .unwrap();
+            let context = || format!("{p:?} {q:?} {} {straddle:?} {levels:?}", case.drafts);
+            let slots = passes.strata().slots();
+            let mut output = vec![0.0; p.len()];
+            let mut joint = vec![vec![0.0; slots]; p.len()];
+            for (drafts, weight) in law(&strata, straddle) {
+                let mut tuple = passes.strata().certain().to_vec();
+                tuple.extend(drafts);
+                let accepted = passes.accepted(&tuple);
+                let sum: f64 = accepted.iter().sum();
+                assert!(accepted.iter().all(|&a| a >= 0.0) && sum < 1.0 + 1e-12);
+                for (slot, (&token, &share)) in tuple.iter().zip(&accepted).enumerate() {
+                    output[token as usize] += weight * share;
+                    joint[token as usize][slot] += weight * share;
+                }
+                // The residual, where F is counted already.
+                let sure = passes.strata().certain().len();
+                let rest = 1.0 - accepted[sure..].iter().sum::<f64>();
+                for (token, share) in passes.residual().iter().enumerate() {
+                    if !passes.strata().certain().contains(&(token as u32)) {
+                        output[token] += weight * rest * share;
+                    }
+                }
+            }
+            let mut values = vec![0.0; slots];
+            for token in 0..p.len() {
+                assert!(
+                    (output[token] - p[token]).abs() < 1e-12,
+                    "{output:?} {}",
+                    context()
+                );
+                let mut given = vec![0.0; slots];
+                for (slot, share) in passes.given(token as u32, p[token]) {
+                    given[slot] += share;
+                }
+                for slot in 0..slots {
+                    let error = given[slot] * p[token] - joint[token][slot];
+                    assert!(error.abs() < 1e-12, "{token} {slot} {}", context());
+                    values[slot] += joint[token][slot];
+                }
+            }
+            for (value, found) in values.iter().zip(passes.values()) {
+                assert!((value - found).abs() < 1e-12, "{}", context());
+            }
+            let accepted: f64 = values.iter().sum();
+            assert!((accepted - passes.acceptance_rate().value()).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn adaptive_levels_enclose_the_least_over_all_sets() {
+    let mut widest = [0.0f64; 2];
+    let mut open = [0; 2];
+    for case in cases(600, 15, &ALL) {
+        let (p, q) = (case.target.probabilities(), case.draft.probabilities());
+        let (certain, strata) = defined(q, case.drafts);
+        for (which, straddle) in BOTH.into_iter().enumerate() {
+            let law = law(&strata, straddle);
+            let least = (0..1u32 << p.len())
+                .map(|set| {
+                    let [inside, whole] = masses(p, &certain, &law, set);
+                    1.0 + inside - whole
+                })
+                .fold(1.0, f64::min);
+            let levels = Levels::ADAPTIVE;
+            let passes =
+                LevelPasses::solve(&case.target, &case.draft, case.drafts, straddle, levels)
+                    .unwrap();
+            let known = passes.optimal_acceptance_rate();
+            let context = || format!("{p:?} {q:?} {} {straddle:?} {known:?}", case.drafts);
+            assert!(known.lower() <= least + 1e-12, "{least} {}", context());
+            assert!(known.upper() >= least - 1e-13, "{least} {}", context());
+            widest[which] = widest[which].max(known.width());
+            if known.width() > 1e-9 {
+                open[which] += 1;
+                eprintln!(
+                    "open {} passes {} least {least} {}",
+                    known.width(),
+                    passes.passes(),
+                    context()
+                );
+            }
+            let held: u32 = (0..p.len() as u32)
+                .filter(|&x| passes.holds(x))
+                .map(|x| 1 << x)
+                .sum();
+            let [inside, whole] = masses(p, &certain, &law, held);
+            assert!(
+                (whole - passes.inside()).abs() < 1e-12,
+                "{whole} {} {held:b} {}",
+                passes.inside(),
+                context()
+            );
+            assert!(
+                1.0 + inside - whole <= known.upper() + 1e-12,
+                "{}",
+                context()
+            );
+        }
+    }
+    eprintln!("widest {widest:?} open {open:?}");
+    assert!(widest[0] < 1e-6, "{widest:?}");
+}
+
+#[test]
+fn simulated_rounds_follow_the_shares_of_passes() {
+    let (target, draft) = rows(
+        &[0.1, 0.3, 0.05, 0.3, 0.05, 0.2],
+        &[0.22, 0.05, 0.18, 0.13, 0.3, 0.12],
+    );
+    let passes = LevelPasses::solve(&target, &draft, 3, Straddle::Once, Levels::ADAPTIVE).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(16);
+    const ROUNDS: usize = 60_000;
+    for _ in 0..4 {
+        let tuple = passes.strata().draw(Straddle::Once, &mut rng);
+        let mut counts = vec![0.0; tuple.len()];
+        for _ in 0..ROUNDS {
+            let verdict = passes.emit(&tuple, &mut rng);
+            if let Some(slot) = verdict.accepted {
+                assert_eq!(verdict.token, tuple[slot]);
+                counts[slot] += 1.0;
+            }
+        }
+        for (count, share) in counts.iter().zip(passes.accepted(&tuple)) {
+            let error = (share * (1.0 - share) / ROUNDS as f64).sqrt();
+            assert!((count / ROUNDS as f64 - share).abs() < 5.0 * error + 1e-12);
+        }
+    }
+}
+
+#[test]
+fn large_rows_are_closed_by_adaptive_passes() {
+    let mut rng = ChaCha8Rng::seed_from_u64(17);
+    for (kind, vocab) in [(5, 20_000), (0, 30_000), (1, 5000)] {
+        let (p, q) = (row(kind, vocab, &mut rng), row(kind, vocab, &mut rng));
+        let (p, q) = rows(&p, &q);
+        for drafts in [2, 4, 8] {
+            let iid = LevelPlan::iid(&p, &q, drafts).unwrap();
+            let strata = Strata::of(&q, drafts);
+            let of = |levels| LevelPasses::over(&p, &q, &strata, Straddle::Once, levels);
+            let (one, four, all) = (of(Levels::ONE), of(Levels::FOUR), of(Levels::ADAPTIVE));
+            let known = all.optimal_acceptance_rate();
+            eprintln!(
+                "{kind} {drafts}: {} {} {} {known:?} {}",
+                one.acceptance_rate().value(),
+                four.acceptance_rate().value(),
+                all.acceptance_rate().value(),
+                all.passes()
+            );
+            assert!(known.width() < 1e-6, "{known:?}");
+            assert!(four.acceptance_rate().value() <= known.upper());
+            assert!(one.acceptance_rate().value() <= four.acceptance_rate().value() + 1e-3);
+            let best = iid.acceptance_rate().value();
+            assert!(all.acceptance_rate().value() >= best - 1e-9, "{best}");
+            assert!(known.upper() <= strata.ceiling(&p, &q) + 1e-9);
+            assert!(
+                (all.values().iter().sum::<f64>() - all.acceptance_rate().value()).abs() < 1e-12
+            );
+        }
+    }
+}
+
+#[test]
+fn no_drafts_are_refused() {
+    let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.5]);
+    let error = LevelPasses::solve(&p, &q, 0, Straddle::Once, Levels::ONE).unwrap_err();
+    assert_eq!(error.to_string(), "drafts is 0; give at least 1");
+    // All of q is drafted: what p has of it is accepted.
+    let (p, q) = rows(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]);
+    let passes = LevelPasses::solve(&p, &q, 4, Straddle::Once, Levels::ONE).unwrap();
+    assert_eq!(passes.strata().slots(), 2);
+    assert_eq!(passes.acceptance_rate().value(), 0.75);
+    assert_eq!(passes.strata().ceiling(&p, &q), 0.75);
+    tuples(&[0.5, 0.5], 2, |tuple, _| {
+        assert_eq!(passes.accepted(tuple).iter().sum::<f64>(), 0.75);
+    });
+}

@@ -1,0 +1,423 @@
+//! The law `stratified`: the sure tokens, and one token from each stratum of the rest of q.
+
+use rand::{Rng, RngCore};
+use specgap_number::distribution::{
+    Draft, Rows, Target, TwoFloat, UnitSum, by_rising_ratio, split_sum,
+};
+
+/// A token that misses certainty by rounding alone is certain: the law is continuous there.
+const CERTAIN: f64 = 1.0 - 64.0 * f64::EPSILON;
+
+/// In place of a stratum.
+const NOWHERE: u32 = u32::MAX;
+const SURE: u32 = u32::MAX - 1;
+
+/// Whether a token over the cut between two strata may be drafted from both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Straddle {
+    /// Never twice: systematic sampling after Deville.
+    Once,
+    /// Strata are drawn independently.
+    Independent,
+}
+
+/// A token over the cut between one stratum and the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Straddler {
+    /// The token.
+    pub token: u32,
+    /// Its share of the stratum before the cut.
+    pub before: f64,
+    /// Its share of the stratum behind the cut.
+    pub behind: f64,
+}
+
+/// Where a token is drafted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// Always drafted, in this slot.
+    Certain(usize),
+    /// Inside this stratum.
+    Stratum(usize),
+    /// Over the cut between this stratum and the next.
+    Cut(usize),
+    /// Never drafted.
+    Nowhere,
+}
+
+/// Given whether the draft before was the token over the cut: what a unit of mass of a
+/// stratum is drafted with, and that token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) other: [f64; 2],
+    pub(super) left: [f64; 2],
+}
+
+/// Certain tokens F and k strata of equal mass, k = n - |F|.
+///
+/// A token is certain if it alone is at least one n-th of q, what is left of q counted anew
+/// after each. The others are laid on [0, k) by their mass, heaviest first (ties: lowest id),
+/// and stratum j is [j, j + 1). A tuple of drafts holds F first, heaviest first, and then one
+/// token of each stratum: [`Self::slots`] tokens, which is n unless q has fewer.
+///
+/// # Exactness
+/// Positions are sums in double-double, masses are rounded once.
+///
+/// # Complexity
+/// O(V) to sort by cells and to lay out.
+///
+/// # Source
+/// specgap's; Deville's systematic sampling is ordered pivotal sampling (Chauvet 2012).
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::Draft;
+/// use specgap_plan::plan::{Home, Strata};
+/// let q = Draft::new(&[0.125, 0.5, 0.125, 0.25])?;
+/// let strata = Strata::of(&q, 2);
+/// assert_eq!(strata.certain(), [1]);
+/// assert_eq!((strata.strata(), strata.slots()), (1, 2));
+/// assert_eq!(strata.home(3), Home::Stratum(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Strata {
+    certain: Vec<u32>,
+    strata: usize,
+    /// Tokens of the strata, heaviest first.
+    order: Vec<u32>,
+    /// Where each ends on [0, k).
+    ends: Vec<f64>,
+    /// Mass on [0, k) over q.
+    scale: f64,
+    /// Of each stratum the places in the order, without the token over the cut before it.
+    places: Vec<std::ops::Range<usize>>,
+    straddlers: Vec<Option<Straddler>>,
+    /// Mass inside each stratum, without tokens over its cuts.
+    interior: Vec<f64>,
+    /// Of that, what is not listed.
+    unlisted: Vec<f64>,
+    stratum: Vec<u32>,
+}
+
+/// Tokens of q > 0, heaviest first, ties by id.
+fn heaviest_first(q: &[f64]) -> Vec<u32> {
+    let ones = vec![1.0; q.len()];
+    let rows = Rows {
+        target: q,
+        draft: &ones,
+    };
+    let pairs = by_rising_ratio(rows);
+    let positive = pairs.partition_point(|&(mass, _)| mass <= 0.0);
+    let mut order: Vec<u32> = pairs[positive..].iter().rev().map(|pair| pair.1).collect();
+    for ties in order.chunk_by_mut(|&a, &b| q[a as usize] == q[b as usize]) {
+        ties.reverse();
+    }
+    order
+}
+
+impl Strata {
+    /// The strata of q for so many drafts.
+    pub fn of(draft: &Draft, drafts: usize) -> Self {
+        Self::listed(draft.probabilities(), 0.0, drafts)
+    }
+
+    /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
+    /// they are laid last.
+    pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
+        let mut order = heaviest_first(q);
+        // What is left without the first so many: from the light end.
+        let most = drafts.saturating_sub(1).min(order.len());
+        let mut sum = UnitSum::default();
+        sum.add(unlisted);
+        let mut rest = vec![unlisted; most + 1];
+        for (place, &token) in order.iter().enumerate().rev() {
+            if place < most {
+                rest[place + 1] = sum.value();
+            }
+            sum.add(q[token as usize]);
+        }
+        rest[0] = sum.value();
+        let certain = (0..most)
+            .find(|&count| {
+                let mass = q[order[count] as usize];
+                ((drafts - count) as f64) * mass < CERTAIN * rest[count]
+            })
+            .unwrap_or(most);
+        let left = rest[certain];
+        let others = order.split_off(certain);
+        let (certain, order) = (order, others);
+        let strata = if order.is_empty() && unlisted <= 0.0 {
+            0
+        } else {
+            drafts - certain.len()
+        };
+        let scale = if strata > 0 {
+            strata as f64 / left
+        } else {
+            0.0
+        };
+        let mut stratum = vec![NOWHERE; q.len()];
+        for &token in &certain {
+            stratum[token as usize] = SURE;
+        }
+        let mut found = Self {
+            certain,
+            strata,
+            ends: Vec::with_capacity(order.len()),
+            scale,
+            places: Vec::with_capacity(strata),
+            straddlers: vec![None; strata.saturating_sub(1)],
+            interior: Vec::with_capacity(strata),
+            unlisted: vec![0.0; strata],
+            stratum,
+            order,
+        };
+        found.lay_out(q, unlisted);
+        found
+    }
+
+    fn lay_out(&mut self, q: &[f64], unlisted: f64) {
+        let mut begin = 0;
+        let mut position = TwoFloat::ZERO;
+        let mut inside = TwoFloat::ZERO;
+        for (place, &token) in self.order.iter().enumerate() {
+            let mass = q[token as usize] * self.scale;
+            let end = position + TwoFloat::from(mass);
+            let current = self.places.len();
+            self.stratum[token as usize] = current as u32;
+            self.ends.push(end.value());
+            let cut = (current + 1) as f64;
+            if current + 1 < self.strata && end.value() >= cut {
+                let before = (TwoFloat::from(cut) - position).value();
+                let behind = (end - TwoFloat::from(cut)).value();
+                if before > 0.0 && behind > 0.0 {
+                    let straddler = Straddler {
+                        token,
+                        before,
+                        behind,
+                    };
+                    self.straddlers[current] = Some(straddler);
+                } else {
+                    inside += mass;
+                }
+                self.interior.push(inside.value());
+                inside = TwoFloat::ZERO;
+                self.places.push(begin..place + 1);
+                begin = place + 1;
+            } else {
+                inside += mass;
+            }
+            position = end;
+        }
+        // What is not listed fills up the last stratum with listed tokens and those behind it.
+        while self.places.len() < self.strata {
+            let current = self.places.len();
+            if unlisted > 0.0 {
+                let cut = TwoFloat::from((current + 1) as f64);
+                let share = (cut - position).value().clamp(0.0, 1.0);
+                self.unlisted[current] = share;
+                inside += share;
+                position = cut;
+            }
+            self.interior.push(inside.value());
+            inside = TwoFloat::ZERO;
+            self.places.push(begin..self.order.len());
+            begin = self.order.len();
+        }
+    }
+
+    /// F, heaviest first.
+    pub fn certain(&self) -> &[u32] {
+        &self.certain
+    }
+
+    /// k.
+    pub fn strata(&self) -> usize {
+        self.strata
+    }
+
+    /// Drafts in a tuple: |F| + k.
+    pub fn slots(&self) -> usize {
+        self.certain.len() + self.strata
+    }
+
+    /// V.
+    pub fn vocab(&self) -> usize {
+        self.stratum.len()
+    }
+
+    /// What is over each of the k - 1 cuts.
+    pub fn straddlers(&self) -> &[Option<Straddler>] {
+        &self.straddlers
+    }
+
+    /// Where a token is drafted from.
+    pub fn home(&self, token: u32) -> Home {
+        match self.stratum.get(token as usize) {
+            None | Some(&NOWHERE) => Home::Nowhere,
+            Some(&SURE) => {
+                let slot = self.certain.iter().position(|&sure| sure == token);
+                slot.map_or(Home::Nowhere, Home::Certain)
+            }
+            Some(&stratum) => {
+                let stratum = stratum as usize;
+                let straddler = self.straddlers.get(stratum).copied().flatten();
+                if straddler.is_some_and(|straddler| straddler.token == token) {
+                    Home::Cut(stratum)
+                } else {
+                    Home::Stratum(stratum)
+                }
+            }
+        }
+    }
+
+    /// What of a stratum is not listed.
+    pub(super) fn unlisted(&self, stratum: usize) -> f64 {
+        self.unlisted[stratum]
+    }
+
+    /// Mass of a token on [0, k) over its q.
+    pub(super) fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Probability that a token is drafted: min(1, c q).
+    pub fn inclusion(&self, token: u32, q: f64) -> f64 {
+        match self.home(token) {
+            Home::Certain(_) => 1.0,
+            Home::Nowhere => 0.0,
+            Home::Stratum(_) | Home::Cut(_) => (self.scale * q).min(1.0),
+        }
+    }
+
+    /// Sum of min(p, inclusion): no rule accepts more. O(V).
+    pub fn ceiling(&self, target: &Target, draft: &Draft) -> f64 {
+        let (p, q) = (target.probabilities(), draft.probabilities());
+        let scale = self.scale;
+        let mut sum = split_sum(p, q, |p, q| p.min(scale * q));
+        for &token in &self.certain {
+            let (p, q) = (p[token as usize], q[token as usize]);
+            sum += p - p.min(scale * q);
+        }
+        sum.min(1.0)
+    }
+
+    /// Share of the token over the cut before the stratum.
+    fn behind(&self, stratum: usize) -> f64 {
+        let cut = stratum.checked_sub(1);
+        let straddler = cut.and_then(|cut| self.straddlers[cut]);
+        straddler.map_or(0.0, |straddler| straddler.behind)
+    }
+
+    /// Share of the token over the cut behind the stratum.
+    fn before(&self, stratum: usize) -> f64 {
+        let straddler = self.straddlers.get(stratum).copied().flatten();
+        straddler.map_or(0.0, |straddler| straddler.before)
+    }
+
+    /// How each stratum is drawn, given whether the draft before is the token over the cut.
+    pub(super) fn links(&self, straddle: Straddle) -> Vec<Link> {
+        let link = |stratum| {
+            let left = self.behind(stratum);
+            let others = self.interior[stratum] + self.before(stratum);
+            match straddle {
+                Straddle::Independent => Link {
+                    other: [1.0 / (left + others); 2],
+                    left: [left / (left + others); 2],
+                },
+                Straddle::Once => {
+                    let chance = if left > 0.0 {
+                        (left / (1.0 - self.before(stratum - 1))).min(1.0)
+                    } else {
+                        0.0
+                    };
+                    Link {
+                        other: [(1.0 - chance) / others, 1.0 / others],
+                        left: [chance, 0.0],
+                    }
+                }
+            }
+        };
+        (0..self.strata).map(link).collect()
+    }
+
+    /// Q(H): the probability that all drafts lie in the set that `holds` tells. O(V).
+    pub fn inside(&self, draft: &Draft, straddle: Straddle, holds: impl Fn(u32) -> bool) -> f64 {
+        if !self.certain.iter().all(|&token| holds(token)) {
+            return 0.0;
+        }
+        let masses = self.masses(draft.probabilities(), &holds);
+        let straddlers = self.straddlers.iter();
+        let held: Vec<bool> = straddlers
+            .map(|straddler| straddler.is_some_and(|one| holds(one.token)))
+            .collect();
+        chance_inside(self, &self.links(straddle), &masses, &held)
+    }
+
+    /// Mass of a set inside each stratum, without tokens over cuts and with all that is not
+    /// listed.
+    pub(super) fn masses(&self, q: &[f64], holds: impl Fn(u32) -> bool) -> Vec<f64> {
+        let unlisted = self.unlisted.iter();
+        let mut sums: Vec<TwoFloat> = unlisted.map(|&mass| TwoFloat::from(mass)).collect();
+        for (stratum, places) in self.places.iter().enumerate() {
+            let over = self.straddlers.get(stratum).copied().flatten();
+            let over = over.map(|straddler| straddler.token);
+            for &token in &self.order[places.clone()] {
+                if holds(token) && over != Some(token) {
+                    sums[stratum] += q[token as usize] * self.scale;
+                }
+            }
+        }
+        sums.into_iter().map(TwoFloat::value).collect()
+    }
+
+    /// One tuple of drafts: F, then one token of each stratum. O(n log V).
+    pub fn draw(&self, straddle: Straddle, rng: &mut dyn RngCore) -> Vec<u32> {
+        let mut tuple = Vec::with_capacity(self.slots());
+        tuple.extend_from_slice(&self.certain);
+        let mut was_over = false;
+        for (stratum, link) in self.links(straddle).iter().enumerate() {
+            let left = stratum.checked_sub(1).and_then(|cut| self.straddlers[cut]);
+            if let Some(left) = left
+                && rng.random::<f64>() < link.left[usize::from(was_over)]
+            {
+                tuple.push(left.token);
+                was_over = false;
+                continue;
+            }
+            let from = stratum as f64 + self.behind(stratum);
+            let point = from + rng.random::<f64>() * ((stratum + 1) as f64 - from);
+            let places = self.places[stratum].clone();
+            let ends = &self.ends[places.clone()];
+            let place = ends.partition_point(|&end| end <= point);
+            let token = self.order[places.start + place.min(ends.len() - 1)];
+            was_over = self.home(token) == Home::Cut(stratum);
+            tuple.push(token);
+        }
+        tuple
+    }
+}
+
+/// Q of a set by its masses inside strata, and which tokens over cuts it holds.
+pub(super) fn chance_inside(strata: &Strata, links: &[Link], masses: &[f64], held: &[bool]) -> f64 {
+    // Given whether the draft before was over the cut; from the last stratum to the first.
+    let mut later = [1.0, 1.0];
+    for stratum in (0..strata.strata()).rev() {
+        let share = |cut: usize, share: f64| if held[cut] { share } else { 0.0 };
+        let over = if stratum + 1 < strata.strata() {
+            share(stratum, strata.before(stratum))
+        } else {
+            0.0
+        };
+        let left = if stratum > 0 && held[stratum - 1] {
+            later[0]
+        } else {
+            0.0
+        };
+        let others = masses[stratum] * later[0] + over * later[1];
+        let link = links[stratum];
+        later = [0, 1].map(|state| link.other[state] * others + link.left[state] * left);
+    }
+    later[0].min(1.0)
+}

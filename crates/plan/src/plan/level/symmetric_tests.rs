@@ -1,0 +1,101 @@
+//! Symmetric passes against all tuples, the level plan and simulated rounds.
+
+use super::iid_tests::{KINDS, row, rows, tuples};
+use super::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+#[test]
+fn outputs_p_and_stays_just_below_the_level_plan() {
+    let mut rng = ChaCha8Rng::seed_from_u64(21);
+    let mut lost = 0.0f64;
+    for round in 0..400 {
+        let (vocab, drafts) = (1 + round % 6, 1 + round / 6 % 4);
+        let p = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let q = row(rng.random_range(0..KINDS), vocab, &mut rng);
+        let (p, q) = rows(&p, &q);
+        let passes = SymmetricPasses::solve(&p, &q, drafts, &SYMMETRIC_LEVELS).unwrap();
+        let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
+        let context = || format!("{:?} {:?} {drafts}", p.probabilities(), q.probabilities());
+        let mut output = vec![0.0; vocab];
+        let mut kept = vec![0.0; vocab];
+        tuples(q.probabilities(), drafts, |tuple, weight| {
+            let accepted = passes.accepted(tuple);
+            let sum: f64 = accepted.iter().sum();
+            assert!(accepted.iter().all(|&a| a >= 0.0) && sum <= 1.0 + 1e-14);
+            for (&token, share) in tuple.iter().zip(accepted) {
+                kept[token as usize] += weight * share;
+            }
+            for (output, share) in output.iter_mut().zip(&passes.residual()[..]) {
+                *output += weight * (1.0 - sum) * share;
+            }
+        });
+        for (token, &p) in (0u32..).zip(p.probabilities()) {
+            let x = token as usize;
+            assert!((output[x] + kept[x] - p).abs() < 1e-13, "{}", context());
+            assert!(
+                (passes.given(token, p) * p - kept[x]).abs() < 1e-13,
+                "{}",
+                context()
+            );
+        }
+        let accepted = passes.acceptance_rate();
+        assert!(
+            (kept.iter().sum::<f64>() - accepted.value()).abs() < 1e-13,
+            "{}",
+            context()
+        );
+        let best = plan.acceptance_rate().value();
+        assert!(accepted.value() <= best + 1e-13, "{}", context());
+        let known = passes.optimal_acceptance_rate();
+        assert!(
+            known.lower() <= best + 1e-13 && best <= known.upper() + 1e-13,
+            "{}",
+            context()
+        );
+        lost = lost.max(best - accepted.value());
+    }
+    // Some rows lose something: the bound can fail.
+    assert!(lost > 1e-6 && lost < 0.02, "{lost}");
+}
+
+/// With level 0 alone and one draft it is rejection; by hand at n = 2.
+#[test]
+fn one_pass_by_hand() {
+    let (p, q) = rows(&[0.25, 0.75], &[0.5, 0.5]);
+    let passes = SymmetricPasses::solve(&p, &q, 1, &[0.0]).unwrap();
+    assert_eq!(passes.acceptance_rate().value(), 0.75);
+    // n = 2: price 2 at the start. Parts 1/4 and 3/4, so d = 1/2 and the mean price 3/2;
+    // then 1/3 and 1, d = 2/3, 4/3; then 3/8 and 1, d = 11/16, 21/16 instead of 4/3.
+    let passes = SymmetricPasses::solve(&p, &q, 2, &[0.0]).unwrap();
+    let accepted = 21.0 / 16.0 * 11.0 / 16.0;
+    assert!((passes.acceptance_rate().value() - accepted).abs() < 1e-15);
+    // Both drafts token 0: none rings with (5/8)^2.
+    let rings: f64 = passes.accepted(&[0, 0]).iter().sum();
+    assert!((rings - (1.0 - 25.0 / 64.0)).abs() < 1e-15);
+    // Token 1 rings for sure; it is first with 1/2 + 1/2 (1 - 3/8) and so on.
+    let shares = passes.accepted(&[0, 1]);
+    assert!((shares[0] - 3.0 / 16.0).abs() < 1e-15 && (shares[1] - 13.0 / 16.0).abs() < 1e-15);
+}
+
+#[test]
+fn simulated_rounds_follow_the_shares_of_symmetric_passes() {
+    let p = [0.1, 0.3, 0.05, 0.35, 0.2, 0.0];
+    let q = [0.3, 0.2, 0.05, 0.15, 0.1, 0.2];
+    let (p, q) = rows(&p, &q);
+    let passes = SymmetricPasses::solve(&p, &q, 3, &SYMMETRIC_LEVELS).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(22);
+    const ROUNDS: usize = 60_000;
+    for tuple in [[0u32, 1, 2], [0, 0, 5], [3, 4, 1], [5, 5, 5]] {
+        let mut counts = [0.0; 3];
+        for _ in 0..ROUNDS {
+            if let Some(slot) = passes.emit(&tuple, &mut rng).accepted {
+                counts[slot] += 1.0;
+            }
+        }
+        for (count, share) in counts.iter().zip(passes.accepted(&tuple)) {
+            let error = (share * (1.0 - share) / ROUNDS as f64).sqrt();
+            assert!((count / ROUNDS as f64 - share).abs() < 5.0 * error + 1e-12);
+        }
+    }
+}
