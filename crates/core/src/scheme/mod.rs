@@ -31,6 +31,7 @@ mod product;
 mod race;
 mod score;
 mod set_law;
+mod strata_rows;
 mod stratified;
 mod surjection;
 mod table;
@@ -65,6 +66,7 @@ pub use combinations::choose;
 pub use engines::{drafted_by, engines_with};
 pub(crate) use law::likeliest;
 use law::{only_likeliest, without};
+pub(crate) use strata_rows::{limit, listed, passes};
 
 use specgap_number::distribution::token_id;
 

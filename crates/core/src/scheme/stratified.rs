@@ -1,24 +1,18 @@
 //! Certain tokens, then one draw from each stratum of the rest.
 
+use super::strata_rows::{limit, listed};
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::{Number, RunningSum};
+pub use specgap_plan::plan::Straddle;
+use specgap_row::row::Question;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-
-/// What becomes of a token that lies across the cut between two strata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Straddle {
-    /// It is drafted at most once: Deville's systematic sampling, which is ordered pivotal
-    /// sampling.
-    Once,
-    /// Strata are drawn from independently, so that it may be drafted twice.
-    Independent,
-}
 
 /// Certain tokens F, then one draw from each of k = n - |F| strata of what is left of q.
 ///
@@ -494,7 +488,14 @@ pub const LAW: Law = Law {
     next_draft: Some(|q, before, drafts, weights| {
         next_draft(Straddle::Once, q, before, drafts, weights);
     }),
-    on_row: None,
+    on_row: Some(OnRow {
+        optimum: Question {
+            full: |row, drafts| Ok(limit(row, drafts, Straddle::Once)?.optimum),
+            cut: |row, ask| Ok(listed(row, ask, Straddle::Once)?.optimum),
+        },
+        status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
+        hits: None,
+    }),
     hue: 8,
 };
 
@@ -512,6 +513,13 @@ pub const INDEPENDENT: Law = Law {
     next_draft: Some(|q, before, drafts, weights| {
         next_draft(Straddle::Independent, q, before, drafts, weights);
     }),
-    on_row: None,
+    on_row: Some(OnRow {
+        optimum: Question {
+            full: |row, drafts| Ok(limit(row, drafts, Straddle::Independent)?.optimum),
+            cut: |row, ask| Ok(listed(row, ask, Straddle::Independent)?.optimum),
+        },
+        status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
+        hits: None,
+    }),
     hue: 9,
 };

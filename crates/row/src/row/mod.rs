@@ -25,7 +25,9 @@ mod rejections;
 mod scan;
 mod shares;
 
-pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, Unlisted};
+pub use cut::{
+    CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, ListedByDraft, Unlisted,
+};
 pub use draft_rank::Ranks;
 pub use hits::{independent_hits, sums_of_misses};
 pub use memo::Memo;

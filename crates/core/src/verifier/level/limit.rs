@@ -1,35 +1,39 @@
 //! The limit of many levels.
 
-use super::LAWS;
+use super::{LAWS, straddle_of};
 use crate::optimum::ratio_scan;
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::SchemeName;
+use crate::scheme::{SchemeName, Straddle, limit, listed};
 use crate::verifier::{
     Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
     RowRuleError, Verdict, Verifier, VerifierError, VerifierName,
 };
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, Target};
-use specgap_number::number::Number;
-use specgap_plan::plan::{LevelPlan, RatioOrder};
-use specgap_row::row::{Row, RowError};
+use specgap_number::number::{Number, normalised};
+use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, RatioOrder};
+use specgap_row::row::{Question, Row, RowError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The level rule: tokens with the largest ratio of what is left of p to what is left of q run
 /// first, and equal ones stay equal, until nothing is left of one of the two.
 ///
 /// For n i.i.d. drafts in closed form, at any vocabulary; it accepts alpha\*. Drafts compete by
-/// clocks: see [`LevelPlan`].
+/// clocks: see [`LevelPlan`]. For stratified drafts by passes at levels that fall by steps, made
+/// finer until alpha\* is enclosed within 1e-9: see [`LevelPasses`].
 ///
 /// # Acceptance
-/// alpha\* = 1 + P(H) - q(H)^n, H the tokens of q that are not used up at the end
-/// (`docs/theory/level-rule.md`, Theorem L1). Algorithmic and membership acceptance are equal:
+/// Of i.i.d. drafts alpha\* = 1 + P(H) - q(H)^n, H the tokens of q that are not used up at the end
+/// (`docs/theory/level-rule.md`, Theorem L1). Of independent strata alpha\* in the limit
+/// (Theorem L2); where tokens across cuts are drafted once, as far as it was tried. Algorithmic and membership acceptance are equal:
 /// nothing is left of p on tokens that may be drafted and refused.
 ///
 /// # Exactness
-/// The rate is exact where the ratio scan is. The rule itself has roots of polynomials, so its
-/// law is in `f64`; it is lossless by construction, as what is put out is cut to p.
+/// The rate of i.i.d. drafts is exact where the ratio scan is, and enclosed elsewhere. The rule
+/// has roots of polynomials, or many passes, so its law is in `f64`; it is lossless by
+/// construction, as what is put out is cut to p.
 ///
 /// # Source
 /// This project's.
@@ -50,24 +54,51 @@ use std::time::Instant;
 pub struct Level {
     problem: Problem,
     draft: Draft,
-    plan: LevelPlan,
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    Iid(LevelPlan),
+    /// With the law of the output where it is no draft.
+    Strata(Box<LevelPasses>, Arc<[f64]>),
+}
+
+/// What passes leave of p, without the certain tokens, which are drafts.
+fn undrafted(passes: &LevelPasses, p: &Target) -> Arc<[f64]> {
+    let mut left = passes.residual().to_vec();
+    for &token in passes.strata().certain() {
+        left[token as usize] = 0.0;
+    }
+    normalised(&left)
+        .unwrap_or_else(|| p.probabilities().to_vec())
+        .into()
 }
 
 impl Level {
-    /// For `with-replacement` drafts. O(V log V).
+    /// For `with-replacement` and stratified drafts. O(V log V).
     ///
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let wrong = || VerifierError::scheme(VerifierName::LEVEL, problem);
-        let scheme = problem.scheme();
-        let draft = match scheme.draft() {
-            Some(draft) if scheme.name() == SchemeName::WITH_REPLACEMENT => draft.clone(),
-            _ => return Err(wrong()),
+        let (scheme, target, drafts) = (problem.scheme(), problem.target(), problem.drafts());
+        let draft = scheme.draft().ok_or_else(wrong)?.clone();
+        let rule = match straddle_of(scheme.name()) {
+            Some(straddle) => {
+                let passes = LevelPasses::solve(target, &draft, drafts, straddle, Levels::ADAPTIVE);
+                passes.ok().map(|passes| {
+                    let law = undrafted(&passes, target);
+                    Rule::Strata(Box::new(passes), law)
+                })
+            }
+            None if scheme.name() == SchemeName::WITH_REPLACEMENT => {
+                LevelPlan::iid(target, &draft, drafts).ok().map(Rule::Iid)
+            }
+            None => None,
         };
-        let plan = LevelPlan::iid(problem.target(), &draft, problem.drafts());
         Ok(Self {
-            plan: plan.map_err(|_| wrong())?,
+            rule: rule.ok_or_else(wrong)?,
             problem: problem.clone(),
             draft,
         })
@@ -80,11 +111,14 @@ impl Verifier for Level {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let accepted = self.plan.accepted(tuple);
+        let (accepted, residual) = match &self.rule {
+            Rule::Iid(plan) => (plan.accepted(tuple), plan.residual()),
+            Rule::Strata(passes, law) => (passes.accepted(tuple), law),
+        };
         ConditionalLaw {
             rejected: f64::total(&accepted).complement(),
             accepted,
-            residual: self.plan.residual().clone(),
+            residual: residual.clone(),
         }
     }
 
@@ -93,13 +127,20 @@ impl Verifier for Level {
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        self.plan.emit(tuple, rng)
+        match &self.rule {
+            Rule::Iid(plan) => plan.emit(tuple, rng),
+            Rule::Strata(passes, _) => passes.emit(tuple, rng),
+        }
     }
 
     fn acceptance(&self) -> Acceptance {
+        let plan = match &self.rule {
+            Rule::Iid(plan) => plan,
+            Rule::Strata(passes, _) => return Acceptance::same(passes.acceptance_rate().clone()),
+        };
         let best = ratio_scan::solve(&self.problem).map(|optimum| optimum.rate);
         let exact = best.filter(|rate| rate.rational().is_some());
-        Acceptance::same(exact.unwrap_or_else(|| self.plan.acceptance_rate().clone()))
+        Acceptance::same(exact.unwrap_or_else(|| plan.acceptance_rate().clone()))
     }
 
     fn has_rounded_parameter(&self) -> bool {
@@ -107,7 +148,10 @@ impl Verifier for Level {
     }
 
     fn integrated(&self) -> Option<OutputLaw<f64>> {
-        let law = self.plan.law(self.problem.target(), &self.draft);
+        let Rule::Iid(plan) = &self.rule else {
+            return None;
+        };
+        let law = plan.law(self.problem.target(), &self.draft);
         Some(OutputLaw {
             output: law.output,
             algorithmic: law.acceptance_rate,
@@ -149,7 +193,7 @@ fn on_row(row: &mut Row<'_>, drafts: usize, measures: bool) -> Result<RowAnswer,
     Ok(answer)
 }
 
-/// The rate of n i.i.d. drafts on a row, as [`ON_ROW`] has it, or why there is none.
+/// The rate of n i.i.d. drafts on a row.
 pub(in crate::verifier) fn iid_on_row(scheme: SchemeName) -> Option<RowRule> {
     (scheme == SchemeName::WITH_REPLACEMENT).then_some(RowRule {
         // docs/theory/level-rule.md, Theorem L1.
@@ -158,15 +202,31 @@ pub(in crate::verifier) fn iid_on_row(scheme: SchemeName) -> Option<RowRule> {
     })
 }
 
+fn rate(scheme: SchemeName) -> Option<RowRule> {
+    if scheme == SchemeName::STRATIFIED {
+        return Some(RowRule::of(Question {
+            full: |row, drafts| Ok(limit(row, drafts, Straddle::Once)?.acceptance),
+            cut: |row, ask| Ok(listed(row, ask, Straddle::Once)?.passes),
+        }));
+    }
+    if scheme == SchemeName::STRATIFIED_INDEPENDENT {
+        return Some(RowRule::of(Question {
+            full: |row, drafts| Ok(limit(row, drafts, Straddle::Independent)?.acceptance),
+            cut: |row, ask| Ok(listed(row, ask, Straddle::Independent)?.passes),
+        }));
+    }
+    iid_on_row(scheme)
+}
+
 /// [`Level`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::LEVEL,
-    acceptance: "alpha* of i.i.d. drafts, in closed form at any vocabulary",
-    lossless: Lossless::Under(&[LAWS[0]]),
+    acceptance: "alpha* of i.i.d. drafts in closed form, and of strata by passes",
+    lossless: Lossless::Under(LAWS),
     build: |problem, _| Ok(Box::new(Level::new(problem)?)),
-    on_row: iid_on_row,
+    on_row: rate,
     at_token: |_| Err("which draft an output comes through is an integral over clocks"),
-    attains: |_| true,
+    attains: |scheme| scheme == SchemeName::WITH_REPLACEMENT,
     compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
     by_default: true,
 };

@@ -12,18 +12,20 @@ pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 
 use super::token::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Verdict, Verifier, VerifierError, VerifierName,
-    draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{SchemeName, Straddle, Strata, Stratified};
+use crate::scheme::{SchemeName, Straddle, Strata, Stratified, listed, passes};
 use in_order::InOrder;
 pub use limit::Level;
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, exact_value};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
+use specgap_plan::plan::{LevelPasses, Levels, SYMMETRIC_LEVELS, SymmetricPasses};
+use specgap_row::row::Question;
 use std::sync::OnceLock;
 use strata::Passes;
 use symmetric::Symmetric;
@@ -59,8 +61,9 @@ const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
 /// # Acceptance
 /// 1 - the sum of R behind the last turn over all tokens that are not certain. Never below
 /// alpha\* (1 - alpha\*/4), for one pass as for several (`docs/theory/level-rule.md`, Theorem G).
-/// Algorithmic and membership acceptance are equal: at level 0 a token that is refused has
-/// nothing left of p.
+/// Of strata, algorithmic and membership acceptance are equal: at level 0 a token that is refused
+/// has nothing left of p. Of i.i.d. drafts the last passes leave a little of both, so that
+/// membership is above by at most what is stated.
 ///
 /// # Exactness
 /// Exact for up to [`MOST_EXACT_STRATA`] strata and a few i.i.d. drafts over small fractions: the
@@ -92,7 +95,7 @@ pub struct Staged {
 }
 
 /// Of i.i.d. drafts.
-const ROUNDED: &str = "chances of clocks are floats";
+const ROUNDED: &str = "chances of clocks are floats, and the last passes leave a little of p and q";
 
 /// Most strata whose passes are computed exactly.
 pub const MOST_EXACT_STRATA: usize = 4;
@@ -124,16 +127,19 @@ impl<M: Number> Form<M> {
     }
 }
 
+/// What becomes of tokens across cuts under a stratified law.
+fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
+    if scheme == SchemeName::STRATIFIED {
+        Some(Straddle::Once)
+    } else {
+        (scheme == SchemeName::STRATIFIED_INDEPENDENT).then_some(Straddle::Independent)
+    }
+}
+
 /// The law of a problem's drafts, if they are stratified.
 fn stratified(problem: &Problem) -> Option<Stratified> {
     let scheme = problem.scheme();
-    let straddle = if scheme.name() == SchemeName::STRATIFIED {
-        Straddle::Once
-    } else if scheme.name() == SchemeName::STRATIFIED_INDEPENDENT {
-        Straddle::Independent
-    } else {
-        return None;
-    };
+    let straddle = straddle_of(scheme.name())?;
     let draft = scheme.draft()?.clone();
     Some(Stratified::new(draft, problem.drafts(), straddle))
 }
@@ -220,6 +226,23 @@ impl Staged {
         )
     }
 
+    /// The rate in `f64`, by passes at any vocabulary; `None` of drafts taken in order.
+    fn enclosed(&self) -> Option<Known> {
+        let (target, scheme) = (self.problem.target(), self.problem.scheme());
+        let (draft, drafts) = (scheme.draft()?, self.problem.drafts());
+        let Some(straddle) = straddle_of(scheme.name()) else {
+            let passes = SymmetricPasses::solve(target, draft, drafts, &SYMMETRIC_LEVELS).ok()?;
+            return Some(passes.acceptance_rate().clone());
+        };
+        let levels = match self.name == VerifierName::RRS {
+            true if straddle == Straddle::Once => return None,
+            true => Levels::ONE,
+            false => Levels::FOUR,
+        };
+        let passes = LevelPasses::solve(target, draft, drafts, straddle, levels).ok()?;
+        Some(passes.acceptance_rate().clone())
+    }
+
     /// Bits of all numbers of an exact pass, about.
     fn exact_cost(&self) -> f64 {
         let (target, scheme) = (self.problem.target(), self.problem.scheme());
@@ -229,7 +252,7 @@ impl Staged {
         let n = self.problem.drafts();
         let Some(law) = stratified(&self.problem) else {
             // Each pass adds the bits of a float to every number, n times to every price.
-            let passes = symmetric::LEVELS.len() as f64;
+            let passes = SYMMETRIC_LEVELS.len() as f64;
             return n as f64 * (bits + passes * 60.0) * vocab * 10.0;
         };
         let k = law.strata().strata().len();
@@ -272,8 +295,12 @@ impl Verifier for Staged {
                 note: Some(ROUNDED.to_owned()),
             };
         }
-        let [rate, besides] = self.float().rates();
-        Acceptance::same(Known::rate_within(rate, 1e-12 + besides))
+        Acceptance::same(self.enclosed().unwrap_or_else(|| {
+            let [rate, besides] = self.float().rates();
+            // Errors of what is left of p double with every draft at most.
+            let error = 16.0 * f64::EPSILON * 4f64.powi(self.problem.drafts() as i32);
+            Known::rate_within(rate, error + besides)
+        }))
     }
 
     fn has_rounded_parameter(&self) -> bool {
@@ -293,13 +320,27 @@ impl VerifierName {
     pub const LEVEL: Self = Self(&limit::ENTRY);
 }
 
+/// The rate of four levels on a row; of i.i.d. drafts, of eight symmetric passes.
+fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
+    if scheme == SchemeName::STRATIFIED {
+        return Some(RowRule::of(Question {
+            full: |row, drafts| passes(row, drafts, Straddle::Once, Levels::FOUR),
+            cut: |row, ask| Ok(listed(row, ask, Straddle::Once)?.passes),
+        }));
+    }
+    (scheme == SchemeName::STRATIFIED_INDEPENDENT).then_some(RowRule::of(Question {
+        full: |row, drafts| passes(row, drafts, Straddle::Independent, Levels::FOUR),
+        cut: |row, ask| Ok(listed(row, ask, Straddle::Independent)?.passes),
+    }))
+}
+
 /// `level-4` in the table of verifiers.
 pub(super) const FOUR_LEVELS: Entry = Entry {
     rule: RuleName::LEVEL_4,
     acceptance: "1 - what is left of p outside the certain tokens behind the last pass",
     lossless: Lossless::Under(LAWS),
     build: |problem, _| Ok(Box::new(Staged::four(problem)?)),
-    on_row: |_| None,
+    on_row: four_on_row,
     at_token: |_| Err("it is not computed for passes"),
     attains: |_| false,
     compared_with: &[],

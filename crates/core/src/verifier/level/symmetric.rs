@@ -3,10 +3,8 @@
 use crate::verifier::ConditionalLaw;
 use crate::verifier::residual::keep;
 use specgap_number::number::{Number, normalised};
+use specgap_plan::plan::SYMMETRIC_LEVELS;
 use std::sync::Arc;
-
-/// The levels of the passes.
-pub(super) const LEVELS: [f64; 8] = [0.8, 0.6, 0.45, 0.3, 0.15, 0.0, 0.0, 0.0];
 
 /// How often a pass corrects its price before it is run.
 const STEPS: usize = 3;
@@ -23,8 +21,8 @@ const STEPS: usize = 3;
 pub(super) fn chances(p: &[f64], q: &[f64], drafts: usize) -> Vec<Vec<f64>> {
     let (mut left, mut alive) = (p.to_vec(), q.to_vec());
     let mut still = 1.0;
-    let mut passes = Vec::with_capacity(LEVELS.len());
-    for level in LEVELS {
+    let mut passes = Vec::with_capacity(SYMMETRIC_LEVELS.len());
+    for level in SYMMETRIC_LEVELS {
         let first = drafts as f64 * f64::power(&still, drafts - 1);
         let least = level * first;
         let (mut cost, mut chance) = (first, vec![0.0; p.len()]);

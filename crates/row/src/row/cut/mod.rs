@@ -75,6 +75,19 @@ pub struct Listed<'a> {
     pub vocabulary: usize,
 }
 
+/// The tokens that the draft lists, of rows whose masses are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedByDraft {
+    /// p of each token, 0 where the target does not list it.
+    pub target: Vec<f64>,
+    /// q of each token.
+    pub draft: Vec<f64>,
+    /// Mass of q that is not listed.
+    pub unlisted: f64,
+    /// No token that the draft does not list has more.
+    pub largest: f64,
+}
+
 /// What is known of the tokens that one row does not list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unlisted {
@@ -319,6 +332,25 @@ impl CutRow<'_> {
     /// Bounds on the masses of the target and of the draft that are not listed.
     pub fn rests(&self) -> [[f64; 2]; 2] {
         self.unlisted.map(|one| one.mass)
+    }
+
+    /// What the draft lists, where all masses are known: p of each of its tokens (0 where the
+    /// target does not list it), q, the mass of the others, and the most that one of them has.
+    pub fn listed_by_draft(&self) -> Option<ListedByDraft> {
+        let is_known = self.unlisted.iter().all(Unlisted::is_known);
+        let mut listed = ListedByDraft {
+            target: Vec::new(),
+            draft: Vec::new(),
+            unlisted: self.unlisted[1].mass[1],
+            largest: self.unlisted[1].most(),
+        };
+        for token in self.tokens {
+            if let Some([q, _]) = token.draft {
+                listed.target.push(token.target.map_or(0.0, |[p, _]| p));
+                listed.draft.push(q);
+            }
+        }
+        is_known.then_some(listed)
     }
 
     /// Of a number that rises with p and q of every listed token, and that is largest on the
