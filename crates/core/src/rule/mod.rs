@@ -12,7 +12,7 @@
 //! | [`RuleEntry::vectors`] | `conformance` |
 //! | [`RuleEntry::decoded`] | `decode` |
 //! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
-//! | [`specgap_exact::block::BlockVerifierName`] | exact laws of blocks: `block`, `paths` |
+//! | `specgap_exact::block::BlockVerifierName` | exact laws of blocks: `block`, `paths` |
 //! | `ChainVerifier` | survival along a text: `length` |
 //!
 //! A rule is added by its file and its line in the table.

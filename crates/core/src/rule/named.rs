@@ -1,5 +1,5 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
-//! [`crate::verifier`], [`specgap_exact::block`] and the decoder.
+//! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
 use super::{Drafts, RuleEntry, RuleName, Verifies};
 use crate::scheme::SchemeName;

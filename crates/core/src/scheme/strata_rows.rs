@@ -60,6 +60,20 @@ fn asked<A>(
     Ok(answer)
 }
 
+/// Given that the output is a token of mass p: how often it comes through which drafts, by
+/// `level-4`.
+pub(crate) fn given(
+    row: &mut Row<'_>,
+    token: u32,
+    p: f64,
+    drafts: usize,
+    straddle: Straddle,
+) -> Result<Vec<(usize, f64)>, RowError> {
+    asked(row, drafts, |target, q, strata, _| {
+        LevelPasses::over(target, q, strata, straddle, Levels::FOUR).given(token, p)
+    })
+}
+
 /// What passes at fixed levels accept. O(V) behind the first question of a row.
 pub(crate) fn passes(
     row: &mut Row<'_>,

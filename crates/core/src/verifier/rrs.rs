@@ -250,8 +250,11 @@ pub const ENTRY: Entry = Entry {
         Ok(rule) => Ok(Box::new(rule)),
         Err(_) => Ok(Box::new(Rrs::new(problem)?)),
     },
-    on_row: |_| Some(RowRule::of(ON_ROW)),
-    at_token: |_| Ok(AT_TOKEN),
+    on_row: |scheme| (scheme == SchemeName::WITH_REPLACEMENT).then_some(RowRule::of(ON_ROW)),
+    at_token: |scheme| match scheme == SchemeName::WITH_REPLACEMENT {
+        true => Ok(AT_TOKEN),
+        false => Err("of other drafts than i.i.d. ones it is not computed; level-4 is, of strata"),
+    },
     attains: |_| false,
     compared_with: &[],
     by_default: true,

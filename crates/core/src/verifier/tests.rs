@@ -299,9 +299,9 @@ fn rules_say_of_themselves_what_is_so() {
             let what = format!("{name} on {}", problem.name());
             assert_eq!(
                 rule.has_rounded_parameter(),
-                name == VerifierName::K_SEQ
+                [VerifierName::K_SEQ, VerifierName::LEVEL].contains(&name)
                     || problem.scheme().name() == SchemeName::WITH_REPLACEMENT
-                        && [VerifierName::LEVEL, VerifierName::LEVEL_4].contains(&name),
+                        && name == VerifierName::LEVEL_4,
                 "{what}"
             );
             if name == VerifierName::LEVEL {

@@ -29,6 +29,7 @@ use specgap_row::row::{Row, RowError};
 /// | `rrs-wo` | mean over rejected paths of min((p - L_k q)+, M_k q/(1 - s_k)) |
 /// | `k-seq` | (1-b)^k min(p/rho, q) |
 /// | `naive-tree` | min(p, q) for k = 0, else (p-q)+ q (1-q)^(k-1) |
+/// | `level-4` | what turns of stratum k give out of y; of i.i.d. drafts an n-th of what all passes do |
 /// | `greedy` | p if y is the k-th heaviest token of q, k < n-1; min(p, q_last) for k = n-1 |
 /// | `spechub` | min(p, q), then min(p - that, q(a) q/(1-q(a))); the hub gets its share of both pairs |
 /// | `exact-match` | p P(y is draft k and no draft before it) |
@@ -238,7 +239,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(pairs.len(), 16, "{pairs:?}");
+        assert_eq!(pairs.len(), 21, "{pairs:?}");
     }
 
     /// Fewer drafts are the first of more, where a rule says so.

@@ -15,7 +15,7 @@ pub const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 /// 1.5 * 2^52: adding it rounds to an integer, which then stands in the low bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
-/// e^x for x <= 0; 0 below [`LOWEST`].
+/// e^x for x <= 0; 0 below `LOWEST`.
 ///
 /// x = k log 2 + r with |r| <= 0.3466, and e^r by its Taylor polynomial of degree
 /// 13. The remainder is below 0.3466^14/14! = 4.2e-18 relative; Horner's scheme
@@ -31,7 +31,7 @@ pub fn exp_nonpositive(x: f64) -> f64 {
     if x >= LOWEST { value } else { 0.0 }
 }
 
-/// e^x for x up to -[`LOWEST`], and e^690 above; 0 below [`LOWEST`] and for NaN. Accurate
+/// e^x for x up to -`LOWEST`, and e^690 above; 0 below [`LOWEST`] and for NaN. Accurate
 /// as [`exp_nonpositive`].
 #[inline(always)]
 pub fn exp_bounded(x: f64) -> f64 {
@@ -42,7 +42,7 @@ pub fn exp_bounded(x: f64) -> f64 {
 }
 
 /// e^-y and 1 - e^-y for y >= 0, each within 10 units of 2^-53 of itself (1 and 0 of e^-y
-/// beyond -[`LOWEST`] aside).
+/// beyond -`LOWEST` aside).
 ///
 /// Up to y = 0.3465, where the power of two is 1, 1 - e^-y is the Taylor polynomial less its
 /// first term. From there on it is above 0.29, and a difference from 1 loses little.

@@ -87,7 +87,7 @@ impl TokenPlan {
     /// `w(x_k) / (1 + sum over j of w(x_j))`, else one of the drafts outside H with
     /// probability `w(x_k)` over the sum of their weights. The plan is lossless whatever H
     /// is. It is optimal only if H is a minimiser of P - Q, such as
-    /// [`specgap_row::row::sequential_subset`] finds.
+    /// `specgap_row::row::sequential_subset` finds.
     ///
     /// The acceptance of a lossless rule is a lower bound of alpha*, and 1 + P(H) - Q(H) an
     /// upper bound whatever H is. So a plan with status `optimal` is within

@@ -11,21 +11,22 @@ mod tests;
 pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 
 use super::token::EXACT_FORMULA_BITS;
+use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw_from,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{SchemeName, Straddle, Strata, Stratified, listed, passes};
+use crate::scheme::{SchemeName, Straddle, Strata, Stratified, given, listed, passes};
 use in_order::InOrder;
 pub use limit::Level;
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, exact_value};
+use specgap_number::distribution::{Draft, Rational, Target, exact_value, token_id};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
 use specgap_plan::plan::{LevelPasses, Levels, SYMMETRIC_LEVELS, SymmetricPasses};
-use specgap_row::row::Question;
+use specgap_row::row::{Question, Row, RowError};
 use std::sync::OnceLock;
 use strata::Passes;
 use symmetric::Symmetric;
@@ -216,14 +217,13 @@ impl Staged {
     }
 
     fn exact(&self) -> Option<&Form<Rational>> {
-        if self.exact_cost() > EXACT_FORMULA_BITS {
-            return None;
-        }
+        (self.exact_cost() <= EXACT_FORMULA_BITS).then(|| self.exactly())
+    }
+
+    fn exactly(&self) -> &Form<Rational> {
         let number = |x: f64| exact_value(x).unwrap_or_default();
-        Some(
-            self.exact
-                .get_or_init(|| self.form(number, |law| law.strata_exact().clone())),
-        )
+        let form = || self.form(number, |law| law.strata_exact().clone());
+        self.exact.get_or_init(form)
     }
 
     /// The rate in `f64`, by passes at any vocabulary; `None` of drafts taken in order.
@@ -334,6 +334,65 @@ fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
     }))
 }
 
+/// What each draft accepts of a token, by passes over the strata.
+fn strata_at_token(
+    row: &mut Row<'_>,
+    token: usize,
+    drafts: usize,
+    straddle: Straddle,
+) -> Result<Vec<f64>, RowError> {
+    let (p, _) = of_row(row, token);
+    let mut masses = vec![0.0; drafts];
+    for (slot, share) in given(row, token_id(token), p, drafts, straddle)? {
+        if let Some(mass) = masses.get_mut(slot) {
+            *mass = share * p;
+        }
+    }
+    Ok(masses)
+}
+
+fn once_at_token(row: &mut Row<'_>, y: usize, n: usize, _: u64) -> Result<Vec<f64>, RowError> {
+    strata_at_token(row, y, n, Straddle::Once)
+}
+
+fn independent_at_token(
+    row: &mut Row<'_>,
+    y: usize,
+    n: usize,
+    _: u64,
+) -> Result<Vec<f64>, RowError> {
+    strata_at_token(row, y, n, Straddle::Independent)
+}
+
+fn iid_at_token(row: &mut Row<'_>, y: usize, n: usize, _: u64) -> Result<Vec<f64>, RowError> {
+    let rows = row.rows();
+    let p = Target::new(rows.target).map_err(RowError::Target)?;
+    let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+    let drafts = n.max(1);
+    let Ok(passes) = SymmetricPasses::solve(&p, &q, drafts, &SYMMETRIC_LEVELS) else {
+        return Ok(vec![0.0; n]);
+    };
+    let (own, _) = of_row(row, y);
+    Ok(vec![
+        own * passes.given(token_id(y), own) / drafts as f64;
+        n
+    ])
+}
+
+fn exact_at_token(problem: &Problem, token: usize) -> Vec<Rational> {
+    let p = problem.target().exact().probability(token);
+    let drafts = problem.drafts();
+    let masses = Staged::four(problem).ok().map(|rule| match rule.exactly() {
+        Form::Passes(passes) => passes.masses(token_id(token), &p),
+        Form::Symmetric(passes) => passes.masses(token, &p, drafts),
+        Form::InOrder(_) => Vec::new(),
+    });
+    // Where the support is smaller than n, fewer are drafted.
+    let mut masses = masses.unwrap_or_default();
+    masses.resize(drafts, Rational::default());
+    masses
+}
+
 /// `level-4` in the table of verifiers.
 pub(super) const FOUR_LEVELS: Entry = Entry {
     rule: RuleName::LEVEL_4,
@@ -341,7 +400,19 @@ pub(super) const FOUR_LEVELS: Entry = Entry {
     lossless: Lossless::Under(LAWS),
     build: |problem, _| Ok(Box::new(Staged::four(problem)?)),
     on_row: four_on_row,
-    at_token: |_| Err("it is not computed for passes"),
+    at_token: |scheme| {
+        Ok(TokenRule {
+            on_row: match straddle_of(scheme) {
+                Some(Straddle::Once) => once_at_token,
+                Some(Straddle::Independent) => independent_at_token,
+                None => iid_at_token,
+            },
+            exact: exact_at_token,
+            nested: false,
+            sampled_from: None,
+            on_lists: false,
+        })
+    },
     attains: |_| false,
     compared_with: &[],
     by_default: true,

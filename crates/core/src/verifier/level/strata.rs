@@ -26,6 +26,8 @@ pub(super) struct Passes<M> {
     residual: Arc<[M]>,
     /// P(nothing is accepted).
     pub(super) rejected: M,
+    /// P(the draft of this stratum is this token, and accepted), in the order of `tokens`.
+    emitted: Vec<Vec<M>>,
 }
 
 impl<M: Number> Passes<M> {
@@ -33,18 +35,22 @@ impl<M: Number> Passes<M> {
     pub(super) fn new(p: Vec<M>, scheme: &Stratified, strata: &Strata<M>, levels: &[M]) -> Self {
         let all = strata.strata();
         let mut alive: Vec<Vec<M>> = all.iter().map(|own| vec![M::one(); own.len()]).collect();
+        let mut emitted: Vec<Vec<M>> = all.iter().map(|own| vec![M::zero(); own.len()]).collect();
         let mut left = p.clone();
         let mut turns = Vec::with_capacity(levels.len() * all.len());
         for level in levels {
             for (j, stratum) in all.iter().enumerate().rev() {
                 let offered = strata.weighed(j, |at, place| &alive[at][place]);
                 let mut kept = Vec::with_capacity(stratum.len());
-                for ((share, offered), alive) in stratum.iter().zip(&offered).zip(&mut alive[j]) {
+                let tokens = stratum.iter().zip(&offered).zip(&mut alive[j]);
+                for (((share, offered), alive), emitted) in tokens.zip(&mut emitted[j]) {
                     let left = &mut left[share.token];
                     let wanted = left.excess_over(&level.times(offered));
                     let wanted = wanted.over(&level.complement());
                     let keep = keep(&wanted, offered);
-                    *left = left.excess_over(&offered.times(&keep));
+                    let given = offered.times(&keep);
+                    *left = left.excess_over(&given);
+                    emitted.gain(&given);
                     *alive = alive.times(&keep.complement());
                     kept.push(keep);
                 }
@@ -77,7 +83,25 @@ impl<M: Number> Passes<M> {
             certain_shares,
             residual: normalised(&left).unwrap_or(p).into(),
             rejected,
+            emitted,
         }
+    }
+
+    /// P(the output is a token of mass `p`, and draft k was accepted), for each k.
+    pub(super) fn masses(&self, token: u32, p: &M) -> Vec<M> {
+        let certain = self.certain.iter().map(|&own| match own == token {
+            true => p.clone(),
+            false => M::zero(),
+        });
+        let drawn = self
+            .tokens
+            .iter()
+            .zip(&self.emitted)
+            .map(|(tokens, emitted)| {
+                let place = tokens.iter().position(|&own| own == token);
+                place.map_or_else(M::zero, |place| emitted[place].clone())
+            });
+        certain.chain(drawn).collect()
     }
 
     /// The law of the output given F and a draft from each stratum.

@@ -64,7 +64,8 @@ fn price<M: Number>(from: &M, to: &M, drafts: usize) -> M {
 #[derive(Debug)]
 pub(super) struct Symmetric<M> {
     chances: Vec<Vec<M>>,
-    /// min(1, p/a) by token.
+    /// a by token, and min(1, p/a).
+    picked: Vec<M>,
     keep: Vec<M>,
     residual: Arc<[M]>,
     /// P(nothing is accepted).
@@ -107,11 +108,20 @@ impl<M: Number> Symmetric<M> {
         }
         Self {
             chances,
+            picked,
             keep,
             refused_draft,
             rejected: M::total(&lacking),
             residual: normalised(&lacking).unwrap_or_else(|| p.to_vec()).into(),
         }
+    }
+
+    /// P(the output is a token of mass `p`, and draft k was accepted): the same for all n drafts.
+    pub(super) fn masses(&self, token: usize, p: &M, drafts: usize) -> Vec<M> {
+        let one = p
+            .smaller(&self.picked[token])
+            .times(&M::fraction(&1u32.into(), &drafts.into()));
+        vec![one; drafts]
     }
 
     /// The law of the output given n drafts.

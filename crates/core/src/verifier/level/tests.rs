@@ -156,7 +156,7 @@ fn other_laws_and_other_names_are_refused() {
     }
     assert_eq!(
         verifier(VerifierName::LEVEL, &top).unwrap_err().to_string(),
-        "level is lossless for with-replacement drafts only, and this problem has 2 top draft(s); \
-         use optimal or exact-match for these drafts"
+        "level is lossless for with-replacement, stratified and stratified-independent drafts only, \
+         and this problem has 2 top draft(s); use optimal or exact-match for these drafts"
     );
 }
