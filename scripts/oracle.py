@@ -43,7 +43,7 @@ Conventions
   probabilities of explicit tuples) is then divided by its exact sum, which must
   be within 1e-6 of 1.
 * Schemes that draw distinct tokens (without-replacement, distinct-conditioned,
-  greedy, hub, top): where fewer than n tokens have q > 0, the draw is the whole
+  greedy, hub, top, stratified): where fewer than n tokens have q > 0, the draw is the whole
   support.
 * greedy takes the n-1 most probable tokens, equal probabilities in order of token
   id, lowest first; the last token follows q renormalised over the rest.
@@ -51,6 +51,12 @@ Conventions
   every other x the pair (x, a) has probability q(x), the pair (a, x) has
   probability q(a) q(x) / (1 - q(a)). With q(a) = 1 the draft is {a}.
 * top takes the n most probable tokens, with the ties of greedy; nothing is random.
+* stratified: the most probable token is certain while n - 1 are not, and while it has at
+  least 1/(drafts left) of what is left of q. The rest of q is laid on [0, 1), most probable
+  first, and cut into as many equal strata as drafts are left; one token comes from each. A
+  token that straddles a cut is in two strata. `straddle = "independent"`: it may be drafted
+  in both. `"once"`, the default: behind it the next stratum is drawn without it, else it comes
+  with the chance that keeps its share. Certain tokens come first in the tuple.
 * composed: parts within parts, see Part. A row is cut to its top_k, then to its top_p, then
   tokens to avoid are taken out, and it is renormalised. `stop` ends sequential draws before
   each draw with probability stop / (stop + q of what is left).
@@ -71,6 +77,15 @@ The number is P(output in A(X)). All but k-seq are exact:
     greedy   P(top n-1) + sum of min(p, law of the last token)
     optimal  alpha*
     k-seq    rho by bisection in floating point, hence compared to 1e-12 at best
+    level-4  stratified: passes at levels 4/5, 1/2, 1/5 and 0, in each the strata from the last
+             to the first; a draft is accepted with what brings the ratio of what is left of
+             the target to the law of the draft, both given that nothing is accepted yet, down
+             to the level. with-replacement: eight passes over all drafts at once; how much of
+             each token a pass takes is rounded to a float, hence compared to 1e-9 at best
+    level    alpha*: proved for i.i.d. drafts, and for strata where no token is in two of them
+             (docs/theory/level-rule.md); other strata are skipped
+    rrs      of stratified drafts: independent ones from the last stratum to the first; drafts
+             that straddle once in order, each with its law given the one before
 
 Exit status: 0 all compared values agree, 1 some disagree, 2 a file could not be
 read as a problem, 3 two derivations inside this script disagree.
@@ -90,6 +105,9 @@ MAX_SUBSET_VOCAB = 12  # route `subsets` is used up to this vocabulary
 MAX_FLOW_ARCS = 8_000  # route `flow` is used up to this many set -> token arcs
 NORMALISATION = Fraction(1, 10**6)
 KSEQ_TOLERANCE = Fraction(1, 10**12)
+PASS_TOLERANCE = Fraction(1, 10**9)  # of level-4 on i.i.d. drafts
+STRATA_LEVELS = (Fraction(4, 5), Fraction(1, 2), Fraction(1, 5), Fraction(0))
+IID_LEVELS = (0.8, 0.6, 0.45, 0.3, 0.15, 0.0, 0.0, 0.0)
 
 SCHEMES = {
     "with-replacement": {"q"},
@@ -100,6 +118,7 @@ SCHEMES = {
     "product": {"qs"},
     "explicit": {"tuples", "probabilities"},
     "top": {"q"},
+    "stratified": {"q", "straddle"},
     "composed": {"law", "q"},
 }
 PARTS = {
@@ -114,7 +133,7 @@ PARTS = {
     "avoiding": {"tokens", "of"},
     "merged": {"into", "of"},
 }
-DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub", "top"}
+DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub", "top", "stratified"}
 
 
 class BadProblem(Exception):
@@ -207,6 +226,9 @@ class Problem:
             )
         else:
             self.q = distribution(draft.get("q"), self.vocab, "draft.q")
+        self.once = draft.get("straddle", "once") == "once"
+        if draft.get("straddle", "once") not in ("once", "independent"):
+            raise BadProblem(f"draft.straddle: {draft['straddle']!r}")
         self.expected = data.get("expected", {})
         only(
             self.expected,
@@ -373,9 +395,96 @@ def by_rank(q):
     return sorted(support(q), key=lambda x: (-q[x], x))
 
 
+def strata(q, n):
+    """(certain tokens, the law of the draft of each stratum as {token: probability})."""
+    order, left, certain = by_rank(q), Fraction(1), []
+    while order and len(certain) < n - 1 and (n - len(certain)) * q[order[0]] >= left:
+        left -= q[order[0]]
+        certain.append(order.pop(0))
+    count = n - len(certain) if order else 0
+    laws = [{} for _ in range(count)]
+    start = Fraction(0)
+    for x in order:
+        end = start + q[x] / left
+        for j, law in enumerate(laws):
+            share = min(end, Fraction(j + 1, count)) - max(start, Fraction(j, count))
+            if share > 0:
+                law[x] = count * share
+        start = end
+    return certain, laws
+
+
+def next_stratum(laws, j, before, once):
+    """The law of the draft of stratum j where the one before it is known."""
+    law = laws[j]
+    both = [x for x in law if once and j > 0 and x in laws[j - 1]]
+    if not both:
+        return law
+    (straddler,) = both
+    if before == straddler:
+        chance = Fraction(0)
+    else:  # so that it is drafted here with its share: (1 - a) chance = b
+        chance = law[straddler] / (1 - laws[j - 1][straddler])
+    rest = (1 - chance) / (1 - law[straddler])
+    return {x: chance if x == straddler else w * rest for x, w in law.items()}
+
+
+def strata_tuples(q, n, once):
+    certain, laws = strata(q, n)
+    drawn = [(tuple(certain), Fraction(1))]
+    for j in range(len(laws)):
+        drawn = [
+            ((*tokens, x), probability * weight)
+            for tokens, probability in drawn
+            for x, weight in next_stratum(laws, j, tokens[-1] if tokens else None, once).items()
+            if weight > 0
+        ]
+    return drawn
+
+
+def strata_sets_by_duels(q, n):
+    """The law of the set that `once` drafts, as ordered pivotal sampling (Deville and Tille 1998;
+    the same design as Deville's systematic one, Chauvet 2012): each token fights the survivor of
+    those before it, until one of the two is drafted or out."""
+    certain, laws = strata(q, n)
+    inclusion = {}
+    for law in laws:
+        for x, share in law.items():
+            inclusion[x] = inclusion.get(x, 0) + share
+    states = {(bits(certain), None, Fraction(0)): Fraction(1)}
+    for x in by_rank(q):
+        if x not in inclusion:
+            continue
+        after = {}
+
+        def reach(mask, survivor, chance, probability):
+            if chance == 1:
+                mask, survivor, chance = mask | 1 << survivor, None, Fraction(0)
+            key = (mask, survivor, chance)
+            after[key] = after.get(key, 0) + probability
+
+        for (mask, y, a), probability in states.items():
+            b = inclusion[x]
+            if y is None or a == 0:
+                reach(mask, x, b, probability)
+            elif a + b <= 1:
+                reach(mask, y, a + b, probability * a / (a + b))
+                reach(mask, x, a + b, probability * b / (a + b))
+            else:  # one is drafted, the other goes on
+                reach(mask | 1 << y, x, a + b - 1, probability * (1 - b) / (2 - a - b))
+                reach(mask | 1 << x, y, a + b - 1, probability * (1 - a) / (2 - a - b))
+        states = after
+    law = {}
+    for (mask, _, _), probability in states.items():
+        law[mask] = law.get(mask, 0) + probability
+    return {mask: probability for mask, probability in law.items() if probability}
+
+
 def tuple_count(problem):
     """How many tuples `draft_tuples` would list."""
     n = problem.drafts
+    if problem.scheme == "stratified":
+        return math.prod(len(law) for law in strata(problem.q, n)[1])
     if problem.scheme == "with-replacement":
         return len(support(problem.q)) ** n
     if problem.scheme == "product":
@@ -406,6 +515,10 @@ def draft_tuples(problem):
         qs = problem.qs if scheme == "product" else [problem.q] * n
         for tokens in itertools.product(*map(support, qs)):
             yield tokens, math.prod(q[x] for q, x in zip(qs, tokens))
+        return
+
+    if scheme == "stratified":
+        yield from strata_tuples(problem.q, n, problem.once)
         return
 
     q = problem.q
@@ -482,7 +595,19 @@ def set_law_by_steps(problem):
                 if mask >> x & 1:
                     law[mask] -= law[mask ^ 1 << x]
         return {mask: mass for mask, mass in enumerate(law) if mass}
+    if scheme == "stratified" and problem.once:
+        return strata_sets_by_duels(problem.q, n)
     law = {0: Fraction(1)}
+    if scheme == "stratified":
+        certain, laws = strata(problem.q, n)
+        law = {bits(certain): Fraction(1)}
+        for one in laws:
+            after = {}
+            for mask, probability in law.items():
+                for x, weight in one.items():
+                    after[mask | 1 << x] = after.get(mask | 1 << x, 0) + probability * weight
+            law = after
+        return law
     if scheme in ("with-replacement", "product"):
         for k in range(n):
             q = problem.qs[k] if scheme == "product" else problem.q
@@ -716,6 +841,104 @@ def naive_tree(problem):
     return total
 
 
+def rrs_strata(problem):
+    """Recursive rejection over strata, tuple by tuple. A token drawn from the last residual is
+    accepted where it was drafted, which certain tokens always are."""
+    certain, laws = strata(problem.q, problem.drafts)
+    order = range(len(laws)) if problem.once else range(len(laws) - 1, -1, -1)
+    accepted, output = Fraction(0), [Fraction(0)] * problem.vocab
+    for tokens, reached in draft_tuples(problem):
+        r = problem.target
+        for j in order:
+            if reached == 0:
+                break
+            x = tokens[len(certain) + j]
+            before = tokens[len(certain) + j - 1] if j > 0 else None
+            law = next_stratum(laws, j, before, problem.once)
+            kept = min(Fraction(1), r[x] / law[x])
+            output[x] += reached * kept
+            accepted += reached * kept
+            reached *= 1 - kept
+            if reached > 0:
+                r = positive_part(r, [law.get(y, Fraction(0)) for y in range(problem.vocab)])
+                r = [y / sum(r) for y in r]
+        accepted += reached * sum(r[y] for y in set(tokens))
+        output = [o + reached * y for o, y in zip(output, r)]
+    if output != problem.target:
+        raise Inconsistent("rrs over strata is not lossless")
+    return accepted
+
+
+def level_strata(problem, levels=STRATA_LEVELS):
+    """Level passes over strata. All tuples are kept with the weight at which they are drawn and
+    nothing of them is accepted yet; the law of a draft is summed from these weights."""
+    certain, laws = strata(problem.q, problem.drafts)
+    alive = dict(draft_tuples(problem))
+    left = list(problem.target)  # not normalised: it sums to what is alive
+    for level in levels:
+        for j in range(len(laws) - 1, -1, -1):
+            at = len(certain) + j
+            law = {}
+            for tokens, weight in alive.items():
+                law[tokens[at]] = law.get(tokens[at], 0) + weight
+            kept = {}
+            for x, weight in law.items():
+                give = min(max((left[x] - level * weight) / (1 - level), Fraction(0)), weight)
+                kept[x] = give / weight
+                left[x] -= give
+            alive = {t: w * (1 - kept[t[at]]) for t, w in alive.items() if kept[t[at]] < 1}
+    if min(left) < 0 or sum(left) != sum(alive.values()):
+        raise Inconsistent("level passes give out more than the target has")
+    rejected = sum(alive.values())
+    if rejected == 0:
+        return Fraction(1)
+    return 1 - sum(
+        weight * (1 - sum(left[y] for y in set(tokens)) / rejected)
+        for tokens, weight in alive.items()
+    )
+
+
+def level_iid(problem, levels=IID_LEVELS):
+    """Passes over all i.i.d. drafts at once. In a pass a draft of token x rings with chance e[x],
+    at an even moment; the first to ring is accepted. e is rounded to a float, and lowered until
+    no token gives out more than it has; everything else is exact."""
+    n, tokens = problem.drafts, support(problem.q)
+    left, q, s = list(problem.target), list(problem.q), Fraction(1)
+
+    def price(s, d):  # (s^n - (s - d)^n)/d
+        return sum(s**i * (s - d) ** (n - 1 - i) for i in range(n))
+
+    for level in levels:
+        if s == 0:
+            break
+        top = float(price(s, Fraction(0)))
+        bound, c, e = level * top, top, {}
+        for _ in range(3):
+            for x in tokens:
+                over = float(left[x]) - bound * float(q[x])
+                room = (c - bound) * float(q[x])
+                e[x] = 0.0 if over <= 0 else 1.0 if over >= room else over / room
+            given = math.fsum(e[x] * float(q[x]) for x in tokens)
+            c = max(float(price(s, Fraction(min(given, float(s))))), bound)
+        shrink = Fraction(1)
+        while True:
+            share = {x: min(Fraction(e[x]) * shrink, Fraction(1)) for x in tokens}
+            d = sum(share[x] * q[x] for x in tokens)
+            true = price(s, d)
+            if all(true * share[x] * q[x] <= left[x] for x in tokens):
+                break
+            shrink *= 1 - Fraction(1, 2**50)
+        for x in tokens:
+            left[x] -= true * share[x] * q[x]
+            q[x] *= 1 - share[x]
+        s -= d
+    if s == 0:
+        return Fraction(1)
+    # A draw from what is left is accepted if it is one of the drafts, all of them rejected.
+    hit = sum(left[x] * (s**n - (s - q[x]) ** n) for x in tokens)
+    return 1 - s**n + hit / s**n
+
+
 def spechub(problem):
     """The three passes of the rule, each limited by what is left."""
     p, q = problem.target, problem.q
@@ -779,11 +1002,14 @@ def acceptance(verifier, problem, law, alpha):
     """The membership acceptance of a verifier, or BadProblem where it does not apply."""
     scheme, n = problem.scheme, problem.drafts
     verifier = {"single": "token", "naive": "exact-match"}.get(verifier, verifier)
+    strata_drafts = scheme == "stratified"
     applies = {
         "token": n == 1,
         "exact-match": True,
         "optimal": True,
-        "rrs": scheme == "with-replacement",
+        "rrs": scheme == "with-replacement" or strata_drafts,
+        "level-4": scheme == "with-replacement" or strata_drafts,
+        "level": scheme == "with-replacement" or strata_drafts,
         "k-seq": scheme == "with-replacement",
         "naive-tree": scheme == "with-replacement",
         "rrs-wo": scheme == "without-replacement",
@@ -799,10 +1025,15 @@ def acceptance(verifier, problem, law, alpha):
             weight * sum(problem.target[x] for x in tokens_of(mask))
             for mask, weight in law.items()
         )
-    if verifier == "optimal":
+    if verifier == "level" and strata_drafts:
+        laws = strata(problem.q, n)[1]
+        if any(set(one) & set(two) for one, two in zip(laws, laws[1:])):
+            raise TooLarge("level: alpha* is proved where no token straddles two strata")
+    if verifier in ("optimal", "level"):
         return alpha
     rule = {
-        "rrs": rrs,
+        "rrs": rrs_strata if strata_drafts else rrs,
+        "level-4": level_strata if strata_drafts else level_iid,
         "rrs-wo": rrs_wo,
         "spechub": spechub,
         "greedy": greedy,
@@ -839,7 +1070,11 @@ def check(problem):
     if "optimal_acceptance_rate" in problem.expected:
         compare("alpha*", alpha, problem.expected["optimal_acceptance_rate"], tolerance)
     for verifier, written in problem.expected.get("acceptance_rate", {}).items():
-        slack = max(tolerance, KSEQ_TOLERANCE) if verifier == "k-seq" else tolerance
+        slack = tolerance
+        if verifier == "k-seq":
+            slack = max(tolerance, KSEQ_TOLERANCE)
+        elif verifier == "level-4" and problem.scheme == "with-replacement":
+            slack = max(tolerance, PASS_TOLERANCE)
         compare(verifier, acceptance(verifier, problem, law, alpha), written, slack)
 
     subset = tokens_of(min(subsets, key=lambda h: (h.bit_count(), h)))

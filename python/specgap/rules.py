@@ -6,6 +6,8 @@ rule                         drafts               lossless
 ===========================  ===================  ==============================================
 :func:`token`                n = 1                yes: speculative sampling
 :func:`rrs`                  with-replacement     yes: recursive rejection
+:func:`level_4`              stratified           yes: rejection by falling level
+:func:`level_4_iid`          with-replacement     yes: the same, all drafts at once
 :func:`rrs_wo`               without-replacement  yes: the same, q renormalised after a rejection
 :func:`k_seq`                with-replacement     yes: SpecTr's rule at a fixed factor
 :func:`one_hot`              top                  yes: drafts taken for certain, as EAGLE does
@@ -16,9 +18,15 @@ rule                         drafts               lossless
 :func:`subtracts_drafted`    n = 1                no: q is subtracted at the draft alone
 :func:`rrs_on_distinct`      without-replacement  no: distinct drafts verified as independent
 ===========================  ===================  ==============================================
+
+:func:`draft_strata` and :func:`verify_level` are the two functions of the guide
+``docs/guide/better-drafts.md``: one draft from each stratum of q, rejection by level. They cut q in
+the order of token ids and sort nothing that is as long as the vocabulary.
 """
 
 from __future__ import annotations
+
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +34,11 @@ from numpy.typing import NDArray
 from ._evaluate import Branching, Floats, Integers
 
 _Accepted = tuple[int, int | None]
+Straddle = Literal["once", "independent"]
+
+#: Levels of the passes over strata, and over i.i.d. drafts.
+STRATA_LEVELS = (0.8, 0.5, 0.2, 0.0)
+IID_LEVELS = (0.8, 0.6, 0.45, 0.3, 0.15, 0.0, 0.0, 0.0)
 
 
 def _residual(p: Floats, q: Floats) -> Floats:
@@ -78,6 +91,162 @@ def rrs_wo(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> NDArray[np
         q[x] = 0.0
         q /= q.sum() if q.sum() > 0 else 1.0
     return law + reached * p
+
+
+class _Stratum(NamedTuple):
+    """The law of one draft from token ``start`` on. ``link`` multiplies its first entry, and the
+    others: where the draft before is not this first token, and where it is."""
+
+    start: int
+    law: Floats
+    link: tuple[tuple[float, float], tuple[float, float]]
+
+
+def _strata(q: Floats, n: int, straddle: Straddle) -> tuple[list[int], list[_Stratum]]:
+    """The certain tokens of q, heaviest first, and the strata of the rest by token id. O(n V)."""
+    rest, left = q.copy(), float(q.sum())
+    certain: list[int] = []
+    while len(certain) < n - 1:
+        x = int(rest.argmax())
+        # A token of a whole stratum counts as certain in spite of rounding.
+        if rest[x] <= 0.0 or (n - len(certain)) * rest[x] < left * (1 - 1e-12):
+            break
+        certain.append(x)
+        left -= float(rest[x])
+        rest[x] = 0.0
+    ends = np.cumsum(rest)
+    total, count = float(ends[-1]), n - len(certain)
+    cuts = [total * j / count for j in range(count + 1)]
+    parts: list[_Stratum] = []
+    stop = -1
+    for j in range(count if total > 0.0 else 0):
+        behind, start = stop, int(np.searchsorted(ends, cuts[j], side="right"))
+        stop = int(np.searchsorted(ends, min(cuts[j + 1], total)))
+        law = rest[start : stop + 1] * (count / total)
+        if stop > start:
+            law[0] = (ends[start] - cuts[j]) * count / total
+            law[-1] = (cuts[j + 1] - ends[stop - 1]) * count / total
+        link = ((1.0, 1.0), (1.0, 1.0))
+        if straddle == "once" and start == behind:
+            here, before = float(law[0]), float(parts[-1].law[-1])
+            chance = here / (1.0 - before)
+            link = ((chance / here, (1.0 - chance) / (1.0 - here)), (0.0, 1.0 / (1.0 - here)))
+        parts.append(_Stratum(start, law, link))
+    return certain, parts
+
+
+def draft_strata(
+    q: Floats, n: int, rng: Branching | np.random.Generator, straddle: Straddle = "once"
+) -> Integers:
+    """The sure tokens of q, then one token from each of the equal strata of the rest, cut in the
+    order of token ids. A token over a cut is in two strata: it is drafted at most once, or in each
+    for itself (``"independent"``). As many drafts as q has tokens where these are fewer than n.
+    O(V), no sort."""
+    certain, parts = _strata(q, n, straddle)
+    drafts = list(certain)
+    for part in parts:
+        first, others = part.link[bool(drafts) and drafts[-1] == part.start]
+        law = part.law * others
+        law[0] = part.law[0] * first
+        drafts.append(part.start + int(rng.choice(len(law), p=law / law.sum())))
+    return np.array(drafts, dtype=np.int64)
+
+
+def _reach(parts: list[_Stratum], alive: list[Floats], sums: list[float], j: int) -> list[float]:
+    """What stratum j's first token, those between and its last are multiplied by, for the
+    probability that they are drafted and no draft is accepted yet: messages along the chain."""
+    other, same = 1.0, 0.0  # all before are alive, and the last is not, or is, the shared token
+    for part, law, total in zip(parts[:j], alive, sums):
+        (first, others), (again, besides) = part.link
+        first, others = other * first + same * again, other * others + same * besides
+        end = float(law[-1])
+        other, same = first * float(law[0]) + others * (total - float(law[0]) - end), others * end
+    after, shared = 1.0, 1.0  # all behind are alive, where the shared token is not, or is, drafted
+    for part, law, total in zip(parts[:j:-1], alive[:j:-1], sums[:j:-1]):
+        begin, end = float(law[0]), float(law[-1])
+        rest = (total - begin - end) * after + end * shared
+        after, shared = (one * begin * after + many * rest for one, many in part.link)
+    (first, others), (again, besides) = parts[j].link
+    first, others = other * first + same * again, other * others + same * besides
+    return [first * after, others * after, others * shared]
+
+
+def verify_level(
+    p: Floats,
+    q: Floats,
+    drafts: Integers,
+    rng: Branching,
+    straddle: Straddle = "once",
+    levels: tuple[float, ...] = STRATA_LEVELS,
+) -> _Accepted:
+    """Rejection by falling level, for drafts of :func:`draft_strata`. At level t the draft of a
+    stratum is accepted with what brings the ratio of what is left of p to its own law, both given
+    that nothing is accepted yet, down to t; level 0 alone is recursive rejection. Strata from the
+    last to the first in each pass. A draw from what is left at last may be a sure draft, which
+    counts as accepted. O(V) a pass."""
+    certain, parts = _strata(q, len(drafts), straddle)
+    left, alive = p.copy(), [part.law.copy() for part in parts]
+    sums = [1.0] * len(parts)
+    for level in levels:
+        for j in reversed(range(len(parts))):
+            slot, law = len(certain) + j, alive[j]
+            x = int(drafts[slot]) - parts[j].start
+            if not 0 <= x < len(law):
+                raise ValueError(f"draft {slot} is {drafts[slot]}, outside its stratum of this q")
+            first, others, last = _reach(parts, alive, sums, j)
+            mass = law * others
+            mass[-1], mass[0] = law[-1] * last, law[0] * first
+            here = left[parts[j].start : parts[j].start + len(law)]
+            give = mass * -level
+            give += here
+            give *= 1.0 / (1.0 - level)
+            np.clip(give, 0.0, mass, out=give)
+            if rng.branch(_kept(give[x], mass[x])):
+                return int(drafts[slot]), slot
+            here -= give
+            mass -= give
+            if others > 0.0:
+                np.multiply(mass, 1.0 / others, out=law)
+            law[-1] = mass[-1] / last if last > 0.0 else 0.0
+            law[0] = mass[0] / first if first > 0.0 else 0.0
+            sums[j] = float(law.sum())
+    left = np.maximum(left, 0.0)
+    token = _drawn(left / left.sum() if left.sum() > 0 else p, rng)
+    slots = np.flatnonzero(drafts[: len(certain)] == token)
+    return token, int(slots[0]) if len(slots) else None
+
+
+def level_4(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
+    """:func:`verify_level` for law ``stratified``, which cuts q heaviest token first."""
+    order = np.argsort(-q, kind="stable")
+    token, slot = verify_level(p[order], q[order], np.argsort(order)[drafts], rng)
+    return int(order[token]), slot
+
+
+def level_4_iid(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
+    """Eight passes over all of n independent drafts at once. In a pass a draft of token x rings
+    with the chance e(x), at an even moment, and the first to ring is accepted: any of those that
+    ring is the first with the same chance."""
+    n, s = len(drafts), float(q.sum())
+    left, law = p.copy(), q.copy()
+    for level in IID_LEVELS:
+        if s <= 0.0:
+            break
+        top = price = n * s ** (n - 1)
+        over = left - level * top * law
+        for _ in range(3):  # the price falls from step to step, so that left stays >= 0
+            give = np.clip(over / max(price - level * top, 1e-300), 0.0, law)
+            rest = max(s - float(give.sum()), 0.0)
+            price = sum(s**i * rest ** (n - 1 - i) for i in range(n))
+            paid, price = price, max(price, level * top)
+        rung = [k for k, x in enumerate(drafts) if rng.branch(_kept(give[x], law[x]))]
+        if rung:
+            slot = rung[int(rng.choice(len(rung)))]
+            return int(drafts[slot]), slot
+        left = np.maximum(left - paid * give, 0.0)
+        law -= give
+        s = rest
+    return _drawn(left / left.sum() if left.sum() > 0 else p, rng), None
 
 
 def k_seq(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
