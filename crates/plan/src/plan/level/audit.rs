@@ -31,20 +31,21 @@ pub(super) fn emission(plan: &LevelPlan, draft: &[f64]) -> Vec<f64> {
             waiting += -draft[token];
             let (idle, run) = (waiting.value().max(0.0), running.value());
             let end = tier.get(index + 1).map_or(horizon, |next| next.1);
-            let survival = (start - end).exp();
-            let half = -0.5 * (start - end).exp_m1();
+            // What rings: of short pieces, the rest of 1 would have no digits of it.
+            let fall = (start - end).exp_m1();
+            let half = -0.5 * fall;
             let middle = 1.0 - half;
             let price = |(x, weight): &(f64, f64)| {
                 let s = idle + run * (middle + half * x);
                 weight * s.powf(drafts - 1.0)
             };
             let integral = drafts * half * rule.iter().map(price).sum::<f64>();
-            pieces.push((integral, survival));
-            running = TwoFloat::product(run, survival);
+            pieces.push((integral, fall));
+            running += run * fall;
         }
         let mut rest = TwoFloat::ZERO;
-        for (&(_, _, token), (integral, survival)) in tier.iter().zip(pieces).rev() {
-            rest = TwoFloat::product(rest.value(), survival);
+        for (&(_, _, token), (integral, fall)) in tier.iter().zip(pieces).rev() {
+            rest += rest.value() * fall;
             rest += integral;
             emitted[token] = draft[token] * rest.value();
         }

@@ -181,8 +181,17 @@ fn large_rows_are_closed_to_rounding() {
             assert!(width < 1e-11, "{kind} {drafts}: {width}");
             let law = plan.law(&p, &q);
             assert!(law.l1_error < 1e-12, "{kind} {drafts}: {}", law.l1_error);
-            let most = plan.acceptance_rate().upper();
-            assert!(law.acceptance_rate <= most + 1e-15);
+            // The audit has roundings of its own.
+            let known = plan.acceptance_rate();
+            let audited = law.acceptance_rate;
+            assert!(
+                audited <= known.upper() + 1e-13,
+                "{kind} {drafts}: {audited} {known:?}"
+            );
+            assert!(
+                audited >= known.lower() - 1e-13,
+                "{kind} {drafts}: {audited} {known:?}"
+            );
         }
     }
 }

@@ -572,7 +572,7 @@ impl LevelPasses {
     /// use specgap_plan::plan::{LevelPasses, Levels, Straddle};
     /// let (p, q) = (Target::new(&[0.5, 0.3, 0.2])?, Draft::new(&[0.25, 0.35, 0.4])?);
     /// let passes = LevelPasses::solve(&p, &q, 2, Straddle::Once, Levels::ADAPTIVE)?;
-    /// // Token 2 comes with 0.8, 1 with 0.7, 0 with 0.5: H is empty, as is Q.
+    /// // Drafts are {2, 1} with 0.5, {2, 0} with 0.3 and {1, 0} with 0.2: no set has Q above P.
     /// assert!((passes.acceptance_rate().value() - 1.0).abs() < 1e-9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

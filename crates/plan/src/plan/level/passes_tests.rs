@@ -450,3 +450,49 @@ fn no_drafts_are_refused() {
         assert_eq!(passes.accepted(tuple).iter().sum::<f64>(), 0.75);
     });
 }
+
+/// Stratified drafts, drafted once, allow at least as much as independent strata, and these as
+/// i.i.d. drafts; on rows of every kind, and for more drafts than q has tokens.
+#[test]
+fn hard_rows_are_enclosed_and_laws_are_in_order() {
+    let mut rng = ChaCha8Rng::seed_from_u64(18);
+    for kind in 0..KINDS * KINDS {
+        for (vocab, drafts) in [(1, 3), (300, 2), (300, 5), (200, 64)] {
+            let p = row(kind % KINDS, vocab, &mut rng);
+            let q = row(kind / KINDS, vocab, &mut rng);
+            let (p, q) = rows(&p, &q);
+            let of =
+                |straddle, levels| LevelPasses::solve(&p, &q, drafts, straddle, levels).unwrap();
+            let iid = LevelPlan::iid(&p, &q, drafts).unwrap();
+            let once = of(Straddle::Once, Levels::ADAPTIVE);
+            let apart = of(Straddle::Independent, Levels::ADAPTIVE);
+            let [iid, once, apart] = [
+                iid.optimal_acceptance_rate(),
+                once.optimal_acceptance_rate(),
+                apart.optimal_acceptance_rate(),
+            ];
+            let context = || format!("{kind} {vocab} {drafts}: {iid:?} {once:?} {apart:?}");
+            assert!(once.width() < 1e-6, "{}", context());
+            assert!(iid.lower() <= apart.upper() + 1e-11, "{}", context());
+            assert!(apart.lower() <= once.upper() + 1e-11, "{}", context());
+            let ceiling = Strata::of(&q, drafts).ceiling(&p, &q);
+            assert!(once.lower() <= ceiling + 1e-11, "{} {ceiling}", context());
+            for straddle in BOTH {
+                let four = of(straddle, Levels::FOUR);
+                let best = if straddle == Straddle::Once {
+                    once
+                } else {
+                    apart
+                };
+                assert!(four.acceptance_rate().lower() <= best.upper() + 1e-11);
+                // Theorem G.
+                let least = best.lower() * (1.0 - 0.25 * best.lower());
+                assert!(
+                    four.acceptance_rate().upper() >= least - 1e-11,
+                    "{}",
+                    context()
+                );
+            }
+        }
+    }
+}
