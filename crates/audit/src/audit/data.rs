@@ -1,6 +1,6 @@
 //! What an audit is asked and what it finds.
 
-use super::rule::Rule;
+use super::model::rule::Rule;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
 use std::fmt;
@@ -37,7 +37,7 @@ impl Claimed {
         }
     }
 
-    pub(super) fn cuts(&self) -> bool {
+    pub(crate) fn cuts(&self) -> bool {
         self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
     }
 }

@@ -1,14 +1,14 @@
 //! Simulated engines and the negative control on logs of a few rows.
 
-use super::bugs::BUGS;
-use super::engine::{Engine, Position};
-use super::judge::{Judge, Tally};
-use super::play::Player;
-use super::verdict::part;
 use super::{
     AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
     SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
+use crate::audit::evidence::judge::{Judge, Tally};
+use crate::audit::evidence::play::Player;
+use crate::audit::model::bugs::BUGS;
+use crate::audit::model::engine::{Engine, Position};
+use crate::audit::verdict::capital::part;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
@@ -16,13 +16,13 @@ use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 
 /// A log of these rows, and of what an engine did.
-pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
+pub(crate) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
     let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
     log_of(rows, records, metadata)
 }
 
 /// The same with metadata of its own.
-pub(super) fn log_of(
+pub(crate) fn log_of(
     rows: &[([f32; 3], [f32; 3])],
     records: &[([i64; 2], i64, i64)],
     metadata: &str,
@@ -198,7 +198,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                         judge.judge(&at, siblings, &[&step], std::slice::from_mut(&mut total));
                     }
                 }
-                let total = super::requests::Settled::whole(total);
+                let total = crate::audit::evidence::requests::Settled::whole(total);
                 for one in Part::ALL {
                     let expected = part(&judge, one, &total, &Map::new(), 1e-6);
                     let log10 = found.log10_e_values[one.index()];

@@ -1,20 +1,20 @@
 //! An audit of a log, what it takes, and its negative control.
 
-use super::bets::STAKES;
-use super::bugs::{BUGS, Bug};
-use super::data::{
+use crate::audit::data::{
     AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
     RequestsReport, Settings, Tampering,
 };
-use super::engine::{Engine, Laws, Position};
-use super::judge::{Judge, Part, Step, Tally};
-use super::play::{Player, visit};
-use super::requests::{Family, Group, Place, Requests, Settled, repeated};
-use super::rows::{Pair, Reader};
-use super::rule::Rule;
-use super::steps::{Count, Happened, Steps, text_of};
-use super::verdict::{families, part};
-use super::{AuditError, refused_at};
+use crate::audit::evidence::bets::STAKES;
+use crate::audit::evidence::judge::{Judge, Part, Step, Tally};
+use crate::audit::evidence::play::{Player, visit};
+use crate::audit::evidence::requests::{Family, Group, Place, Requests, Settled, repeated};
+use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::steps::{Count, Happened, Steps, text_of};
+use crate::audit::model::bugs::{BUGS, Bug};
+use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::rule::Rule;
+use crate::audit::verdict::capital::{families, part};
+use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
@@ -38,7 +38,7 @@ const POWER: f64 = 2.326_347_874_040_841;
 
 /// What row by row checks find.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct RowChecks {
+pub(crate) struct RowChecks {
     pub target_zero: Count,
     pub outside: Count,
     draft_zero: Count,
@@ -54,7 +54,7 @@ impl RowChecks {
     }
 
     /// Looks at one step.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         rule: Rule,
         pair: &Pair,
@@ -83,7 +83,7 @@ impl RowChecks {
         }
     }
 
-    pub(super) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
+    pub(crate) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
         let structure = &steps.checks;
         let mut all = vec![
             self.target_zero.check(
@@ -190,7 +190,7 @@ struct Found {
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
 #[derive(Debug)]
-pub(super) struct Opened<'a> {
+pub(crate) struct Opened<'a> {
     pub log: &'a Log,
     pub claimed: Claimed,
     pub steps: Steps,
@@ -264,7 +264,7 @@ fn check_settings(settings: &Settings) -> Result<(), AuditError> {
 }
 
 /// Tokens that end texts, from the metadata and the settings.
-pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
+pub(crate) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
     let noted = log.metadata().extra.get("stop_tokens");
     let noted = noted.and_then(serde_json::Value::as_array);
     let ids = noted
@@ -277,7 +277,7 @@ pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
 }
 
 impl<'a> Opened<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         log: &'a Log,
         settings: &Settings,
         rule: Rule,
@@ -377,7 +377,7 @@ impl<'a> Opened<'a> {
     }
 
     /// Some rows, spread evenly over the log, with their position numbers.
-    pub(super) fn for_each_row(
+    pub(crate) fn for_each_row(
         &self,
         rows: usize,
         mut each: impl FnMut(usize, &Pair),
@@ -625,7 +625,7 @@ fn requests_report(
 }
 
 /// What an audit takes for granted of random numbers, in words.
-pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
+pub(crate) fn of_requests(requests: &RequestsReport) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.averaged > 0 {
         let why = match requests.seeds.as_str() {
@@ -756,7 +756,7 @@ fn fits(parts: &[PartReport; 4], checks: &[HardCheck]) -> bool {
 }
 
 /// What parts and checks say together.
-pub(super) fn conclude(report: &mut AuditReport, rule: Rule) {
+pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
     let broken = |names: &[&str]| {
         let all = report.hard_checks.iter();
         all.filter(|check| names.contains(&check.name.as_str()))
@@ -870,8 +870,9 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
         .zip(&growth)
         .map(|(bug, growth)| {
             let needed = |index: usize| {
-                let one =
-                    |one: &&super::judge::Component| one.name == bug.name && one.part == index;
+                let one = |one: &&crate::audit::evidence::judge::Component| {
+                    one.name == bug.name && one.part == index
+                };
                 let component = judge.components.iter().find(one)?;
                 let [sum, squares] = *growth.sums.get(index)?;
                 let wanted = log_needed(settings.alpha, component.weight) + price;
@@ -946,7 +947,7 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
 }
 
 /// What of an error names a position.
-pub(super) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
+pub(crate) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
     refused_at(log, position, message)
 }
 
@@ -969,8 +970,8 @@ impl AuditReport {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::log;
     use super::*;
+    use crate::audit::tests::log;
 
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
     #[test]
@@ -1453,7 +1454,7 @@ mod tests {
         assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
         assert_eq!(of(Rule::TOKEN).lossy_by_design, None);
         assert!(of(Rule::TOKEN).notes.is_empty());
-        let silent = super::super::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
+        let silent = crate::audit::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
         let mut settings = Settings::new(Rule::TOKEN);
         let note = "the log does not say how it was sampled";
         let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;

@@ -6,12 +6,12 @@
 //! the probability that a token is kept, the law of what replaces it, and so the law of what
 //! comes out.
 
-use super::rule::Rule;
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, normalise};
 
 /// The rows of a position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Position<'a> {
+pub(crate) struct Position<'a> {
     /// p, as it is claimed to be sampled.
     pub p: &'a [f64],
     /// q, likewise.
@@ -29,11 +29,11 @@ impl Position<'_> {
     }
 
     /// Whether an entry stands for unlisted tokens.
-    pub(super) fn is_rest(&self, place: usize) -> bool {
+    pub(crate) fn is_rest(&self, place: usize) -> bool {
         self.rest && place + 1 == self.p.len()
     }
 
-    pub(super) fn likeliest(&self, row: &[f64]) -> usize {
+    pub(crate) fn likeliest(&self, row: &[f64]) -> usize {
         let mut best = 0;
         for (place, x) in row.iter().enumerate().take(self.tokens()) {
             if *x > row[best] {
@@ -46,7 +46,7 @@ impl Position<'_> {
 
 /// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// None.
     Same,
     /// All mass on the likeliest token.
@@ -63,7 +63,7 @@ pub(super) enum Change {
 
 /// How drafts are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Keeps {
+pub(crate) enum Keeps {
     /// As the rule says.
     Rule,
     /// min(1, p/q).
@@ -80,7 +80,7 @@ pub(super) enum Keeps {
 
 /// What replaces a rejected draft.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Corrects {
+pub(crate) enum Corrects {
     /// As the rule says.
     Rule,
     /// (p - q)+.
@@ -97,7 +97,7 @@ pub(super) enum Corrects {
 
 /// An engine, by what it does otherwise than the rule says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Engine {
+pub(crate) struct Engine {
     /// Of p, wherever it is used.
     pub target: Change,
     /// Of q, where drafts are drawn.
@@ -120,7 +120,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// As the rule says.
-    pub(super) const HONEST: Self = Self {
+    pub(crate) const HONEST: Self = Self {
         target: Change::Same,
         draft: Change::Same,
         ratio: Change::Same,
@@ -136,7 +136,7 @@ impl Engine {
 
 /// What an engine does at a position.
 #[derive(Clone, Debug)]
-pub(super) struct Laws {
+pub(crate) struct Laws {
     /// The law of the draft where there is one; `None` where nothing is claimed.
     pub draft: Option<Vec<f64>>,
     /// P(the draft that was drawn is dropped).
@@ -165,7 +165,7 @@ enum Keeping {
 
 impl Laws {
     /// Of an engine that claims a rule, at a position. O(V log V).
-    pub(super) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
+    pub(crate) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
         let block = rule == Rule::BLOCK;
@@ -274,7 +274,7 @@ impl Laws {
     }
 
     /// min(1, wanted/offered).
-    pub(super) fn ratio(&self, place: usize) -> f64 {
+    pub(crate) fn ratio(&self, place: usize) -> f64 {
         let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
         let (wanted, offered) = (get(&self.wanted), get(&self.offered));
         if wanted <= 0.0 {
@@ -287,7 +287,7 @@ impl Laws {
     }
 
     /// P(a drafted token is kept).
-    pub(super) fn keep(&self, place: usize) -> f64 {
+    pub(crate) fn keep(&self, place: usize) -> f64 {
         match self.keeps {
             Keeping::Ratio { block } => {
                 let ratio = self.ratio(place);
@@ -305,13 +305,13 @@ impl Laws {
     }
 
     /// Whether the law of a correction is the same whatever was rejected.
-    pub(super) fn one_correction(&self) -> bool {
+    pub(crate) fn one_correction(&self) -> bool {
         !self.off_draft
     }
 
     /// The law of what replaces a rejected draft, given that it is listed: what of a
     /// residual is not listed is unknown, and the listed part is known up to its total.
-    pub(super) fn listed_correction(&self, draft: usize, at: &Position<'_>) -> Vec<f64> {
+    pub(crate) fn listed_correction(&self, draft: usize, at: &Position<'_>) -> Vec<f64> {
         let mut law = self.correction(draft);
         if at.rest
             && let Some(rest) = law.last_mut()
@@ -325,7 +325,7 @@ impl Laws {
 
     /// The law of what replaces a rejected draft, where what the rows do not list is one
     /// token.
-    pub(super) fn correction(&self, draft: usize) -> Vec<f64> {
+    pub(crate) fn correction(&self, draft: usize) -> Vec<f64> {
         let mut law = self.correction.clone();
         if self.off_draft {
             if let Some(mass) = law.get_mut(draft) {
@@ -339,7 +339,7 @@ impl Laws {
     }
 
     /// The law of what comes out; `None` where nothing is known of the draft.
-    pub(super) fn output(&self) -> Option<Vec<f64>> {
+    pub(crate) fn output(&self) -> Option<Vec<f64>> {
         let draft = self.draft.as_ref()?;
         let mut kept: Vec<f64> = (draft.iter().enumerate())
             .map(|(place, mass)| mass * self.keep(place))
@@ -372,7 +372,7 @@ impl Laws {
 }
 
 /// A changed row, normalised.
-pub(super) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64> {
+pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64> {
     let mut out = row.to_vec();
     match change {
         Change::Same => return out,
@@ -899,7 +899,7 @@ mod tests {
             Rule::EXACT_MATCH,
             Rule::threshold(0.6).unwrap(),
         ] {
-            for bug in &super::super::bugs::BUGS {
+            for bug in &crate::audit::model::bugs::BUGS {
                 for reach in [1.0, 0.4] {
                     let laws = Laws::new(rule, &bug.engine, &at(reach));
                     let Some(out) = laws.output() else { continue };

@@ -1,10 +1,10 @@
 //! The bets of one position: every bug and every score, on what the engine did there.
 
-use super::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
-use super::bugs::{Bug, bugs_of};
-use super::engine::{Engine, Laws, Position};
-use super::rule::Rule;
-use super::siblings::{decide, next_draft};
+use crate::audit::evidence::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
+use crate::audit::model::bugs::{Bug, bugs_of};
+use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::rule::Rule;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
@@ -43,14 +43,14 @@ impl Part {
         }
     }
 
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self as usize
     }
 }
 
 /// What an engine did at a position. Tokens are places in the row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub drafts: Vec<usize>,
     /// A draft was kept; meaningless without drafts.
     pub accepted: bool,
@@ -59,7 +59,7 @@ pub(super) struct Step {
 
 /// One thing that is bet on in a part.
 #[derive(Clone, Debug)]
-pub(super) struct Component {
+pub(crate) struct Component {
     pub part: usize,
     pub name: &'static str,
     pub words: &'static str,
@@ -74,20 +74,20 @@ pub(super) struct Component {
 
 /// Capital as logarithms, one a component and stake, and steps a part.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     pub steps: [u64; 4],
     pub logs: Vec<f64>,
 }
 
 impl Tally {
-    pub(super) fn new(judge: &Judge) -> Self {
+    pub(crate) fn new(judge: &Judge) -> Self {
         Self {
             steps: [0; 4],
             logs: vec![0.0; judge.logs],
         }
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
             *mine += theirs;
         }
@@ -147,11 +147,11 @@ const SCORES: [(Part, &str, &str); 9] = [
 ];
 
 /// The share of a part's capital that is staked on scores.
-pub(super) const SCORE_SHARE: f64 = 0.2;
+pub(crate) const SCORE_SHARE: f64 = 0.2;
 
 /// Bets for one rule and tolerance.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(crate) struct Judge {
     pub rule: Rule,
     pub tolerance: f64,
     pub components: Vec<Component>,
@@ -163,7 +163,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new(rule: Rule, tolerance: f64) -> Self {
+    pub(crate) fn new(rule: Rule, tolerance: f64) -> Self {
         let bugs: Vec<&'static Bug> = bugs_of(rule).collect();
         let mut totals = [0.0; 4];
         for bug in &bugs {
@@ -233,7 +233,7 @@ impl Judge {
     }
 
     /// ln of the capital of a part.
-    pub(super) fn log_capital(&self, part: Part, tally: &Tally) -> f64 {
+    pub(crate) fn log_capital(&self, part: Part, tally: &Tally) -> f64 {
         let parts: Vec<f64> = self
             .components
             .iter()
@@ -244,7 +244,7 @@ impl Judge {
     }
 
     /// ln of the capital of a component.
-    pub(super) fn log_of(&self, component: &Component, tally: &Tally) -> f64 {
+    pub(crate) fn log_of(&self, component: &Component, tally: &Tally) -> f64 {
         let logs = tally
             .logs
             .get(component.first..component.first + component.stakes);
@@ -260,7 +260,7 @@ impl Judge {
 
     /// The bets on what engines did at one position, each into its tally. `siblings` says
     /// that drafts are alternatives for this position.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &self,
         at: &Position<'_>,
         siblings: bool,
@@ -547,8 +547,9 @@ impl Judge {
         let best = at.likeliest(at.p);
         self.score(tally, 8, f64::from(u8::from(y == best)), get(at.p, best));
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-            if places[3].is_some() && bug.engine.target != super::engine::Change::Same {
-                let wrong = super::engine::change(at.p, bug.engine.target, at);
+            if places[3].is_some() && bug.engine.target != crate::audit::model::engine::Change::Same
+            {
+                let wrong = crate::audit::model::engine::change(at.p, bug.engine.target, at);
                 if let Some(bet) = Bet::new(at.p, &wrong, self.tolerance) {
                     let gain = bet.gain(get(at.p, y), get(&wrong, y));
                     self.play(tally, places[3], gain, bet.range);
@@ -1135,7 +1136,7 @@ mod tests {
                     if !step.accepted {
                         sums[2] = expected(&claimed.correction, &wrong.correction, step.output);
                     }
-                    let target = super::super::engine::change(&p, bug.engine.target, &at);
+                    let target = crate::audit::model::engine::change(&p, bug.engine.target, &at);
                     sums[3] = expected(&p, &target, step.output);
                     for (part, sum) in sums.into_iter().enumerate() {
                         let sum = if places[part].is_some() { sum } else { 0.0 };

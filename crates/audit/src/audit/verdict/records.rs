@@ -1,16 +1,16 @@
 //! Records of five numbers a drafted token, for engines that cannot log rows.
 
-use super::AuditError;
-use super::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
-use super::data::{
+use crate::audit::AuditError;
+use crate::audit::data::{
     AuditReport, Conclusion, Outcome, PartReport, RequestsReport, Settings, Suspect,
 };
-use super::judge::{Part, Tally};
-use super::measure::{conclude, of_requests};
-use super::requests::{Place, Requests, Settled, repeated};
-use super::rule::Rule;
-use super::steps::Count;
-use super::verdict::{Capital, smallest_tv};
+use crate::audit::evidence::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
+use crate::audit::evidence::judge::{Part, Tally};
+use crate::audit::evidence::requests::{Place, Requests, Settled, repeated};
+use crate::audit::evidence::steps::Count;
+use crate::audit::model::rule::Rule;
+use crate::audit::verdict::capital::{Capital, smallest_tv};
+use crate::audit::verdict::measure::{conclude, of_requests};
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use std::path::Path;
@@ -365,7 +365,7 @@ impl Bettor {
             Kind::Head(_) | Kind::Tail(_) => return,
         };
         let (claimed, wrong) = ([keep, 1.0 - keep], [wrong, 1.0 - wrong]);
-        if let Some(bet) = super::bets::Bet::new(&claimed, &wrong, tolerance) {
+        if let Some(bet) = crate::audit::evidence::bets::Bet::new(&claimed, &wrong, tolerance) {
             let place = usize::from(!accepted);
             self.play(bet.gain(claimed[place], wrong[place]), bet.range, tolerance);
         }
@@ -653,8 +653,8 @@ fn verdict(
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::Tampering;
     use super::*;
+    use crate::audit::data::Tampering;
     use rand::{Rng, SeedableRng};
 
     #[test]
@@ -755,7 +755,8 @@ mod tests {
             bettor.kept(0.4, 0.3, false, 0.0);
             // The likelihood ratio, less the part that is never staked, in one of three sizes;
             // the cap cuts only what is above it.
-            let bet = super::super::bets::Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
+            let bet =
+                crate::audit::evidence::bets::Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
             let gain = bet.unwrap().gain(0.6, 1.0 - wrong);
             assert!((gain > 0.0) == (wrong < 0.4), "{}", bettor.name);
             for (log, (stake, _)) in bettor.logs.iter().zip(STAKES) {

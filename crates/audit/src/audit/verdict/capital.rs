@@ -1,9 +1,9 @@
 //! From capital to verdicts.
 
-use super::bets::{SCORE_STAKES, log_sum};
-use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
-use super::judge::{Judge, Part, SCORE_SHARE};
-use super::requests::{Family, Group, Settled};
+use crate::audit::data::{FlaggedGroup, Outcome, PartReport, Suspect};
+use crate::audit::evidence::bets::{SCORE_STAKES, log_sum};
+use crate::audit::evidence::judge::{Judge, Part, SCORE_SHARE};
+use crate::audit::evidence::requests::{Family, Group, Settled};
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 
@@ -11,13 +11,13 @@ use specgap_core::rule::Drafts;
 const LISTED: f64 = 2.0;
 
 /// Families of which there is more than one group: the others say nothing new.
-pub(super) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
+pub(crate) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
     let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
     Family::ALL.into_iter().filter(many).collect()
 }
 
 /// The verdict on a part.
-pub(super) fn part(
+pub(crate) fn part(
     judge: &Judge,
     part: Part,
     settled: &Settled,
@@ -101,7 +101,7 @@ pub(super) fn part(
 }
 
 /// What bets on a part have come to.
-pub(super) struct Capital {
+pub(crate) struct Capital {
     pub part: Part,
     pub steps: u64,
     /// The logarithm of the e-value.
@@ -118,7 +118,7 @@ pub(super) struct Capital {
 
 impl Capital {
     /// The verdict at a level.
-    pub(super) fn verdict(self, alpha: f64) -> PartReport {
+    pub(crate) fn verdict(self, alpha: f64) -> PartReport {
         let refuted = self.log >= -alpha.ln() || !self.groups.is_empty();
         let reason = self.untestable.filter(|_| !refuted);
         let verdict = match (refuted, &reason) {
@@ -148,7 +148,7 @@ impl Capital {
 /// e-BH (Wang and Ramdas 2022): the largest k for which k e-values are at least K/(k alpha);
 /// which ones these are. Under any dependence, at most a share alpha of what is named is
 /// named wrongly, on average.
-pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
+pub(crate) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..logs.len()).collect();
     order.sort_by(|&a, &b| logs[b].total_cmp(&logs[a]).then(a.cmp(&b)));
     let all = logs.len() as f64;
@@ -172,7 +172,7 @@ pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
 /// `share` is the weight of the score in the part's capital, and `price` the logarithm of what
 /// the capital of these steps is divided by: a mean over texts is at least the largest over their
 /// number.
-pub(super) fn smallest_tv(
+pub(crate) fn smallest_tv(
     share: f64,
     tolerance: f64,
     steps: u64,
@@ -227,9 +227,9 @@ pub(super) fn smallest_tv(
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::Tally;
-    use super::super::rule::Rule;
     use super::*;
+    use crate::audit::evidence::judge::Tally;
+    use crate::audit::model::rule::Rule;
     use statrs::distribution::{Binomial, DiscreteCDF};
 
     #[test]

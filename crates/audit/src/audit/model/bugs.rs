@@ -1,12 +1,12 @@
 //! The bugs that are looked for, each with the engine that has it.
 
-use super::engine::{Change, Corrects, Engine, Keeps};
-use super::rule::Rule;
+use crate::audit::model::engine::{Change, Corrects, Engine, Keeps};
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 
 /// A way in which engines were seen to differ from what they claim.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bug {
+pub(crate) struct Bug {
     /// Its name in reports.
     pub name: &'static str,
     /// What the engine does.
@@ -59,7 +59,7 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(super) static BUGS: [Bug; 26] = [
+pub(crate) static BUGS: [Bug; 26] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
@@ -355,7 +355,7 @@ pub(super) static BUGS: [Bug; 26] = [
 ];
 
 /// The bugs that a rule can have and that are bet on.
-pub(super) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
+pub(crate) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
     BUGS.iter()
         .filter(move |bug| (bug.of)(rule) && bug.weights.iter().any(|weight| *weight > 0.0))
 }

@@ -1,15 +1,15 @@
 //! The negative control: an audit that can find nothing finds nothing wrong.
 
-use super::AuditError;
-use super::bugs::BUGS;
-use super::data::{Outcome, Plan, Settings, Tampering};
-use super::judge::{Judge, Part, Step, Tally};
-use super::measure::{Opened, RowChecks, stop_tokens};
-use super::play::{Player, visit};
-use super::requests::Settled;
-use super::simulate::tampered_rounds;
-use super::steps::Steps;
-use super::verdict::part;
+use crate::audit::AuditError;
+use crate::audit::data::{Outcome, Plan, Settings, Tampering};
+use crate::audit::evidence::judge::{Judge, Part, Step, Tally};
+use crate::audit::evidence::play::{Player, visit};
+use crate::audit::evidence::requests::Settled;
+use crate::audit::evidence::steps::Steps;
+use crate::audit::model::bugs::BUGS;
+use crate::audit::verdict::capital::part;
+use crate::audit::verdict::measure::{Opened, RowChecks, stop_tokens};
+use crate::audit::verdict::simulate::tampered_rounds;
 use specgap_base::sorted::Map;
 use specgap_log::log::Log;
 
@@ -24,7 +24,7 @@ const MOST_POSITIONS: u64 = 400_000;
 /// played on its rows as often as they need, and `own_positions_enough` says so.
 ///
 /// # Errors
-/// As [`audit`](super::audit()).
+/// As [`audit`](crate::audit::audit()).
 pub fn negative_control(
     log: &Log,
     settings: &Settings,

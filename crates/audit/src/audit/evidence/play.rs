@@ -4,16 +4,16 @@
 //! A player drafts, accepts and corrects on the rows in their order, whatever it put out before:
 //! as if both models answered by the place in the text alone.
 
-use super::engine::{Engine, Laws, Position};
-use super::judge::{Judge, Step, Tally};
-use super::rule::Rule;
-use super::siblings::{decide, next_draft};
+use crate::audit::evidence::judge::{Judge, Step, Tally};
+use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// An engine in the middle of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Player {
+pub(crate) struct Player {
     pub rule: Rule,
     pub engine: Engine,
     /// Drafts a round, or a position if they are alternatives.
@@ -25,7 +25,7 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(
+    pub(crate) fn new(
         rule: Rule,
         engine: &Engine,
         drafts: usize,
@@ -50,18 +50,18 @@ impl Player {
     }
 
     /// Begins a text.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.depth = 0;
         self.reach = 1.0;
     }
 
     /// Its laws where a round starts.
-    pub(super) fn laws(&self, at: &Position<'_>) -> Laws {
+    pub(crate) fn laws(&self, at: &Position<'_>) -> Laws {
         Laws::new(self.rule, &self.engine, at)
     }
 
     /// What it does at a position. `start` are its laws there with nothing accepted before.
-    pub(super) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
+    pub(crate) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
         if self.siblings {
             return self.several(at);
         }
@@ -148,7 +148,7 @@ fn draw(law: &[f64], uniform: f64) -> usize {
 
 /// Players that make one step each at a position, and the bets on them. `each` is told of every
 /// step. Players of one engine should stand together.
-pub(super) fn visit(
+pub(crate) fn visit(
     judge: &Judge,
     at: &Position<'_>,
     siblings: bool,

@@ -1,14 +1,14 @@
 //! What an engine does with several drafts for one position.
 
-use super::engine::{Corrects, Engine, Keeps, Position, change};
-use super::rule::Rule;
+use crate::audit::model::engine::{Corrects, Engine, Keeps, Position, change};
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, Step, TargetMass, normalise};
 use specgap_core::scheme::SchemeName;
 use specgap_number::distribution::token_id;
 
 /// The law of the next of several drafts, given those before; `None` where nothing is
 /// claimed, or every token was drafted.
-pub(super) fn next_draft(
+pub(crate) fn next_draft(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
@@ -41,7 +41,7 @@ pub(super) fn next_draft(
 
 /// What is made of drafts.
 #[derive(Clone, Debug)]
-pub(super) struct Decisions {
+pub(crate) struct Decisions {
     /// The distinct drafts.
     pub tokens: Vec<usize>,
     /// P(each comes out as a draft that is kept), and at last P(none is).
@@ -51,7 +51,7 @@ pub(super) struct Decisions {
 }
 
 /// What an engine makes of drafts. O(nV), for k-seq 60 times that.
-pub(super) fn decide(
+pub(crate) fn decide(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
@@ -137,8 +137,8 @@ fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Change;
     use super::*;
+    use crate::audit::model::engine::Change;
     use specgap_core::problem::Problem;
     use specgap_core::scheme::{WithReplacement, WithoutReplacement};
     use specgap_core::verifier::{KSeq, Rrs, RrsWo, Verifier};
