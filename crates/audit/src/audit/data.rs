@@ -355,3 +355,58 @@ pub struct AuditReport {
     /// Nothing was refuted, and the negative control did its work.
     pub ok: bool,
 }
+
+impl AuditReport {
+    /// A report on a log or on records of this name, before anything was found.
+    pub(crate) fn begun(
+        log: String,
+        command: &str,
+        settings: &Settings,
+        requests: RequestsReport,
+    ) -> Self {
+        Self {
+            schema: 1,
+            tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+            command: command.to_owned(),
+            files: Vec::new(),
+            unfinished: None,
+            log,
+            target: None,
+            draft: None,
+            rule: settings.rule.to_string(),
+            rule_words: settings.rule.words().to_owned(),
+            claimed: None,
+            positions: 0,
+            rounds: 0,
+            not_audited: 0,
+            tolerance: settings.tolerance,
+            alpha: settings.alpha,
+            false_alarm: 0.0,
+            rows_from: None,
+            not_comparable: None,
+            requests,
+            plan: None,
+            hard_checks: Vec::new(),
+            parts: Vec::new(),
+            conclusion: Conclusion::Undecided,
+            fits: None,
+            lossy_by_design: None,
+            negative_control: None,
+            notes: Vec::new(),
+            ok: false,
+        }
+    }
+
+    /// Adds what was known before the run.
+    pub fn with_plan(mut self, plan: Plan) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Adds the negative control, whose failure is the report's.
+    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
+        self.ok &= control.iter().all(|one| one.refuted != Some(false));
+        self.negative_control = Some(control);
+        self
+    }
+}

@@ -39,7 +39,7 @@ pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
-pub use evidence::judge::Part;
+pub use evidence::book::Part;
 pub use model::rule::Rule;
 pub use verdict::control::negative_control;
 pub use verdict::measure::{audit, claimed_of, plan};

@@ -4,11 +4,12 @@ use super::{
     AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
     SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
-use crate::audit::evidence::judge::{Judge, Tally};
+use crate::audit::evidence::book::Tally;
+use crate::audit::evidence::judge::Judge;
 use crate::audit::evidence::play::Player;
 use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
-use crate::audit::verdict::capital::part;
+use crate::audit::verdict::capital::judged;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
@@ -164,7 +165,7 @@ fn runs_are_engines_on_rows_of_their_own() {
             assert_eq!(found.len(), 3);
             let copies = positions.div_ceil(7);
             for (run, found) in found.iter().enumerate() {
-                let mut total = Tally::new(&judge);
+                let mut total = Tally::new(&judge.book);
                 for copy in 0..copies {
                     let number = run * copies + copy;
                     let mut player = Player::new(rule, &engine, 2, siblings, 9, number as u64);
@@ -200,7 +201,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                 }
                 let total = crate::audit::evidence::requests::Settled::whole(total);
                 for one in Part::ALL {
-                    let expected = part(&judge, one, &total, &Map::new(), 1e-6);
+                    let expected = judged(&judge, one, &total, &Map::new(), 1e-6);
                     let log10 = found.log10_e_values[one.index()];
                     assert!(
                         (log10 - expected.log10_e_value).abs() < 1e-9,

@@ -17,7 +17,7 @@
 
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.
-const KEPT: f64 = 0.02;
+pub(crate) const KEPT: f64 = 0.02;
 
 /// What sums over all tokens may be off by, relatively: paid at every step.
 const ROUNDING: f64 = 1e-9;
@@ -136,6 +136,16 @@ impl Bet {
         };
         self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
     }
+
+    /// The same of a place in both laws; outside of them, of nothing.
+    pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
+        self.gain(get(claimed, outcome), get(bug, outcome))
+    }
+}
+
+/// The mass of a place; none outside of the law.
+pub(crate) fn get(law: &[f64], place: usize) -> f64 {
+    law.get(place).copied().unwrap_or(0.0)
 }
 
 /// Four bins an octave.

@@ -1,52 +1,16 @@
 //! The bets of one position: every bug and every score, on what the engine did there.
 
-use crate::audit::evidence::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
+use super::bets::{Bet, get};
+use super::book::{Book, Component, Part, Tally};
 use crate::audit::model::bugs::{Bug, bugs_of};
-use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::engine::{Change, Engine, Laws, Position, change};
 use crate::audit::model::multi_draft::{decide, next_draft};
 use crate::audit::model::rule::Rule;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
+use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The parts of a verdict, in the order of all arrays over parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Drafts follow the law that is claimed of them.
-    DraftLaw,
-    /// Drafts are kept as the rule says.
-    Acceptance,
-    /// What replaces a rejected draft, and what follows an accepted chain, is drawn as the
-    /// rule says.
-    Correction,
-    /// What comes out follows p (of a lossy rule, the law that the rule gives).
-    TargetLaw,
-}
-
-impl Part {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::DraftLaw,
-        Self::Acceptance,
-        Self::Correction,
-        Self::TargetLaw,
-    ];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DraftLaw => "draft-law",
-            Self::Acceptance => "acceptance",
-            Self::Correction => "correction",
-            Self::TargetLaw => "target-law",
-        }
-    }
-
-    pub(crate) fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// What an engine did at a position. Tokens are places in the row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,47 +21,21 @@ pub(crate) struct Step {
     pub output: usize,
 }
 
-/// One thing that is bet on in a part.
-#[derive(Clone, Debug)]
-pub(crate) struct Component {
-    pub part: usize,
-    pub name: &'static str,
-    pub words: &'static str,
-    pub cure: &'static str,
-    /// Weight in the mixture of the part; those of a part sum to 1.
-    pub weight: f64,
-    /// Where its logarithms begin, and how many stakes there are.
-    pub first: usize,
-    pub stakes: usize,
-    pub is_bug: bool,
+/// A score: a number in [0, 1] whose mean under the claim is known.
+#[derive(Clone, Copy, Debug)]
+enum Score {
+    DraftInQ,
+    DraftInRatio,
+    DraftBest,
+    Kept,
+    CorrectionInP,
+    CorrectionInRatio,
+    OutputInP,
+    OutputInRatio,
+    OutputBest,
 }
 
-/// Capital as logarithms, one a component and stake, and steps a part.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tally {
-    pub steps: [u64; 4],
-    pub logs: Vec<f64>,
-}
-
-impl Tally {
-    pub(crate) fn new(judge: &Judge) -> Self {
-        Self {
-            steps: [0; 4],
-            logs: vec![0.0; judge.logs],
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.logs.iter_mut().zip(&other.logs) {
-            *mine += theirs;
-        }
-    }
-}
-
-/// Scores, and their weight in each part.
+/// Part, name and words of each score, in the order of [`Score`].
 const SCORES: [(Part, &str, &str); 9] = [
     (
         Part::DraftLaw,
@@ -153,13 +91,63 @@ pub(crate) const SCORE_SHARE: f64 = 0.2;
 #[derive(Clone, Debug)]
 pub(crate) struct Judge {
     pub rule: Rule,
-    pub tolerance: f64,
-    pub components: Vec<Component>,
+    pub book: Book,
     pub bugs: Vec<&'static Bug>,
     /// By bug and part, the component.
     of_bug: Vec<[Option<usize>; 4]>,
     of_score: [usize; SCORES.len()],
-    pub logs: usize,
+}
+
+/// What engines did at a position, and what the rule claims of it.
+struct Here<'a> {
+    at: &'a Position<'a>,
+    steps: &'a [&'a Step],
+    honest: Laws,
+    /// The law of the draft, where it is a draw from all of q.
+    draft: Option<Vec<f64>>,
+    /// The law of what comes out where there is a draft.
+    output: Cow<'a, [f64]>,
+    /// What counts as the likeliest draft.
+    near: Vec<usize>,
+    /// By step, the law of a correction; `None` where none was drawn, or none is known.
+    corrected: Vec<Option<Arc<Vec<f64>>>>,
+}
+
+impl<'a> Here<'a> {
+    fn new(rule: Rule, at: &'a Position<'a>, steps: &'a [&'a Step]) -> Self {
+        let honest = Laws::new(rule, &Engine::HONEST, at);
+        let output = match rule.is_lossless() {
+            true => None,
+            false => honest.output(),
+        };
+        let is_drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+        let mut known: Map<usize, Arc<Vec<f64>>> = Map::new();
+        let mut corrected = |step: &&Step| {
+            let Some(&draft) = step.drafts.first() else {
+                // Of a text alone nothing is said but the target's law.
+                return (rule != Rule::TEXT).then(|| Arc::new(at.p.to_vec()));
+            };
+            if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
+                return None;
+            }
+            // By the draft where it matters.
+            let key = match honest.one_correction() {
+                true => usize::MAX,
+                false => draft,
+            };
+            let law = known.at_or(key, || Arc::new(honest.listed_correction(draft, at)));
+            Some(Arc::clone(law))
+        };
+        Self {
+            at,
+            steps,
+            draft: honest.draft.clone().filter(|_| is_drawn),
+            output: output.map_or(Cow::Borrowed(at.p), Cow::Owned),
+            near: near(at),
+            corrected: steps.iter().map(&mut corrected).collect(),
+            honest,
+        }
+    }
 }
 
 impl Judge {
@@ -171,90 +159,48 @@ impl Judge {
                 *total += weight;
             }
         }
-        let mut components = Vec::new();
-        let mut logs = 0;
-        let mut push = |component: Component| {
-            logs += component.stakes;
-            components.push(component);
-            components.len() - 1
-        };
-        let mut first = 0;
-        let mut of_bug = Vec::new();
-        for bug in &bugs {
-            let mut places = [None; 4];
-            for (part, (weight, total)) in bug.weights.iter().zip(totals).enumerate() {
-                if *weight > 0.0 {
-                    let place = push(Component {
+        let mut book = Book::new(tolerance);
+        let of_bug = (bugs.iter())
+            .map(|bug| {
+                Part::ALL.map(|part| {
+                    let (weight, total) = (bug.weights[part.index()], totals[part.index()]);
+                    let component = Component {
                         part,
                         name: bug.name,
                         words: bug.words,
                         cure: bug.cure,
                         weight: (1.0 - SCORE_SHARE) * weight / total,
-                        first,
-                        stakes: STAKES.len(),
                         is_bug: true,
-                    });
-                    first += STAKES.len();
-                    if let Some(slot) = places.get_mut(part) {
-                        *slot = Some(place);
-                    }
-                }
-            }
-            of_bug.push(places);
-        }
+                        is_score: false,
+                        first: 0,
+                    };
+                    (weight > 0.0).then(|| book.push(component))
+                })
+            })
+            .collect();
         let of_score = SCORES.map(|(part, name, words)| {
             let beside = SCORES.iter().filter(|(other, ..)| *other == part).count();
-            let share = match totals.get(part.index()) {
-                Some(total) if *total > 0.0 => SCORE_SHARE,
-                _ => 1.0,
+            let share = match totals[part.index()] > 0.0 {
+                true => SCORE_SHARE,
+                false => 1.0,
             };
-            let place = push(Component {
-                part: part.index(),
+            book.push(Component {
+                part,
                 name,
                 words,
                 cure: "no bug of the table fits better; compare the engine's rows with the log's",
                 weight: share / beside as f64,
-                first,
-                stakes: SCORE_STAKES.len(),
                 is_bug: false,
-            });
-            first += SCORE_STAKES.len();
-            place
+                is_score: true,
+                first: 0,
+            })
         });
         Self {
             rule,
-            tolerance,
-            components,
+            book,
             bugs,
             of_bug,
             of_score,
-            logs,
-        }
-    }
-
-    /// ln of the capital of a part.
-    pub(crate) fn log_capital(&self, part: Part, tally: &Tally) -> f64 {
-        let parts: Vec<f64> = self
-            .components
-            .iter()
-            .filter(|one| one.part == part.index())
-            .map(|one| one.weight.ln() + self.log_of(one, tally))
-            .collect();
-        log_sum(parts.iter().copied())
-    }
-
-    /// ln of the capital of a component.
-    pub(crate) fn log_of(&self, component: &Component, tally: &Tally) -> f64 {
-        let logs = tally
-            .logs
-            .get(component.first..component.first + component.stakes);
-        let logs = logs.unwrap_or_default();
-        if component.is_bug {
-            let terms = logs.iter().zip(STAKES);
-            log_sum(terms.map(|(log, (_, weight))| log + weight.ln()))
-        } else {
-            let share = (SCORE_STAKES.len() as f64).ln();
-            log_sum(logs.iter().map(|log| log - share))
         }
     }
 
@@ -273,321 +219,312 @@ impl Judge {
             }
             return;
         }
-        let honest = Laws::new(self.rule, &Engine::HONEST, at);
-        let claimed_output = if self.rule.is_lossless() {
-            None
-        } else {
-            honest.output()
-        };
-        let claimed_output = claimed_output.as_deref().unwrap_or(at.p);
-        let likeliest_draft = at.likeliest(at.q);
-        let near = near(at);
-        let drafts_exact = self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
-        let claimed_draft = honest.draft.as_deref().filter(|_| drafts_exact);
-
-        // What is claimed of corrections, by the draft where it matters.
-        let mut corrections: Map<usize, Arc<Vec<f64>>> = Map::new();
-        let mut claimed_correction = |step: &Step| -> Option<Arc<Vec<f64>>> {
-            let draft = step.drafts.first().copied()?;
-            let key = if honest.one_correction() {
-                usize::MAX
-            } else {
-                draft
-            };
-            let law = corrections.at_or(key, || Arc::new(honest.listed_correction(draft, at)));
-            Some(Arc::clone(law))
-        };
-        let corrected: Vec<Option<Arc<Vec<f64>>>> = steps
-            .iter()
-            .map(|step| {
-                let Some(&draft) = step.drafts.first() else {
-                    // Of a text alone nothing is said but the target's law.
-                    return (self.rule != Rule::TEXT).then(|| Arc::new(at.p.to_vec()));
-                };
-                if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
-                    None
-                } else {
-                    claimed_correction(step)
-                }
-            })
-            .collect();
-        for (step, (tally, correction)) in steps.iter().zip(tallies.iter_mut().zip(&corrected)) {
-            if let Some(&draft) = step.drafts.first() {
-                if self.rule.drafts() != Drafts::Any {
-                    tally.steps[0] += 1;
-                }
-                if let Some(claimed) = claimed_draft {
-                    self.score(tally, 0, rank(claimed, |i| at.q[i], draft), 0.5);
-                    self.score(
-                        tally,
-                        1,
-                        rank(claimed, |i| ratio(at.p[i], at.q[i]), draft),
-                        0.5,
-                    );
-                    let mean = get(claimed, likeliest_draft);
-                    let hit = f64::from(u8::from(draft == likeliest_draft));
-                    self.score(tally, 2, hit, mean);
-                } else if self.rule.drafts() == Drafts::Likeliest {
-                    let hit = f64::from(u8::from(near.contains(&draft)));
-                    self.score(tally, 2, hit, 1.0);
-                }
-                if !at.is_rest(draft) {
-                    tally.steps[1] += 1;
-                    let hit = f64::from(u8::from(step.accepted));
-                    self.score(tally, 3, hit, honest.keep(draft));
-                }
-            }
-            if let Some(claimed) = correction {
-                tally.steps[2] += 1;
-                let (y, law) = (step.output, claimed.as_slice());
-                self.score(tally, 4, rank(law, |i| at.p[i], y), 0.5);
-                self.score(tally, 5, rank(law, |i| ratio(at.q[i], at.p[i]), y), 0.5);
-            }
-            tally.steps[3] += 1;
-            let law = if step.drafts.is_empty() {
-                at.p
-            } else {
-                claimed_output
-            };
-            let best = at.likeliest(at.p);
-            self.score(tally, 6, rank(law, |i| at.p[i], step.output), 0.5);
-            self.score(
-                tally,
-                7,
-                rank(law, |i| ratio(at.q[i], at.p[i]), step.output),
-                0.5,
-            );
-            let hit = f64::from(u8::from(step.output == best));
-            self.score(tally, 8, hit, get(law, best));
+        let here = Here::new(self.rule, at, steps);
+        for ((step, tally), correction) in
+            (steps.iter().zip(tallies.iter_mut())).zip(&here.corrected)
+        {
+            self.scores(&here, step, correction.as_deref(), tally);
         }
-
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
             let laws = Laws::new(self.rule, &bug.engine, at);
-            if places[0].is_some() {
-                let bet = match (claimed_draft, laws.draft.as_deref()) {
-                    (Some(claimed), Some(wrong)) => {
-                        Bet::new(claimed, wrong, self.tolerance).map(|bet| (bet, claimed, wrong))
-                    }
-                    _ => None,
-                };
-                if let Some((bet, claimed, wrong)) = bet {
-                    for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
-                        if let Some(&x) = step.drafts.first() {
-                            let gain = bet.gain(get(claimed, x), get(wrong, x));
-                            self.play(tally, places[0], gain, bet.range);
-                        }
-                    }
-                } else if self.rule.drafts() == Drafts::Likeliest
-                    && let Some(wrong) = laws.draft.as_deref()
-                {
-                    let hit: f64 = near.iter().map(|&i| get(wrong, i)).sum();
-                    let (claimed, wrong) = ([1.0, 0.0], [hit, (1.0 - hit).max(0.0)]);
-                    if let Some(bet) = Bet::new(&claimed, &wrong, self.tolerance) {
-                        for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
-                            if let Some(x) = step.drafts.first() {
-                                let place = usize::from(!near.contains(x));
-                                let gain = bet.gain(claimed[place], wrong[place]);
-                                self.play(tally, places[0], gain, bet.range);
-                            }
-                        }
-                    }
-                }
+            let [draft, kept, corrected, output] = places.map(|place| self.component(place));
+            if let Some(one) = draft {
+                self.on_drafts(one, &here, &laws, tallies);
             }
-            if places[1].is_some() {
+            if let Some(one) = kept {
                 for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
-                    let Some(&x) = step.drafts.first().filter(|x| !at.is_rest(**x)) else {
-                        continue;
-                    };
-                    let (claimed, wrong) = (honest.keep(x), laws.keep(x));
-                    let (claimed, wrong) = ([claimed, 1.0 - claimed], [wrong, 1.0 - wrong]);
-                    if let Some(bet) = Bet::new(&claimed, &wrong, self.tolerance) {
-                        let place = usize::from(!step.accepted);
-                        let gain = bet.gain(claimed[place], wrong[place]);
-                        self.play(tally, places[1], gain, bet.range);
+                    let draft = step.drafts.first().filter(|x| !at.is_rest(**x));
+                    if let Some(&x) = draft {
+                        let [claimed, wrong] = [&here.honest, &laws].map(|laws| laws.keep(x));
+                        let two = [&[claimed, 1.0 - claimed][..], &[wrong, 1.0 - wrong]];
+                        self.book
+                            .against(tally, one, two, usize::from(!step.accepted));
                     }
                 }
             }
-            if places[2].is_some() {
-                let mut known: Map<usize, Option<(Vec<f64>, Bet)>> = Map::new();
-                let one = honest.one_correction() && laws.one_correction();
-                let parts = steps.iter().zip(tallies.iter_mut()).zip(&corrected);
-                for ((step, tally), claimed) in parts {
-                    let Some(claimed) = claimed else { continue };
-                    let key = match step.drafts.first() {
-                        None => usize::MAX,
-                        Some(_) if one => usize::MAX - 1,
-                        Some(&draft) => draft,
-                    };
-                    let bet = known.at_or(key, || {
-                        let wrong = match step.drafts.first() {
-                            None => laws.bonus.clone(),
-                            Some(&draft) => laws.listed_correction(draft, at),
-                        };
-                        Bet::new(claimed, &wrong, self.tolerance).map(|bet| (wrong, bet))
-                    });
-                    if let Some((wrong, bet)) = bet {
-                        let y = step.output;
-                        let gain = bet.gain(get(claimed, y), get(wrong, y));
-                        self.play(tally, places[2], gain, bet.range);
-                    }
-                }
+            if let Some(one) = corrected {
+                self.on_corrections(one, &here, &laws, tallies);
             }
-            if places[3].is_some() {
-                // Where nothing is claimed of drafts, the law of outputs follows from p alone.
-                let out = laws.output();
-                let out = match (&out, self.rule.drafts()) {
-                    (None, Drafts::Any) => Some(laws.bonus.as_slice()),
-                    _ => out.as_deref(),
+            if let Some(one) = output {
+                self.on_outputs(one, (bug, &laws), &here, tallies);
+            }
+        }
+    }
+
+    /// The scores of a step with one draft, or none.
+    fn scores(
+        &self,
+        here: &Here<'_>,
+        step: &Step,
+        correction: Option<&Vec<f64>>,
+        tally: &mut Tally,
+    ) {
+        let at = here.at;
+        if let Some(&draft) = step.drafts.first() {
+            if self.rule.drafts() != Drafts::Any {
+                tally.steps[0] += 1;
+            }
+            if let Some(law) = &here.draft {
+                self.ranks(
+                    tally,
+                    [Score::DraftInQ, Score::DraftInRatio],
+                    law,
+                    [at.q, at.p],
+                    draft,
+                );
+                let best = at.likeliest(at.q);
+                self.score(
+                    tally,
+                    Score::DraftBest,
+                    one_if(draft == best),
+                    get(law, best),
+                );
+            } else if self.rule.drafts() == Drafts::Likeliest {
+                let hit = one_if(here.near.contains(&draft));
+                self.score(tally, Score::DraftBest, hit, 1.0);
+            }
+            if !at.is_rest(draft) {
+                tally.steps[1] += 1;
+                let keep = here.honest.keep(draft);
+                self.score(tally, Score::Kept, one_if(step.accepted), keep);
+            }
+        }
+        if let Some(law) = correction {
+            self.correction(tally, at, law, step.output);
+        }
+        let law = match step.drafts.is_empty() {
+            true => at.p,
+            false => &here.output,
+        };
+        self.output(tally, at, law, step.output);
+    }
+
+    fn correction(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+        tally.steps[2] += 1;
+        let scores = [Score::CorrectionInP, Score::CorrectionInRatio];
+        self.ranks(tally, scores, law, [at.p, at.q], output);
+    }
+
+    fn output(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+        tally.steps[3] += 1;
+        self.ranks(
+            tally,
+            [Score::OutputInP, Score::OutputInRatio],
+            law,
+            [at.p, at.q],
+            output,
+        );
+        let best = at.likeliest(at.p);
+        self.score(
+            tally,
+            Score::OutputBest,
+            one_if(output == best),
+            get(law, best),
+        );
+    }
+
+    /// The rank of an outcome in the order of a row, and in that of another one over it.
+    fn ranks(
+        &self,
+        tally: &mut Tally,
+        [own, other]: [Score; 2],
+        law: &[f64],
+        [row, over]: [&[f64]; 2],
+        outcome: usize,
+    ) {
+        self.score(tally, own, rank(law, |i| row[i], outcome), 0.5);
+        self.score(
+            tally,
+            other,
+            rank(law, |i| ratio(over[i], row[i]), outcome),
+            0.5,
+        );
+    }
+
+    fn on_drafts(&self, one: &Component, here: &Here<'_>, laws: &Laws, tallies: &mut [Tally]) {
+        let Some(wrong) = laws.draft.as_deref() else {
+            return;
+        };
+        if let Some(claimed) = &here.draft {
+            let first = |step: &Step| step.drafts.first().copied();
+            self.on_all(one, [claimed, wrong], here, tallies, first);
+        } else if self.rule.drafts() == Drafts::Likeliest {
+            let hit: f64 = here.near.iter().map(|&i| get(wrong, i)).sum();
+            let two = [&[1.0, 0.0][..], &[hit, (1.0 - hit).max(0.0)]];
+            let misses = |step: &Step| {
+                let draft = step.drafts.first();
+                draft.map(|x| usize::from(!here.near.contains(x)))
+            };
+            self.on_all(one, two, here, tallies, misses);
+        }
+    }
+
+    fn on_corrections(&self, one: &Component, here: &Here<'_>, laws: &Laws, tallies: &mut [Tally]) {
+        let mut known: Map<usize, Option<(Vec<f64>, Bet)>> = Map::new();
+        let is_one = here.honest.one_correction() && laws.one_correction();
+        let parts = here
+            .steps
+            .iter()
+            .zip(tallies.iter_mut())
+            .zip(&here.corrected);
+        for ((step, tally), claimed) in parts {
+            let Some(claimed) = claimed else { continue };
+            let draft = step.drafts.first().copied();
+            let key = match draft {
+                None => usize::MAX,
+                Some(_) if is_one => usize::MAX - 1,
+                Some(draft) => draft,
+            };
+            let bet = known.at_or(key, || {
+                let wrong = match draft {
+                    None => laws.bonus.clone(),
+                    Some(draft) => laws.listed_correction(draft, here.at),
                 };
-                let drafted =
-                    out.and_then(|out| Some((out, Bet::new(claimed_output, out, self.tolerance)?)));
-                let undrafted = if bug.engine.drops.is_some() {
-                    out.and_then(|out| Some((out, Bet::new(at.p, out, self.tolerance)?)))
-                } else {
-                    let out = laws.bonus.as_slice();
-                    Bet::new(at.p, out, self.tolerance).map(|bet| (out, bet))
-                };
-                for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
-                    let (law, bet) = if step.drafts.is_empty() {
-                        (at.p, &undrafted)
-                    } else {
-                        (claimed_output, &drafted)
-                    };
-                    if let Some((out, bet)) = bet {
-                        let y = step.output;
-                        let gain = bet.gain(get(law, y), get(out, y));
-                        self.play(tally, places[3], gain, bet.range);
-                    }
-                }
+                Bet::new(claimed, &wrong, self.book.tolerance).map(|bet| (wrong, bet))
+            });
+            if let Some((wrong, bet)) = bet {
+                let gain = bet.gain_on([claimed, wrong], step.output);
+                self.book.play(tally, one, gain, bet.range);
+            }
+        }
+    }
+
+    fn on_outputs(
+        &self,
+        one: &Component,
+        (bug, laws): (&Bug, &Laws),
+        here: &Here<'_>,
+        tallies: &mut [Tally],
+    ) {
+        // Where nothing is claimed of drafts, the law of outputs follows from p alone.
+        let out = laws.output();
+        let out = match (&out, self.rule.drafts()) {
+            (None, Drafts::Any) => Some(laws.bonus.as_slice()),
+            _ => out.as_deref(),
+        };
+        if let Some(out) = out {
+            let drafted = |step: &Step| (!step.drafts.is_empty()).then_some(step.output);
+            self.on_all(one, [&here.output, out], here, tallies, drafted);
+        }
+        let alone = match bug.engine.drops {
+            Some(_) => out,
+            None => Some(laws.bonus.as_slice()),
+        };
+        if let Some(alone) = alone {
+            let undrafted = |step: &Step| step.drafts.is_empty().then_some(step.output);
+            self.on_all(one, [here.at.p, alone], here, tallies, undrafted);
+        }
+    }
+
+    /// One bet, on what each step has as its outcome.
+    fn on_all(
+        &self,
+        one: &Component,
+        laws: [&[f64]; 2],
+        here: &Here<'_>,
+        tallies: &mut [Tally],
+        outcome: impl Fn(&Step) -> Option<usize>,
+    ) {
+        let Some(bet) = Bet::new(laws[0], laws[1], self.book.tolerance) else {
+            return;
+        };
+        for (step, tally) in here.steps.iter().zip(tallies) {
+            if let Some(outcome) = outcome(step) {
+                let gain = bet.gain_on(laws, outcome);
+                self.book.play(tally, one, gain, bet.range);
             }
         }
     }
 
     /// Several drafts for one position.
     fn several(&self, at: &Position<'_>, step: &Step, tally: &mut Tally) {
-        let honest = Engine::HONEST;
-        let sampled = matches!(self.rule.drafts(), Drafts::Drawn(_));
-        let y = step.output;
-        if !step.drafts.is_empty() && self.rule.drafts() != Drafts::Any {
+        let (y, drafts) = (step.output, step.drafts.as_slice());
+        let is_drafted = !drafts.is_empty();
+        if is_drafted && self.rule.drafts() != Drafts::Any {
             tally.steps[0] += 1;
-            for (k, &x) in step.drafts.iter().enumerate() {
-                let earlier = step.drafts.get(..k).unwrap_or_default();
-                let Some(claimed) = next_draft(self.rule, &honest, at, earlier) else {
-                    continue;
-                };
-                if sampled {
-                    self.score(tally, 0, rank(&claimed, |i| at.q[i], x), 0.5);
-                    self.score(
-                        tally,
-                        1,
-                        rank(&claimed, |i| ratio(at.p[i], at.q[i]), x),
-                        0.5,
-                    );
-                } else {
-                    let best = at.likeliest(&claimed);
-                    let hit = get(at.q, x) >= NEAR * get(at.q, best);
-                    self.score(tally, 2, f64::from(u8::from(hit)), 1.0);
-                }
-                for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-                    if places[0].is_some()
-                        && sampled
-                        && let Some(wrong) = next_draft(self.rule, &bug.engine, at, earlier)
-                        && let Some(bet) = Bet::new(&claimed, &wrong, self.tolerance)
-                    {
-                        let gain = bet.gain(get(&claimed, x), get(&wrong, x));
-                        self.play(tally, places[0], gain, bet.range);
-                    }
-                }
+            for (k, &draft) in drafts.iter().enumerate() {
+                self.next(at, drafts.get(..k).unwrap_or_default(), draft, tally);
             }
         }
-        let claimed = decide(self.rule, &honest, at, &step.drafts);
-        let place = if step.accepted {
-            claimed.tokens.binary_search(&y).ok()
-        } else {
-            Some(claimed.tokens.len())
+        let claimed = decide(self.rule, &Engine::HONEST, at, drafts);
+        let kept = match step.accepted {
+            true => claimed.tokens.binary_search(&y).ok(),
+            false => Some(claimed.tokens.len()),
         };
-        let drafted = !step.drafts.is_empty();
-        if drafted && let Some(place) = place {
+        let kept = kept.filter(|_| is_drafted);
+        if kept.is_some() {
             tally.steps[1] += 1;
             let none = claimed.law.last().copied().unwrap_or(0.0);
-            let hit = f64::from(u8::from(step.accepted));
-            self.score(tally, 3, hit, 1.0 - none);
-            for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-                if places[1].is_some() {
-                    let wrong = decide(self.rule, &bug.engine, at, &step.drafts);
-                    if let Some(bet) = Bet::new(&claimed.law, &wrong.law, self.tolerance) {
-                        let gain = bet.gain(get(&claimed.law, place), get(&wrong.law, place));
-                        self.play(tally, places[1], gain, bet.range);
-                    }
-                }
-            }
+            self.score(tally, Score::Kept, one_if(step.accepted), 1.0 - none);
         }
-        if !drafted || !step.accepted {
-            tally.steps[2] += 1;
-            let law = if drafted {
-                claimed.correction.as_slice()
-            } else {
-                at.p
-            };
-            self.score(tally, 4, rank(law, |i| at.p[i], y), 0.5);
-            self.score(tally, 5, rank(law, |i| ratio(at.q[i], at.p[i]), y), 0.5);
-            for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-                if places[2].is_some() {
-                    let wrong = decide(self.rule, &bug.engine, at, &step.drafts);
-                    if let Some(bet) = Bet::new(law, &wrong.correction, self.tolerance) {
-                        let gain = bet.gain(get(law, y), get(&wrong.correction, y));
-                        self.play(tally, places[2], gain, bet.range);
-                    }
-                }
-            }
+        let replaced = match is_drafted {
+            true => (!step.accepted).then_some(claimed.correction.as_slice()),
+            false => Some(at.p),
+        };
+        if let Some(law) = replaced {
+            self.correction(tally, at, law, y);
         }
-        tally.steps[3] += 1;
-        self.score(tally, 6, rank(at.p, |i| at.p[i], y), 0.5);
-        self.score(tally, 7, rank(at.p, |i| ratio(at.q[i], at.p[i]), y), 0.5);
-        let best = at.likeliest(at.p);
-        self.score(tally, 8, f64::from(u8::from(y == best)), get(at.p, best));
+        self.output(tally, at, at.p, y);
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-            if places[3].is_some() && bug.engine.target != crate::audit::model::engine::Change::Same
-            {
-                let wrong = crate::audit::model::engine::change(at.p, bug.engine.target, at);
-                if let Some(bet) = Bet::new(at.p, &wrong, self.tolerance) {
-                    let gain = bet.gain(get(at.p, y), get(&wrong, y));
-                    self.play(tally, places[3], gain, bet.range);
+            let [_, of_kept, of_replaced, of_output] = places.map(|place| self.component(place));
+            let (on_kept, on_replaced) = (kept.zip(of_kept), replaced.zip(of_replaced));
+            if on_kept.is_some() || on_replaced.is_some() {
+                let wrong = decide(self.rule, &bug.engine, at, drafts);
+                if let Some((kept, one)) = on_kept {
+                    self.book
+                        .against(tally, one, [&claimed.law, &wrong.law], kept);
                 }
+                if let Some((law, one)) = on_replaced {
+                    self.book.against(tally, one, [law, &wrong.correction], y);
+                }
+            }
+            if let Some(one) = of_output.filter(|_| bug.engine.target != Change::Same) {
+                let wrong = change(at.p, bug.engine.target, at);
+                self.book.against(tally, one, [at.p, &wrong], y);
             }
         }
     }
 
-    fn play(&self, tally: &mut Tally, component: Option<usize>, gain: f64, range: f64) {
-        let component = component.and_then(|place| self.components.get(place));
-        let Some(component) = component else { return };
-        let slots = tally
-            .logs
-            .get_mut(component.first..component.first + component.stakes);
-        for (slot, (stake, _)) in slots.unwrap_or_default().iter_mut().zip(STAKES) {
-            *slot += log_step(gain, range, stake, self.tolerance);
+    /// One of several drafts, given those before it.
+    fn next(&self, at: &Position<'_>, earlier: &[usize], draft: usize, tally: &mut Tally) {
+        let Some(law) = next_draft(self.rule, &Engine::HONEST, at, earlier) else {
+            return;
+        };
+        if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
+            let least = NEAR * get(at.q, at.likeliest(&law));
+            let hit = one_if(get(at.q, draft) >= least);
+            self.score(tally, Score::DraftBest, hit, 1.0);
+            return;
+        }
+        self.ranks(
+            tally,
+            [Score::DraftInQ, Score::DraftInRatio],
+            &law,
+            [at.q, at.p],
+            draft,
+        );
+        for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
+            if let Some(one) = self.component(places[0])
+                && let Some(wrong) = next_draft(self.rule, &bug.engine, at, earlier)
+            {
+                self.book.against(tally, one, [&law, &wrong], draft);
+            }
         }
     }
 
-    /// A score in [0, 1] with its mean under the claim.
-    fn score(&self, tally: &mut Tally, score: usize, value: f64, mean: f64) {
-        let component = self
-            .of_score
-            .get(score)
-            .and_then(|place| self.components.get(*place));
-        let Some(component) = component else { return };
-        let slots = tally
-            .logs
-            .get_mut(component.first..component.first + component.stakes);
-        for (slot, stake) in slots.unwrap_or_default().iter_mut().zip(SCORE_STAKES) {
-            *slot += log_step(
-                stake * (value - mean),
-                1.0,
-                1.0,
-                self.tolerance * stake.abs(),
-            );
+    fn component(&self, place: Option<usize>) -> Option<&Component> {
+        place.and_then(|place| self.book.components.get(place))
+    }
+
+    fn score(&self, tally: &mut Tally, score: Score, value: f64, mean: f64) {
+        if let Some(one) = self.component(self.of_score.get(score as usize).copied()) {
+            self.book.score(tally, one, value, mean);
         }
     }
+}
+
+fn one_if(hit: bool) -> f64 {
+    f64::from(u8::from(hit))
 }
 
 /// A token counts as the likeliest from this share of the largest probability on: two
@@ -599,10 +536,6 @@ fn near(at: &Position<'_>) -> Vec<usize> {
     (0..at.q.len())
         .filter(|&i| !at.is_rest(i) && get(at.q, i) >= NEAR * largest)
         .collect()
-}
-
-fn get(law: &[f64], place: usize) -> f64 {
-    law.get(place).copied().unwrap_or(0.0)
 }
 
 fn ratio(a: f64, b: f64) -> f64 {
@@ -636,124 +569,85 @@ fn rank(law: &[f64], key: impl Fn(usize) -> f64, outcome: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::evidence::bets::SCORE_STAKES;
 
+    /// Capital of 1 before the first bet: bugs share four fifths by their weights, and scores the
+    /// rest evenly.
     #[test]
     fn weights_of_a_part_sum_to_one() {
-        for rule in [
-            "token",
-            "rrs",
-            "rrs-wo",
-            "k-seq",
-            "block",
-            "one-hot",
-            "exact-match",
-        ] {
-            let judge = Judge::new(rule.parse().unwrap(), 0.0);
+        for rule in Rule::all() {
+            let judge = Judge::new(rule, 0.0);
+            let empty = Tally::new(&judge.book);
             for part in Part::ALL {
-                let total: f64 = judge
-                    .components
-                    .iter()
-                    .filter(|one| one.part == part.index())
-                    .map(|one| one.weight)
-                    .sum();
-                assert!(
-                    (total - 1.0).abs() < 1e-12,
-                    "{rule} {}: {total}",
-                    part.name()
-                );
+                let total: f64 = judge.book.of(part).map(|one| one.weight).sum();
+                assert!((total - 1.0).abs() < 1e-12, "{rule} {part:?}: {total}");
+                assert!(judge.book.log_capital(part, &empty).abs() < 1e-12);
             }
-            let empty = Tally::new(&judge);
-            assert!(judge.log_capital(Part::TargetLaw, &empty).abs() < 1e-12);
         }
-    }
-
-    #[test]
-    fn capital_is_the_weighted_mean_of_stakes() {
         let judge = Judge::new(Rule::TOKEN, 0.0);
-        let mut tally = Tally::new(&judge);
-        let bug = judge.components.iter().find(|one| one.is_bug).unwrap();
-        let score = judge.components.iter().find(|one| !one.is_bug).unwrap();
-        tally.logs[bug.first..bug.first + 3].copy_from_slice(&[2, 4, 8].map(|x| f64::ln(x.into())));
-        tally.logs[score.first..score.first + 14].fill(0.0);
-        tally.logs[score.first] = 15f64.ln();
-        assert!((judge.log_of(bug, &tally) - 2.8f64.ln()).abs() < 1e-14);
-        assert!((judge.log_of(score, &tally) - 2f64.ln()).abs() < 1e-14);
-        assert_eq!((bug.part, score.part), (0, 0));
-        let expected = 1.0 + 1.8 * bug.weight + score.weight;
-        let found = judge.log_capital(Part::DraftLaw, &tally);
-        assert!((found - expected.ln()).abs() < 1e-14, "{found}");
-        assert!(judge.log_capital(Part::Acceptance, &tally).abs() < 1e-14);
-        let mut twice = tally.clone();
-        twice.steps = [1, 2, 3, 4];
-        twice.add(&tally);
-        tally.steps = [1; 4];
-        twice.add(&tally);
-        assert_eq!(twice.steps, [2, 3, 4, 5]);
-        assert!((twice.logs[bug.first] - 3.0 * 2f64.ln()).abs() < 1e-15);
-        // Bugs share four fifths by their weights, and scores the rest evenly.
-        let of = |name: &str, part: usize| {
-            let mut all = judge.components.iter();
-            all.find(|one| one.name == name && one.part == part)
-                .unwrap()
+        let weight = |name: &str, part| {
+            let mut of = judge.book.of(part);
+            of.find(|one| one.name == name).unwrap().weight
         };
-        for part in 0..4 {
-            let total: f64 = judge.bugs.iter().map(|bug| bug.weights[part]).sum();
-            for bug in judge.bugs.iter().filter(|bug| bug.weights[part] > 0.0) {
-                let expected = 0.8 * bug.weights[part] / total;
-                assert!(
-                    (of(bug.name, part).weight - expected).abs() < 1e-15,
-                    "{}",
-                    bug.name
-                );
+        for part in Part::ALL {
+            let weights = judge.bugs.iter().map(|bug| bug.weights[part.index()]);
+            let total: f64 = weights.clone().sum();
+            for (bug, own) in judge.bugs.iter().zip(weights).filter(|(_, own)| *own > 0.0) {
+                let found = weight(bug.name, part);
+                assert!((found - 0.8 * own / total).abs() < 1e-15, "{}", bug.name);
             }
         }
-        assert!((of("accepted", 1).weight - 0.2).abs() < 1e-15);
-        assert!((of("rank-in-p", 2).weight - 0.1).abs() < 1e-15);
-        assert!((of("argmax-of-p", 3).weight - 0.2 / 3.0).abs() < 1e-15);
+        for (name, part, expected) in [
+            ("accepted", Part::Acceptance, 0.2),
+            ("rank-in-p", Part::Correction, 0.1),
+            ("argmax-of-p", Part::TargetLaw, 0.2 / 3.0),
+        ] {
+            assert!((weight(name, part) - expected).abs() < 1e-15, "{name}");
+        }
         // Where nothing is bet on bugs, scores have all.
         let exact = Judge::new(Rule::EXACT_MATCH, 0.0);
-        let scores = exact.components.iter().filter(|one| one.part == 0);
-        for one in scores {
-            assert!(!one.is_bug && (one.weight - 1.0 / 3.0).abs() < 1e-15);
+        for one in exact.book.of(Part::DraftLaw) {
+            assert!(one.is_score && (one.weight - 1.0 / 3.0).abs() < 1e-15);
         }
-        // Every component has logarithms of its own.
-        let mut next = 0;
-        for one in &judge.components {
-            assert_eq!(one.first, next);
-            next += one.stakes;
-        }
-        assert_eq!(judge.logs, next);
     }
 
-    /// Values and means of the scores that a step is given; those that are not listed are not
-    /// played.
-    fn scores(
-        judge: &Judge,
-        at: &Position<'_>,
-        siblings: bool,
-        step: &Step,
-        steps: [u64; 4],
-        played: &[(usize, f64, f64)],
-    ) {
-        let mut tally = [Tally::new(judge)];
+    /// Weights by score: value, and mean under the claim.
+    type Played = (usize, f64, f64);
+
+    fn tallied(judge: &Judge, at: &Position<'_>, siblings: bool, step: &Step) -> Tally {
+        let mut tally = [Tally::new(&judge.book)];
         judge.judge(at, siblings, &[step], &mut tally);
         let [tally] = tally;
+        tally
+    }
+
+    /// Values and means of the scores that a step is given, and the steps of each part; scores
+    /// that are not listed are not played.
+    fn check(
+        judge: &Judge,
+        (at, siblings): (&Position<'_>, bool),
+        step: &Step,
+        steps: [u64; 4],
+        played: &[&[Played]],
+    ) {
+        let tally = tallied(judge, at, siblings, step);
         assert_eq!(tally.steps, steps, "{step:?}");
         for score in 0..SCORES.len() {
-            let component = &judge.components[judge.of_score[score]];
+            let component = &judge.book.components[judge.of_score[score]];
             let logs = &tally.logs[component.first..component.first + 14];
             for (log, stake) in logs.iter().zip(SCORE_STAKES) {
-                let turns = played.iter().filter(|(one, ..)| *one == score);
+                let turns = played
+                    .concat()
+                    .into_iter()
+                    .filter(|(one, ..)| *one == score);
                 let expected: f64 = turns
                     .map(|(_, value, mean)| {
                         let gain = 1.0 + stake * (value - mean);
-                        (gain / (1.0 + judge.tolerance * stake.abs())).ln() - 1e-9
+                        (gain / (1.0 + judge.book.tolerance * stake.abs())).ln() - 1e-9
                     })
                     .sum();
-                assert!(
-                    (log - expected).abs() < 1e-13,
-                    "{step:?} {score} {stake}: {log} {expected}"
-                );
+                let off = (log - expected).abs();
+                assert!(off < 1e-13, "{step:?} {score} {stake}: {log} {expected}");
             }
         }
     }
@@ -766,153 +660,88 @@ mod tests {
         }
     }
 
+    const P: [f64; 5] = [0.35, 0.25, 0.2, 0.15, 0.05];
+    const Q: [f64; 5] = [0.1, 0.05, 0.45, 0.3, 0.1];
+    const AT: Position<'static> = Position {
+        p: &P,
+        q: &Q,
+        rest: false,
+        reach: 1.0,
+    };
+
     #[test]
     fn scores_of_one_draft_by_hand() {
-        let p = [0.35, 0.25, 0.2, 0.15, 0.05];
-        let q = [0.1, 0.05, 0.45, 0.3, 0.1];
-        let at = |rest| Position {
-            p: &p,
-            q: &q,
-            rest,
-            reach: 1.0,
-        };
+        let (full, listed) = ((&AT, false), (&Position { rest: true, ..AT }, false));
         let judge = Judge::new(Rule::TOKEN, 0.002);
         let drafted = [(0, 0.225, 0.5), (1, 0.775, 0.5), (2, 1.0, 0.45)];
-        let with = |more: &[(usize, f64, f64)]| [&drafted[..], more].concat();
         let keep = 4.0 / 9.0;
-        scores(
+        // What token 0, 1, 2, 3 and 4 have as outputs that follow p.
+        let outs = [
+            [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)],
+            [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.875, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.975, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)],
+        ];
+        let kept = [(3, 1.0, keep)];
+        let rejected = [(3, 0.0, keep)];
+        check(
             &judge,
-            &at(false),
-            false,
+            full,
             &step(&[2], true, 2),
             [1, 1, 0, 1],
-            &with(&[(3, 1.0, keep), (6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)]),
+            &[&drafted, &kept, &outs[2]],
         );
         // (p - q)+ is (5, 4, 0, 0, 0)/9.
         let rank = 7.0 / 9.0;
-        let out = [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)];
-        let more = [
-            (3, 0.0, keep),
-            (4, rank, 0.5),
-            (5, rank, 0.5),
-            out[0],
-            out[1],
-            out[2],
+        let all: [&[Played]; 4] = [
+            &drafted,
+            &rejected,
+            &[(4, rank, 0.5), (5, rank, 0.5)],
+            &outs[1],
         ];
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[2], false, 1),
-            [1, 1, 1, 1],
-            &with(&more),
-        );
-        let undrafted = [
-            (4, 0.175, 0.5),
-            (5, 0.575, 0.5),
-            (6, 0.175, 0.5),
-            (7, 0.575, 0.5),
-            (8, 1.0, 0.35),
-        ];
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[], false, 0),
-            [0, 0, 1, 1],
-            &undrafted,
-        );
+        check(&judge, full, &step(&[2], false, 1), [1, 1, 1, 1], &all);
+        let undrafted: [&[Played]; 2] = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)], &outs[0]];
+        check(&judge, full, &step(&[], false, 0), [0, 0, 1, 1], &undrafted);
         // What is not listed: as a draft it is no acceptance; and as an output no correction.
         let last = [(0, 0.85, 0.5), (1, 0.35, 0.5), (2, 0.0, 0.45)];
-        let out = [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)];
-        let all = [&last[..], &out[..]].concat();
-        scores(
+        check(
             &judge,
-            &at(true),
-            false,
+            listed,
             &step(&[4], false, 0),
             [1, 0, 0, 1],
-            &all,
+            &[&last, &outs[0]],
         );
-        let out = [
-            (3, 0.0, keep),
-            (6, 0.975, 0.5),
-            (7, 0.3, 0.5),
-            (8, 0.0, 0.35),
-        ];
-        scores(
-            &judge,
-            &at(true),
-            false,
-            &step(&[2], false, 4),
-            [1, 1, 0, 1],
-            &with(&out),
-        );
+        let all: [&[Played]; 3] = [&drafted, &rejected, &outs[4]];
+        check(&judge, listed, &step(&[2], false, 4), [1, 1, 0, 1], &all);
         // Drafts that are claimed to be the likeliest, or nearly: 0.45 is, and 0.3 is not.
         let judge = Judge::new(Rule::ONE_HOT, 0.002);
-        let out = [(6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
-        let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.2)][..], &out].concat();
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[2], true, 2),
-            [1, 1, 0, 1],
-            &all,
-        );
-        let out = [(6, 0.875, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)];
-        let all = [&[(2, 0.0, 1.0), (3, 1.0, 0.15)][..], &out].concat();
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[3], true, 3),
-            [1, 1, 0, 1],
-            &all,
-        );
+        for (x, hit, keep) in [(2, 1.0, 0.2), (3, 0.0, 0.15)] {
+            let all: [&[Played]; 2] = [&[(2, hit, 1.0), (3, 1.0, keep)], &outs[x]];
+            check(&judge, full, &step(&[x], true, x), [1, 1, 0, 1], &all);
+        }
         // Exact match claims nothing of drafts.
         let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
-        let all = [&[(3, 1.0, 0.15)][..], &out].concat();
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[3], true, 3),
-            [0, 1, 0, 1],
-            &all,
-        );
+        let all: [&[Played]; 2] = [&[(3, 1.0, 0.15)], &outs[3]];
+        check(&judge, full, &step(&[3], true, 3), [0, 1, 0, 1], &all);
         // What a lossy rule puts out: 2 with 0.2/0.5, else p without it.
         let judge = Judge::new(Rule::threshold(0.5).unwrap(), 0.002);
         let out = [(6, 0.6 * 0.75 + 0.2, 0.5), (7, 0.2, 0.5), (8, 0.0, 0.2625)];
-        let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.4)][..], &out].concat();
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[2], true, 2),
-            [1, 1, 0, 1],
-            &all,
-        );
-        scores(
-            &judge,
-            &at(false),
-            false,
-            &step(&[], false, 0),
-            [0, 0, 1, 1],
-            &undrafted,
-        );
+        let all: [&[Played]; 2] = [&[(2, 1.0, 1.0), (3, 1.0, 0.4)], &out];
+        check(&judge, full, &step(&[2], true, 2), [1, 1, 0, 1], &all);
+        check(&judge, full, &step(&[], false, 0), [0, 0, 1, 1], &undrafted);
     }
+
+    const MANY: Position<'static> = Position {
+        p: &[0.35, 0.25, 0.2, 0.2],
+        q: &[0.1, 0.05, 0.5, 0.35],
+        rest: false,
+        reach: 1.0,
+    };
 
     #[test]
     fn scores_of_several_drafts_by_hand() {
-        let p = [0.35, 0.25, 0.2, 0.2];
-        let q = [0.1, 0.05, 0.5, 0.35];
-        let at = Position {
-            p: &p,
-            q: &q,
-            rest: false,
-            reach: 1.0,
-        };
+        let at = (&MANY, true);
         let judge = Judge::new(Rule::RRS, 0.002);
         // Of 2, then of 3: it is kept with 0.4, and 3 is not what is left.
         let drafted = [
@@ -921,74 +750,42 @@ mod tests {
             (0, 0.675, 0.5),
             (1, 0.325, 0.5),
         ];
-        let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
-        let all = [&drafted[..], &[(3, 1.0, 0.4)], &out].concat();
-        scores(
-            &judge,
-            &at,
-            true,
-            &step(&[2, 3], true, 2),
-            [1, 1, 0, 1],
-            &all,
-        );
+        let outs = [
+            [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)],
+            [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)],
+        ];
+        let all: [&[Played]; 3] = [&drafted, &[(3, 1.0, 0.4)], &outs[2]];
+        check(&judge, at, &step(&[2, 3], true, 2), [1, 1, 0, 1], &all);
         // What is left is (5, 4, 0, 0)/9, then (41, 35.5, 0, 0)/76.5.
         let rank = (41.0 + 17.75) / 76.5;
-        let out = [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)];
         let more = [(3, 0.0, 0.4), (4, rank, 0.5), (5, rank, 0.5)];
-        let all = [&drafted[..], &more, &out].concat();
-        scores(
-            &judge,
-            &at,
-            true,
-            &step(&[2, 3], false, 1),
-            [1, 1, 1, 1],
-            &all,
-        );
+        let all: [&[Played]; 3] = [&drafted, &more, &outs[1]];
+        check(&judge, at, &step(&[2, 3], false, 1), [1, 1, 1, 1], &all);
         // No draft that came out.
-        let out = [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)];
-        let all = [&drafted[..], &out].concat();
-        scores(
+        check(
             &judge,
-            &at,
-            true,
+            at,
             &step(&[2, 3], true, 0),
             [1, 0, 0, 1],
-            &all,
+            &[&drafted, &outs[0]],
         );
-        let all = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)][..], &out].concat();
-        scores(&judge, &at, true, &step(&[], false, 0), [0, 0, 1, 1], &all);
+        let all: [&[Played]; 2] = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)], &outs[0]];
+        check(&judge, at, &step(&[], false, 0), [0, 0, 1, 1], &all);
         // The likeliest, and then the likeliest of the others.
         let judge = Judge::new(Rule::ONE_HOT, 0.002);
         for (drafts, hit, keep) in [([2, 3], 1.0, 0.4), ([2, 0], 0.0, 0.55)] {
-            let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
-            let all = [&[(2, 1.0, 1.0), (2, hit, 1.0), (3, 1.0, keep)][..], &out].concat();
-            scores(
-                &judge,
-                &at,
-                true,
-                &step(&drafts, true, 2),
-                [1, 1, 0, 1],
-                &all,
-            );
+            let all: [&[Played]; 2] = [&[(2, 1.0, 1.0), (2, hit, 1.0), (3, 1.0, keep)], &outs[2]];
+            check(&judge, at, &step(&drafts, true, 2), [1, 1, 0, 1], &all);
         }
         let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
-        let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
-        let all = [&[(3, 1.0, 0.4)][..], &out].concat();
-        scores(
-            &judge,
-            &at,
-            true,
-            &step(&[2, 3], true, 2),
-            [0, 1, 0, 1],
-            &all,
-        );
+        let all: [&[Played]; 2] = [&[(3, 1.0, 0.4)], &outs[2]];
+        check(&judge, at, &step(&[2, 3], true, 2), [0, 1, 0, 1], &all);
     }
 
     /// Capital that is bet on a bug grows where an engine has it, by what the bet promises.
     #[test]
     fn every_bet_wins_if_the_engine_has_the_bug() {
-        let p = [0.35, 0.25, 0.2, 0.15, 0.05];
-        let q = [0.1, 0.05, 0.45, 0.3, 0.1];
         for rule in [
             Rule::TOKEN,
             Rule::BLOCK,
@@ -996,21 +793,15 @@ mod tests {
             Rule::EXACT_MATCH,
             Rule::threshold(0.8).unwrap(),
         ] {
-            let at = Position {
-                p: &p,
-                q: &q,
-                rest: false,
-                reach: if rule == Rule::BLOCK { 0.6 } else { 1.0 },
-            };
+            let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
+            let at = Position { reach, ..AT };
             let judge = Judge::new(rule, 0.0);
             let honest = Laws::new(rule, &Engine::HONEST, &at);
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
                 let laws = Laws::new(rule, &bug.engine, &at);
                 let log = |step: Step, part: usize| {
-                    let mut tally = [Tally::new(&judge)];
-                    judge.judge(&at, false, &[&step], &mut tally);
-                    let component = &judge.components[places[part].unwrap()];
-                    tally[0].logs[component.first]
+                    let component = &judge.book.components[places[part].unwrap()];
+                    tallied(&judge, &at, false, &step).logs[component.first]
                 };
                 let grows = |claimed: &[f64], wrong: &[f64], logs: Vec<f64>, what: &str| {
                     // What the bet gives each outcome, weighed by the bug's law.
@@ -1031,7 +822,7 @@ mod tests {
                     }
                     assert!(mean > 0.0 || bet.is_none(), "{rule} {} {what}", bug.name);
                 };
-                let all = 0..p.len();
+                let all = 0..P.len();
                 if places[0].is_some()
                     && rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
                     && let (Some(claimed), Some(wrong)) = (&honest.draft, &laws.draft)
@@ -1065,13 +856,13 @@ mod tests {
                         "corrected",
                     );
                     let logs = all.clone().map(|y| log(step(&[], false, y), 2)).collect();
-                    grows(&p, &laws.bonus, logs, "undrafted");
+                    grows(&P, &laws.bonus, logs, "undrafted");
                 }
                 if places[3].is_some() {
                     let claimed = if rule.is_threshold() {
                         honest.output().unwrap()
                     } else {
-                        p.to_vec()
+                        P.to_vec()
                     };
                     let out = laws.output().unwrap_or(laws.bonus.clone());
                     let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
@@ -1081,7 +872,7 @@ mod tests {
                         None => &laws.bonus,
                     };
                     let logs = all.clone().map(|y| log(step(&[], false, y), 3)).collect();
-                    grows(&p, alone, logs, "out alone");
+                    grows(&P, alone, logs, "out alone");
                 }
             }
         }
@@ -1090,23 +881,14 @@ mod tests {
     /// The same for several drafts.
     #[test]
     fn every_bet_on_several_drafts_wins_if_the_engine_has_the_bug() {
-        let p = [0.35, 0.25, 0.2, 0.2];
-        let q = [0.1, 0.05, 0.5, 0.35];
-        let at = Position {
-            p: &p,
-            q: &q,
-            rest: false,
-            reach: 1.0,
-        };
+        let at = MANY;
         for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
             let judge = Judge::new(rule, 0.002);
             let honest = Engine::HONEST;
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
                 let log = |step: &Step, part: usize| {
-                    let mut tally = [Tally::new(&judge)];
-                    judge.judge(&at, true, &[step], &mut tally);
-                    let place = places[part];
-                    place.map_or(0.0, |place| tally[0].logs[judge.components[place].first])
+                    let logs = tallied(&judge, &at, true, step).logs;
+                    places[part].map_or(0.0, |place| logs[judge.book.components[place].first])
                 };
                 let expected = |claimed: &[f64], wrong: &[f64], outcome: usize| {
                     Bet::new(claimed, wrong, 0.002).map_or(0.0, |bet| {
@@ -1136,8 +918,8 @@ mod tests {
                     if !step.accepted {
                         sums[2] = expected(&claimed.correction, &wrong.correction, step.output);
                     }
-                    let target = crate::audit::model::engine::change(&p, bug.engine.target, &at);
-                    sums[3] = expected(&p, &target, step.output);
+                    let target = change(at.p, bug.engine.target, &at);
+                    sums[3] = expected(at.p, &target, step.output);
                     for (part, sum) in sums.into_iter().enumerate() {
                         let sum = if places[part].is_some() { sum } else { 0.0 };
                         let found = log(step, part);
@@ -1154,14 +936,11 @@ mod tests {
                 }
             }
             // Without a draft the token follows p, whatever the bug.
-            let mut tally = [Tally::new(&judge)];
-            judge.judge(&at, true, &[&step(&[], false, 0)], &mut tally);
-            for one in judge
-                .components
-                .iter()
-                .filter(|one| one.is_bug && one.part < 2)
-            {
-                assert_eq!(tally[0].logs[one.first], 0.0);
+            let tally = tallied(&judge, &at, true, &step(&[], false, 0));
+            for part in [Part::DraftLaw, Part::Acceptance] {
+                for one in judge.book.of(part).filter(|one| one.is_bug) {
+                    assert_eq!(tally.logs[one.first], 0.0);
+                }
             }
         }
     }
@@ -1228,8 +1007,6 @@ mod tests {
         // The test of tests: the capital of every component after one position has mean 1
         // (up to what is paid for rounding) if the rule is followed and nothing is tolerated,
         // and at most 1 with a tolerance.
-        let p = [0.35, 0.25, 0.2, 0.15, 0.05];
-        let q = [0.1, 0.05, 0.45, 0.3, 0.1];
         for rule in [
             Rule::TOKEN,
             Rule::BLOCK,
@@ -1242,19 +1019,13 @@ mod tests {
                     continue;
                 }
                 let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
-                let at = Position {
-                    p: &p,
-                    q: &q,
-                    rest,
-                    reach,
-                };
+                let at = Position { rest, reach, ..AT };
                 let judge = Judge::new(rule, tolerance);
-                let mut mean = vec![0.0; judge.logs];
+                let mut mean = vec![0.0; judge.book.logs];
                 let mut total = 0.0;
                 for (mass, step) in outcomes(rule, &at) {
-                    let mut tally = [Tally::new(&judge)];
-                    judge.judge(&at, false, &[&step], &mut tally);
-                    for (mean, log) in mean.iter_mut().zip(&tally[0].logs) {
+                    let tally = tallied(&judge, &at, false, &step);
+                    for (mean, log) in mean.iter_mut().zip(&tally.logs) {
                         *mean += mass * log.exp();
                     }
                     total += mass;
@@ -1277,17 +1048,10 @@ mod tests {
 
     #[test]
     fn every_bet_on_several_drafts_is_fair_under_the_rule() {
-        let p = [0.35, 0.25, 0.2, 0.2];
-        let q = [0.1, 0.05, 0.5, 0.35];
-        let at = Position {
-            p: &p,
-            q: &q,
-            rest: false,
-            reach: 1.0,
-        };
+        let at = MANY;
         for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
             let judge = Judge::new(rule, 0.0);
-            let mut mean = vec![0.0; judge.logs];
+            let mut mean = vec![0.0; judge.book.logs];
             let honest = Engine::HONEST;
             let first = next_draft(rule, &honest, &at, &[]).unwrap();
             for (a, mass_a) in first.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
@@ -1295,14 +1059,9 @@ mod tests {
                 for (b, mass_b) in second.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
                     let found = decide(rule, &honest, &at, &[a, b]);
                     let mut play = |mass: f64, accepted: bool, output: usize| {
-                        let step = Step {
-                            drafts: vec![a, b],
-                            accepted,
-                            output,
-                        };
-                        let mut tally = [Tally::new(&judge)];
-                        judge.judge(&at, true, &[&step], &mut tally);
-                        for (mean, log) in mean.iter_mut().zip(&tally[0].logs) {
+                        let step = step(&[a, b], accepted, output);
+                        let tally = tallied(&judge, &at, true, &step);
+                        for (mean, log) in mean.iter_mut().zip(&tally.logs) {
                             *mean += mass_a * mass_b * mass * log.exp();
                         }
                     };

@@ -3,6 +3,7 @@
 //! Nothing here knows a level, a verdict or a report's shape but for its hard checks.
 
 pub(super) mod bets;
+pub(super) mod book;
 pub(super) mod judge;
 pub(super) mod play;
 pub(super) mod requests;

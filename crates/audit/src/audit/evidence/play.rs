@@ -4,7 +4,8 @@
 //! A player drafts, accepts and corrects on the rows in their order, whatever it put out before:
 //! as if both models answered by the place in the text alone.
 
-use crate::audit::evidence::judge::{Judge, Step, Tally};
+use crate::audit::evidence::book::Tally;
+use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::model::engine::{Engine, Laws, Position};
 use crate::audit::model::multi_draft::{decide, next_draft};
 use crate::audit::model::rule::Rule;

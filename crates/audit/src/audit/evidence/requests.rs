@@ -4,9 +4,9 @@
 //! their own is multiplied. Of requests that may share numbers one can foretell another, and a
 //! product of their bets proves nothing; their mean is an e-value however they depend.
 
-use crate::audit::data::Seeds;
+use crate::audit::data::{RequestsReport, Seeds};
 use crate::audit::evidence::bets::log_sum;
-use crate::audit::evidence::judge::Tally;
+use crate::audit::evidence::book::Tally;
 use specgap_base::sorted::Map;
 
 /// What a group of steps has in common: a family and which of it.
@@ -127,6 +127,18 @@ impl Requests {
         self.classes.iter().map(Vec::len).sum()
     }
 
+    /// How they were put together; `repeated` of them repeat others.
+    pub(crate) fn report(&self, repeated: usize) -> RequestsReport {
+        let averaged = self.averaged();
+        RequestsReport {
+            texts: self.texts(),
+            fresh: self.texts() - averaged,
+            averaged,
+            seeds: self.basis.to_owned(),
+            repeated,
+        }
+    }
+
     /// The unit of a position.
     pub(crate) fn unit_at(&self, position: usize) -> usize {
         let text = self.text.get(position).copied();
@@ -160,10 +172,7 @@ impl Requests {
         group: Option<Group>,
         units: &Map<usize, Tally>,
     ) -> Settled {
-        let mut total = Tally {
-            steps: [0; 4],
-            logs: vec![0.0; logs],
-        };
+        let mut total = Tally::of(logs);
         let mut counted = [0u64; 4];
         if let Some(own) = units.get(&0) {
             total.add(own);

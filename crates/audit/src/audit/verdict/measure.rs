@@ -2,10 +2,11 @@
 
 use crate::audit::data::{
     AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
-    RequestsReport, Settings, Tampering,
+    RequestsReport, Settings,
 };
 use crate::audit::evidence::bets::STAKES;
-use crate::audit::evidence::judge::{Judge, Part, Step, Tally};
+use crate::audit::evidence::book::{Part, Tally};
+use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, visit};
 use crate::audit::evidence::requests::{Family, Group, Place, Requests, Settled, repeated};
 use crate::audit::evidence::rows::{Pair, Reader};
@@ -13,7 +14,7 @@ use crate::audit::evidence::steps::{Count, Happened, Steps, text_of};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Laws, Position};
 use crate::audit::model::rule::Rule;
-use crate::audit::verdict::capital::{families, part};
+use crate::audit::verdict::capital::{families, judged};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
@@ -166,10 +167,10 @@ impl Sums {
         let whole = self.tallies.remove(&None).unwrap_or(none);
         let groups = self.tallies.into_iter().filter_map(|(group, units)| {
             let group = group?;
-            Some((group, requests.settle(judge.logs, Some(group), &units)))
+            Some((group, requests.settle(judge.book.logs, Some(group), &units)))
         });
         Found {
-            total: requests.settle(judge.logs, None, &whole),
+            total: requests.settle(judge.book.logs, None, &whole),
             groups: groups.collect(),
             checks: self.checks,
             lossy: self.lossy,
@@ -432,7 +433,7 @@ impl<'a> Opened<'a> {
         };
         found
             .checks
-            .look(self.rule, pair, &step, judge.tolerance, index);
+            .look(self.rule, pair, &step, judge.book.tolerance, index);
         if !self.rule.is_lossless()
             && !self.steps.siblings
             && let Some(off) = output_tv(self.rule, &Engine::HONEST, &at)
@@ -440,7 +441,7 @@ impl<'a> Opened<'a> {
             found.lossy.0 += off;
             found.lossy.1 += 1;
         }
-        let mut tally = [Tally::new(judge)];
+        let mut tally = [Tally::new(&judge.book)];
         judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
         let [tally] = tally;
         let unit = self.requests.unit_at(index);
@@ -503,7 +504,7 @@ pub fn audit(
     let judge = Judge::new(settings.rule, settings.tolerance);
     let found = opened.found(&judge, progress)?;
     let mut parts: Vec<PartReport> = Part::ALL
-        .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
+        .map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha))
         .into();
     let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
     if settings.rule == Rule::TEXT {
@@ -517,39 +518,27 @@ pub fn audit(
     let audited = opened.steps.at.iter().flatten().count();
     let mut notes = notes(&opened, settings);
     notes.extend(of_requests(&requests));
+    let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
-        schema: 1,
-        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-        command: if log.is_held() { "" } else { command }.to_owned(),
         files: (log.digests(&(0..log.positions())))
             .map_err(|error| AuditError::Log(error.to_string()))?
             .into_values()
             .collect(),
         unfinished: log.metadata().unfinished(),
-        log: log.name(),
         target: log.metadata().target.as_ref().map(|file| file.name.clone()),
         draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
-        rule: settings.rule.to_string(),
-        rule_words: settings.rule.words().to_owned(),
         claimed: Some(opened.claimed.clone()),
         positions: log.positions(),
         rounds: opened.steps.rounds,
         not_audited: log.positions() - audited,
-        tolerance: settings.tolerance,
-        alpha: settings.alpha,
         false_alarm: false_alarm(&found, settings.alpha),
         rows_from: log.metadata().rows_from,
         not_comparable: log.metadata().not_comparable.clone(),
-        requests,
-        plan: None,
         hard_checks,
         parts,
-        conclusion: Conclusion::Undecided,
-        fits: None,
         lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
-        negative_control: None,
         notes,
-        ok: false,
+        ..AuditReport::begun(log.name(), command, settings, requests)
     };
     if needs_another_rule(&report) {
         report.fits = another_rule(&opened, settings)?;
@@ -605,14 +594,7 @@ fn requests_report(
         }
         texts
     };
-    let averaged = requests.averaged();
-    let report = RequestsReport {
-        texts: requests.texts(),
-        fresh: requests.texts() - averaged,
-        averaged,
-        seeds: requests.basis.to_owned(),
-        repeated: repeated(&texts(true)),
-    };
+    let report = requests.report(repeated(&texts(true)));
     let check = (report.fresh > 1).then(|| HardCheck {
         name: "texts-repeat".to_owned(),
         violations: repeated(&texts(false)) as u64,
@@ -739,7 +721,7 @@ fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<Strin
         let judge = Judge::new(rule, settings.tolerance);
         let found = other.found(&judge, &|_| {})?;
         let all =
-            Part::ALL.map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha));
+            Part::ALL.map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha));
         let checks = found.checks.list(&other.steps, other.claimed.cuts());
         if fits(&all, &checks) {
             return Ok(Some(rule.to_string()));
@@ -845,7 +827,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
     ];
     opened.for_each_row(rows, |_, pair| {
         let at = pair.position();
-        let mut tallies = vec![Tally::new(&judge); players.len()];
+        let mut tallies = vec![Tally::new(&judge.book); players.len()];
         visit(&judge, &at, siblings, &mut players, &mut tallies, |_, _| {});
         for ((bug, growth), tallies) in bugs.iter().zip(&mut growth).zip(tallies.chunks(copies)) {
             if !siblings && let Some(tv) = output_tv(rule, &with_drafts(rule, &bug.engine), &at) {
@@ -854,9 +836,14 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             }
             for tally in tallies {
                 growth.visits += 1.0;
-                for component in judge.components.iter().filter(|one| one.name == bug.name) {
+                for component in judge
+                    .book
+                    .components
+                    .iter()
+                    .filter(|one| one.name == bug.name)
+                {
                     let log = tally.logs[component.first];
-                    if let Some(sums) = growth.sums.get_mut(component.part) {
+                    if let Some(sums) = growth.sums.get_mut(component.part.index()) {
                         sums[0] += log;
                         sums[1] += log * log;
                     }
@@ -869,25 +856,21 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
         .iter()
         .zip(&growth)
         .map(|(bug, growth)| {
-            let needed = |index: usize| {
-                let one = |one: &&crate::audit::evidence::judge::Component| {
-                    one.name == bug.name && one.part == index
-                };
-                let component = judge.components.iter().find(one)?;
-                let [sum, squares] = *growth.sums.get(index)?;
+            let needed = |part: Part| {
+                let mut of = judge.book.of(part);
+                let component = of.find(|one| one.name == bug.name)?;
+                let [sum, squares] = growth.sums[part.index()];
                 let wanted = log_needed(settings.alpha, component.weight) + price;
                 positions_for(sum / growth.visits, squares / growth.visits, wanted)
             };
-            let first = Part::ALL
-                .into_iter()
-                .filter_map(|part| Some((needed(part.index())?, part)))
-                .min();
+            let parts = Part::ALL.into_iter();
+            let first = parts.filter_map(|part| Some((needed(part)?, part))).min();
             MinimumN {
                 bug: bug.name.to_owned(),
                 words: bug.words.to_owned(),
                 part: first.map(|(_, part)| part.name().to_owned()),
                 positions: first.map(|(positions, _)| positions),
-                positions_by_output: needed(Part::TargetLaw.index()),
+                positions_by_output: needed(Part::TargetLaw),
                 output_tv: (growth.tv.1 > 0).then(|| growth.tv.0 / growth.tv.1 as f64),
             }
         })
@@ -951,26 +934,10 @@ pub(crate) fn position_error(log: &Log, (position, message): (usize, String)) ->
     refused_at(log, position, message)
 }
 
-/// The report with its plan and its negative control.
-impl AuditReport {
-    /// Adds what was known before the run.
-    pub fn with_plan(mut self, plan: Plan) -> Self {
-        self.plan = Some(plan);
-        self
-    }
-
-    /// Adds the negative control, whose failure is the report's.
-    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
-        self.negative_control = Some(control);
-        let failed = self.negative_control.iter().flatten();
-        self.ok &= failed.clone().all(|one| one.refuted != Some(false));
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::data::Tampering;
     use crate::audit::tests::log;
 
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
@@ -1469,7 +1436,7 @@ mod tests {
         let judge = Judge::new(Rule::TOKEN, 0.0);
         let steps = |steps| Tally {
             steps,
-            ..Tally::new(&judge)
+            ..Tally::new(&judge.book)
         };
         let requests = Requests::default();
         let none = Sums::default().settle(&judge, &requests);

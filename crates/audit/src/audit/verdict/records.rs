@@ -1,16 +1,14 @@
 //! Records of five numbers a drafted token, for engines that cannot log rows.
 
+use super::capital::part;
+use super::measure::{conclude, of_requests};
 use crate::audit::AuditError;
-use crate::audit::data::{
-    AuditReport, Conclusion, Outcome, PartReport, RequestsReport, Settings, Suspect,
-};
-use crate::audit::evidence::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
-use crate::audit::evidence::judge::{Part, Tally};
-use crate::audit::evidence::requests::{Place, Requests, Settled, repeated};
+use crate::audit::data::{AuditReport, HardCheck, Outcome, PartReport, Settings};
+use crate::audit::evidence::bets::KEPT;
+use crate::audit::evidence::book::{Book, Component, Part, Tally};
+use crate::audit::evidence::requests::{Place, Requests, repeated};
 use crate::audit::evidence::steps::Count;
 use crate::audit::model::rule::Rule;
-use crate::audit::verdict::capital::{Capital, smallest_tv};
-use crate::audit::verdict::measure::{conclude, of_requests};
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use std::path::Path;
@@ -69,8 +67,115 @@ pub struct Records {
     pub records: Vec<Record>,
 }
 
-const NEEDED: [&str; 5] = ["p", "q", "accepted", "u_q", "u_p"];
+/// Columns of drafts, which a text alone has none of.
+const OF_DRAFTS: [&str; 4] = ["p", "q", "accepted", "u_q"];
 const OPTIONAL: [&str; 4] = ["u_c", "prompt", "depth", "seed"];
+
+/// A line's fields by their columns' names.
+struct Line<'a> {
+    columns: &'a [&'a str],
+    fields: Vec<&'a str>,
+}
+
+impl Line<'_> {
+    /// A field; `None` where it is empty or there is no such column.
+    fn field<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        let place = self.columns.iter().position(|column| *column == name);
+        let text = place.and_then(|place| self.fields.get(place)).copied();
+        text.filter(|text| !text.is_empty()).map(read).transpose()
+    }
+
+    fn share(&self, name: &str) -> Result<Option<f64>, String> {
+        self.field(name, |text| {
+            let value: f64 =
+                (text.parse()).map_err(|_| format!("{name}: {text:?} is no number"))?;
+            match (0.0..=1.0).contains(&value) {
+                true => Ok(value),
+                false => Err(format!("{name} is {value}; it is in [0, 1]")),
+            }
+        })
+    }
+
+    fn whole(&self, name: &str) -> Result<Option<i64>, String> {
+        let refused = |text: &str| format!("{name}: {text:?} is no integer");
+        self.field(name, |text| text.parse().map_err(|_| refused(text)))
+    }
+
+    fn record(&self) -> Result<Record, String> {
+        let accepted = self.field("accepted", |text| match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            other => Err(format!("accepted is {other:?}; it is 0 or 1")),
+        })?;
+        let draft = match (
+            self.share("p")?,
+            self.share("q")?,
+            accepted,
+            self.share("u_q")?,
+        ) {
+            (Some(p), Some(q), Some(accepted), Some(u_q)) => {
+                let end = u_q + q;
+                if end > 1.0 + 1e-6 {
+                    return Err(format!(
+                        "u_q + q is {end}; it is the mass up to x, at most 1"
+                    ));
+                }
+                Some(DraftRecord {
+                    p,
+                    q,
+                    accepted,
+                    u_q,
+                })
+            }
+            (None, None, None, None) => None,
+            _ => {
+                let message = "p, q, accepted and u_q are all there, or all empty where nothing \
+                               was drafted";
+                return Err(message.to_owned());
+            }
+        };
+        let u_p = self
+            .share("u_p")?
+            .ok_or("u_p is empty; every line has one")?;
+        Ok(Record {
+            prompt: self.whole("prompt")?,
+            depth: self.whole("depth")?,
+            seed: self.whole("seed")?,
+            draft,
+            u_p,
+            u_c: self.share("u_c")?,
+        })
+    }
+}
+
+/// The names of columns that a file's first line has.
+fn columns(header: &str) -> Result<Vec<&str>, String> {
+    let header = header.trim_start_matches('\u{feff}');
+    let columns: Vec<&str> = header.split(',').map(str::trim).collect();
+    let needed = || OF_DRAFTS.iter().chain(&["u_p"]);
+    for (index, column) in columns.iter().enumerate() {
+        if !needed().chain(&OPTIONAL).any(|known| known == column) {
+            let needed: Vec<&str> = needed().copied().collect();
+            let (needed, optional) = (needed.join(", "), OPTIONAL.join(", "));
+            return Err(format!(
+                "column {column:?} is unknown; there are {needed} and {optional}"
+            ));
+        }
+        if columns.iter().take(index).any(|other| other == column) {
+            return Err(format!("column {column} stands there twice"));
+        }
+    }
+    let is_text = !OF_DRAFTS.iter().any(|name| columns.contains(name));
+    let mut all = needed().skip(if is_text { OF_DRAFTS.len() } else { 0 });
+    match all.find(|name| !columns.contains(name)) {
+        Some(missing) => Err(format!("column {missing} is missing")),
+        None => Ok(columns),
+    }
+}
 
 impl Records {
     /// Reads a file's text.
@@ -79,139 +184,30 @@ impl Records {
     /// Missing or unknown columns, lines of another length, numbers out of range; each names
     /// file, line and column.
     pub fn parse(file: &Path, text: &str) -> Result<Self, AuditError> {
-        let refused = |line: usize, message: String| AuditError::Record {
-            file: file.to_owned(),
-            line: line + 1,
-            message,
+        let at = |line: usize| {
+            move |message: String| AuditError::Record {
+                file: file.to_owned(),
+                line: line + 1,
+                message,
+            }
         };
         let mut lines = text.lines().enumerate();
-        let (_, header) = lines
-            .next()
-            .ok_or_else(|| refused(0, "is empty; the first line names the columns".to_owned()))?;
-        let header = header.trim_start_matches('\u{feff}');
-        let columns: Vec<&str> = header.split(',').map(str::trim).collect();
-        for (index, column) in columns.iter().enumerate() {
-            if !NEEDED.contains(column) && !OPTIONAL.contains(column) {
-                return Err(refused(
-                    0,
-                    format!(
-                        "column {column:?} is unknown; there are {} and {}",
-                        NEEDED.join(", "),
-                        OPTIONAL.join(", ")
-                    ),
-                ));
-            }
-            if columns.iter().take(index).any(|other| other == column) {
-                return Err(refused(0, format!("column {column} stands there twice")));
-            }
-        }
-        // A text alone has none of the columns of drafts.
-        let (of_drafts, _) = NEEDED.split_at(NEEDED.len() - 1);
-        let is_text = !of_drafts.iter().any(|name| columns.contains(name));
-        let missing =
-            |name: &&&str| !(columns.contains(*name) || is_text && of_drafts.contains(*name));
-        if let Some(missing) = NEEDED.iter().find(missing) {
-            return Err(refused(0, format!("column {missing} is missing")));
-        }
+        let none = || at(0)("is empty; the first line names the columns".to_owned());
+        let columns = columns(lines.next().ok_or_else(none)?.1).map_err(at(0))?;
         let mut records = Vec::new();
-        for (number, line) in lines {
-            if line.trim().is_empty() {
-                continue;
-            }
+        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-            if fields.len() != columns.len() {
-                return Err(refused(
-                    number,
-                    format!(
-                        "has {} fields; the header has {}",
-                        fields.len(),
-                        columns.len()
-                    ),
-                ));
+            let (has, wanted) = (fields.len(), columns.len());
+            if has != wanted {
+                return Err(at(number)(format!(
+                    "has {has} fields; the header has {wanted}"
+                )));
             }
-            let field = |name: &str| {
-                let place = columns.iter().position(|column| *column == name);
-                place
-                    .and_then(|place| fields.get(place))
-                    .copied()
-                    .unwrap_or("")
-            };
-            let share = |name: &str| -> Result<Option<f64>, AuditError> {
-                let text = field(name);
-                if text.is_empty() {
-                    return Ok(None);
-                }
-                let value: f64 = text
-                    .parse()
-                    .map_err(|_| refused(number, format!("{name}: {text:?} is no number")))?;
-                if !(0.0..=1.0).contains(&value) {
-                    return Err(refused(
-                        number,
-                        format!("{name} is {value}; it is in [0, 1]"),
-                    ));
-                }
-                Ok(Some(value))
-            };
-            let whole = |name: &str| -> Result<Option<i64>, AuditError> {
-                let text = field(name);
-                if text.is_empty() {
-                    return Ok(None);
-                }
-                let value = text.parse();
-                let value = value
-                    .map_err(|_| refused(number, format!("{name}: {text:?} is no integer")))?;
-                Ok(Some(value))
-            };
-            let accepted = match field("accepted") {
-                "" => None,
-                "0" => Some(false),
-                "1" => Some(true),
-                other => {
-                    return Err(refused(
-                        number,
-                        format!("accepted is {other:?}; it is 0 or 1"),
-                    ));
-                }
-            };
-            let draft = match (share("p")?, share("q")?, accepted, share("u_q")?) {
-                (Some(p), Some(q), Some(accepted), Some(u_q)) => {
-                    if u_q + q > 1.0 + 1e-6 {
-                        return Err(refused(
-                            number,
-                            format!("u_q + q is {}; it is the mass up to x, at most 1", u_q + q),
-                        ));
-                    }
-                    Some(DraftRecord {
-                        p,
-                        q,
-                        accepted,
-                        u_q,
-                    })
-                }
-                (None, None, None, None) => None,
-                _ => {
-                    let message = "p, q, accepted and u_q are all there, or all empty where \
-                                   nothing was drafted";
-                    return Err(refused(number, message.to_owned()));
-                }
-            };
-            let Some(u_p) = share("u_p")? else {
-                return Err(refused(
-                    number,
-                    "u_p is empty; every line has one".to_owned(),
-                ));
-            };
-            records.push(Record {
-                prompt: whole("prompt")?,
-                depth: whole("depth")?,
-                seed: whole("seed")?,
-                draft,
-                u_p,
-                u_c: share("u_c")?,
-            });
+            let columns = &columns;
+            records.push(Line { columns, fields }.record().map_err(at(number))?);
         }
         if records.is_empty() {
-            return Err(refused(0, "has no records".to_owned()));
+            return Err(at(0)("has no records".to_owned()));
         }
         let name = file.file_name().map_or_else(
             || file.display().to_string(),
@@ -221,16 +217,7 @@ impl Records {
     }
 }
 
-/// A bet that is one of a part's.
-struct Bettor {
-    name: &'static str,
-    words: &'static str,
-    weight: f64,
-    logs: Vec<f64>,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     /// The density 1/w on [0, w), and a little everywhere.
     Head(f64),
@@ -244,132 +231,187 @@ enum Kind {
     Score,
 }
 
-const KEPT: f64 = 0.02;
+/// Words of a bet, its weight beside the others of its part, and its kind.
+type Listed = (&'static str, &'static str, f64, Kind);
 
-impl Bettor {
-    fn list(part: Part, rule: Rule) -> Vec<Self> {
-        let head = "tokens stand too far up in the order of their probabilities: argmax, top-k, \
-                    or a temperature that is too low";
-        let tail = "tokens stand too far down in the order of their probabilities: a temperature \
-                    that is too high, or a cut that is missing";
-        let mut all: Vec<(&'static str, &'static str, f64, Kind)> = Vec::new();
-        if part == Part::Acceptance {
-            let words = "drafts are kept with 1/0.9 of the rule's probability";
-            all.push(("lenient-acceptance", words, 3.0, Kind::Lenient(0.9)));
-            let words = "nearly every draft is kept";
-            all.push(("accepts-everything", words, 2.0, Kind::Lenient(1e-3)));
-            if rule == Rule::TOKEN {
-                let words = "drafts are kept with p(x), as exact-match does, which loses nothing";
-                all.push(("exact-match", words, 3.0, Kind::Exact));
+/// What is bet on in a part.
+fn listed(part: Part, rule: Rule) -> Vec<Listed> {
+    if part == Part::Acceptance {
+        let lenient = "drafts are kept with 1/0.9 of the rule's probability";
+        let exact = "drafts are kept with p(x), as exact-match does, which loses nothing";
+        let score = "drafts are kept too often, or too seldom";
+        let every = "nearly every draft is kept";
+        let mut all = vec![
+            ("lenient-acceptance", lenient, 3.0, Kind::Lenient(0.9)),
+            ("accepts-everything", every, 2.0, Kind::Lenient(1e-3)),
+            ("exact-match", exact, 3.0, Kind::Exact),
+            ("accepted", score, 2.0, Kind::Score),
+        ];
+        all.retain(|(.., kind)| rule == Rule::TOKEN || !matches!(kind, Kind::Exact));
+        return all;
+    }
+    let head = "tokens stand too far up in the order of their probabilities: argmax, top-k, or a \
+                temperature that is too low";
+    let tail = "tokens stand too far down in the order of their probabilities: a temperature \
+                that is too high, or a cut that is missing";
+    let rank = "tokens are likelier, or less likely, than draws";
+    let heads = [0.02, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95].map(|w| {
+        let weight = if w == 0.1 { 2.0 } else { 1.0 };
+        ("too-likely", head, weight, Kind::Head(w))
+    });
+    let tails = [0.05, 0.2, 0.5].map(|w| ("too-unlikely", tail, 0.7, Kind::Tail(w)));
+    let score = ("rank", rank, 2.0, Kind::Score);
+    heads.into_iter().chain(tails).chain([score]).collect()
+}
+
+/// Bets on the numbers of records.
+struct Bets {
+    book: Book,
+    /// By component.
+    kinds: Vec<Kind>,
+}
+
+impl Bets {
+    fn new(rule: Rule, tolerance: f64) -> Self {
+        let (mut book, mut kinds) = (Book::new(tolerance), Vec::new());
+        for part in Part::ALL {
+            let all = listed(part, rule);
+            let total: f64 = all.iter().map(|(.., weight, _)| weight).sum();
+            for (name, words, weight, kind) in all {
+                let is_score = matches!(kind, Kind::Score);
+                kinds.push(kind);
+                book.push(Component {
+                    part,
+                    name,
+                    words,
+                    cure: "log rows to tell bugs apart",
+                    weight: weight / total,
+                    is_bug: part == Part::Acceptance && !is_score,
+                    is_score,
+                    first: 0,
+                });
             }
-            let words = "drafts are kept too often, or too seldom";
-            all.push(("accepted", words, 2.0, Kind::Score));
-        } else {
-            for (w, weight) in [
-                (0.02, 1.0),
-                (0.1, 2.0),
-                (0.3, 1.0),
-                (0.6, 1.0),
-                (0.8, 1.0),
-                (0.9, 1.0),
-                (0.95, 1.0),
-            ] {
-                all.push(("too-likely", head, weight, Kind::Head(w)));
-            }
-            for w in [0.05, 0.2, 0.5] {
-                all.push(("too-unlikely", tail, 0.7, Kind::Tail(w)));
-            }
-            all.push((
-                "rank",
-                "tokens are likelier, or less likely, than draws",
-                2.0,
-                Kind::Score,
-            ));
         }
-        let total: f64 = all.iter().map(|(.., weight, _)| weight).sum();
-        all.into_iter()
-            .map(|(name, words, weight, kind)| Self {
-                name,
-                words,
-                weight: weight / total,
-                logs: vec![
-                    0.0;
-                    if matches!(kind, Kind::Score) {
-                        SCORE_STAKES.len()
-                    } else {
-                        STAKES.len()
-                    }
-                ],
-                kind,
-            })
-            .collect()
+        Self { book, kinds }
     }
 
-    fn log(&self) -> f64 {
-        let weights = |index: usize| match self.kind {
-            Kind::Score => -(SCORE_STAKES.len() as f64).ln(),
-            _ => STAKES
-                .get(index)
-                .map_or(f64::NEG_INFINITY, |(_, weight)| weight.ln()),
-        };
-        log_sum(
-            self.logs
-                .iter()
-                .enumerate()
-                .map(|(index, log)| log + weights(index)),
-        )
-    }
-
-    fn play(&mut self, gain: f64, range: f64, tolerance: f64) {
-        for (slot, (stake, _)) in self.logs.iter_mut().zip(STAKES) {
-            *slot += log_step(gain, range, stake, tolerance);
-        }
-    }
-
-    fn score(&mut self, value: f64, mean: f64, tolerance: f64) {
-        for (slot, stake) in self.logs.iter_mut().zip(SCORE_STAKES) {
-            *slot += log_step(stake * (value - mean), 1.0, 1.0, tolerance * stake.abs());
-        }
+    fn of(&self, part: Part) -> impl Iterator<Item = (&Component, Kind)> {
+        let all = self.book.components.iter().zip(self.kinds.iter().copied());
+        all.filter(move |(one, _)| one.part == part)
     }
 
     /// A number that is uniform in [0, 1], or known to lie evenly in an interval.
-    fn uniform(&mut self, from: f64, width: f64, tolerance: f64) {
-        let gain = |inside: f64, w: f64| {
-            let mean = if width > 0.0 { inside / width } else { inside };
-            (1.0 - KEPT) * (mean / w - 1.0)
-        };
+    fn uniform(&self, part: Part, tally: &mut Tally, from: f64, width: f64) {
         let to = from + width;
-        let (gain, w) = match self.kind {
-            Kind::Score => {
-                self.score((0.5 * (from + to)).min(1.0), 0.5, tolerance);
-                return;
-            }
-            Kind::Head(w) if width > 0.0 => (gain((to.min(w) - from).max(0.0), w), w),
-            Kind::Tail(w) if width > 0.0 => (gain((to - from.max(1.0 - w)).max(0.0), w), w),
-            Kind::Head(w) => (gain(f64::from(u8::from(from < w)), w), w),
-            Kind::Tail(w) => (gain(f64::from(u8::from(from >= 1.0 - w)), w), w),
-            Kind::Lenient(_) | Kind::Exact => return,
-        };
-        self.play(gain, (1.0 - KEPT) / w, tolerance);
+        for (one, kind) in self.of(part) {
+            let (w, inside) = match kind {
+                Kind::Score => {
+                    let middle = (0.5 * (from + to)).min(1.0);
+                    self.book.score(tally, one, middle, 0.5);
+                    continue;
+                }
+                Kind::Head(w) if width > 0.0 => (w, (to.min(w) - from).max(0.0) / width),
+                Kind::Tail(w) if width > 0.0 => (w, (to - from.max(1.0 - w)).max(0.0) / width),
+                Kind::Head(w) => (w, f64::from(u8::from(from < w))),
+                Kind::Tail(w) => (w, f64::from(u8::from(from >= 1.0 - w))),
+                Kind::Lenient(_) | Kind::Exact => continue,
+            };
+            let gain = (1.0 - KEPT) * (inside / w - 1.0);
+            self.book.play(tally, one, gain, (1.0 - KEPT) / w);
+        }
     }
 
     /// A draft that is kept with a probability under the rule.
-    fn kept(&mut self, keep: f64, p: f64, accepted: bool, tolerance: f64) {
-        let wrong = match self.kind {
-            Kind::Lenient(factor) => (keep / factor).min(1.0),
-            Kind::Exact => p,
-            Kind::Score => {
-                self.score(f64::from(u8::from(accepted)), keep, tolerance);
-                return;
-            }
-            Kind::Head(_) | Kind::Tail(_) => return,
-        };
-        let (claimed, wrong) = ([keep, 1.0 - keep], [wrong, 1.0 - wrong]);
-        if let Some(bet) = crate::audit::evidence::bets::Bet::new(&claimed, &wrong, tolerance) {
-            let place = usize::from(!accepted);
-            self.play(bet.gain(claimed[place], wrong[place]), bet.range, tolerance);
+    fn kept(&self, tally: &mut Tally, keep: f64, p: f64, accepted: bool) {
+        for (one, kind) in self.of(Part::Acceptance) {
+            let wrong = match kind {
+                Kind::Lenient(factor) => (keep / factor).min(1.0),
+                Kind::Exact => p,
+                _ => {
+                    let hit = f64::from(u8::from(accepted));
+                    self.book.score(tally, one, hit, keep);
+                    continue;
+                }
+            };
+            let laws = [&[keep, 1.0 - keep][..], &[wrong, 1.0 - wrong]];
+            self.book.against(tally, one, laws, usize::from(!accepted));
         }
     }
+
+    /// All bets on a record.
+    fn look(&self, rule: Rule, record: &Record, tally: &mut Tally) {
+        let is_text = rule == Rule::TEXT;
+        if let Some(draft) = record.draft.filter(|_| !is_text) {
+            if rule.drafts() != Drafts::Any {
+                tally.steps[0] += 1;
+            }
+            match rule.drafts() {
+                Drafts::Any => {}
+                Drafts::Likeliest => {
+                    let hit = f64::from(u8::from(draft.u_q <= 0.0));
+                    for one in self.book.of(Part::DraftLaw).filter(|one| one.is_score) {
+                        self.book.score(tally, one, hit, 1.0);
+                    }
+                }
+                Drafts::Drawn(_) => self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q),
+            }
+            let keep = if !rule.tests_drafts() {
+                (draft.p / rule.over()).min(1.0)
+            } else if draft.p <= 0.0 {
+                0.0
+            } else {
+                (draft.p / draft.q).min(1.0)
+            };
+            tally.steps[1] += 1;
+            self.kept(tally, keep, draft.p, draft.accepted);
+        }
+        let replaced = record.draft.is_none_or(|draft| !draft.accepted);
+        if let Some(u_c) = record.u_c.filter(|_| replaced && !is_text) {
+            tally.steps[2] += 1;
+            self.uniform(Part::Correction, tally, u_c, 0.0);
+        }
+        if rule.is_lossless() {
+            tally.steps[3] += 1;
+            self.uniform(Part::TargetLaw, tally, record.u_p, 0.0);
+        }
+    }
+}
+
+/// What can never happen, and how many rounds there are.
+fn hard_checks(records: &[Record], rule: Rule) -> (Vec<HardCheck>, usize) {
+    let [mut zero, mut undrafted, mut after] = [Count::default(); 3];
+    let mut rounds = 0;
+    let mut before: Option<&Record> = None;
+    for (index, record) in records.iter().enumerate() {
+        rounds += usize::from(record.depth.is_none_or(|depth| depth == 0));
+        if let (Some(1..), Some(last)) = (record.depth, before)
+            && last.prompt == record.prompt
+            && last.draft.is_none_or(|draft| !draft.accepted)
+        {
+            after.found(index);
+        }
+        before = Some(record);
+        if let Some(draft) = record.draft {
+            if draft.accepted && draft.p <= 0.0 {
+                zero.found(index);
+            }
+            if draft.q <= 0.0 && rule.drafts() != Drafts::Any {
+                undrafted.found(index);
+            }
+        }
+    }
+    if rule == Rule::TEXT {
+        return (Vec::new(), rounds);
+    }
+    let accepted = "a draft of probability 0 under the target was accepted";
+    let drafted = "a token was drafted that the draft gives probability 0";
+    let behind = "a round went on behind its rejection";
+    let checks = vec![
+        zero.check("target-zero", accepted),
+        undrafted.check("draft-zero", drafted),
+        after.check("accepted-after-rejection", behind),
+    ];
+    (checks, rounds)
 }
 
 /// Audits records.
@@ -381,191 +423,99 @@ pub fn audit_records(
     settings: &Settings,
     command: &str,
 ) -> Result<AuditReport, AuditError> {
-    let rule = settings.rule;
+    let Settings {
+        rule,
+        tolerance,
+        alpha,
+        ..
+    } = *settings;
+    let refused = |message: String| Err(AuditError::Log(message));
+    let Records { name, records: all } = records;
     if rule.needs_full_rows().is_some() {
-        return Err(AuditError::Log(format!(
-            "{}: five numbers a token do not tell {rule} from others; log rows, or audit one of \
-             token, one-hot, exact-match, threshold:A",
-            records.name
-        )));
-    }
-    let is_tolerance = (0.0..0.5).contains(&settings.tolerance);
-    if !is_tolerance || settings.alpha <= 0.0 || settings.alpha >= 1.0 || settings.alpha.is_nan() {
-        return Err(AuditError::Log(
-            "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1".to_owned(),
+        return refused(format!(
+            "{name}: five numbers a token do not tell {rule} from others; log rows, or audit one of \
+             token, one-hot, exact-match, threshold:A"
         ));
     }
-    let tolerance = settings.tolerance;
-    let drafted = records.records.iter().any(|record| record.draft.is_some());
-    if rule != Rule::TEXT && !drafted && !records.records.is_empty() {
-        return Err(AuditError::Log(format!(
-            "{}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
-             by --rule text",
-            records.name
-        )));
+    if !(0.0..0.5).contains(&tolerance) || alpha <= 0.0 || alpha >= 1.0 || alpha.is_nan() {
+        let ranges = "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1";
+        return refused(ranges.to_owned());
     }
-    let places = records.records.iter().map(|record| Place {
+    let drafted = all.iter().any(|record| record.draft.is_some());
+    if rule != Rule::TEXT && !drafted && !all.is_empty() {
+        return refused(format!(
+            "{name}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
+             by --rule text"
+        ));
+    }
+    let places = all.iter().map(|record| Place {
         prompt: record.prompt,
         position: None,
         seed: record.seed,
     });
     let requests = Requests::new(places, settings.seeds);
-    let fresh = || Part::ALL.map(|part| Bettor::list(part, rule));
-    let mut units = Map::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
-    let (mut zero, mut undrafted, mut after) =
-        (Count::default(), Count::default(), Count::default());
-    let mut before: Option<Record> = None;
-    let mut rounds = 0;
-    for (index, record) in records.records.iter().enumerate() {
-        if record.depth.is_none_or(|depth| depth == 0) {
-            rounds += 1;
-        }
-        if let (Some(depth), Some(last)) = (record.depth, before)
-            && depth > 0
-            && last.prompt == record.prompt
-            && last.draft.is_none_or(|draft| !draft.accepted)
-        {
-            after.found(index);
-        }
-        before = Some(*record);
-        let (bettors, steps) = units.at_or(requests.unit_at(index), || (fresh(), [0; 4]));
-        let is_text = rule == Rule::TEXT;
-        if let Some(draft) = record.draft.filter(|_| !is_text) {
-            if draft.accepted && draft.p <= 0.0 {
-                zero.found(index);
-            }
-            if draft.q <= 0.0 && rule.drafts() != Drafts::Any {
-                undrafted.found(index);
-            }
-            match rule.drafts() {
-                Drafts::Any => {}
-                Drafts::Likeliest => {
-                    steps[0] += 1;
-                    let hit = f64::from(u8::from(draft.u_q <= 0.0));
-                    for bettor in &mut bettors[0] {
-                        if matches!(bettor.kind, Kind::Score) {
-                            bettor.score(hit, 1.0, tolerance);
-                        }
-                    }
-                }
-                Drafts::Drawn(_) => {
-                    steps[0] += 1;
-                    for bettor in &mut bettors[0] {
-                        bettor.uniform(draft.u_q, draft.q, tolerance);
-                    }
-                }
-            }
-            let keep = if !rule.tests_drafts() {
-                (draft.p / rule.over()).min(1.0)
-            } else if draft.p <= 0.0 {
-                0.0
-            } else {
-                (draft.p / draft.q).min(1.0)
-            };
-            steps[1] += 1;
-            for bettor in &mut bettors[1] {
-                bettor.kept(keep, draft.p, draft.accepted, tolerance);
-            }
-        }
-        let replaced = record.draft.is_none_or(|draft| !draft.accepted);
-        if let Some(u_c) = record.u_c.filter(|_| replaced && !is_text) {
-            steps[2] += 1;
-            for bettor in &mut bettors[2] {
-                bettor.uniform(u_c, 0.0, tolerance);
-            }
-        }
-        if rule.is_lossless() {
-            steps[3] += 1;
-            for bettor in &mut bettors[3] {
-                bettor.uniform(record.u_p, 0.0, tolerance);
-            }
-        }
-    }
-    let (bettors, settled) = settle(&requests, fresh(), &units);
-    let steps = settled.total.steps;
-    let mut parts: Vec<PartReport> = Part::ALL
-        .into_iter()
-        .zip(&bettors)
-        .map(|(part, bettors)| verdict(part, bettors, &settled, rule, settings))
-        .collect();
-    if rule == Rule::TEXT {
-        parts.retain(|one| one.part == Part::TargetLaw.name());
-    }
+    let bets = Bets::new(rule, tolerance);
+    let mut units = Map::<usize, Tally>::new();
     // Ranks that were drawn by themselves are hardly ever equal to three places.
     let mut ranks = vec![Vec::new(); requests.texts()];
-    for (text, record) in requests.text.iter().zip(&records.records) {
+    for (index, (record, text)) in all.iter().zip(&requests.text).enumerate() {
+        let tally = units.at_or(requests.unit_at(index), || Tally::new(&bets.book));
+        bets.look(rule, record, tally);
         let bits = record.u_p.to_bits();
         if let Some(ranks) = ranks.get_mut(*text) {
             ranks.push(((bits ^ (bits >> 32)) as u32, 1e-3f64.ln()));
         }
     }
-    let averaged = requests.averaged();
-    let requests = RequestsReport {
-        texts: requests.texts(),
-        fresh: requests.texts() - averaged,
-        averaged,
-        seeds: requests.basis.to_owned(),
-        repeated: repeated(&ranks),
+    let settled = requests.settle(bets.book.logs, None, &units);
+    let untestable = |part: Part, limit: Option<f64>| {
+        let steps = settled.total.steps[part.index()];
+        let reason = match part {
+            Part::DraftLaw if rule.drafts() == Drafts::Any => {
+                format!("{rule} claims nothing of how drafts are drawn")
+            }
+            Part::Correction if steps == 0 => {
+                "five numbers do not tell it: add column u_c, as u_p under the law that the token \
+                 was drawn from, where it was no accepted draft"
+                    .to_owned()
+            }
+            Part::TargetLaw if !rule.is_lossless() => {
+                "a lossy rule's outputs do not follow p; what they follow needs rows".to_owned()
+            }
+            _ if limit.is_none() => format!("{steps} steps are too few"),
+            _ => return None,
+        };
+        Some(reason)
     };
+    let none = Map::new();
+    let verdict = |one| part(&bets.book, one, &settled, &none, alpha, &untestable);
+    let mut parts: Vec<PartReport> = Part::ALL.map(verdict).into();
+    if rule == Rule::TEXT {
+        parts.retain(|one| one.part == Part::TargetLaw.name());
+    }
+    let requests = requests.report(repeated(&ranks));
     let mut notes = vec![
         "records of five numbers: bugs are told apart less well than from rows, and bets are on \
          the order of probabilities"
             .to_owned(),
     ];
     notes.extend(of_requests(&requests));
+    let played = settled.total.steps.iter().filter(|steps| **steps > 0);
+    let (hard_checks, rounds) = hard_checks(all, rule);
     let mut report = AuditReport {
-        schema: 1,
-        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-        command: command.to_owned(),
-        files: Vec::new(),
-        unfinished: None,
-        log: records.name.clone(),
-        target: None,
-        draft: None,
-        rule: rule.to_string(),
-        rule_words: rule.words().to_owned(),
-        claimed: None,
-        positions: records.records.len(),
+        positions: all.len(),
         rounds,
-        not_audited: 0,
-        tolerance,
-        alpha: settings.alpha,
-        false_alarm: settings.alpha * steps.iter().filter(|steps| **steps > 0).count() as f64,
-        rows_from: None,
-        not_comparable: None,
-        requests,
-        plan: None,
-        hard_checks: vec![
-            zero.check(
-                "target-zero",
-                "a draft of probability 0 under the target was accepted",
-            ),
-            undrafted.check(
-                "draft-zero",
-                "a token was drafted that the draft gives probability 0",
-            ),
-            after.check(
-                "accepted-after-rejection",
-                "a round went on behind its rejection",
-            ),
-        ],
+        false_alarm: alpha * played.count() as f64,
+        hard_checks,
         parts,
-        conclusion: Conclusion::Undecided,
-        fits: None,
-        lossy_by_design: None,
-        negative_control: None,
         notes,
-        ok: false,
+        ..AuditReport::begun(name.clone(), command, settings, requests)
     };
-    if rule == Rule::TEXT {
-        report.hard_checks.clear();
-    }
-    let refuted =
-        |report: &AuditReport, part: Part| report.parts[part.index()].verdict == Outcome::Refuted;
+    let of = |part: Part| report.parts.get(part.index());
+    let refuted = |part| of(part).is_some_and(|one| one.verdict == Outcome::Refuted);
     if rule == Rule::TOKEN
-        && refuted(&report, Part::Acceptance)
-        && !refuted(&report, Part::TargetLaw)
-        && report.parts[Part::Acceptance.index()].suspect.as_deref() == Some("exact-match")
+        && refuted(Part::Acceptance)
+        && !refuted(Part::TargetLaw)
+        && of(Part::Acceptance).and_then(|one| one.suspect.as_deref()) == Some("exact-match")
     {
         let other = Settings {
             rule: Rule::EXACT_MATCH,
@@ -578,212 +528,151 @@ pub fn audit_records(
     Ok(report)
 }
 
-/// Bets of all texts as those of one: multiplied where random numbers are a text's own, averaged
-/// where they may be shared.
-fn settle(
-    requests: &Requests,
-    mut all: [Vec<Bettor>; 4],
-    units: &Map<usize, ([Vec<Bettor>; 4], [u64; 4])>,
-) -> ([Vec<Bettor>; 4], Settled) {
-    let tallies = units.iter().map(|(unit, (bettors, steps))| {
-        let logs = bettors.iter().flatten().flat_map(|one| &one.logs);
-        let tally = Tally {
-            steps: *steps,
-            logs: logs.copied().collect(),
-        };
-        (*unit, tally)
-    });
-    let tallies: Map<usize, Tally> = tallies.collect();
-    let logs = all.iter().flatten().map(|one| one.logs.len()).sum();
-    let settled = requests.settle(logs, None, &tallies);
-    let slots = all.iter_mut().flatten().flat_map(|one| &mut one.logs);
-    for (slot, log) in slots.zip(&settled.total.logs) {
-        *slot = *log;
-    }
-    (all, settled)
-}
-
-fn verdict(
-    part: Part,
-    bettors: &[Bettor],
-    settled: &Settled,
-    rule: Rule,
-    settings: &Settings,
-) -> PartReport {
-    let steps = settled.total.steps[part.index()];
-    let counted = settled.counted[part.index()];
-    let log = log_sum(bettors.iter().map(|one| one.weight.ln() + one.log()));
-    let evidence = bettors.iter().map(|one| Suspect {
-        name: one.name.to_owned(),
-        words: one.words.to_owned(),
-        cure: "log rows to tell bugs apart".to_owned(),
-        log10_e_value: one.log() / std::f64::consts::LN_10,
-        is_bug: part == Part::Acceptance && !matches!(one.kind, Kind::Score),
-    });
-    let scores = bettors.iter().filter(|one| matches!(one.kind, Kind::Score));
-    let share = scores.map(|one| one.weight).fold(1.0, f64::min);
-    let (tolerance, alpha) = (settings.tolerance, settings.alpha);
-    let limit = smallest_tv(share, tolerance, counted, alpha, settled.price);
-    let untestable = match part {
-        Part::DraftLaw if rule.drafts() == Drafts::Any => {
-            Some(format!("{rule} claims nothing of how drafts are drawn"))
-        }
-        Part::Correction if steps == 0 => Some(
-            "five numbers do not tell it: add column u_c, as u_p under the law that the token was \
-             drawn from, where it was no accepted draft"
-                .to_owned(),
-        ),
-        Part::TargetLaw if !rule.is_lossless() => {
-            Some("a lossy rule's outputs do not follow p; what they follow needs rows".to_owned())
-        }
-        _ if limit.is_none() => Some(format!("{steps} steps are too few")),
-        _ => None,
-    };
-    Capital {
-        part,
-        steps,
-        log,
-        limit,
-        evidence: evidence.collect(),
-        groups: Vec::new(),
-        untestable,
-    }
-    .verdict(settings.alpha)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::data::Tampering;
+    use crate::audit::data::{Conclusion, Tampering};
+    use crate::audit::evidence::bets::{Bet, SCORE_STAKES, STAKES};
     use rand::{Rng, SeedableRng};
+
+    fn drafted(p: f64, q: f64, accepted: bool, u_q: f64) -> DraftRecord {
+        DraftRecord {
+            p,
+            q,
+            accepted,
+            u_q,
+        }
+    }
+
+    fn named(records: Vec<Record>) -> Records {
+        let name = "r.csv".to_owned();
+        Records { name, records }
+    }
+
+    fn steps(report: &AuditReport) -> Vec<u64> {
+        report.parts.iter().map(|one| one.steps).collect()
+    }
+
+    /// Bets without a tolerance, and a tally of them after what `play` does.
+    fn after(rule: Rule, tolerance: f64, play: impl Fn(&Bets, &mut Tally)) -> (Bets, Tally) {
+        let bets = Bets::new(rule, tolerance);
+        let mut tally = Tally::new(&bets.book);
+        play(&bets, &mut tally);
+        (bets, tally)
+    }
+
+    /// A component's logarithms.
+    fn own<'a>(tally: &'a Tally, one: &Component) -> &'a [f64] {
+        &tally.logs[one.first..one.first + one.stakes()]
+    }
 
     #[test]
     fn bets_on_intervals_are_fair() {
         // q = (.5, .3, .2) in its order: intervals [0, .5), [.5, .8), [.8, 1).
         let cells = [(0.0, 0.5), (0.5, 0.3), (0.8, 0.2)];
-        for mut bettor in Bettor::list(Part::DraftLaw, Rule::TOKEN) {
-            let mut mean = vec![0.0; bettor.logs.len()];
-            for (from, width) in cells {
-                bettor.logs.fill(0.0);
-                bettor.uniform(from, width, 0.0);
-                for (mean, log) in mean.iter_mut().zip(&bettor.logs) {
-                    *mean += width * log.exp();
-                }
+        let mut mean = vec![0.0; Bets::new(Rule::TOKEN, 0.0).book.logs];
+        for (from, width) in cells {
+            let (_, tally) = after(Rule::TOKEN, 0.0, |bets, tally| {
+                bets.uniform(Part::DraftLaw, tally, from, width);
+            });
+            for (mean, log) in mean.iter_mut().zip(&tally.logs) {
+                *mean += width * log.exp();
             }
-            for mean in mean {
-                assert!((mean - 1.0).abs() < 1e-8, "{} {mean}", bettor.name);
-            }
+        }
+        for (place, mean) in mean.into_iter().enumerate() {
+            assert!((mean - 1.0).abs() < 1e-8, "{place} {mean}");
         }
     }
 
     /// What a bet gains on an interval, or on a number, by hand.
     #[test]
     fn gains_on_intervals_by_hand() {
-        let (head, tail) = (Kind::Head(0.25), Kind::Tail(0.25));
-        // The part of the interval that is inside, over its width and over 1/4.
-        for (kind, from, width, inside) in [
-            (head, 0.0, 0.125, 1.0),
-            (head, 0.125, 0.25, 0.5),
-            (head, 0.125, 0.5, 0.25),
-            (head, 0.25, 0.5, 0.0),
-            (head, 0.5, 0.25, 0.0),
-            (head, 0.0, 0.0, 1.0),
-            (head, 0.2499, 0.0, 1.0),
-            (head, 0.25, 0.0, 0.0),
-            (tail, 0.875, 0.125, 1.0),
-            (tail, 0.625, 0.25, 0.5),
-            (tail, 0.25, 0.75, 1.0 / 3.0),
-            (tail, 0.25, 0.5, 0.0),
-            (tail, 0.0, 0.25, 0.0),
-            (tail, 0.75, 0.0, 1.0),
-            (tail, 0.7499, 0.0, 0.0),
+        // What the record has of [0, 0.1) and of [0.8, 1], over its width.
+        for (from, width, head, tail) in [
+            (0.0, 0.0625, 1.0, 0.0),
+            (0.05, 0.1, 0.5, 0.0),
+            (0.05, 0.2, 0.25, 0.0),
+            (0.25, 0.5, 0.0, 0.0),
+            (0.875, 0.125, 0.0, 1.0),
+            (0.7, 0.2, 0.0, 0.5),
+            (0.25, 0.75, 0.0, 4.0 / 15.0),
+            (0.0, 0.0, 1.0, 0.0),
+            (0.0999, 0.0, 1.0, 0.0),
+            (0.1, 0.0, 0.0, 0.0),
+            (0.8, 0.0, 0.0, 1.0),
+            (0.7999, 0.0, 0.0, 0.0),
+            (0.9, 0.4, 0.0, 1.0),
         ] {
-            let mut bettor = Bettor::list(Part::DraftLaw, Rule::TOKEN).swap_remove(0);
-            bettor.kind = kind;
-            let before = bettor.logs.clone();
-            assert_eq!(before, [0.0; 3]);
-            bettor.uniform(from, width, 0.01);
-            let gain = 0.98 * (inside / 0.25 - 1.0);
-            for (log, (stake, _)) in bettor.logs.iter().zip(STAKES) {
-                let paid = 1.0 + 0.01 * stake * 0.98 / 0.25;
-                let expected = ((1.0 + stake * gain) / paid).ln() - 1e-9;
-                assert!(
-                    (log - expected).abs() < 1e-13,
-                    "{from} {width} {log} {expected}"
-                );
+            let (bets, tally) = after(Rule::TOKEN, 0.01, |bets, tally| {
+                bets.uniform(Part::DraftLaw, tally, from, width);
+            });
+            for (one, kind) in bets.of(Part::DraftLaw) {
+                let (inside, w) = match kind {
+                    Kind::Head(0.1) => (head, 0.1),
+                    Kind::Tail(0.2) => (tail, 0.2),
+                    Kind::Score => {
+                        let value = f64::min(from + 0.5 * width, 1.0);
+                        for (log, stake) in own(&tally, one).iter().zip(SCORE_STAKES) {
+                            let gain = 1.0 + stake * (value - 0.5);
+                            let expected = (gain / (1.0 + 0.01 * f64::abs(stake))).ln() - 1e-9;
+                            assert!((log - expected).abs() < 1e-13, "{from} {width} {stake}");
+                        }
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let gain = 0.98 * (inside / w - 1.0);
+                for (log, (stake, _)) in own(&tally, one).iter().zip(STAKES) {
+                    let paid = 1.0 + 0.01 * stake * 0.98 / w;
+                    let expected = ((1.0 + stake * gain) / paid).ln() - 1e-9;
+                    let off = (log - expected).abs();
+                    assert!(off < 1e-12, "{from} {width} {kind:?} {log} {expected}");
+                }
             }
-            // An acceptance says nothing of them.
-            let after = bettor.logs.clone();
-            bettor.kept(0.5, 0.25, true, 0.01);
-            assert_eq!(bettor.logs, after);
-        }
-        for (from, width, value) in [(0.25, 0.0, 0.25), (0.25, 0.5, 0.5), (0.9, 0.4, 1.0)] {
-            let mut bettors = Bettor::list(Part::DraftLaw, Rule::TOKEN);
-            let bettor = bettors.last_mut().unwrap();
-            assert_eq!(bettor.name, "rank");
-            bettor.uniform(from, width, 0.01);
-            for (log, stake) in bettor.logs.iter().zip(SCORE_STAKES) {
-                let gain = 1.0 + stake * (value - 0.5);
-                let expected = (gain / (1.0 + 0.01 * f64::abs(stake))).ln() - 1e-9;
-                assert!((log - expected).abs() < 1e-13, "{from} {width} {stake}");
-            }
-        }
-        // Bets on acceptance know nothing of ranks.
-        for mut bettor in Bettor::list(Part::Acceptance, Rule::TOKEN) {
-            let score = matches!(bettor.kind, Kind::Score);
-            bettor.uniform(0.1, 0.0, 0.0);
-            assert_eq!(bettor.logs.iter().all(|log| *log == 0.0), !score);
         }
     }
 
     /// A draft is kept with 0.4 by the rule; what each bettor thinks, by hand.
     #[test]
     fn gains_on_kept_drafts_by_hand() {
-        for mut bettor in Bettor::list(Part::Acceptance, Rule::TOKEN) {
-            let wrong = match bettor.name {
+        let kept = |accepted| {
+            after(Rule::TOKEN, 0.0, |bets, tally| {
+                bets.kept(tally, 0.4, 0.3, accepted);
+            })
+        };
+        let (bets, rejected) = kept(false);
+        let (_, accepted) = kept(true);
+        for one in bets.book.of(Part::Acceptance) {
+            let wrong: f64 = match one.name {
                 "lenient-acceptance" => 0.4 / 0.9,
                 "accepts-everything" => 1.0,
                 "exact-match" => 0.3,
                 _ => {
-                    bettor.kept(0.4, 0.3, true, 0.0);
-                    for (log, stake) in bettor.logs.iter().zip(SCORE_STAKES) {
+                    for (log, stake) in own(&accepted, one).iter().zip(SCORE_STAKES) {
                         assert!((log - (1.0 + stake * 0.6).ln()).abs() < 1e-8);
                     }
                     continue;
                 }
             };
-            bettor.kept(0.4, 0.3, false, 0.0);
             // The likelihood ratio, less the part that is never staked, in one of three sizes;
             // the cap cuts only what is above it.
-            let bet =
-                crate::audit::evidence::bets::Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
+            let bet = Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
             let gain = bet.unwrap().gain(0.6, 1.0 - wrong);
-            assert!((gain > 0.0) == (wrong < 0.4), "{}", bettor.name);
-            for (log, (stake, _)) in bettor.logs.iter().zip(STAKES) {
-                assert!(
-                    (log - (1.0 + stake * gain).ln()).abs() < 1e-8,
-                    "{}",
-                    bettor.name
-                );
+            assert!((gain > 0.0) == (wrong < 0.4), "{}", one.name);
+            for (log, (stake, _)) in own(&rejected, one).iter().zip(STAKES) {
+                let off = (log - (1.0 + stake * gain).ln()).abs();
+                assert!(off < 1e-8, "{}", one.name);
             }
         }
-        let named = |rule| -> Vec<&str> {
-            let all = Bettor::list(Part::Acceptance, rule);
-            all.iter().map(|one| one.name).collect()
-        };
-        assert_eq!(named(Rule::TOKEN).len(), 4);
-        assert!(!named(Rule::ONE_HOT).contains(&"exact-match"));
+        assert_eq!(bets.of(Part::Acceptance).count(), 4);
+        let mut one_hot = listed(Part::Acceptance, Rule::ONE_HOT).into_iter();
+        assert!(one_hot.all(|(name, ..)| name != "exact-match"));
     }
 
     /// One record: each part's e-value from its definition.
     #[test]
     fn e_values_of_one_record() {
-        let draft = DraftRecord {
-            p: 0.3,
-            q: 0.25,
-            accepted: false,
-            u_q: 0.05,
-        };
+        let draft = drafted(0.3, 0.25, false, 0.05);
         let record = Record {
             draft: Some(draft),
             u_p: 0.97,
@@ -796,10 +685,7 @@ mod tests {
             ..Settings::new(Rule::TOKEN)
         };
         let audit = |records: Vec<Record>, rule: Rule| {
-            let records = Records {
-                name: "r.csv".to_owned(),
-                records,
-            };
+            let records = named(records);
             let settings = Settings {
                 rule,
                 ..settings.clone()
@@ -852,10 +738,7 @@ mod tests {
         }
         // p/q is above 1: the rule never rejects such a draft, and exact match does.
         assert!(report.parts[1].e_value > 1.0);
-        assert_eq!(
-            report.parts.iter().map(|one| one.steps).collect::<Vec<_>>(),
-            [1; 4]
-        );
+        assert_eq!(steps(&report), [1; 4]);
         assert_eq!((report.positions, report.rounds), (1, 1));
         assert_eq!((report.false_alarm, report.alpha), (1.0, 0.25));
         // One such rejection is enough at this level.
@@ -881,18 +764,13 @@ mod tests {
             },
         ];
         let report = audit(records.clone(), Rule::TOKEN);
-        assert_eq!(
-            report.parts.iter().map(|one| one.steps).collect::<Vec<_>>(),
-            [2, 2, 1, 3]
-        );
+        assert_eq!(steps(&report), [2, 2, 1, 3]);
         // A lossy rule's outputs are not tested, and exact match claims nothing of drafts.
         let lossy = audit(records.clone(), Rule::threshold(0.5).unwrap());
-        let steps: Vec<u64> = lossy.parts.iter().map(|one| one.steps).collect();
-        assert_eq!((steps, lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
+        assert_eq!((steps(&lossy), lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
         assert!(lossy.parts[3].reason.as_deref().unwrap().contains("lossy"));
         let exact = audit(records, Rule::EXACT_MATCH);
-        let steps: Vec<u64> = exact.parts.iter().map(|one| one.steps).collect();
-        assert_eq!(steps, [0, 2, 1, 3]);
+        assert_eq!(steps(&exact), [0, 2, 1, 3]);
         assert!(
             exact.parts[0]
                 .reason
@@ -913,12 +791,7 @@ mod tests {
     #[test]
     fn rules_keep_drafts_as_often_as_they_say() {
         let e_value = |rule: Rule, p: f64, q: f64| {
-            let draft = DraftRecord {
-                p,
-                q,
-                accepted: true,
-                u_q: 0.0,
-            };
+            let draft = drafted(p, q, true, 0.0);
             let records = Records {
                 name: "r.csv".to_owned(),
                 records: vec![Record {
@@ -935,12 +808,8 @@ mod tests {
             report.parts[1].e_value
         };
         let bets = |rule: Rule, keep: f64, p: f64| {
-            let mut sum = 0.0;
-            for mut bettor in Bettor::list(Part::Acceptance, rule) {
-                bettor.kept(keep, p, true, 0.0);
-                sum += bettor.weight * bettor.log().exp();
-            }
-            sum
+            let (bets, tally) = after(rule, 0.0, |bets, tally| bets.kept(tally, keep, p, true));
+            bets.book.log_capital(Part::Acceptance, &tally).exp()
         };
         for (rule, p, q, keep) in [
             (Rule::TOKEN, 0.2, 0.5, 0.4),
@@ -968,12 +837,7 @@ mod tests {
                     1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.000001,0,4\n";
         let records = read(text).unwrap();
         assert_eq!(records.name, "r.csv");
-        let draft = DraftRecord {
-            p: 0.25,
-            q: 0.5,
-            accepted: true,
-            u_q: 0.125,
-        };
+        let draft = drafted(0.25, 0.5, true, 0.125);
         let first = Record {
             prompt: Some(-3),
             depth: Some(1),
@@ -1002,50 +866,23 @@ mod tests {
             u_c: Some(0.0),
         };
         assert_eq!(records.records, [first, second, third]);
-        let head = "p,q,accepted,u_q,u_p";
-        for (text, words) in [
-            (
-                "p,q,accepted,u_q,u_p,p\n".to_owned(),
-                "line 1: column p stands there twice",
-            ),
-            (
-                "p,q,accepted,u_q\n".to_owned(),
-                "line 1: column u_p is missing",
-            ),
-            (format!("{head}\n\n"), "line 1: has no records"),
-            (
-                format!("{head}\n\n0.5,0.5,yes,0,0\n"),
-                "line 3: accepted is \"yes\"",
-            ),
-            (format!("{head}\n,0.5,,,0\n"), "all there, or all empty"),
-            (
-                format!("{head},depth\n,,,,0,1.5\n"),
-                "depth: \"1.5\" is no integer",
-            ),
-            (
-                format!("{head},prompt\n,,,,0,a\n"),
-                "prompt: \"a\" is no integer",
-            ),
-            (format!("{head}\n,,,,-0.1\n"), "u_p is -0.1"),
-            (format!("{head}\n0.1,0.5,0,0.5001,0\n"), "u_q + q is 1.0001"),
-        ] {
-            let message = read(&text).unwrap_err().to_string();
-            assert!(message.contains(words), "{message}");
-        }
     }
 
-    /// Capital of 1 before the first bet, in every bettor and in all: else it proves nothing.
+    /// Capital of 1 before the first bet: else it proves nothing.
     #[test]
     fn capital_begins_at_one() {
-        for part in Part::ALL {
-            for rule in [Rule::TOKEN, Rule::ONE_HOT] {
-                let bettors = Bettor::list(part, rule);
-                let whole: f64 = bettors.iter().map(|one| one.weight).sum();
-                assert!((whole - 1.0).abs() < 1e-14, "{part:?} {whole}");
-                for one in &bettors {
-                    assert!(one.weight > 0.0 && one.weight < 1.0);
-                    assert!(one.log().abs() < 1e-14, "{} {}", one.name, one.log());
-                }
+        for rule in [Rule::TOKEN, Rule::ONE_HOT] {
+            let (bets, tally) = after(rule, 0.0, |_, _| {});
+            for part in Part::ALL {
+                assert!(
+                    bets.book.log_capital(part, &tally).abs() < 1e-14,
+                    "{part:?}"
+                );
+                assert!(
+                    bets.book
+                        .of(part)
+                        .all(|one| one.weight > 0.0 && one.weight < 1.0)
+                );
             }
         }
     }
@@ -1056,14 +893,15 @@ mod tests {
     fn bets_on_kept_drafts_are_fair() {
         for (keep, p) in [(0.4, 0.3), (0.9, 0.45), (0.05, 0.01)] {
             for tolerance in [0.0, 1e-3] {
-                let fresh = || Bettor::list(Part::Acceptance, Rule::TOKEN);
-                let capital = |place: usize, accepted: bool| {
-                    let mut one = fresh().swap_remove(place);
-                    one.kept(keep, p, accepted, tolerance);
-                    one.log().exp()
+                let of = |accepted| {
+                    after(Rule::TOKEN, tolerance, |bets, tally| {
+                        bets.kept(tally, keep, p, accepted);
+                    })
                 };
-                for (place, one) in fresh().iter().enumerate() {
-                    let [kept, refused] = [true, false].map(|was| capital(place, was));
+                let ((bets, kept), (_, refused)) = (of(true), of(false));
+                for one in bets.book.of(Part::Acceptance) {
+                    let [kept, refused] =
+                        [&kept, &refused].map(|tally| bets.book.log_of(one, tally).exp());
                     for chance in [keep - tolerance, keep, keep + tolerance] {
                         let mean = chance * kept + (1.0 - chance) * refused;
                         if chance <= 1.0 {
@@ -1087,12 +925,7 @@ mod tests {
     /// What cannot happen is counted, with the first line where it did.
     #[test]
     fn records_of_what_cannot_happen_fail_hard() {
-        let draft = DraftRecord {
-            p: 0.25,
-            q: 0.5,
-            accepted: true,
-            u_q: 0.0,
-        };
+        let draft = drafted(0.25, 0.5, true, 0.0);
         let record = |depth: i64, draft: Option<DraftRecord>| Record {
             prompt: Some(1),
             depth: Some(depth),
@@ -1106,10 +939,7 @@ mod tests {
             ..draft
         };
         let found = |records: Vec<Record>, rule: Rule| {
-            let records = Records {
-                name: "r.csv".to_owned(),
-                records,
-            };
+            let records = named(records);
             let report = audit_records(&records, &Settings::new(rule), "").unwrap();
             let checks = report.hard_checks.iter();
             let counts: Vec<_> = checks.map(|c| (c.violations, c.first_position)).collect();
@@ -1246,22 +1076,14 @@ mod tests {
         let verdict = |u_q: f64| {
             let records = (0..400).map(|index| {
                 let accepted = index % 2 == 0;
-                let draft = DraftRecord {
-                    p: 0.5,
-                    q: 0.75,
-                    accepted,
-                    u_q,
-                };
+                let draft = drafted(0.5, 0.75, accepted, u_q);
                 Record {
                     draft: Some(draft),
                     u_p: (index as f64 + 0.5) / 400.0,
                     ..Record::default()
                 }
             });
-            let records = Records {
-                name: "r.csv".to_owned(),
-                records: records.collect(),
-            };
+            let records = named(records.collect());
             let report = audit_records(&records, &Settings::new(Rule::ONE_HOT), "").unwrap();
             assert_eq!(report.parts[0].steps, 400);
             assert_eq!(report.parts[1].verdict, Outcome::Consistent);
@@ -1306,27 +1128,42 @@ mod tests {
 
     #[test]
     fn bad_records_name_line_and_column() {
-        let refused = |text: &str| {
-            Records::parse(Path::new("r.csv"), text)
-                .unwrap_err()
-                .to_string()
+        let refused = |text: &str, words: &str| {
+            let read = Records::parse(Path::new("r.csv"), text);
+            let message = read.unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
         };
-        let head = "p,q,accepted,u_q,u_p\n";
         for (line, words) in [
             ("0.5,0.5,2,0,0.1", "line 2: accepted is \"2\""),
+            ("\n0.5,0.5,yes,0,0", "line 3: accepted is \"yes\""),
             ("0.5,1.5,1,0,0.1", "q is 1.5"),
             ("0.5,0.5,1,0.9,0.1", "u_q + q"),
+            ("0.1,0.5,0,0.5001,0", "u_q + q is 1.0001"),
             ("0.5,,1,0,0.1", "all there, or all empty"),
+            (",0.5,,,0", "all there, or all empty"),
             ("0.5,0.5,1,0", "has 4 fields"),
             ("0.5,0.5,1,0,", "u_p is empty"),
+            (",,,,-0.1", "u_p is -0.1"),
             ("x,0.5,1,0,0.1", "\"x\" is no number"),
             ("NaN,0.5,1,0,0.1", "p is NaN"),
+            ("", "line 1: has no records"),
         ] {
-            let message = refused(&format!("{head}{line}\n"));
-            assert!(message.contains(words), "{message}");
+            refused(&format!("p,q,accepted,u_q,u_p\n{line}\n"), words);
         }
-        assert!(refused("p,q,zz\n").contains("\"zz\" is unknown"));
-        assert!(refused("").contains("is empty"));
+        for (text, words) in [
+            ("", "is empty"),
+            ("p,q,zz\n", "\"zz\" is unknown"),
+            (
+                "p,q,accepted,u_q,u_p,p\n",
+                "line 1: column p stands there twice",
+            ),
+            ("p,q,accepted,u_q\n", "line 1: column u_p is missing"),
+            ("p,u_p\n0.5,0.5\n", "column q is missing"),
+            ("u_p,depth\n0,1.5\n", "depth: \"1.5\" is no integer"),
+            ("u_p,prompt\n0,a\n", "prompt: \"a\" is no integer"),
+        ] {
+            refused(text, words);
+        }
     }
 
     /// A text alone: one column, and a mean over texts that may share numbers.
@@ -1365,10 +1202,5 @@ mod tests {
         assert!(again.notes.iter().any(|note| note.contains("repeat")));
         let message = ask(&text(1, &[-1]), Rule::TOKEN).unwrap_err().to_string();
         assert!(message.contains("--rule text"), "{message}");
-        let message = Records::parse("t.csv".as_ref(), "p,u_p\n0.5,0.5\n").unwrap_err();
-        assert!(
-            message.to_string().contains("column q is missing"),
-            "{message}"
-        );
     }
 }

@@ -2,14 +2,15 @@
 
 use crate::audit::AuditError;
 use crate::audit::data::{Claimed, Outcome, Settings};
-use crate::audit::evidence::judge::{Judge, Part, Step, Tally};
+use crate::audit::evidence::book::{Part, Tally};
+use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, visit};
 use crate::audit::evidence::requests::Settled;
 use crate::audit::evidence::rows::{Pair, Reader};
 use crate::audit::evidence::steps::{Steps, follows, text_of};
 use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
-use crate::audit::verdict::capital::part;
+use crate::audit::verdict::capital::judged;
 use crate::audit::verdict::measure::{Opened, claimed_of, position_error};
 use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
@@ -141,10 +142,10 @@ impl Simulator {
                 player
             })
             .collect();
-        let mut tallies = vec![Tally::new(&judge); runs];
+        let mut tallies = vec![Tally::new(&judge.book); runs];
         let mut reader = Reader::new(log, &claimed, rule)?;
         let mut pair = Pair::default();
-        let mut scratch = vec![Tally::new(&judge); runs * copies];
+        let mut scratch = vec![Tally::new(&judge.book); runs * copies];
         for index in 0..rows {
             let spans = log.spans_of(index..index + 1, 1);
             let Some(span) = spans.first() else { continue };
@@ -199,7 +200,7 @@ impl Simulator {
             .map(|tally| {
                 let tally = Settled::whole(tally);
                 let parts =
-                    Part::ALL.map(|one| part(&judge, one, &tally, &none, self.settings.alpha));
+                    Part::ALL.map(|one| judged(&judge, one, &tally, &none, self.settings.alpha));
                 SimulatedRun {
                     log10_e_values: [0, 1, 2, 3].map(|i: usize| parts[i].log10_e_value),
                     verdicts: [0, 1, 2, 3].map(|i: usize| parts[i].verdict),
