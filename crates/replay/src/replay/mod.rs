@@ -104,3 +104,11 @@ pub enum ReplayError {
     #[error("{0}")]
     Settings(String),
 }
+
+/// A glossary, with those words of all replays that are asked for.
+fn with_replayed(own: &str, asked: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let mut all = specgap_base::typed::glossary(include_str!("glossary.txt"));
+    all.retain(|word, _| asked(word));
+    all.extend(specgap_base::typed::glossary(own));
+    all
+}
