@@ -60,6 +60,7 @@ pub use trees::{
 };
 
 use specgap_log::log::LogError;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 impl ReplayError {
@@ -105,7 +106,7 @@ pub enum ReplayError {
     Settings(String),
 }
 
-/// A glossary, with those words of all replays that are asked for.
+/// A report's own words, with those of all replays that it asks for.
 fn with_replayed(own: &str, asked: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     let mut all = specgap_base::typed::glossary(include_str!("glossary.txt"));
     all.retain(|word, _| asked(word));
