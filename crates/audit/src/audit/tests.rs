@@ -28,31 +28,22 @@ pub(crate) fn log_of(
     records: &[([i64; 2], i64, i64)],
     metadata: &str,
 ) -> Log {
-    use safetensors::tensor::{Dtype, TensorView};
-    let floats = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
+    let logits = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
         let all = (0..rows.len()).flat_map(row);
         all.flat_map(|p| p.ln().max(-1000.0).to_le_bytes())
             .collect()
     };
-    let (p, q) = (floats(&|at| rows[at].0), floats(&|at| rows[at].1));
-    let whole = |all: &mut dyn Iterator<Item = i64>| -> Vec<u8> {
-        all.flat_map(i64::to_le_bytes).collect()
-    };
-    let drafts = whole(&mut records.iter().flat_map(|(drafts, ..)| *drafts));
-    let accepted = whole(&mut records.iter().map(|(_, accepted, _)| *accepted));
-    let output = whole(&mut records.iter().map(|(.., output)| *output));
-    let n = rows.len();
-    let of = |kind, shape: &[usize], data| TensorView::new(kind, shape.to_vec(), data).unwrap();
+    let drafts = whole(records.iter().flat_map(|(drafts, ..)| *drafts));
+    let accepted = whole(records.iter().map(|(_, accepted, _)| *accepted));
+    let output = whole(records.iter().map(|(.., output)| *output));
     let tensors = vec![
-        ("target_logits", of(Dtype::F32, &[n, 3], &p)),
-        ("draft_logits", of(Dtype::F32, &[n, 3], &q)),
-        ("drafts", of(Dtype::I64, &[n, 2], &drafts)),
-        ("accepted", of(Dtype::I64, &[n], &accepted)),
-        ("output", of(Dtype::I64, &[n], &output)),
+        ("target_logits", Dtype::F32, 3, logits(&|at| rows[at].0)),
+        ("draft_logits", Dtype::F32, 3, logits(&|at| rows[at].1)),
+        ("drafts", Dtype::I64, 2, drafts),
+        ("accepted", Dtype::I64, 0, accepted),
+        ("output", Dtype::I64, 0, output),
     ];
-    let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
-    let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
-    Log::from_bytes("made.safetensors".as_ref(), bytes.into()).unwrap()
+    held(rows.len(), &tensors, metadata)
 }
 
 const ROW: ([f32; 3], [f32; 3]) = ([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]);

@@ -664,59 +664,52 @@ mod tests {
         let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
         let drawn = Some(Q);
         type Case = (Rule, Engine, Option<[f64; 5]>, [f64; 5], [f64; 5], f64);
+        let argmax_drafts = Engine {
+            likeliest: true,
+            ..honest
+        };
+        let draws = Engine {
+            draws: true,
+            ..honest
+        };
+        let top = Engine {
+            draft: Change::Top(2),
+            ..honest
+        };
+        let drops = Engine {
+            drops: Some(0.15),
+            ..honest
+        };
+        let tests_top = Engine {
+            ratio: Change::Top(2),
+            ..honest
+        };
+        let argmax = Engine {
+            target: Change::Argmax,
+            ..honest
+        };
+        let of_top = Some([0., 0., 5. / 7., 0., 2. / 7.]);
+        let of_kept = Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]);
+        let (over, all) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Always));
+        let half = Rule::threshold(0.3).unwrap();
+        let of_half = [1., 1., 5. / 6., 5. / 12., 0.];
+        let likeliest = Some(two);
         let cases: [Case; 23] = [
             (Rule::TOKEN, honest, drawn, ratio, residual, 0.),
             (Rule::RRS, honest, drawn, ratio, residual, 0.),
             (Rule::BLOCK, honest, drawn, ratio, residual, 0.),
+            (Rule::TOKEN, argmax_drafts, likeliest, ratio, residual, 0.),
+            (Rule::TOKEN, top, of_top, ratio, residual, 0.),
+            (Rule::TOKEN, drops, of_kept, ratio, residual, 0.15),
             (
                 Rule::TOKEN,
-                Engine {
-                    likeliest: true,
-                    ..honest
-                },
-                Some(two),
-                ratio,
-                residual,
-                0.,
-            ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    draft: Change::Top(2),
-                    ..honest
-                },
-                Some([0., 0., 5. / 7., 0., 2. / 7.]),
-                ratio,
-                residual,
-                0.,
-            ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    drops: Some(0.15),
-                    ..honest
-                },
-                Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]),
-                ratio,
-                residual,
-                0.15,
-            ),
-            (
-                Rule::TOKEN,
-                keeps(Keeps::Over(0.8)),
+                over,
                 drawn,
                 [1., 1., 0.5, 1., 0.],
                 residual,
                 0.,
             ),
-            (
-                Rule::TOKEN,
-                keeps(Keeps::Always),
-                drawn,
-                [1.; 5],
-                residual,
-                0.,
-            ),
+            (Rule::TOKEN, all, drawn, [1.; 5], residual, 0.),
             (
                 Rule::TOKEN,
                 keeps(Keeps::IfLikeliest),
@@ -728,26 +721,13 @@ mod tests {
             (Rule::TOKEN, keeps(Keeps::Target), drawn, P, residual, 0.),
             (
                 Rule::TOKEN,
-                Engine {
-                    ratio: Change::Top(2),
-                    ..honest
-                },
+                tests_top,
                 drawn,
                 [1., 1., 0.28, 1., 0.],
                 off,
                 0.,
             ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    target: Change::Argmax,
-                    ..honest
-                },
-                drawn,
-                one,
-                one,
-                0.,
-            ),
+            (Rule::TOKEN, argmax, drawn, one, one, 0.),
             (Rule::TOKEN, corrects(Corrects::Draft), drawn, ratio, Q, 0.),
             (Rule::TOKEN, corrects(Corrects::Target), drawn, ratio, P, 0.),
             (
@@ -758,22 +738,12 @@ mod tests {
                 off,
                 0.,
             ),
-            (Rule::ONE_HOT, honest, Some(two), P, off, 0.),
-            (
-                Rule::ONE_HOT,
-                Engine {
-                    draws: true,
-                    ..honest
-                },
-                drawn,
-                P,
-                off,
-                0.,
-            ),
+            (Rule::ONE_HOT, honest, likeliest, P, off, 0.),
+            (Rule::ONE_HOT, draws, drawn, P, off, 0.),
             (
                 Rule::ONE_HOT,
                 keeps(Keeps::Ratio),
-                Some(two),
+                likeliest,
                 ratio,
                 off,
                 0.,
@@ -781,42 +751,15 @@ mod tests {
             (
                 Rule::ONE_HOT,
                 corrects(Corrects::Residual),
-                Some(two),
+                likeliest,
                 P,
                 residual,
                 0.,
             ),
             (Rule::EXACT_MATCH, honest, None, P, off, 0.),
-            (
-                Rule::EXACT_MATCH,
-                Engine {
-                    likeliest: true,
-                    ..honest
-                },
-                Some(two),
-                P,
-                off,
-                0.,
-            ),
-            (
-                Rule::EXACT_MATCH,
-                Engine {
-                    draws: true,
-                    ..honest
-                },
-                drawn,
-                P,
-                off,
-                0.,
-            ),
-            (
-                Rule::threshold(0.3).unwrap(),
-                keeps(Keeps::Over(0.8)),
-                Some(two),
-                [1., 1., 5. / 6., 5. / 12., 0.],
-                off,
-                0.,
-            ),
+            (Rule::EXACT_MATCH, argmax_drafts, likeliest, P, off, 0.),
+            (Rule::EXACT_MATCH, draws, drawn, P, off, 0.),
+            (half, over, likeliest, of_half, off, 0.),
         ];
         for (rule, engine, draft, keep, correction, dropped) in cases {
             let laws = Laws::new(rule, &engine, &at(1.0));

@@ -245,87 +245,38 @@ mod tests {
             ..honest
         };
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
+        let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
+        let (over, by_p) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Target));
+        let [wide, half] = [0.8, 0.5].map(|over| Rule::threshold(over).unwrap());
+        let thirds = [0., 1. / 3., 1. / 3., 0., 1. / 3.];
+        let of_two = [2. / 3., 0., 1. / 3., 0., 0.];
+        let of_p = [0.4, 0., 0.2, 0., 0.4];
         let cases: [Case; 26] = [
             // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
-            (Rule::RRS, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
+            (Rule::RRS, honest, &[2, 0], of_two),
             (Rule::RRS, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
             (Rule::RRS, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
             (Rule::RRS, honest, &[3, 2], [0., 0., 0., 1., 0.]),
             (Rule::RRS, honest, &[], [0., 0., 0., 0., 1.]),
-            (
-                Rule::RRS,
-                keeps(Keeps::Always),
-                &[2, 0],
-                [0., 0., 1., 0., 0.],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::Always),
-                &[2, 0],
-                [0., 0., 1., 0., 0.],
-            ),
-            (
-                Rule::RRS,
-                keeps(Keeps::IfLikeliest),
-                &[2, 0],
-                [1., 0., 0., 0., 0.],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::IfLikeliest),
-                &[2, 1],
-                [0., 0., 0., 0., 1.],
-            ),
+            (Rule::RRS, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (Rule::ONE_HOT, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (Rule::RRS, best, &[2, 0], [1., 0., 0., 0., 0.]),
+            (Rule::ONE_HOT, best, &[2, 1], [0., 0., 0., 0., 1.]),
             // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
+            (Rule::RRS, over, &[2, 0], [7. / 12., 0., 5. / 12., 0., 0.]),
+            (Rule::RRS, by_p, &[2, 0, 2], of_p),
+            (Rule::ONE_HOT, keeps(Keeps::Ratio), &[2, 0], of_two),
+            (Rule::ONE_HOT, honest, &[2, 0], of_p),
+            (wide, honest, &[2, 0], [0.5, 0., 0.25, 0., 0.25]),
+            (half, honest, &[2, 0], [0.6, 0., 0.4, 0., 0.]),
+            (half, honest, &[2, 0, 1], [0.6, 0., 0.4, 0., 0.]),
             (
-                Rule::RRS,
-                keeps(Keeps::Over(0.8)),
-                &[2, 0],
-                [7. / 12., 0., 5. / 12., 0., 0.],
-            ),
-            (
-                Rule::RRS,
-                keeps(Keeps::Target),
-                &[2, 0, 2],
-                [0.4, 0., 0.2, 0., 0.4],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::Ratio),
-                &[2, 0],
-                [2. / 3., 0., 1. / 3., 0., 0.],
-            ),
-            (Rule::ONE_HOT, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
-            (
-                Rule::threshold(0.8).unwrap(),
-                honest,
-                &[2, 0],
-                [0.5, 0., 0.25, 0., 0.25],
-            ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                honest,
-                &[2, 0],
-                [0.6, 0., 0.4, 0., 0.],
-            ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                honest,
-                &[2, 0, 1],
-                [0.6, 0., 0.4, 0., 0.],
-            ),
-            (
-                Rule::threshold(0.8).unwrap(),
+                wide,
                 keeps(Keeps::Over(0.5)),
                 &[2, 3],
                 [0., 0., 0.5, 0.25, 0.25],
             ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                keeps(Keeps::Target),
-                &[2, 0],
-                [0.4, 0., 0.2, 0., 0.4],
-            ),
+            (half, by_p, &[2, 0], of_p),
             // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
             (Rule::K_SEQ, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
             (
@@ -341,18 +292,8 @@ mod tests {
                 [0., 0., 32. / 81., 0., 49. / 81.],
             ),
             // Behind 2, q is (1, 2, 0, 1)/4.
-            (
-                Rule::RRS_WO,
-                honest,
-                &[2, 1],
-                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
-            ),
-            (
-                Rule::RRS,
-                tests_as,
-                &[2, 1],
-                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
-            ),
+            (Rule::RRS_WO, honest, &[2, 1], thirds),
+            (Rule::RRS, tests_as, &[2, 1], thirds),
             (
                 Rule::RRS_WO,
                 honest,
