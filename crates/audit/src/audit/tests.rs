@@ -177,12 +177,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                             logits.map(|x| x.exp() / total)
                         };
                         let (p, q) = (exact(p), exact(q));
-                        let at = Position {
-                            p: &p,
-                            q: &q,
-                            rest: false,
-                            reach: 1.0,
-                        };
+                        let at = Position::new(&p, &q);
                         let reach = player.reach;
                         let start = player.laws(&at);
                         let step = player.step(&at, &start);

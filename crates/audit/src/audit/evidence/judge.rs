@@ -662,12 +662,7 @@ mod tests {
 
     const P: [f64; 5] = [0.35, 0.25, 0.2, 0.15, 0.05];
     const Q: [f64; 5] = [0.1, 0.05, 0.45, 0.3, 0.1];
-    const AT: Position<'static> = Position {
-        p: &P,
-        q: &Q,
-        rest: false,
-        reach: 1.0,
-    };
+    const AT: Position<'static> = Position::new(&P, &Q);
 
     #[test]
     fn scores_of_one_draft_by_hand() {
@@ -732,12 +727,7 @@ mod tests {
         check(&judge, full, &step(&[], false, 0), [0, 0, 1, 1], &undrafted);
     }
 
-    const MANY: Position<'static> = Position {
-        p: &[0.35, 0.25, 0.2, 0.2],
-        q: &[0.1, 0.05, 0.5, 0.35],
-        rest: false,
-        reach: 1.0,
-    };
+    const MANY: Position<'static> = Position::new(&[0.35, 0.25, 0.2, 0.2], &[0.1, 0.05, 0.5, 0.35]);
 
     #[test]
     fn scores_of_several_drafts_by_hand() {
@@ -949,10 +939,8 @@ mod tests {
     fn near_the_likeliest_and_ratios() {
         let q = [0.5, 0.45, 0.449, 0.5];
         let at = |rest| Position {
-            p: &q,
-            q: &q,
             rest,
-            reach: 1.0,
+            ..Position::new(&q, &q)
         };
         assert_eq!(near(&at(false)), [0, 1, 3]);
         assert_eq!(near(&at(true)), [0, 1]);
@@ -980,10 +968,8 @@ mod tests {
 
     /// All the ways a step can go under the rule, with their probabilities.
     fn outcomes(rule: Rule, at: &Position<'_>) -> Vec<(f64, Step)> {
-        let draws = Engine {
-            draws: rule == Rule::EXACT_MATCH,
-            ..Engine::HONEST
-        };
+        let mut draws = Engine::HONEST;
+        draws.draws = rule == Rule::EXACT_MATCH;
         let laws = Laws::new(rule, &draws, at);
         let mut all = Vec::new();
         for (x, q) in laws.draft.clone().unwrap().into_iter().enumerate() {

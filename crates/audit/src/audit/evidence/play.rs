@@ -201,12 +201,7 @@ mod tests {
     }
 
     fn rows<'a>(p: &'a [f64], q: &'a [f64]) -> Position<'a> {
-        Position {
-            p,
-            q,
-            rest: false,
-            reach: 1.0,
-        }
+        Position::new(p, q)
     }
 
     /// Rows that leave nothing to chance.
@@ -239,10 +234,7 @@ mod tests {
         );
         // All drafts are dropped, or none.
         for (least, drafts) in [(0.9, 0), (0.1, 1)] {
-            let engine = Engine {
-                drops: Some(least),
-                ..Engine::HONEST
-            };
+            let engine = Engine::HONEST.drops(least);
             let half = [0.5, 0.5];
             let at = rows(&half, &half);
             let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);
@@ -306,12 +298,7 @@ mod tests {
     fn an_honest_block_reaches_prefixes_as_often_as_its_definition_says() {
         // P(two drafts are accepted) = E min(1, r p/q), summed over both tokens by hand.
         let (p, q) = ([0.6, 0.4], [0.3, 0.7]);
-        let at = Position {
-            p: &p,
-            q: &q,
-            rest: false,
-            reach: 1.0,
-        };
+        let at = Position::new(&p, &q);
         let mut expected = 0.0;
         for a in 0..2 {
             for b in 0..2 {

@@ -49,10 +49,8 @@ impl Pair {
     /// These rows, where a round begins.
     pub(crate) fn position(&self) -> Position<'_> {
         Position {
-            p: &self.p,
-            q: &self.q,
             rest: self.rest,
-            reach: 1.0,
+            ..Position::new(&self.p, &self.q)
         }
     }
 

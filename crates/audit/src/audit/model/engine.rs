@@ -22,7 +22,17 @@ pub(crate) struct Position<'a> {
     pub reach: f64,
 }
 
-impl Position<'_> {
+impl<'a> Position<'a> {
+    /// Of rows that list all tokens, where a round begins.
+    pub(crate) const fn new(p: &'a [f64], q: &'a [f64]) -> Self {
+        Self {
+            p,
+            q,
+            rest: false,
+            reach: 1.0,
+        }
+    }
+
     /// The entries that are tokens.
     fn tokens(&self) -> usize {
         self.p.len() - usize::from(self.rest)
@@ -132,6 +142,52 @@ impl Engine {
         draws_as: None,
         tests_as: None,
     };
+
+    // What it does otherwise, named as the fields are.
+    pub(crate) const fn target(self, target: Change) -> Self {
+        Self { target, ..self }
+    }
+
+    pub(crate) const fn draft(self, draft: Change) -> Self {
+        Self { draft, ..self }
+    }
+
+    pub(crate) const fn ratio(self, ratio: Change) -> Self {
+        Self { ratio, ..self }
+    }
+
+    pub(crate) const fn keeps(self, keeps: Keeps) -> Self {
+        Self { keeps, ..self }
+    }
+
+    pub(crate) const fn corrects(self, corrects: Corrects) -> Self {
+        Self { corrects, ..self }
+    }
+
+    pub(crate) const fn draws(mut self) -> Self {
+        self.draws = true;
+        self
+    }
+
+    pub(crate) const fn likeliest(mut self) -> Self {
+        self.likeliest = true;
+        self
+    }
+
+    pub(crate) const fn drops(mut self, drops: f64) -> Self {
+        self.drops = Some(drops);
+        self
+    }
+
+    pub(crate) const fn draws_as(mut self, draws_as: Rule) -> Self {
+        self.draws_as = Some(draws_as);
+        self
+    }
+
+    pub(crate) const fn tests_as(mut self, tests_as: Rule) -> Self {
+        self.tests_as = Some(tests_as);
+        self
+    }
 }
 
 /// What an engine does at a position.
@@ -486,10 +542,7 @@ mod tests {
 
     #[test]
     fn honest_engines_put_out_p() {
-        let draws = Engine {
-            draws: true,
-            ..Engine::HONEST
-        };
+        let draws = Engine::HONEST.draws();
         for (rule, engine) in [
             (Rule::TOKEN, Engine::HONEST),
             (Rule::ONE_HOT, Engine::HONEST),
@@ -656,38 +709,20 @@ mod tests {
     #[test]
     fn what_engines_do_with_one_draft() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| Engine { keeps, ..honest };
-        let corrects = |corrects| Engine { corrects, ..honest };
+        let keeps = |keeps| honest.keeps(keeps);
+        let corrects = |corrects| honest.corrects(corrects);
         let residual = [0.6, 0.3, 0., 0.1, 0.];
         let off = [0.5, 0.375, 0., 0.125, 0.];
         let ratio = [1., 1., 0.4, 1., 0.];
         let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
         let drawn = Some(Q);
         type Case = (Rule, Engine, Option<[f64; 5]>, [f64; 5], [f64; 5], f64);
-        let argmax_drafts = Engine {
-            likeliest: true,
-            ..honest
-        };
-        let draws = Engine {
-            draws: true,
-            ..honest
-        };
-        let top = Engine {
-            draft: Change::Top(2),
-            ..honest
-        };
-        let drops = Engine {
-            drops: Some(0.15),
-            ..honest
-        };
-        let tests_top = Engine {
-            ratio: Change::Top(2),
-            ..honest
-        };
-        let argmax = Engine {
-            target: Change::Argmax,
-            ..honest
-        };
+        let argmax_drafts = honest.likeliest();
+        let draws = honest.draws();
+        let top = honest.draft(Change::Top(2));
+        let drops = honest.drops(0.15);
+        let tests_top = honest.ratio(Change::Top(2));
+        let argmax = honest.target(Change::Argmax);
         let of_top = Some([0., 0., 5. / 7., 0., 2. / 7.]);
         let of_kept = Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]);
         let (over, all) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Always));
@@ -819,10 +854,8 @@ mod tests {
     #[test]
     fn corrections_that_are_listed() {
         let rows = |rest| Position {
-            p: &[0.5, 0.2, 0.3],
-            q: &[0.1, 0.7, 0.2],
             rest,
-            reach: 1.0,
+            ..Position::new(&[0.5, 0.2, 0.3], &[0.1, 0.7, 0.2])
         };
         for (rest, expected) in [(false, [0.8, 0., 0.2]), (true, [1., 0., 0.])] {
             let laws = Laws::new(Rule::TOKEN, &Engine::HONEST, &rows(rest));
@@ -898,10 +931,7 @@ mod tests {
     #[test]
     fn a_scaled_acceptance_is_lossy_as_computed_by_hand() {
         // The likeliest token of q is 2: kept with .2/.9, else p without it.
-        let engine = Engine {
-            keeps: Keeps::Over(0.9),
-            ..Engine::HONEST
-        };
+        let engine = Engine::HONEST.keeps(Keeps::Over(0.9));
         for (rule, engine) in [
             (Rule::ONE_HOT, engine),
             (Rule::threshold(0.9).unwrap(), Engine::HONEST),

@@ -148,12 +148,7 @@ mod tests {
     const Q: [f64; 4] = [0.1, 0.2, 0.6, 0.1];
 
     fn at() -> Position<'static> {
-        Position {
-            p: &P,
-            q: &Q,
-            rest: false,
-            reach: 1.0,
-        }
+        Position::new(&P, &Q)
     }
 
     /// The law of the output given drafts, from the verifiers of the tables.
@@ -231,19 +226,10 @@ mod tests {
     #[test]
     fn what_engines_keep_of_several_drafts() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| Engine { keeps, ..honest };
-        let tests_as = Engine {
-            tests_as: Some(Rule::RRS_WO),
-            ..honest
-        };
-        let argmax = Engine {
-            target: Change::Argmax,
-            ..honest
-        };
-        let top = Engine {
-            ratio: Change::Top(1),
-            ..honest
-        };
+        let keeps = |keeps| honest.keeps(keeps);
+        let tests_as = honest.tests_as(Rule::RRS_WO);
+        let argmax = honest.target(Change::Argmax);
+        let top = honest.ratio(Change::Top(1));
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
         let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
         let (over, by_p) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Target));
@@ -322,7 +308,7 @@ mod tests {
     #[test]
     fn what_engines_put_out_where_no_draft_is_kept() {
         let honest = Engine::HONEST;
-        let corrects = |corrects| Engine { corrects, ..honest };
+        let corrects = |corrects| honest.corrects(corrects);
         let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
             decide(rule, engine, at, drafts).correction
         };
@@ -381,22 +367,10 @@ mod tests {
     #[test]
     fn the_law_of_the_next_draft() {
         let honest = Engine::HONEST;
-        let draws = Engine {
-            draws: true,
-            ..honest
-        };
-        let likeliest = Engine {
-            likeliest: true,
-            ..honest
-        };
-        let as_rule = |rule| Engine {
-            draws_as: Some(rule),
-            ..honest
-        };
-        let top = Engine {
-            draft: Change::Top(2),
-            ..honest
-        };
+        let draws = honest.draws();
+        let likeliest = honest.likeliest();
+        let as_rule = |rule| honest.draws_as(rule);
+        let top = honest.draft(Change::Top(2));
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
         let cases: [Case<'_>; 20] = [

@@ -1423,12 +1423,7 @@ mod tests {
 
     #[test]
     fn how_far_outputs_are_from_the_target() {
-        let at = Position {
-            p: &[0.5, 0.3, 0.2],
-            q: &[0.2, 0.2, 0.6],
-            rest: false,
-            reach: 1.0,
-        };
+        let at = Position::new(&[0.5, 0.3, 0.2], &[0.2, 0.2, 0.6]);
         // 2 is kept with 0.2/0.5, and replaced by p without it: 0.2 more than it should.
         let off = output_tv(Rule::threshold(0.5).unwrap(), &Engine::HONEST, &at).unwrap();
         assert!((off - 0.2).abs() < 1e-15, "{off}");
