@@ -92,83 +92,18 @@ fn looked_up<'a>(
 }
 
 /// Words that texts use before, or without, a table that defines them.
-const GENERAL: [(&str, &str); 14] = [
-    (
-        "target",
-        "the large model, whose text is wanted; p is its distribution of the next token",
-    ),
-    (
-        "draft",
-        "the small model, and a token that it proposes; q is its distribution of the next token",
-    ),
-    (
-        "verifier",
-        "the rule that takes the drafts of a position and puts out one token",
-    ),
-    (
-        "law",
-        "the joint distribution of the n drafts of a position, made of q by a draft law such as \
-         with-replacement; also that of anything else that is random",
-    ),
-    (
-        "coupling",
-        "a joint distribution of the output and the drafts with the given law of each: what a \
-         lossless verifier is. alpha* is the largest P(output is one of the drafts) over all of them",
-    ),
-    (
-        "residual",
-        "what is left of p where drafts took their share, (p - q)+ for one draft; a rejecting \
-         verifier draws from it",
-    ),
-    (
-        "draft tree",
-        "drafts with drafts behind them; a call of the target scores all nodes at once",
-    ),
-    (
-        "one-hot",
-        "a draft that is taken for certain: verified as if q were 1 at it, and kept with probability p",
-    ),
-    (
-        "ratio scan",
-        "alpha* found among the sets of tokens with q/p above a threshold, in one pass; optimal \
-         for some draft laws, by a proof for each (docs/theory/scan.md)",
-    ),
-    (
-        "q-convex",
-        "of a draft law: a token raises Q(H) = P(all drafts lie in H) the more, for each unit of its \
-         q, the more tokens H has already; then some set of tokens with q/p above a threshold is \
-         optimal (docs/theory/laws.md)",
-    ),
-    (
-        "slot weights",
-        "one weight a token, by which an optimal plan chooses among drafts; see docs/theory/plans.md",
-    ),
-    (
-        "race integral",
-        "Q(H) of sequential draws, as an integral over the time at which exponential clocks ring",
-    ),
-    (
-        "share of α*",
-        "a verifier's acceptance over alpha* of the same drafts",
-    ),
-    (
-        "±",
-        "half of a 95% interval about prompts that were not logged (Student's t over prompts); says \
-         nothing about rounding or cut rows, which have bounds of their own",
-    ),
-];
+const GENERAL: &str = include_str!("explain.txt");
 
 /// Every word with what it means.
 fn words() -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = gap::definitions(Settings::BLOCK_LENGTH)
         .into_iter()
         .collect();
-    let general = GENERAL.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()));
     for (word, meaning) in (crate::replay::length_definitions().into_iter())
         .chain(crate::replay::tree_definitions())
         .chain(crate::replay::paths_definitions())
         .chain(report::audit::definitions())
-        .chain(general)
+        .chain(typed::glossary(GENERAL))
     {
         all.entry(word).or_insert(meaning);
     }

@@ -74,25 +74,16 @@ fn minimum(plan: &Plan) -> Table {
             .positions
             .map_or_else(|| "none finds it".to_owned(), count_of);
         let enough = one.positions.is_some_and(|n| n <= positions);
-        Row {
-            entries: vec![
-                Entry {
-                    title: Some(one.words.clone()),
-                    ..Entry::plain(one.bug.clone())
-                },
-                Entry::plain(one.part.clone().unwrap_or_else(|| "–".to_owned())),
-                Entry {
-                    strong: enough,
-                    ..Entry::plain(needed)
-                },
-                Entry::plain(
-                    one.positions_by_output
-                        .map_or_else(|| "–".to_owned(), count_of),
-                ),
-                Entry::plain(one.output_tv.map_or_else(|| "–".to_owned(), rate)),
-            ],
-            ..Row::default()
-        }
+        Row::new([
+            Entry::titled(one.bug.clone(), one.words.clone()),
+            Entry::plain(one.part.clone().unwrap_or_else(|| "–".to_owned())),
+            Entry::plain(needed).bold(enough),
+            Entry::plain(
+                one.positions_by_output
+                    .map_or_else(|| "–".to_owned(), count_of),
+            ),
+            Entry::plain(one.output_tv.map_or_else(|| "–".to_owned(), rate)),
+        ])
     };
     Table::new("minimum", "", columns)
         .rows(plan.minimum.iter().map(row))
@@ -111,18 +102,16 @@ fn count_of(n: u64) -> String {
 /// The report as a page.
 pub fn page(report: &AuditReport) -> Page {
     let mut sections = vec![
-        Section {
-            main: true,
-            ..Section::new(
-                "verdicts",
-                match report.parts.len() {
-                    1 => "The verdict",
-                    _ => "The four verdicts",
-                },
-                "What was tested, on how much, and what came of it.",
-                [Block::Table(verdicts(report))],
-            )
-        },
+        Section::new(
+            "verdicts",
+            match report.parts.len() {
+                1 => "The verdict",
+                _ => "The four verdicts",
+            },
+            "What was tested, on how much, and what came of it.",
+            [Block::Table(verdicts(report))],
+        )
+        .main(),
         Section {
             main: report.hard_checks.iter().any(|check| check.violations > 0),
             ..Section::new(
@@ -142,15 +131,15 @@ pub fn page(report: &AuditReport) -> Page {
         ));
     }
     if report.parts.iter().any(|part| !part.groups.is_empty()) {
-        sections.push(Section {
-            main: true,
-            ..Section::new(
+        sections.push(
+            Section::new(
                 "groups",
                 "Where it fails",
                 "Groups of steps that e-BH names at the same level.",
                 [Block::Table(groups(report))],
             )
-        });
+            .main(),
+        );
     }
     if let Some(plan) = &report.plan {
         sections.push(Section::new(
@@ -161,15 +150,15 @@ pub fn page(report: &AuditReport) -> Page {
         ));
     }
     if let Some(control) = &report.negative_control {
-        sections.push(Section {
-            main: true,
-            ..Section::new(
+        sections.push(
+            Section::new(
                 "control",
                 "Negative control",
                 "Tampered logs, each of which the audit has to refuse.",
                 [Block::Table(tampering(control))],
             )
-        });
+            .main(),
+        );
     }
     sections.push(Section::new(
         "words",
@@ -178,10 +167,8 @@ pub fn page(report: &AuditReport) -> Page {
         [Block::Definitions(definitions())],
     ));
     if !report.notes.is_empty() {
-        sections.push(Section {
-            main: true,
-            ..Section::new("notes", "Notes", "", [Block::List(report.notes.clone())])
-        });
+        sections
+            .push(Section::new("notes", "Notes", "", [Block::List(report.notes.clone())]).main());
     }
     sections.push(Section::new(
         "made-by",
@@ -422,25 +409,19 @@ fn verdicts(report: &AuditReport) -> Table {
         let limit = part
             .smallest_tv_excluded
             .map_or_else(|| "–".to_owned(), rate);
-        Row {
-            entries: vec![
-                Entry::plain(part.part.clone()),
-                Entry {
-                    strong: part.verdict == Outcome::Refuted,
-                    ..Entry::plain(outcome(part.verdict))
-                },
-                Entry::plain(count_of(part.steps)),
-                Entry::plain(e_value(part)),
-                Entry::plain(limit),
-                Entry::plain(
-                    part.suspect
-                        .clone()
-                        .or_else(|| part.reason.clone())
-                        .unwrap_or_default(),
-                ),
-            ],
-            ..Row::default()
-        }
+        Row::new([
+            Entry::plain(part.part.clone()),
+            Entry::plain(outcome(part.verdict)).bold(part.verdict == Outcome::Refuted),
+            Entry::plain(count_of(part.steps)),
+            Entry::plain(e_value(part)),
+            Entry::plain(limit),
+            Entry::plain(
+                part.suspect
+                    .clone()
+                    .or_else(|| part.reason.clone())
+                    .unwrap_or_default(),
+            ),
+        ])
     });
     Table::new("verdicts", "", columns).rows(rows).note(format!(
         "A part is refuted by an e-value of {:.0e}, or by a group that e-BH names. An engine that \
@@ -473,16 +454,12 @@ fn hard_checks(report: &AuditReport) -> Table {
         Column::number("violations"),
         Column::words("what may not happen"),
     ];
-    let rows = report.hard_checks.iter().map(|check| Row {
-        entries: vec![
+    let rows = report.hard_checks.iter().map(|check| {
+        Row::new([
             Entry::plain(check.name.clone()),
-            Entry {
-                strong: check.violations > 0,
-                ..Entry::plain(count_of(check.violations))
-            },
+            Entry::plain(count_of(check.violations)).bold(check.violations > 0),
             Entry::plain(check.words.clone()),
-        ],
-        ..Row::default()
+        ])
     });
     Table::new("hard-checks", "", columns).rows(rows)
 }
@@ -541,26 +518,17 @@ fn tampering(control: &[Tampering]) -> Table {
             (Some(false), _) => "NO".to_owned(),
             (None, reason) => format!("not done: {}", reason.as_deref().unwrap_or("no reason")),
         };
-        Row {
-            entries: vec![
-                Entry {
-                    title: Some(one.words.clone()),
-                    ..Entry::plain(one.name.clone())
-                },
-                Entry {
-                    strong: one.refuted == Some(false),
-                    ..Entry::plain(refused)
-                },
-                Entry::plain(one.by.join(", ")),
-                Entry::plain(count_of(one.positions)),
-                Entry::plain(if one.own_positions_enough {
-                    "yes"
-                } else {
-                    "no"
-                }),
-            ],
-            ..Row::default()
-        }
+        Row::new([
+            Entry::titled(one.name.clone(), one.words.clone()),
+            Entry::plain(refused).bold(one.refuted == Some(false)),
+            Entry::plain(one.by.join(", ")),
+            Entry::plain(count_of(one.positions)),
+            Entry::plain(if one.own_positions_enough {
+                "yes"
+            } else {
+                "no"
+            }),
+        ])
     });
     Table::new("control", "", columns).rows(rows).note(
         "Each bug is played on the log's rows, as often as its minimum N asks and half as much \

@@ -401,10 +401,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
                 anchor: Some(claim.id.to_owned()),
                 ..Entry::plain(claim.id)
             },
-            Entry {
-                strong: checked.verdict == Verdict::Refuted,
-                ..Entry::plain(checked.verdict.to_string())
-            },
+            Entry::plain(checked.verdict.to_string()).bold(checked.verdict == Verdict::Refuted),
             Entry::plain(claim.statement),
             Entry::plain(claim.source),
         ])

@@ -24,7 +24,7 @@ use super::certainty::{
 };
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
-use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, counted, listed, temperature};
 use crate::page::{Block, Link, Page, Section};
 use crate::report::gap::cuts::served;
@@ -272,15 +272,13 @@ fn rates(comparison: &LogComparison) -> Section {
     let tables = temperatures(comparison)
         .into_iter()
         .map(|at| Block::Table(table(comparison, at)));
-    Section {
-        main: true,
-        ..Section::new(
-            "rates",
-            "Rates",
-            "What each log gives, and how far the later ones are from the first.",
-            tables,
-        )
-    }
+    Section::new(
+        "rates",
+        "Rates",
+        "What each log gives, and how far the later ones are from the first.",
+        tables,
+    )
+    .main()
 }
 
 /// All rates at a temperature.
@@ -305,11 +303,11 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
         );
         match table.groups.last_mut() {
             Some(group) if group.title.as_ref() == Some(&title) => group.rows.push(row),
-            _ => table.groups.push(Group {
-                title: Some(title),
-                rows: vec![row],
-                main: rate.drafts.is_none() || rate.drafts == headline_drafts(comparison),
-            }),
+            _ => table.group(
+                title,
+                vec![row],
+                rate.drafts.is_none() || rate.drafts == headline_drafts(comparison),
+            ),
         }
     }
     table.notes = vec![
@@ -362,10 +360,7 @@ fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> (R
             let is_told = one.estimate.side().is_some();
             strong |= is_told;
             let how = exactness(one.kind, one.width_max);
-            Entry {
-                strong: is_told,
-                ..signed_entry(&one.estimate, &how)
-            }
+            signed_entry(&one.estimate, &how).bold(is_told)
         }));
     }
     let row = Row {
@@ -407,18 +402,16 @@ fn logs(comparison: &LogComparison) -> Section {
         text: format!("{}: its own report", log.folder),
         file: format!("{}/report", log.folder),
     });
-    Section {
-        main: true,
-        ..Section::new(
-            "logs",
-            "Logs",
-            "What is compared, and where each log's own report is.",
-            [
-                Block::Table(Table::new("logs", "What is compared", columns).rows(rows)),
-                Block::Links(links.collect()),
-            ],
-        )
-    }
+    Section::new(
+        "logs",
+        "Logs",
+        "What is compared, and where each log's own report is.",
+        [
+            Block::Table(Table::new("logs", "What is compared", columns).rows(rows)),
+            Block::Links(links.collect()),
+        ],
+    )
+    .main()
 }
 
 const WORDS: [(&str, &str); 3] = [

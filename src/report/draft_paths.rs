@@ -47,9 +47,7 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
         counted(paths.anchors, "context"),
         counted(paths.logged_paths, "draft path"),
     );
-    Section {
-        main: true,
-        ..Section::new(
+    Section::new(
             "draft-paths",
             "Several draft paths",
             "What no verifier of K draft paths passes in a round that starts with the target's own law, and what the best one has at least.",
@@ -59,8 +57,7 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
                 Block::Paragraph("Which verifier gets how much of it:".to_owned()),
                 Block::Command(format!("specgap paths {logs}")),
             ],
-        )
-    }
+        ).main()
 }
 
 fn table(paths: &DraftPaths) -> Table {

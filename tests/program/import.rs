@@ -4,9 +4,11 @@ use crate::run::{ROOT, Run, specgap};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn import(folder: &Path, args: &[&str]) -> Run {
-    let line = ["import"].iter().chain(args);
-    specgap(folder, line.copied())
+fn import(folder: &Path, line: &str) -> Run {
+    specgap(
+        folder,
+        ["import"].into_iter().chain(line.split_whitespace()),
+    )
 }
 
 /// A fixture's name, from anywhere.
@@ -27,7 +29,7 @@ fn write(folder: &Path, name: &str, records: &[Value]) {
 }
 
 /// Refused with these words, and nothing is left in the folder that was not there.
-fn refused(folder: &Path, args: &[&str], words: &[&str]) {
+fn refused(folder: &Path, line: &str, words: &[&str]) {
     let names = || {
         let mut all: Vec<_> = std::fs::read_dir(folder)
             .unwrap()
@@ -37,10 +39,10 @@ fn refused(folder: &Path, args: &[&str], words: &[&str]) {
         all
     };
     let before = names();
-    let run = import(folder, args);
-    assert_eq!(run.code, Some(2), "{args:?} {words:?}: {}", run.out);
+    let run = import(folder, line);
+    assert_eq!(run.code, Some(2), "{line} {words:?}: {}", run.out);
     run.refused(words);
-    assert_eq!(names(), before, "{args:?}");
+    assert_eq!(names(), before, "{line}");
 }
 
 #[test]
@@ -50,20 +52,9 @@ fn a_log_is_made_and_the_next_command_named() {
         fixture("llama-cpp-after-target.jsonl"),
         fixture("llama-cpp-after-draft.jsonl"),
     );
-    let args = [
-        "--from",
-        "llama-cpp",
-        "--target",
-        &target,
-        "--draft",
-        &draft,
-        "--vocab",
-        "12",
-        "--temperature",
-        "0.5",
-        "--out",
-        "log",
-    ];
+    let args = format!(
+        "--from llama-cpp --target {target} --draft {draft} --vocab 12 --temperature 0.5 --out log"
+    );
     let run = import(folder.path(), &args);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
@@ -74,19 +65,8 @@ fn a_log_is_made_and_the_next_command_named() {
     );
     let last = run.out.lines().last().unwrap();
     assert_eq!(last, "next: specgap gap log --temperature 0.5 --out report");
-    let gap = specgap(
-        folder.path(),
-        [
-            "gap",
-            "log",
-            "--temperature",
-            "0.5",
-            "--drafts",
-            "2",
-            "--format",
-            "json",
-        ],
-    );
+    let line = "gap log --temperature 0.5 --drafts 2 --format json";
+    let gap = specgap(folder.path(), line.split(' '));
     assert_eq!(gap.code, Some(0), "{}", gap.err);
     assert_eq!(gap.json()["positions"], 15);
     // Not twice, and not over anything else.
@@ -107,25 +87,13 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     );
     let made = import(
         folder.path(),
-        &[
-            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
-            "log",
-        ],
+        &format!("--from vllm --target {target} --draft {draft} --vocab 12 --out log"),
     );
     assert_eq!(made.code, Some(0), "{}", made.err);
     let truth = fixture("truth.npz");
     let report = |log: &str, out: &str| -> Value {
-        let line = [
-            "gap",
-            log,
-            "--temperature",
-            "1",
-            "--drafts",
-            "1,2",
-            "--out",
-            out,
-        ];
-        let run = specgap(folder.path(), line);
+        let line = format!("gap {log} --temperature 1 --drafts 1,2 --out {out}");
+        let run = specgap(folder.path(), line.split(' '));
         assert_eq!(run.code, Some(0), "{}", run.err);
         let file = std::fs::read(folder.path().join(out).join("report.json")).unwrap();
         serde_json::from_slice(&file).unwrap()
@@ -183,15 +151,7 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
 fn a_recording_of_transformers_is_audited_end_to_end() {
     let folder = tempfile::tempdir().unwrap();
     let rounds = fixture("hf-rounds.npz");
-    let line = [
-        "--from",
-        "hf",
-        &rounds,
-        "--temperature",
-        "1.5",
-        "--out",
-        "log",
-    ];
+    let line = format!("--from hf {rounds} --temperature 1.5 --out log");
     let made = import(folder.path(), &line);
     assert_eq!(made.code, Some(0), "{}", made.err);
     let line = "audit log --rule single --format json";
@@ -237,10 +197,9 @@ fn json_says_what_was_made() {
     );
     let run = import(
         folder.path(),
-        &[
-            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
-            "log", "--format", "json",
-        ],
+        &format!(
+            "--from vllm --target {target} --draft {draft} --vocab 12 --out log --format json"
+        ),
     );
     let made = run.json();
     assert_eq!(made["schema"], 1);
@@ -265,15 +224,7 @@ fn one_record_of_both_models_is_as_good() {
     write(folder.path(), "joint.jsonl", &joint);
     let run = import(
         folder.path(),
-        &[
-            "--from",
-            "llama-cpp",
-            "joint.jsonl",
-            "--vocab",
-            "12",
-            "--out",
-            "log",
-        ],
+        "--from llama-cpp joint.jsonl --vocab 12 --out log",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let mut broken = joint.clone();
@@ -281,15 +232,7 @@ fn one_record_of_both_models_is_as_good() {
     write(folder.path(), "broken.jsonl", &broken);
     refused(
         folder.path(),
-        &[
-            "--from",
-            "llama-cpp",
-            "broken.jsonl",
-            "--vocab",
-            "12",
-            "--out",
-            "new",
-        ],
+        "--from llama-cpp broken.jsonl --vocab 12 --out new",
         &[
             "broken.jsonl: record 1 (line 2): draft.completion_probabilities[2].top_logprobs[1].logprob: is 0.5",
         ],
@@ -311,18 +254,8 @@ fn steps_of_one_token_make_a_text() {
     let steps = |shift: f64| [step(0, 2, shift), step(1, 5, shift)];
     write(folder.path(), "target.jsonl", &steps(0.0));
     write(folder.path(), "draft.jsonl", &steps(0.1));
-    let line = [
-        "--from",
-        "llama-cpp",
-        "--target",
-        "target.jsonl",
-        "--draft",
-        "draft.jsonl",
-        "--vocab",
-        "6",
-        "--out",
-    ];
-    let run = import(folder.path(), &[&line[..], &["log"]].concat());
+    let line = "--from llama-cpp --target target.jsonl --draft draft.jsonl --vocab 6";
+    let run = import(folder.path(), &format!("{line} --out log"));
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
         run.out.starts_with("2 positions of 1 text from llama-cpp"),
@@ -341,7 +274,7 @@ fn steps_of_one_token_make_a_text() {
     );
     refused(
         folder.path(),
-        &[&line[..], &["new"]].concat(),
+        &format!("{line} --out new"),
         &["two records are of position 0 of prompt 4"],
     );
 }
@@ -356,10 +289,7 @@ fn texts_that_collide_are_refused_with_the_cure() {
         let file = fixture(name);
         refused(
             folder.path(),
-            &[
-                "--from", "vllm", "--target", &file, "--draft", &file, "--vocab", "12", "--out",
-                "log",
-            ],
+            &format!("--from vllm --target {file} --draft {file} --vocab 12 --out log"),
             &[
                 name,
                 "record 0 (line 1)",
@@ -377,18 +307,7 @@ fn texts_that_collide_are_refused_with_the_cure() {
     write(folder.path(), "chat.jsonl", &[chat]);
     let run = import(
         folder.path(),
-        &[
-            "--from",
-            "vllm",
-            "--target",
-            "chat.jsonl",
-            "--draft",
-            "chat.jsonl",
-            "--vocab",
-            "9",
-            "--out",
-            "log",
-        ],
+        "--from vllm --target chat.jsonl --draft chat.jsonl --vocab 9 --out log",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let index = std::fs::read_to_string(folder.path().join("log/log.json")).unwrap();
@@ -630,20 +549,9 @@ fn everything_malformed_names_file_record_and_field() {
         let same = fixture(name);
         refused(
             folder.path(),
-            &[
-                "--from",
-                engine,
-                "--target",
-                "changed.jsonl",
-                "--draft",
-                &same,
-                "--vocab",
-                "12",
-                "--prompt-tokens",
-                "3",
-                "--out",
-                "log",
-            ],
+            &format!(
+                "--from {engine} --target changed.jsonl --draft {same} --vocab 12 --prompt-tokens 3 --out log"
+            ),
             &words,
         );
     }
@@ -669,37 +577,37 @@ fn files_and_options_that_do_not_fit_are_refused() {
         "{\"meta_info\": {\"output_token_logprobs\": [[NaN, 1, null]]}}",
     )
     .unwrap();
-    let cases: &[(&[&str], &[&str])] = &[
-        (&["--target", &target], &["--draft is missing"]),
-        (&["--draft", &target], &["--target is missing"]),
-        (&[], &["no files"]),
+    let cases: &[(String, &[&str])] = &[
+        (format!("--target {target}"), &["--draft is missing"]),
+        (format!("--draft {target}"), &["--target is missing"]),
+        (String::new(), &["no files"]),
         (
-            &["x.json", "--target", &target, "--draft", &draft],
+            format!("x.json --target {target} --draft {draft}"),
             &["do not go together"],
         ),
-        (&["missing.json"], &["missing.json: cannot be read"]),
+        ("missing.json".to_owned(), &["missing.json: cannot be read"]),
         (
-            &["--target", &target, "--draft", "two.jsonl"],
+            format!("--target {target} --draft two.jsonl"),
             &["--target has 3 records and --draft 2"],
         ),
         (
-            &["--target", &target, "--draft", "cut.jsonl"],
+            format!("--target {target} --draft cut.jsonl"),
             &["cut.jsonl: record 0 (line 1): the file ends inside it"],
         ),
         (
-            &["--target", &target, "--draft", "empty.jsonl"],
+            format!("--target {target} --draft empty.jsonl"),
             &["empty.jsonl: has no records"],
         ),
         (
-            &["--target", &target, "--draft", "text.jsonl"],
+            format!("--target {target} --draft text.jsonl"),
             &["text.jsonl: line 1: 'h' stands where"],
         ),
         (
-            &["--target", &target, "--draft", "nan.jsonl"],
+            format!("--target {target} --draft nan.jsonl"),
             &["nan.jsonl: record 0 (line 1): meta_info.output_token_logprobs[0][0]: is NaN"],
         ),
         (
-            &["--target", &target, "--draft", "other.jsonl"],
+            format!("--target {target} --draft other.jsonl"),
             &[
                 "other.jsonl: record 0",
                 "output_token_logprobs[",
@@ -707,86 +615,47 @@ fn files_and_options_that_do_not_fit_are_refused() {
             ],
         ),
         (
-            &[
-                "--target",
-                &target,
-                "--draft",
-                &draft,
-                "--temperature",
-                "-1",
-            ],
+            format!("--target {target} --draft {draft} --temperature -1"),
             &["--temperature is -1"],
         ),
         (
-            &["--target", &target, "--draft", &draft, "--top-p", "0"],
+            format!("--target {target} --draft {draft} --top-p 0"),
             &["--top-p"],
         ),
         (
-            &["--target", &target, "--draft", &draft, "--top-k", "0"],
+            format!("--target {target} --draft {draft} --top-k 0"),
             &["--top-k"],
         ),
         (
-            &[
-                "--target",
-                &target,
-                "--draft",
-                &draft,
-                "--logprobs-mode",
-                "processed_logprobs",
-            ],
+            format!("--target {target} --draft {draft} --logprobs-mode processed_logprobs"),
             &["--logprobs-mode", "vLLM"],
         ),
         (
-            &[
-                "--target",
-                &target,
-                "--draft",
-                &draft,
-                "--logprobs-mode",
-                "raw_logits",
-            ],
+            format!("--target {target} --draft {draft} --logprobs-mode raw_logits"),
             &["raw_logits", "mass"],
         ),
     ];
     for (args, words) in cases {
-        let line = [
-            &["--from", "sglang", "--vocab", "12", "--out", "log"],
-            *args,
-        ]
-        .concat();
+        let line = format!("--from sglang --vocab 12 --out log {args}");
         refused(folder.path(), &line, words);
     }
-    let line = [
-        "--from", "sglang", "--target", &target, "--draft", &target, "--out", "log",
-    ];
+    let line = format!("--from sglang --target {target} --draft {target} --out log");
     refused(
         folder.path(),
         &line,
         &["--vocab N is missing", "config.json"],
     );
-    let line = [
-        "--from",
-        "vllm",
-        "--target",
-        &target,
-        "--draft",
-        &target,
-        "--vocab",
-        "12",
-        "--original-logprobs",
-        "--out",
-        "log",
-    ];
+    let line = format!(
+        "--from vllm --target {target} --draft {target} --vocab 12 --original-logprobs --out log"
+    );
     refused(folder.path(), &line, &["--original-logprobs", "SGLang"]);
     refused(
         folder.path(),
-        &["--from", "trt", "x", "--out", "log"],
+        "--from trt x --out log",
         &["trt", "vllm", "llama-cpp"],
     );
-    let nowhere = [
-        "--from", "sglang", "--target", &target, "--draft", &target, "--vocab", "12", "--out",
-        "no/log",
-    ];
+    let nowhere =
+        format!("--from sglang --target {target} --draft {target} --vocab 12 --out no/log");
     refused(folder.path(), &nowhere, &["no/log", "cannot be written"]);
 }
 
@@ -802,30 +671,30 @@ fn arrays_that_do_not_fit_are_refused() {
         fixture("truth.npz"),
     );
     std::fs::write(folder.path().join("no.npz"), "no").unwrap();
-    let cases: &[(&[&str], &[&str])] = &[
+    let cases: &[(String, &[&str])] = &[
         (
-            &["--target", &target, "--draft", &other],
+            format!("--target {target} --draft {other}"),
             &["hf-draft-1.npz: sequences", "other tokens"],
         ),
         (
-            &["--target", &target, &target, "--draft", &draft],
+            format!("--target {target} {target} --draft {draft}"),
             &["--target has 2 files and --draft 1"],
         ),
         (
-            &["--target", &truth, "--draft", &draft],
+            format!("--target {truth} --draft {draft}"),
             &["truth.npz: logits: is missing, and so is scores"],
         ),
-        (&["--target", "no.npz", "--draft", &draft], &["no.npz"]),
+        (format!("--target no.npz --draft {draft}"), &["no.npz"]),
         (
-            &[&target],
+            format!("{target}"),
             &["hf-target-0.npz: new_logits: is missing", "logits"],
         ),
         (
-            &[&rounds, "--vocab", "65"],
+            format!("{rounds} --vocab 65"),
             &["hf-rounds.npz", "--vocab 65"],
         ),
         (
-            &[&rounds, "--vocab", "2"],
+            format!("{rounds} --vocab 2"),
             &[
                 "hf-rounds.npz: candidate_input_ids",
                 "outside the vocabulary of 2",
@@ -833,11 +702,7 @@ fn arrays_that_do_not_fit_are_refused() {
         ),
     ];
     for (args, words) in cases {
-        refused(
-            folder.path(),
-            &[&["--from", "hf", "--out", "log"], *args].concat(),
-            words,
-        );
+        refused(folder.path(), &format!("--from hf --out log {args}"), words);
     }
 }
 
@@ -854,10 +719,7 @@ fn what_a_killed_import_left_goes_with_the_next() {
     );
     let run = import(
         folder.path(),
-        &[
-            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
-            "log",
-        ],
+        &format!("--from vllm --target {target} --draft {draft} --vocab 12 --out log"),
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let names: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())

@@ -33,15 +33,15 @@ pub(super) fn section(comparison: &LogComparison) -> Option<Section> {
             blocks: others.into_iter().map(Block::Figure).collect(),
         });
     }
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "ladder",
             "By the quality of the draft",
             "How rates and losses depend on how near the draft is to the target.",
             blocks,
         )
-    })
+        .main(),
+    )
 }
 
 /// A log a row, from the worst draft to the best.

@@ -111,15 +111,15 @@ fn lead(report: &GapReport) -> Vec<Block> {
 fn verifiers(report: &GapReport) -> Option<Section> {
     let (at, n) = select::headline(report)?;
     let blocks = [Block::Table(tables::in_a_line(report, at, n))];
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "verifiers",
             "Every rule in a line",
             "What each accepts and loses, in percent of all positions.",
             blocks,
         )
-    })
+        .main(),
+    )
 }
 
 /// How the loss grows, how it is spread, and how alike the models are.
@@ -346,14 +346,14 @@ fn distributions(report: &GapReport) -> Option<Section> {
 }
 
 fn left_out(report: &GapReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| Section {
-        main: true,
-        ..Section::new(
+    (!report.left_out.is_empty()).then(|| {
+        Section::new(
             "left-out",
             "Left out",
             "What was not computed, and why.",
             [Block::List(report.left_out.clone())],
         )
+        .main()
     })
 }
 

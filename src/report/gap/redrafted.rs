@@ -26,15 +26,15 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
     ))];
     blocks.push(Block::Table(table(report, &rows, at, n)));
     blocks.extend(figure(report, &rows, at, n).map(Block::Figure));
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "redrafted",
             "The draft at another temperature",
             "What is accepted if the draft's row alone is sharpened, flattened or cut.",
             blocks,
         )
-    })
+        .main(),
+    )
 }
 
 /// What is done to the draft's row, besides its temperature.
@@ -91,14 +91,7 @@ fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
         known(usual.as_ref(), "the overlap"),
     ];
     entries.extend((rows.iter()).map(|row| known(Some(&row.overlap), "the overlap")));
-    table.groups.push(Group {
-        title: Some("one draft".to_owned()),
-        rows: vec![Row {
-            reference: true,
-            ..Row::new(entries)
-        }],
-        main: true,
-    });
+    table.group("one draft".to_owned(), vec![Row::reference(entries)], true);
     for cell in cells_at(report, at, n) {
         let others: Vec<Option<&RedraftedCell>> = (rows.iter())
             .map(|row| cells_of(row, n).find(|other| other.scheme == cell.scheme))
@@ -117,10 +110,7 @@ fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
         );
         let mut group = Group {
             title: Some(cell.scheme.clone()),
-            rows: vec![Row {
-                reference: true,
-                ..Row::new(entries)
-            }],
+            rows: vec![Row::reference(entries)],
             main: true,
         };
         for row in &cell.verifiers {

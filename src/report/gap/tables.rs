@@ -11,7 +11,7 @@ use crate::gap::{
     VerifierRow,
 };
 use crate::known::Kind;
-use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
@@ -56,15 +56,12 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
     for cell in cells_at(report, at, n) {
         let optimum = &cell.optimal_acceptance_rate;
         let how = exactness(optimum.kind, optimum.width_max);
-        let mut rows = vec![Row {
-            reference: true,
-            ..Row::new([
-                Entry::plain("α*"),
-                percent_of(&optimum.estimate, &how),
-                Entry::plain(""),
-                Entry::plain(""),
-            ])
-        }];
+        let mut rows = vec![Row::reference([
+            Entry::plain("α*"),
+            percent_of(&optimum.estimate, &how),
+            Entry::plain(""),
+            Entry::plain(""),
+        ])];
         for row in &cell.verifiers {
             let (kind, width) = of_gap(optimum, row);
             rows.push(Row::new([
@@ -74,11 +71,7 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
                 of_optimum(cell, row),
             ]));
         }
-        table.groups.push(Group {
-            title: Some(cell.scheme.clone()),
-            rows,
-            main: false,
-        });
+        table.group(cell.scheme.clone(), rows, false);
     }
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     table.notes.extend(recovered(report, &cells));
@@ -127,11 +120,7 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
                 .into_iter()
                 .map(|name| verifier_row(report, &cells, name)),
         );
-        table.groups.push(Group {
-            title: Some(law.to_owned()),
-            rows,
-            main: false,
-        });
+        table.group(law.to_owned(), rows, false);
     }
     let entries = || {
         table
@@ -262,10 +251,7 @@ pub(super) fn audits(report: &GapReport) -> Option<Table> {
             number(audit.difference_mean),
             Entry::plain(slow),
             most(audit.width_max),
-            Entry {
-                strong: audit.outside > 0,
-                ..Entry::plain(audit.outside.to_string())
-            },
+            Entry::plain(audit.outside.to_string()).bold(audit.outside > 0),
         ])
     });
     let caption = "Fast rates against the slow way at some positions";
@@ -288,10 +274,7 @@ fn optimum_row(cells: &[Option<&Cell>]) -> Row {
             entry(&optimum.estimate, &how)
         })
     });
-    Row {
-        reference: true,
-        ..Row::new(std::iter::once(Entry::plain("α*, the optimum")).chain(entries))
-    }
+    Row::reference(std::iter::once(Entry::plain("α*, the optimum")).chain(entries))
 }
 
 fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row {
@@ -337,11 +320,7 @@ pub(super) fn gaps(report: &GapReport) -> Table {
             }
         }
         if !rows.is_empty() {
-            table.groups.push(Group {
-                title: Some(place(at, n)),
-                rows,
-                main: headline(report) == Some((at, n)),
-            });
+            table.group(place(at, n), rows, headline(report) == Some((at, n)));
         }
     }
     table.notes = vec![format!(
@@ -434,11 +413,7 @@ pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
             Entry::plain(verdict),
         ]));
     }
-    table.groups.push(Group {
-        title: None,
-        rows,
-        main: false,
-    });
+    table = table.rows(rows);
     table.notes = vec![
         "One-hot: the draft's likeliest token, kept with its p, which accepts p(argmax q). \
          Token: a draw from q, kept with min(1, p/q), which accepts the sum of min(p, q). \
@@ -480,17 +455,8 @@ pub(super) fn engines() -> Table {
         Column::words("verified"),
         Column::words("here: drafts; verifier"),
     ];
-    let mut table = Table::new(
-        "engines",
-        "What engines do, in the words of this page",
-        columns,
-    );
-    table.groups.push(Group {
-        title: None,
-        rows: ENGINES.iter().map(engine).collect(),
-        main: false,
-    });
-    table
+    let caption = "What engines do, in the words of this page";
+    Table::new("engines", caption, columns).rows(ENGINES.iter().map(engine))
 }
 
 /// Paired differences.
@@ -542,11 +508,7 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
                 Entry::plain(verdict),
             ]));
         }
-        table.groups.push(Group {
-            title: Some(place(at, n)),
-            rows,
-            main: false,
-        });
+        table.group(place(at, n), rows, false);
     }
     table.notes = vec![
         format!(
@@ -918,11 +880,7 @@ fn each_cell(report: &GapReport, mut table: Table, rows: impl Fn(&Cell) -> Vec<R
     for (at, n) in places(report) {
         let rows: Vec<Row> = cells_at(report, at, n).flat_map(&rows).collect();
         if !rows.is_empty() {
-            table.groups.push(Group {
-                title: Some(place(at, n)),
-                rows,
-                main: false,
-            });
+            table.group(place(at, n), rows, false);
         }
     }
     table

@@ -262,11 +262,24 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
             oracle.verification_rate.mean,
         )],
     });
+    let title = "Target calls against discarded drafts".to_owned();
+    let says = "lower and further left is better at every cost. Points of a solid line: lengths K, \
+                from the left as in the tables; longer ones, which save less than 1% of the calls, \
+                are not drawn.";
+    Some(against_discards(
+        "calls-and-discards".to_owned(),
+        title,
+        lines,
+        says,
+    ))
+}
+
+/// Lines of target calls over discarded drafts.
+fn against_discards(name: String, title: String, lines: Vec<Line>, says: &str) -> Figure {
     let most = lines
         .iter()
         .flat_map(|line| line.points.iter().map(|point| point.x))
         .fold(0.0, f64::max);
-    let title = "Target calls against discarded drafts".to_owned();
     let plot = LinePlot {
         title: title.clone(),
         x: Axis {
@@ -278,17 +291,13 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
         lines,
         ..LinePlot::default()
     };
-    Some(Figure {
-        name: "calls-and-discards".to_owned(),
+    Figure {
+        name,
         alt: format!("{title}. {}.", said(&plot.lines)),
-        caption: format!(
-            "{title}: lower and further left is better at every cost. Points of a solid line: \
-             lengths K, from the left as in the tables; longer ones, which save less than 1% of \
-             the calls, are not drawn."
-        ),
+        caption: format!("{title}: {says}"),
         canvas: plot.draw(),
         title,
-    })
+    }
 }
 
 /// Each family's target calls against its discards, a picture for each verifier.
@@ -339,32 +348,15 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     if lines.len() < 2 {
         return None;
     }
-    let most = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|point| point.x))
-        .fold(0.0, f64::max);
     let title = format!("Policies: target calls against discarded drafts, {verifier} verification");
-    let plot = LinePlot {
-        title: title.clone(),
-        x: Axis {
-            label: "discarded drafts for each token of the text".to_owned(),
-            stops: round_stops(most),
-            log: false,
-        },
-        y_label: "target calls for each token of the text".to_owned(),
-        lines,
-        ..LinePlot::default()
-    };
-    Some(Figure {
-        name: format!("policies-{verifier}"),
-        alt: format!("{title}. {}.", said(&plot.lines)),
-        caption: format!(
-            "{title}: a policy below the solid line makes fewer calls for the same discards. \
-             Points of a line: its numbers x; their intervals are in the tables."
-        ),
-        canvas: plot.draw(),
+    let says = "a policy below the solid line makes fewer calls for the same discards. Points of a \
+                line: its numbers x; their intervals are in the tables.";
+    Some(against_discards(
+        format!("policies-{verifier}"),
         title,
-    })
+        lines,
+        says,
+    ))
 }
 
 /// Points up to the first that lowers y by less than 1%.

@@ -51,9 +51,8 @@ fn what_to_set(report: &LengthReport) -> Option<Section> {
         return None;
     }
     let figures = figures::speed(report).into_iter().map(Block::Figure);
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "what-to-set",
             "What to set, by cost",
             "The best fixed length for each cost of a draft step, and how far it is from what is \
@@ -63,7 +62,8 @@ fn what_to_set(report: &LengthReport) -> Option<Section> {
                 .map(Block::Table)
                 .chain(figures),
         )
-    })
+        .main(),
+    )
 }
 
 fn fixed(report: &LengthReport) -> Option<Section> {
@@ -79,15 +79,15 @@ fn fixed(report: &LengthReport) -> Option<Section> {
             .to_owned(),
     );
     let tables = tables.into_iter().map(Block::Table);
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "fixed",
             "Fixed lengths",
             "A round of K drafts: what it accepts, what it costs and what it throws away.",
             std::iter::once(how).chain(tables).chain(figures),
         )
-    })
+        .main(),
+    )
 }
 
 fn policies(report: &LengthReport) -> Option<Section> {
@@ -157,13 +157,13 @@ fn checks(report: &LengthReport) -> Section {
 }
 
 fn left_out(report: &LengthReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| Section {
-        main: true,
-        ..Section::new(
+    (!report.left_out.is_empty()).then(|| {
+        Section::new(
             "left-out",
             "Left out",
             "What this log cannot tell, and what would.",
             [Block::List(report.left_out.clone())],
         )
+        .main()
     })
 }

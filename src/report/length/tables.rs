@@ -1,7 +1,7 @@
 //! The tables of a report on draft lengths.
 
 use super::numbers::{bounded, cost, entry, maybe, plus_minus};
-use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::percent;
 use crate::replay::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 use crate::statistics::Estimate;
@@ -305,15 +305,11 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
                     .any(|row| row.policy == family.name && row.discard_rate.is_none());
                 let needs = if lacks { "; needs rollouts" } else { "" };
                 if !rows.is_empty() {
-                    table.groups.push(Group {
-                        title: Some(format!(
-                            "{} ({}{needs})",
-                            family.name,
-                            family.decided_on.as_str()
-                        )),
+                    table.group(
+                        format!("{} ({}{needs})", family.name, family.decided_on.as_str()),
                         rows,
-                        main: false,
-                    });
+                        false,
+                    );
                 }
             }
             (!table.is_empty()).then(|| {
@@ -401,10 +397,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
                 ]
             });
             let first = std::iter::once(Entry::plain("fixed")).chain(fixed);
-            let mut rows = vec![Row {
-                reference: true,
-                ..Row::new(first)
-            }];
+            let mut rows = vec![Row::reference(first)];
             for family in &FAMILIES {
                 let of = |at: &&&AtCost| {
                     let mut all = at.policies.iter();

@@ -48,16 +48,14 @@ pub fn page(report: &PathsReport) -> Page {
 
 fn possible(report: &PathsReport) -> Section {
     let figure = figures::by_drafts(report).into_iter().map(Block::Figure);
-    Section {
-        main: true,
-        ..Section::new(
-            "possible",
-            "What several paths could give",
-            "For every number of paths, in a round that starts with the target's own law: what no \
+    Section::new(
+        "possible",
+        "What several paths could give",
+        "For every number of paths, in a round that starts with the target's own law: what no \
              verifier passes, and what the best one here gets.",
-            std::iter::once(Block::Table(tables::possible(report))).chain(figure),
-        )
-    }
+        std::iter::once(Block::Table(tables::possible(report))).chain(figure),
+    )
+    .main()
 }
 
 fn verifiers(report: &PathsReport) -> Section {
@@ -67,25 +65,23 @@ fn verifiers(report: &PathsReport) -> Section {
         counted(report.length, "token"),
         counted(report.starts, "start")
     ));
-    Section {
-        main: true,
-        ..Section::new(
-            "verifiers",
-            "Verifiers",
-            "What each of them accepts, by the number of paths.",
-            [
-                how,
-                Block::Table(tables::verifiers(report)),
-                Block::Paragraph(
-                    "E[τ] is about one round, from any position. A decoder's rounds follow each \
+    Section::new(
+        "verifiers",
+        "Verifiers",
+        "What each of them accepts, by the number of paths.",
+        [
+            how,
+            Block::Table(tables::verifiers(report)),
+            Block::Paragraph(
+                "E[τ] is about one round, from any position. A decoder's rounds follow each \
                      other: tokens per call, the target's own counted, are replayed along each \
                      text. Greedy blocks change the target of the next round and are not replayed."
-                        .to_owned(),
-                ),
-                Block::Table(tables::calls(report)),
-            ],
-        )
-    }
+                    .to_owned(),
+            ),
+            Block::Table(tables::calls(report)),
+        ],
+    )
+    .main()
 }
 
 fn distances(report: &PathsReport) -> Option<Section> {
@@ -133,13 +129,13 @@ fn checks(report: &PathsReport) -> Option<Section> {
 }
 
 fn left_out(report: &PathsReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| Section {
-        main: true,
-        ..Section::new(
+    (!report.left_out.is_empty()).then(|| {
+        Section::new(
             "left-out",
             "Left out",
             "What this log cannot tell, and what would.",
             [Block::List(report.left_out.clone())],
         )
+        .main()
     })
 }

@@ -58,15 +58,15 @@ fn what_to_set(report: &TreeReport) -> Option<Section> {
         summary: "The tree as engines read it".to_owned(),
         blocks: exports(best),
     });
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "what-to-set",
             "What to set",
             "The best tree within the limits, grown node by node on half of the prompts.",
             blocks,
         )
-    })
+        .main(),
+    )
 }
 
 fn exports(best: &GrownTree) -> Vec<Block> {
@@ -87,15 +87,13 @@ fn trees(report: &TreeReport) -> Section {
             .to_owned(),
     );
     let tables = tables::results(report).into_iter().map(Block::Table);
-    Section {
-        main: true,
-        ..Section::new(
-            "trees",
-            "Trees",
-            "Every tree with every draft law and verifier that it fits, over all prompts.",
-            std::iter::once(how).chain(tables),
-        )
-    }
+    Section::new(
+        "trees",
+        "Trees",
+        "Every tree with every draft law and verifier that it fits, over all prompts.",
+        std::iter::once(how).chain(tables),
+    )
+    .main()
 }
 
 fn deterministic(report: &TreeReport) -> Option<Section> {
@@ -109,15 +107,15 @@ fn deterministic(report: &TreeReport) -> Option<Section> {
          of one on the number of nodes, which a log of text cannot follow."
             .to_owned(),
     );
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "dynamic",
             "Deterministic trees that follow the text",
             "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
             [how, Block::Table(table)],
         )
-    })
+        .main(),
+    )
 }
 
 fn slot_values(report: &TreeReport) -> Option<Section> {
@@ -127,15 +125,15 @@ fn slot_values(report: &TreeReport) -> Option<Section> {
          a node need not be the one that its tree wants: value counts children by what they lead to."
             .to_owned(),
     );
-    Some(Section {
-        main: true,
-        ..Section::new(
+    Some(
+        Section::new(
             "slot-values",
             "Accepting most is not worth most",
             "What each verifier makes of a root whose children are worth different amounts.",
             [how, Block::Table(table)],
         )
-    })
+        .main(),
+    )
 }
 
 fn independence(report: &TreeReport) -> Option<Section> {

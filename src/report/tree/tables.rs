@@ -1,6 +1,6 @@
 //! The tables of a report on trees.
 
-use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::table::{Column, Entry, Row, Table};
 use crate::replay::{GrownTree, TreeReport};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe};
 
@@ -132,11 +132,7 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         let row = Row::new(entries);
         match table.groups.last_mut() {
             Some(group) if group.title.as_ref() == Some(&title) => group.rows.push(row),
-            _ => table.groups.push(Group {
-                title: Some(title),
-                rows: vec![row],
-                main: true,
-            }),
+            _ => table.group(title, vec![row], true),
         }
     }
     vec![table]
@@ -227,26 +223,23 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
             })
             .collect();
         if root.most_value.is_some() {
-            rows.push(Row {
-                reference: true,
-                ..Row::new([
-                    Entry::plain("no verifier more"),
-                    maybe(root.most_accepted.as_ref(), 3),
-                    bounded("≤", root.most_value.as_ref(), 3),
-                ])
-            });
+            rows.push(Row::reference([
+                Entry::plain("no verifier more"),
+                maybe(root.most_accepted.as_ref(), 3),
+                bounded("≤", root.most_value.as_ref(), 3),
+            ]));
         }
-        table.groups.push(Group {
-            title: Some(format!(
+        table.group(
+            format!(
                 "{}, {} drafts, children worth {} ({} below)",
                 root.tree,
                 root.scheme,
                 values.join(", "),
                 root.values_by
-            )),
+            ),
             rows,
-            main: true,
-        });
+            true,
+        );
     }
     (!table.is_empty()).then(|| {
         table.note(

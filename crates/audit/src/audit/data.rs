@@ -1,6 +1,6 @@
 //! What an audit is asked and what it finds.
 
-use super::rule::Rule;
+use super::model::rule::Rule;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
 use std::fmt;
@@ -37,7 +37,7 @@ impl Claimed {
         }
     }
 
-    pub(super) fn cuts(&self) -> bool {
+    pub(crate) fn cuts(&self) -> bool {
         self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
     }
 }
@@ -354,4 +354,59 @@ pub struct AuditReport {
     pub notes: Vec<String>,
     /// Nothing was refuted, and the negative control did its work.
     pub ok: bool,
+}
+
+impl AuditReport {
+    /// A report on a log or on records of this name, before anything was found.
+    pub(crate) fn begun(
+        log: String,
+        command: &str,
+        settings: &Settings,
+        requests: RequestsReport,
+    ) -> Self {
+        Self {
+            schema: 1,
+            tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+            command: command.to_owned(),
+            files: Vec::new(),
+            unfinished: None,
+            log,
+            target: None,
+            draft: None,
+            rule: settings.rule.to_string(),
+            rule_words: settings.rule.words().to_owned(),
+            claimed: None,
+            positions: 0,
+            rounds: 0,
+            not_audited: 0,
+            tolerance: settings.tolerance,
+            alpha: settings.alpha,
+            false_alarm: 0.0,
+            rows_from: None,
+            not_comparable: None,
+            requests,
+            plan: None,
+            hard_checks: Vec::new(),
+            parts: Vec::new(),
+            conclusion: Conclusion::Undecided,
+            fits: None,
+            lossy_by_design: None,
+            negative_control: None,
+            notes: Vec::new(),
+            ok: false,
+        }
+    }
+
+    /// Adds what was known before the run.
+    pub fn with_plan(mut self, plan: Plan) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Adds the negative control, whose failure is the report's.
+    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
+        self.ok &= control.iter().all(|one| one.refuted != Some(false));
+        self.negative_control = Some(control);
+        self
+    }
 }

@@ -6,6 +6,17 @@
 //! capital of bets that cannot grow on average while the engine does what it says, up to a
 //! tolerance. `docs/theory/audit.md` has the statistics with proofs.
 //!
+//! Words of the field: the *null* is that the engine samples what it claims, up to the tolerance;
+//! the *alternatives* are the bugs of a table; an *e-value* is the *wealth* (here capital) that
+//! bets against the null have come to from 1. Three folders, of which each knows those above it
+//! alone:
+//!
+//! | folder | what it is |
+//! | --- | --- |
+//! | `model` | what an engine does: a rule, or a rule with a bug, as laws on one position |
+//! | `evidence` | what a log says that it did, and the capital of bets on it |
+//! | `verdict` | from capital to a report: of logs, of records, of simulated and tampered runs |
+//!
 //! ```no_run
 //! use specgap_audit::audit::{Rule, Settings, audit};
 //! use specgap_log::log::Log;
@@ -17,35 +28,23 @@
 //! # Ok::<(), specgap_audit::audit::AuditError>(())
 //! ```
 
-mod bets;
-mod bugs;
-mod compact;
-mod control;
 mod data;
-mod engine;
-mod judge;
-mod measure;
-mod play;
-mod requests;
-mod rows;
-mod rule;
-mod siblings;
-mod simulate;
-mod steps;
+mod evidence;
+mod model;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
-pub use compact::{Record, Records, audit_records};
-pub use control::negative_control;
 pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
-pub use judge::Part;
-pub use measure::{audit, claimed_of, plan};
-pub use rule::Rule;
-pub use simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
+pub use evidence::book::Part;
+pub use model::rule::Rule;
+pub use verdict::control::negative_control;
+pub use verdict::measure::{audit, claimed_of, plan};
+pub use verdict::records::{Record, Records, audit_records};
+pub use verdict::simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
 
 use specgap_log::log::{Log, LogError};
 use std::path::PathBuf;

@@ -1,14 +1,15 @@
 //! Simulated engines and the negative control on logs of a few rows.
 
-use super::bugs::BUGS;
-use super::engine::{Engine, Position};
-use super::judge::{Judge, Tally};
-use super::play::Player;
-use super::verdict::part;
 use super::{
     AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
     SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
+use crate::audit::evidence::book::Tally;
+use crate::audit::evidence::judge::Judge;
+use crate::audit::evidence::play::Player;
+use crate::audit::model::bugs::BUGS;
+use crate::audit::model::engine::{Engine, Position};
+use crate::audit::verdict::capital::judged;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
@@ -16,42 +17,33 @@ use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 
 /// A log of these rows, and of what an engine did.
-pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
+pub(crate) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
     let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
     log_of(rows, records, metadata)
 }
 
 /// The same with metadata of its own.
-pub(super) fn log_of(
+pub(crate) fn log_of(
     rows: &[([f32; 3], [f32; 3])],
     records: &[([i64; 2], i64, i64)],
     metadata: &str,
 ) -> Log {
-    use safetensors::tensor::{Dtype, TensorView};
-    let floats = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
+    let logits = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
         let all = (0..rows.len()).flat_map(row);
         all.flat_map(|p| p.ln().max(-1000.0).to_le_bytes())
             .collect()
     };
-    let (p, q) = (floats(&|at| rows[at].0), floats(&|at| rows[at].1));
-    let whole = |all: &mut dyn Iterator<Item = i64>| -> Vec<u8> {
-        all.flat_map(i64::to_le_bytes).collect()
-    };
-    let drafts = whole(&mut records.iter().flat_map(|(drafts, ..)| *drafts));
-    let accepted = whole(&mut records.iter().map(|(_, accepted, _)| *accepted));
-    let output = whole(&mut records.iter().map(|(.., output)| *output));
-    let n = rows.len();
-    let of = |kind, shape: &[usize], data| TensorView::new(kind, shape.to_vec(), data).unwrap();
+    let drafts = whole(records.iter().flat_map(|(drafts, ..)| *drafts));
+    let accepted = whole(records.iter().map(|(_, accepted, _)| *accepted));
+    let output = whole(records.iter().map(|(.., output)| *output));
     let tensors = vec![
-        ("target_logits", of(Dtype::F32, &[n, 3], &p)),
-        ("draft_logits", of(Dtype::F32, &[n, 3], &q)),
-        ("drafts", of(Dtype::I64, &[n, 2], &drafts)),
-        ("accepted", of(Dtype::I64, &[n], &accepted)),
-        ("output", of(Dtype::I64, &[n], &output)),
+        ("target_logits", Dtype::F32, 3, logits(&|at| rows[at].0)),
+        ("draft_logits", Dtype::F32, 3, logits(&|at| rows[at].1)),
+        ("drafts", Dtype::I64, 2, drafts),
+        ("accepted", Dtype::I64, 0, accepted),
+        ("output", Dtype::I64, 0, output),
     ];
-    let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
-    let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
-    Log::from_bytes("made.safetensors".as_ref(), bytes.into()).unwrap()
+    held(rows.len(), &tensors, metadata)
 }
 
 const ROW: ([f32; 3], [f32; 3]) = ([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]);
@@ -164,7 +156,7 @@ fn runs_are_engines_on_rows_of_their_own() {
             assert_eq!(found.len(), 3);
             let copies = positions.div_ceil(7);
             for (run, found) in found.iter().enumerate() {
-                let mut total = Tally::new(&judge);
+                let mut total = Tally::new(&judge.book);
                 for copy in 0..copies {
                     let number = run * copies + copy;
                     let mut player = Player::new(rule, &engine, 2, siblings, 9, number as u64);
@@ -185,12 +177,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                             logits.map(|x| x.exp() / total)
                         };
                         let (p, q) = (exact(p), exact(q));
-                        let at = Position {
-                            p: &p,
-                            q: &q,
-                            rest: false,
-                            reach: 1.0,
-                        };
+                        let at = Position::new(&p, &q);
                         let reach = player.reach;
                         let start = player.laws(&at);
                         let step = player.step(&at, &start);
@@ -198,9 +185,9 @@ fn runs_are_engines_on_rows_of_their_own() {
                         judge.judge(&at, siblings, &[&step], std::slice::from_mut(&mut total));
                     }
                 }
-                let total = super::requests::Settled::whole(total);
+                let total = crate::audit::evidence::requests::Settled::whole(total);
                 for one in Part::ALL {
-                    let expected = part(&judge, one, &total, &Map::new(), 1e-6);
+                    let expected = judged(&judge, one, &total, &Map::new(), 1e-6);
                     let log10 = found.log10_e_values[one.index()];
                     assert!(
                         (log10 - expected.log10_e_value).abs() < 1e-9,

@@ -1,5 +1,6 @@
 //! What was measured, by its contents.
 
+use super::beside::Beside;
 use super::error::LogError;
 use super::hash::hexadecimal;
 use super::metadata::INDEX_NAME;
@@ -132,26 +133,29 @@ impl Log {
 impl Shard {
     /// All that is read of it, in a fixed order.
     fn tensors(&self) -> impl Iterator<Item = &Tensor> {
-        let own = self.own_ids.iter().flatten();
-        let others = [
-            &self.token_ids,
-            &self.target_rest,
-            &self.draft_rest,
-            &self.prompt_id,
-            &self.position,
-            &self.token,
-            &self.drafts,
-            &self.output,
-            &self.head_acceptance,
-            &self.head_overlap,
-            &self.accepted,
-            &self.round,
-            &self.batch_size,
+        let beside = [
+            Beside::TokenIds,
+            Beside::TargetRest,
+            Beside::DraftRest,
+            Beside::PromptId,
+            Beside::Position,
+            Beside::Token,
+            Beside::Drafts,
+            Beside::Output,
+            Beside::HeadAcceptance,
+            Beside::HeadOverlap,
+            Beside::Accepted,
+            Beside::Round,
+            Beside::BatchSize,
+            Beside::TargetTokenIds,
+            Beside::DraftTokenIds,
         ];
+        let beside = beside
+            .into_iter()
+            .filter_map(|one| self.beside[one].as_ref());
         [&self.target, &self.draft]
             .into_iter()
-            .chain(others.into_iter().flatten())
-            .chain(own)
+            .chain(beside)
             .chain(self.rollouts.tensors.values())
     }
 }

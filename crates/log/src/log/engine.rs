@@ -1,8 +1,8 @@
 //! What an engine did at the positions of a log, without the rows.
 
+use super::beside::Beside;
 use super::error::LogError;
 use super::reader::Log;
-use super::tensor::Tensor;
 
 /// What a log says of an engine's doings at one position, as far as it does.
 ///
@@ -46,78 +46,59 @@ impl Log {
         let tokens = i64::try_from(self.vocabulary()).unwrap_or(i64::MAX);
         for shard in &self.shards {
             let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
-            let mut fill = |tensor: &Option<Tensor>, end: i64, field: Field| {
-                let Some(tensor) = tensor else { return Ok(()) };
+            let mut fill = |of: Beside, end: i64| {
+                let Some(tensor) = &shard.beside[of] else {
+                    return Ok(());
+                };
                 let window = tensor.window(0..own.len())?;
                 for (row, record) in own.iter_mut().enumerate() {
                     for (column, value) in window.integers(row).enumerate() {
-                        if field.is_checked() && !(-1..end).contains(&value) {
+                        let is_place = matches!(of, Beside::PromptId | Beside::Position);
+                        if !is_place && !(-1..end).contains(&value) {
+                            let message = complaint(of, value, end);
                             return Err(LogError::entry(
                                 &shard.path,
                                 &tensor.name,
                                 row,
                                 column,
-                                field.complaint(value, end),
+                                message,
                             ));
                         }
-                        field.set(record, value);
+                        match of {
+                            Beside::PromptId => record.prompt = Some(value),
+                            Beside::Position => record.position = Some(value),
+                            Beside::Drafts => record.drafts.push(value),
+                            Beside::Output => record.output = Some(value),
+                            Beside::Accepted => record.accepted = Some(value),
+                            Beside::Round => record.round = Some(value),
+                            Beside::BatchSize => record.batch_size = Some(value),
+                            _ => record.seed = Some(value),
+                        }
                     }
                 }
                 Ok(())
             };
-            fill(&shard.prompt_id, i64::MAX, Field::Prompt)?;
-            fill(&shard.position, i64::MAX, Field::Position)?;
-            fill(&shard.drafts, tokens, Field::Drafts)?;
-            fill(&shard.output, tokens, Field::Output)?;
-            fill(&shard.accepted, i64::MAX, Field::Accepted)?;
-            fill(&shard.round, i64::MAX, Field::Round)?;
-            fill(&shard.batch_size, i64::MAX, Field::BatchSize)?;
-            fill(&shard.seed, i64::MAX, Field::Seed)?;
+            for of in [Beside::PromptId, Beside::Position]
+                .iter()
+                .chain(&Beside::OF_ENGINE)
+            {
+                let is_token = matches!(of, Beside::Drafts | Beside::Output);
+                fill(*of, if is_token { tokens } else { i64::MAX })?;
+            }
             rest = after;
         }
         Ok(records)
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Prompt,
-    Position,
-    Drafts,
-    Output,
-    Accepted,
-    Round,
-    BatchSize,
-    Seed,
-}
-
-impl Field {
-    fn is_checked(self) -> bool {
-        !matches!(self, Self::Prompt | Self::Position)
-    }
-
-    fn complaint(self, value: i64, end: i64) -> String {
-        match self {
-            Self::Drafts | Self::Output => {
-                format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
-            }
-            Self::Seed => {
-                format!("is {value}; a seed is 0 or more, and -1 stands for the engine's stream")
-            }
-            _ => format!("is {value}; it is a count, or -1 for none"),
+fn complaint(of: Beside, value: i64, end: i64) -> String {
+    match of {
+        Beside::Drafts | Beside::Output => {
+            format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
         }
-    }
-
-    fn set(self, record: &mut EngineRecord, value: i64) {
-        match self {
-            Self::Prompt => record.prompt = Some(value),
-            Self::Position => record.position = Some(value),
-            Self::Drafts => record.drafts.push(value),
-            Self::Output => record.output = Some(value),
-            Self::Accepted => record.accepted = Some(value),
-            Self::Round => record.round = Some(value),
-            Self::BatchSize => record.batch_size = Some(value),
-            Self::Seed => record.seed = Some(value),
+        Beside::Seed => {
+            format!("is {value}; a seed is 0 or more, and -1 stands for the engine's stream")
         }
+        _ => format!("is {value}; it is a count, or -1 for none"),
     }
 }

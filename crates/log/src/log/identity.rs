@@ -1,5 +1,6 @@
 //! Whether two logs are the same rows, whatever they are called.
 
+use super::beside::Beside;
 use super::error::LogError;
 use super::hash::{hexadecimal, update};
 use super::reader::{Log, RowKind, Shard};
@@ -77,25 +78,16 @@ impl Shard {
                 RowKind::LogProbabilities => 2,
             }]);
         }
-        let integers = [
-            &self.prompt_id,
-            &self.position,
-            &self.token,
-            &self.drafts,
-            &self.output,
-        ];
-        for tensor in integers {
-            update(&mut hash, tensor.as_ref(), 0..self.positions)?;
+        let labels = [Beside::PromptId, Beside::Position, Beside::Token];
+        for one in labels.into_iter().chain([Beside::Drafts, Beside::Output]) {
+            update(&mut hash, self.beside[one].as_ref(), 0..self.positions)?;
         }
         // Only where they are, so that logs without them keep the digest that they had.
-        let rounds = [
-            &self.accepted,
-            &self.round,
-            &self.batch_size,
-            &self.seed,
-            &self.draft_row,
-        ];
-        for tensor in rounds.into_iter().flatten() {
+        let rounds = [Beside::Accepted, Beside::Round, Beside::BatchSize];
+        for one in rounds.into_iter().chain([Beside::Seed, Beside::DraftRow]) {
+            let Some(tensor) = &self.beside[one] else {
+                continue;
+            };
             hash.update(&tensor.name);
             update(&mut hash, Some(tensor), 0..self.positions)?;
         }
@@ -105,11 +97,14 @@ impl Shard {
             for tensor in [&self.target, &self.draft] {
                 update(&mut hash, Some(tensor), row.clone())?;
             }
-            for tensor in [&self.token_ids, &self.target_rest, &self.draft_rest] {
-                update(&mut hash, tensor.as_ref(), row.clone())?;
+            for one in [Beside::TokenIds, Beside::TargetRest, Beside::DraftRest] {
+                update(&mut hash, self.beside[one].as_ref(), row.clone())?;
             }
-            for tensor in self.own_ids.iter().flatten() {
-                update(&mut hash, Some(tensor), row.clone())?;
+            for one in Beside::OWN_IDS
+                .iter()
+                .filter_map(|one| self.beside[*one].as_ref())
+            {
+                update(&mut hash, Some(one), row.clone())?;
             }
         }
         Ok(ShardIdentity {

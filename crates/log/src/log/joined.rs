@@ -1,8 +1,9 @@
 //! Small shards put together, so that a log of many commits is no folder of many files.
 
+use super::beside::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP};
 use super::encoded::{Encoded, encode};
 use super::error::LogError;
-use super::reader::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
+use super::reader::read_file;
 use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::{Dtype, Tensor};

@@ -1,8 +1,8 @@
 //! Which position of which text a row is, without the row.
 
+use super::beside::Beside;
 use super::error::LogError;
 use super::reader::Log;
-use super::tensor::Tensor;
 
 /// What a log says of where a position stands, as far as it does.
 ///
@@ -32,26 +32,22 @@ impl Log {
         let mut rest = labels.as_mut_slice();
         for shard in &self.shards {
             let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
-            fill(own, shard.prompt_id.as_ref(), |label| &mut label.prompt)?;
-            fill(own, shard.position.as_ref(), |label| &mut label.position)?;
-            fill(own, shard.token.as_ref(), |label| &mut label.token)?;
+            for of in [Beside::PromptId, Beside::Position, Beside::Token] {
+                let Some(tensor) = &shard.beside[of] else {
+                    continue;
+                };
+                let window = tensor.window(0..own.len())?;
+                for (row, label) in own.iter_mut().enumerate() {
+                    let field = match of {
+                        Beside::PromptId => &mut label.prompt,
+                        Beside::Position => &mut label.position,
+                        _ => &mut label.token,
+                    };
+                    *field = window.integers(row).next();
+                }
+            }
             rest = after;
         }
         Ok(labels)
     }
-}
-
-fn fill(
-    labels: &mut [Label],
-    tensor: Option<&Tensor>,
-    field: impl Fn(&mut Label) -> &mut Option<i64>,
-) -> Result<(), LogError> {
-    let Some(tensor) = tensor else {
-        return Ok(());
-    };
-    let window = tensor.window(0..labels.len())?;
-    for (row, label) in labels.iter_mut().enumerate() {
-        *field(label) = window.integers(row).next();
-    }
-    Ok(())
 }

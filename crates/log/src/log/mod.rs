@@ -52,6 +52,7 @@
 //! that are called logits and are something else, where they are measured or written
 //! ([`FormGuard`]).
 
+mod beside;
 mod contents;
 mod digest;
 mod draft_logs;
@@ -77,6 +78,7 @@ mod tensor;
 mod whole;
 mod writer;
 
+pub(crate) use beside::SCORED;
 pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
@@ -92,7 +94,6 @@ pub use metadata::{
     Drafter, FileIdentity, Metadata, MissingRounds, PromptRecord, RolloutRecord, RowsFrom,
     Sampling, UnlistedTokens,
 };
-pub(crate) use reader::SCORED;
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;

@@ -1,5 +1,6 @@
 //! Opening a log and reading its rows.
 
+use super::beside::{Beside, Columns, DRAFT_ROW};
 use super::contents::Contents;
 use super::error::LogError;
 use super::guard::Form;
@@ -79,25 +80,7 @@ pub(super) struct Shard {
     pub target_kind: RowKind,
     pub draft: Tensor,
     pub draft_kind: RowKind,
-    pub token_ids: Option<Tensor>,
-    /// Ids of the target's list and of the draft's, where each has its own.
-    pub own_ids: Option<[Tensor; 2]>,
-    pub target_rest: Option<Tensor>,
-    pub draft_rest: Option<Tensor>,
-    pub prompt_id: Option<Tensor>,
-    pub position: Option<Tensor>,
-    pub token: Option<Tensor>,
-    pub drafts: Option<Tensor>,
-    pub output: Option<Tensor>,
-    pub head_acceptance: Option<Tensor>,
-    pub head_overlap: Option<Tensor>,
-    /// `hit`, `p_hit`, `max_q` and `overlap`, in this order.
-    pub scored: [Option<Tensor>; 4],
-    pub accepted: Option<Tensor>,
-    pub round: Option<Tensor>,
-    pub batch_size: Option<Tensor>,
-    pub seed: Option<Tensor>,
-    pub draft_row: Option<Tensor>,
+    pub beside: Columns<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -230,19 +213,7 @@ pub struct Chunk<'a> {
     span: Span,
     target: RowWindow<'a>,
     draft: RowWindow<'a>,
-    token_ids: Option<RowWindow<'a>>,
-    own_ids: Option<[RowWindow<'a>; 2]>,
-    target_rest: Option<RowWindow<'a>>,
-    draft_rest: Option<RowWindow<'a>>,
-    prompt_id: Option<RowWindow<'a>>,
-    position: Option<RowWindow<'a>>,
-    token: Option<RowWindow<'a>>,
-    drafts: Option<RowWindow<'a>>,
-    output: Option<RowWindow<'a>>,
-    head_acceptance: Option<RowWindow<'a>>,
-    head_overlap: Option<RowWindow<'a>>,
-    scored: [Option<RowWindow<'a>>; 4],
-    draft_row: Option<RowWindow<'a>>,
+    beside: Columns<RowWindow<'a>>,
 }
 
 impl Log {
@@ -437,47 +408,7 @@ impl Log {
         ignored: Vec<String>,
         wanted: Option<usize>,
     ) -> Result<Self, LogError> {
-        let applied = metadata.applied();
-        if !(applied > 0.0 && applied.is_finite()) {
-            return Err(LogError::format(
-                path,
-                format!(
-                    "temperature_applied is {applied}; it must be finite and > 0, and is 1 for raw \
-                     logits"
-                ),
-            ));
-        }
-        if let Some(sampling) = &metadata.sampling {
-            let (t, p) = (sampling.temperature, sampling.top_p.unwrap_or(1.0));
-            if !(t >= 0.0 && t.is_finite()) {
-                return Err(LogError::format(
-                    path,
-                    format!("sampling.temperature is {t}; it must be finite and >= 0"),
-                ));
-            }
-            if !(0.0..=1.0).contains(&p) {
-                return Err(LogError::format(
-                    path,
-                    format!("sampling.top_p is {p}; it must be in [0, 1]"),
-                ));
-            }
-        }
-        let rests = metadata.rest_temperatures.iter();
-        if let Some(t) = rests.copied().find(|t| !(*t > 0.0 && t.is_finite())) {
-            return Err(LogError::format(
-                path,
-                format!("rest_temperatures has {t}; each must be finite and > 0"),
-            ));
-        }
-        let mut ids = HashMap::with_capacity(metadata.prompts.len());
-        for (entry, prompt) in metadata.prompts.iter().enumerate() {
-            if let Some(first) = ids.insert(prompt.id, entry) {
-                return Err(LogError::format(
-                    path,
-                    format!("prompts {first} and {entry} both have the id {}", prompt.id),
-                ));
-            }
-        }
+        check_metadata(path, &metadata)?;
         if wanted == Some(0) {
             return Err(LogError::format(
                 path,
@@ -497,9 +428,9 @@ impl Log {
                 ));
             }
             vocabulary = Some(here);
-            for rest in [&shard.target_rest, &shard.draft_rest]
-                .into_iter()
-                .flatten()
+            for rest in Beside::RESTS
+                .iter()
+                .filter_map(|one| shard.beside[*one].as_ref())
             {
                 if rest.columns() != metadata.rest_temperatures.len() {
                     return Err(LogError::tensor(
@@ -592,40 +523,43 @@ impl Log {
 
     /// Whether target and draft list tokens of their own, not the same ones.
     pub fn has_own_lists(&self) -> bool {
-        self.shards.iter().any(|shard| shard.own_ids.is_some())
+        self.shards.iter().any(Shard::has_own_lists)
     }
 
     /// Whether the mass of unlisted tokens is given: of the target's rows, and of the
     /// draft's.
     pub fn has_rests(&self) -> [bool; 2] {
-        [
-            self.shards.iter().all(|shard| shard.target_rest.is_some()),
-            self.shards.iter().all(|shard| shard.draft_rest.is_some()),
-        ]
+        Beside::RESTS.map(|one| self.all_have(one))
+    }
+
+    fn all_have(&self, one: Beside) -> bool {
+        self.shards.iter().all(|shard| shard.beside[one].is_some())
+    }
+
+    fn any_has(&self, one: Beside) -> bool {
+        self.shards.iter().any(|shard| shard.beside[one].is_some())
     }
 
     /// Whether every position says which prompt it belongs to.
     pub fn has_prompts(&self) -> bool {
-        self.shards.iter().all(|shard| shard.prompt_id.is_some())
+        self.all_have(Beside::PromptId)
     }
 
     /// Whether every position has the token that was drawn there.
     pub fn has_tokens(&self) -> bool {
-        self.shards.iter().all(|shard| shard.token.is_some())
+        self.all_have(Beside::Token)
     }
 
     /// Whether any file has the acceptance that a head predicts. Of the positions of a file
     /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_acceptance(&self) -> bool {
-        let mut shards = self.shards.iter();
-        shards.any(|shard| shard.head_acceptance.is_some())
+        self.any_has(Beside::HeadAcceptance)
     }
 
     /// Whether any file has the overlap that a head predicts. Of the positions of a file
     /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_overlap(&self) -> bool {
-        let mut shards = self.shards.iter();
-        shards.any(|shard| shard.head_overlap.is_some())
+        self.any_has(Beside::HeadOverlap)
     }
 
     /// Those of `drafts`, `output`, `accepted`, `round`, `batch_size` and `seed`, what an engine
@@ -633,15 +567,10 @@ impl Log {
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for shard in &self.shards {
-            let engine = [
-                &shard.drafts,
-                &shard.output,
-                &shard.accepted,
-                &shard.round,
-                &shard.batch_size,
-                &shard.seed,
-            ];
-            for tensor in engine.into_iter().flatten() {
+            for tensor in Beside::OF_ENGINE
+                .iter()
+                .filter_map(|one| shard.beside[*one].as_ref())
+            {
                 if !names.contains(&tensor.name.as_str()) {
                     names.push(&tensor.name);
                 }
@@ -652,7 +581,7 @@ impl Log {
 
     /// Whether any file says of which positions it has no row of the draft.
     pub fn may_lack_drafts(&self) -> bool {
-        self.shards.iter().any(|shard| shard.draft_row.is_some())
+        self.any_has(Beside::DraftRow)
     }
 
     /// Tensors in the files that specgap does not know.
@@ -720,33 +649,11 @@ impl Log {
             span: span.clone(),
             target: shard.target.window(span.rows.clone())?,
             draft: shard.draft.window(span.rows.clone())?,
-            token_ids: map(&shard.token_ids, span)?,
-            own_ids: match &shard.own_ids {
-                Some([target, draft]) => Some([
-                    target.window(span.rows.clone())?,
-                    draft.window(span.rows.clone())?,
-                ]),
-                None => None,
-            },
-            target_rest: map(&shard.target_rest, span)?,
-            draft_rest: map(&shard.draft_rest, span)?,
-            prompt_id: map(&shard.prompt_id, span)?,
-            position: map(&shard.position, span)?,
-            token: map(&shard.token, span)?,
-            drafts: map(&shard.drafts, span)?,
-            output: map(&shard.output, span)?,
-            head_acceptance: map(&shard.head_acceptance, span)?,
-            head_overlap: map(&shard.head_overlap, span)?,
-            scored: {
-                let [hit, p_hit, max_q, overlap] = &shard.scored;
-                [
-                    map(hit, span)?,
-                    map(p_hit, span)?,
-                    map(max_q, span)?,
-                    map(overlap, span)?,
-                ]
-            },
-            draft_row: map(&shard.draft_row, span)?,
+            beside: Columns::of(|one| {
+                let tensor = shard.beside[one].as_ref().filter(|_| !one.is_apart());
+                let window = tensor.map(|tensor| tensor.window(span.rows.clone()));
+                window.transpose()
+            })?,
         })
     }
 
@@ -774,11 +681,42 @@ impl Log {
     }
 }
 
-fn map<'a>(tensor: &'a Option<Tensor>, span: &Span) -> Result<Option<RowWindow<'a>>, LogError> {
-    tensor
-        .as_ref()
-        .map(|tensor| tensor.window(span.rows.clone()))
-        .transpose()
+/// What a log says of itself that cannot be.
+fn check_metadata(path: &Path, metadata: &Metadata) -> Result<(), LogError> {
+    let refused = |message: String| Err(LogError::format(path, message));
+    let applied = metadata.applied();
+    if !(applied > 0.0 && applied.is_finite()) {
+        return refused(format!(
+            "temperature_applied is {applied}; it must be finite and > 0, and is 1 for raw logits"
+        ));
+    }
+    if let Some(sampling) = &metadata.sampling {
+        let (t, p) = (sampling.temperature, sampling.top_p.unwrap_or(1.0));
+        if !(t >= 0.0 && t.is_finite()) {
+            return refused(format!(
+                "sampling.temperature is {t}; it must be finite and >= 0"
+            ));
+        }
+        if !(0.0..=1.0).contains(&p) {
+            return refused(format!("sampling.top_p is {p}; it must be in [0, 1]"));
+        }
+    }
+    let rests = metadata.rest_temperatures.iter();
+    if let Some(t) = rests.copied().find(|t| !(*t > 0.0 && t.is_finite())) {
+        return refused(format!(
+            "rest_temperatures has {t}; each must be finite and > 0"
+        ));
+    }
+    let mut ids = HashMap::with_capacity(metadata.prompts.len());
+    for (entry, prompt) in metadata.prompts.iter().enumerate() {
+        if let Some(first) = ids.insert(prompt.id, entry) {
+            return refused(format!(
+                "prompts {first} and {entry} both have the id {}",
+                prompt.id
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Reads and checks `log.json`.
@@ -857,14 +795,6 @@ fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Content
     }
 }
 
-/// What heads on the draft predict along the text.
-pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
-pub(super) const HEAD_OVERLAP: &str = "head_overlap";
-/// Whether a position has a row of the draft.
-pub(crate) const DRAFT_ROW: &str = "draft_row";
-/// What is said of a position's rows, where these are not logged.
-pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
-
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
         let held = contents.names();
@@ -882,37 +812,15 @@ impl Shard {
                 ),
             ));
         }
-        let mut integers = |name: &str, dimensions: usize| {
-            take(path, &mut contents, name, positions, dimensions, false)
+        let beside = Columns::of(|one| take(path, &mut contents, one, positions))?;
+        let token_ids = beside[Beside::TokenIds].as_ref();
+        let own_ids = match Beside::OWN_IDS.map(|one| beside[one].as_ref()) {
+            [None, None] => None,
+            [Some(target), Some(draft)] => Some([target, draft]),
+            [Some(_), None] => return Err(without_the_other(path, "draft")),
+            [None, Some(_)] => return Err(without_the_other(path, "target")),
         };
-        let token_ids = integers("token_ids", 2)?;
-        let target_ids = integers("target_token_ids", 2)?;
-        let draft_ids = integers("draft_token_ids", 2)?;
-        let prompt_id = integers("prompt_id", 1)?;
-        let position = integers("position", 1)?;
-        let token = integers("token", 1)?;
-        let drafts = integers("drafts", 2)?;
-        let output = integers("output", 1)?;
-        let accepted = integers("accepted", 1)?;
-        let round = integers("round", 1)?;
-        let batch_size = integers("batch_size", 1)?;
-        let seed = integers("seed", 1)?;
-        let draft_row = integers(DRAFT_ROW, 1)?;
-        let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
-        let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
-        let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
-        let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
-        let mut scored = [const { None }; 4];
-        for (tensor, name) in scored.iter_mut().zip(SCORED) {
-            *tensor = take(path, &mut contents, name, positions, 1, true)?;
-        }
-        let own_ids = match (target_ids, draft_ids) {
-            (None, None) => None,
-            (Some(target), Some(draft)) => Some([target, draft]),
-            (Some(_), None) => return Err(without_the_other(path, "draft")),
-            (None, Some(_)) => return Err(without_the_other(path, "target")),
-        };
-        if let (Some(both), Some([target, _])) = (&token_ids, &own_ids) {
+        if let (Some(both), Some([target, _])) = (token_ids, own_ids) {
             return Err(LogError::tensor(
                 path,
                 &target.name,
@@ -922,7 +830,7 @@ impl Shard {
                 ),
             ));
         }
-        let lists = match (&token_ids, &own_ids) {
+        let lists = match (token_ids, own_ids) {
             (Some(both), _) => vec![(&target, both), (&draft, both)],
             (None, Some([of_target, of_draft])) => vec![(&target, of_target), (&draft, of_draft)],
             (None, None) => Vec::new(),
@@ -942,9 +850,8 @@ impl Shard {
                 ));
             }
         }
-        if !lists.is_empty() {
-            // Each column has its token.
-        } else if target_rest.is_some() || draft_rest.is_some() {
+        // Else each column has its token.
+        if lists.is_empty() && Beside::RESTS.iter().any(|one| beside[*one].is_some()) {
             return Err(LogError::tensor(
                 path,
                 "token_ids",
@@ -971,23 +878,7 @@ impl Shard {
                 target_kind,
                 draft,
                 draft_kind,
-                token_ids,
-                own_ids,
-                target_rest,
-                draft_rest,
-                prompt_id,
-                position,
-                token,
-                drafts,
-                output,
-                head_acceptance,
-                head_overlap,
-                scored,
-                accepted,
-                round,
-                batch_size,
-                seed,
-                draft_row,
+                beside,
                 rollouts,
             },
             ignored,
@@ -1055,13 +946,19 @@ impl Shard {
     }
 
     fn is_top_heavy(&self) -> bool {
-        self.token_ids.is_some() || self.own_ids.is_some()
+        self.beside[Beside::TokenIds].is_some() || self.has_own_lists()
+    }
+
+    fn has_own_lists(&self) -> bool {
+        Beside::OWN_IDS
+            .iter()
+            .all(|one| self.beside[*one].is_some())
     }
 
     fn columns(&self, vocabulary: usize) -> usize {
-        if self.own_ids.is_some() {
+        if self.has_own_lists() {
             self.target.columns().max(self.draft.columns())
-        } else if self.token_ids.is_some() {
+        } else if self.is_top_heavy() {
             self.target.columns()
         } else {
             vocabulary
@@ -1134,22 +1031,19 @@ fn rows_of(
 fn take(
     path: &Path,
     contents: &mut Contents,
-    name: &str,
+    one: Beside,
     positions: usize,
-    dimensions: usize,
-    float: bool,
 ) -> Result<Option<Tensor>, LogError> {
-    let wanted = if float {
-        "f64 (or another float) "
-    } else {
-        "i64 or i32 "
+    let (_, name, dimensions, float) = Beside::ALL[one as usize];
+    let wanted = match float {
+        true => "f64 (or another float) ",
+        false => "i64 or i32 ",
     };
     let shape = if dimensions == 1 { "[N]" } else { "[N, ...]" };
+    let refused = |message: String| Err(LogError::tensor(path, name, message));
     if let Some(dtype) = contents.unreadable.get(name) {
-        return Err(LogError::tensor(
-            path,
-            name,
-            format!("has entries of type {dtype}; it must be {wanted}of shape {shape}"),
+        return refused(format!(
+            "has entries of type {dtype}; it must be {wanted}of shape {shape}"
         ));
     }
     let Some(tensor) = contents.tensors.remove(name) else {
@@ -1159,13 +1053,9 @@ fn take(
         || tensor.shape.len() != dimensions
         || tensor.rows() != positions
     {
-        return Err(LogError::tensor(
-            path,
-            name,
-            format!(
-                "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}",
-                tensor.dtype, tensor.shape
-            ),
+        return refused(format!(
+            "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}",
+            tensor.dtype, tensor.shape
         ));
     }
     Ok(Some(tensor))
@@ -1203,19 +1093,20 @@ impl Chunk<'_> {
             ..
         } = &mut *row;
         token_ids.clear();
-        let listed = match (&self.token_ids, &self.own_ids) {
+        let own = Beside::OWN_IDS.map(|one| self.beside[one].as_ref());
+        let listed = match (&self.beside[Beside::TokenIds], own) {
             (Some(window), _) => {
                 self.read_ids(window, number, token_ids, sorted)?;
                 [token_ids.len(); 2]
             }
-            (None, Some(windows)) => {
-                for (window, own) in windows.iter().zip(&mut *own_ids) {
+            (None, [Some(of_target), Some(of_draft)]) => {
+                for (window, own) in [of_target, of_draft].into_iter().zip(&mut *own_ids) {
                     own.clear();
                     self.read_ids(window, number, own, sorted)?;
                 }
                 own_ids.each_ref().map(Vec::len)
             }
-            (None, None) => [vocabulary; 2],
+            _ => [vocabulary; 2],
         };
         let Row {
             target,
@@ -1235,7 +1126,7 @@ impl Chunk<'_> {
         } else {
             check(&self.draft, shard.draft_kind, number, draft, full)?;
         }
-        if self.own_ids.is_some() {
+        if shard.has_own_lists() {
             let absent = |kind| match (self.log.metadata.unlisted, kind) {
                 (None, _) => f64::NAN,
                 (Some(UnlistedTokens::NeverDrawn), RowKind::Probabilities) => 0.0,
@@ -1244,13 +1135,13 @@ impl Chunk<'_> {
             row.join_lists([absent(shard.target_kind), absent(shard.draft_kind)]);
         }
         row.sort_list();
-        row.target_rest.clear();
-        row.draft_rest.clear();
-        for (window, out) in [
-            (&self.target_rest, &mut row.target_rest),
-            (&self.draft_rest, &mut row.draft_rest),
-        ] {
-            let Some(window) = window else { continue };
+        for (one, out) in
+            (Beside::RESTS.into_iter()).zip([&mut row.target_rest, &mut row.draft_rest])
+        {
+            out.clear();
+            let Some(window) = &self.beside[one] else {
+                continue;
+            };
             window.floats(number, window.tensor.columns(), &mut row.scratch, out);
             if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
                 return Err(LogError::entry(
@@ -1262,30 +1153,28 @@ impl Chunk<'_> {
                 ));
             }
         }
-        let one = |window: &Option<RowWindow<'_>>| {
-            window
-                .as_ref()
-                .and_then(|window| window.integers(number).next())
+        let one = |of: Beside| {
+            let window = self.beside[of].as_ref();
+            window.and_then(|window| window.integers(number).next())
         };
-        row.prompt_id = one(&self.prompt_id);
-        row.position = one(&self.position);
-        row.token = one(&self.token);
-        row.output = one(&self.output);
-        row.head_acceptance = self.head(&self.head_acceptance, number, row)?;
-        row.head_overlap = self.head(&self.head_overlap, number, row)?;
-        let [hit, p_hit, max_q, overlap] = &self.scored;
-        row.hit = self.head(hit, number, row)?;
-        row.p_hit = self.head(p_hit, number, row)?;
-        row.max_q = self.head(max_q, number, row)?;
-        row.overlap = self.head(overlap, number, row)?;
+        row.prompt_id = one(Beside::PromptId);
+        row.position = one(Beside::Position);
+        row.token = one(Beside::Token);
+        row.output = one(Beside::Output);
+        row.head_acceptance = self.head(Beside::HeadAcceptance, number, row)?;
+        row.head_overlap = self.head(Beside::HeadOverlap, number, row)?;
+        row.hit = self.head(Beside::Hit, number, row)?;
+        row.p_hit = self.head(Beside::PHit, number, row)?;
+        row.max_q = self.head(Beside::MaxQ, number, row)?;
+        row.overlap = self.head(Beside::Overlap, number, row)?;
         row.drafts.clear();
-        if let Some(window) = &self.drafts {
+        if let Some(window) = &self.beside[Beside::Drafts] {
             row.drafts.extend(window.integers(number));
         }
-        for window in [&self.token, &self.output, &self.drafts]
-            .into_iter()
-            .flatten()
-        {
+        for of in [Beside::Token, Beside::Output, Beside::Drafts] {
+            let Some(window) = &self.beside[of] else {
+                continue;
+            };
             for (column, id) in window.integers(number).enumerate() {
                 let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
                 if !within && id != -1 {
@@ -1307,13 +1196,8 @@ impl Chunk<'_> {
 
     /// Reads what is said of a position in one number, by a head or beside its rows; -1 stands
     /// for nothing.
-    fn head(
-        &self,
-        window: &Option<RowWindow<'_>>,
-        number: usize,
-        row: &mut Row,
-    ) -> Result<Option<f64>, LogError> {
-        let Some(window) = window else {
+    fn head(&self, of: Beside, number: usize, row: &mut Row) -> Result<Option<f64>, LogError> {
+        let Some(window) = &self.beside[of] else {
             return Ok(None);
         };
         window.floats(number, 1, &mut row.scratch, &mut row.head);
@@ -1332,7 +1216,7 @@ impl Chunk<'_> {
 
     /// Whether the log says that it has no row of the draft at a row of the shard.
     fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
-        let Some(window) = &self.draft_row else {
+        let Some(window) = &self.beside[Beside::DraftRow] else {
             return Ok(false);
         };
         match window.integers(number).next() {
@@ -1416,7 +1300,10 @@ fn check(
     entries: &[f64],
     full: bool,
 ) -> Result<(), LogError> {
-    let name = &window.tensor.name;
+    let (path, name) = (window.tensor.path(), &window.tensor.name);
+    let at =
+        |column: usize, message: String| Err(LogError::entry(path, name, number, column, message));
+    let instead = || instead(kind, entries, window.tensor.dtype);
     // One pass in eight lanes, so that it is no longer than reading the row.
     let mut largest = [f64::NEG_INFINITY; 8];
     let mut bad = [false; 8];
@@ -1451,36 +1338,18 @@ fn check(
             }
             _ => "entries are finite, or -inf for tokens that cannot be drawn",
         };
-        return Err(LogError::entry(
-            window.tensor.path(),
-            name,
-            number,
-            column,
-            format!("is {what}; {legal}"),
-        ));
+        return at(column, format!("is {what}; {legal}"));
     }
     match kind {
         RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
-            return Err(LogError::row(
-                window.tensor.path(),
-                name,
-                number,
-                "is -inf at every token, which leaves nothing to draw",
-            ));
+            let none = "is -inf at every token, which leaves nothing to draw";
+            return Err(LogError::row(path, name, number, none));
         }
         RowKind::Probabilities => {
             if let Some(column) = entries.iter().position(|&x| x < 0.0) {
-                return Err(LogError::entry(
-                    window.tensor.path(),
-                    name,
-                    number,
-                    column,
-                    format!(
-                        "is {}; probabilities are finite and >= 0: {}",
-                        entries[column],
-                        instead(kind, entries, window.tensor.dtype)
-                    ),
-                ));
+                let (x, instead) = (entries[column], instead());
+                let message = format!("is {x}; probabilities are finite and >= 0: {instead}");
+                return at(column, message);
             }
         }
         _ => {}
@@ -1501,15 +1370,9 @@ fn check(
         sum > 0.0 && sum <= 1.0 + tolerance
     };
     if !fine {
-        return Err(LogError::row(
-            window.tensor.path(),
-            name,
-            number,
-            format!(
-                "sums to {sum}, more than {tolerance} from 1; {}",
-                instead(kind, entries, window.tensor.dtype)
-            ),
-        ));
+        let instead = instead();
+        let message = format!("sums to {sum}, more than {tolerance} from 1; {instead}");
+        return Err(LogError::row(path, name, number, message));
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Writing a log that survives being killed.
 
+use super::beside::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP};
 use super::encoded::{Encoded, encode, write_npz, write_safetensors};
 use super::engine::EngineRecord;
 use super::error::LogError;
 use super::guard::FormGuard;
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
-use super::reader::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
+use super::reader::{Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -730,7 +731,6 @@ impl LogWriter {
         format!("shard-{number:05}.{}", self.layout.container.extension())
     }
 
-    /// Removes what an interrupted process left: shards that are not listed.
     /// Makes it a log whose target's rows are in another one.
     pub(super) fn follow(&mut self) {
         self.follows = true;
@@ -780,6 +780,7 @@ impl LogWriter {
         self.remove_strays()
     }
 
+    /// Removes what an interrupted process left: shards that are not listed.
     fn remove_strays(&self) -> Result<(), LogError> {
         let failed = |source| LogError::File {
             path: self.directory.clone(),
@@ -841,19 +842,23 @@ impl LogWriter {
         })
     }
 
-    fn tensors(&self) -> Vec<(&'static str, Encoded<'_>)> {
+    fn tensors<'a>(&'a self) -> Vec<(&'static str, Encoded<'a>)> {
         let buffer = &self.buffer;
-        let n = buffer.positions;
+        let (n, dtype) = (buffer.positions, self.layout.dtype);
         let mut tensors = Vec::new();
-        let rows = |bytes| Encoded {
-            dtype: self.layout.dtype,
-            shape: vec![n, self.layout.vocabulary],
-            data: Cow::Borrowed(bytes),
+        let mut put = |name, dtype, shape: Vec<usize>, data: Cow<'a, [u8]>| {
+            tensors.push((name, Encoded { dtype, shape, data }));
         };
+        let floats = |all: &mut dyn Iterator<Item = f64>| all.flat_map(f64::to_le_bytes).collect();
+        let models = [
+            ("target_logits", &buffer.target),
+            ("draft_logits", &buffer.draft),
+        ];
         match &self.layout.tokens {
             KeptTokens::All => {
-                tensors.push(("target_logits", rows(&buffer.target)));
-                tensors.push(("draft_logits", rows(&buffer.draft)));
+                for (name, bytes) in models {
+                    put(name, dtype, vec![n, self.layout.vocabulary], bytes.into());
+                }
             }
             KeptTokens::Top {
                 rest_temperatures, ..
@@ -866,99 +871,46 @@ impl LogWriter {
                         ids.extend(id.to_le_bytes());
                     }
                 }
-                tensors.push((
-                    "token_ids",
-                    Encoded {
-                        dtype: Dtype::I32,
-                        shape: vec![n, width],
-                        data: Cow::Owned(ids),
-                    },
-                ));
-                for (name, bytes) in [
-                    ("target_logits", &buffer.target),
-                    ("draft_logits", &buffer.draft),
-                ] {
-                    tensors.push((
-                        name,
-                        Encoded {
-                            dtype: self.layout.dtype,
-                            shape: vec![n, width],
-                            data: Cow::Owned(padded(
-                                bytes,
-                                &buffer.token_ids,
-                                width,
-                                self.layout.dtype,
-                            )),
-                        },
-                    ));
+                put("token_ids", Dtype::I32, vec![n, width], Cow::Owned(ids));
+                for (name, bytes) in models {
+                    let bytes = padded(bytes, &buffer.token_ids, width, dtype);
+                    put(name, dtype, vec![n, width], Cow::Owned(bytes));
                 }
                 for (name, rest) in [
                     ("target_rest", &buffer.target_rest),
                     ("draft_rest", &buffer.draft_rest),
                 ] {
-                    tensors.push((
-                        name,
-                        Encoded {
-                            dtype: Dtype::F64,
-                            shape: vec![n, rest_temperatures.len()],
-                            data: Cow::Owned(rest.iter().flat_map(|x| x.to_le_bytes()).collect()),
-                        },
-                    ));
+                    let shape = vec![n, rest_temperatures.len()];
+                    let bytes = floats(&mut rest.iter().copied());
+                    put(name, Dtype::F64, shape, Cow::Owned(bytes));
                 }
             }
         }
+        let integers = |all: &[i64]| all.iter().flat_map(|x| x.to_le_bytes()).collect();
         for (name, values) in [
             ("prompt_id", &buffer.prompt_id),
             ("position", &buffer.position),
             ("token", &buffer.token),
         ] {
-            tensors.push((
-                name,
-                Encoded {
-                    dtype: Dtype::I64,
-                    shape: vec![n],
-                    data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
-                },
-            ));
+            put(name, Dtype::I64, vec![n], Cow::Owned(integers(values)));
         }
         for (name, values) in [
             (HEAD_ACCEPTANCE, &buffer.head_acceptance),
             (HEAD_OVERLAP, &buffer.head_overlap),
         ] {
             if values.iter().any(Option::is_some) {
-                let values = values.iter().map(|value| value.unwrap_or(-1.0));
-                tensors.push((
-                    name,
-                    Encoded {
-                        dtype: Dtype::F64,
-                        shape: vec![n],
-                        data: Cow::Owned(values.flat_map(f64::to_le_bytes).collect()),
-                    },
-                ));
+                let bytes = floats(&mut values.iter().map(|value| value.unwrap_or(-1.0)));
+                put(name, Dtype::F64, vec![n], Cow::Owned(bytes));
             }
         }
         let rows = buffer.lacks_draft.iter().map(|&lacks| i64::from(!lacks));
         let rows =
             (buffer.lacks_draft.contains(&true)).then(|| (DRAFT_ROW, vec![n], rows.collect()));
         for (name, shape, values) in engine_tensors(&buffer.engine).into_iter().chain(rows) {
-            tensors.push((
-                name,
-                Encoded {
-                    dtype: Dtype::I64,
-                    shape,
-                    data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
-                },
-            ));
+            put(name, Dtype::I64, shape, Cow::Owned(integers(&values)));
         }
         for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
-            tensors.push((
-                name,
-                Encoded {
-                    dtype,
-                    shape,
-                    data: Cow::Owned(bytes),
-                },
-            ));
+            put(name, dtype, shape, Cow::Owned(bytes));
         }
         tensors
     }

@@ -168,6 +168,12 @@ impl Section {
             main: false,
         }
     }
+
+    /// Shown in short texts too.
+    pub fn main(mut self) -> Self {
+        self.main = true;
+        self
+    }
 }
 
 impl Fact {

@@ -81,6 +81,15 @@ impl Table {
         self
     }
 
+    /// Adds rows with a title over them; `main` ones are shown in short texts too.
+    pub fn group(&mut self, title: impl Into<String>, rows: Vec<Row>, main: bool) {
+        self.groups.push(Group {
+            title: Some(title.into()),
+            rows,
+            main,
+        });
+    }
+
     /// With a line under it.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
@@ -207,6 +216,14 @@ impl Row {
         }
     }
 
+    /// A row that others are measured against.
+    pub fn reference(entries: impl IntoIterator<Item = Entry>) -> Self {
+        Self {
+            reference: true,
+            ..Self::new(entries)
+        }
+    }
+
     /// A row of texts.
     pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::new(texts.into_iter().map(Entry::plain))
@@ -231,6 +248,12 @@ impl Entry {
             title: Some(title.into()),
             ..Self::plain(text)
         }
+    }
+
+    /// In bold, if it is.
+    pub fn bold(mut self, strong: bool) -> Self {
+        self.strong = strong;
+        self
     }
 
     /// A dash.

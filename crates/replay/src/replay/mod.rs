@@ -60,6 +60,7 @@ pub use trees::{
 };
 
 use specgap_log::log::LogError;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 impl ReplayError {
@@ -103,4 +104,12 @@ pub enum ReplayError {
     /// Settings that leave nothing to do.
     #[error("{0}")]
     Settings(String),
+}
+
+/// A report's own words, with those of all replays that it asks for.
+fn with_replayed(own: &str, asked: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let mut all = specgap_base::typed::glossary(include_str!("glossary.txt"));
+    all.retain(|word, _| asked(word));
+    all.extend(specgap_base::typed::glossary(own));
+    all
 }

@@ -17,7 +17,7 @@
 
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.
-const KEPT: f64 = 0.02;
+pub(crate) const KEPT: f64 = 0.02;
 
 /// What sums over all tokens may be off by, relatively: paid at every step.
 const ROUNDING: f64 = 1e-9;
@@ -35,23 +35,23 @@ const BINS: usize = 41 * 4;
 
 /// How much of a bet against a bug is staked, and with which weight: all of it, or part,
 /// for an engine that has the bug now and then.
-pub(super) const STAKES: [(f64, f64); 3] = [(1.0, 0.8), (0.25, 0.1), (0.0625, 0.1)];
+pub(crate) const STAKES: [(f64, f64); 3] = [(1.0, 0.8), (0.25, 0.1), (0.0625, 0.1)];
 
 /// Stakes on a score, up and down, each with the same weight.
-pub(super) const SCORE_STAKES: [f64; 14] = [
+pub(crate) const SCORE_STAKES: [f64; 14] = [
     0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125, -0.8, -0.4, -0.2, -0.1, -0.05, -0.025, -0.0125,
 ];
 
 /// The logarithm of what a stake multiplies the capital by: `gain` is b(o) - 1 and `range`
 /// is R at a stake of 1.
-pub(super) fn log_step(gain: f64, range: f64, stake: f64, tolerance: f64) -> f64 {
+pub(crate) fn log_step(gain: f64, range: f64, stake: f64, tolerance: f64) -> f64 {
     (stake * gain).ln_1p() - (tolerance * stake.abs() * range).ln_1p() - ROUNDING
 }
 
 /// A bet on one law against another: their ratio, cut at a cap (which is what a test against
 /// all laws near c should play, Huber 1965), and less of it where that grows faster.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bet {
+pub(crate) struct Bet {
     cap: f64,
     /// E_c min(r/c, cap).
     total: f64,
@@ -63,7 +63,7 @@ pub(super) struct Bet {
 impl Bet {
     /// The bet on `bug` against `claimed` that grows fastest under `bug`, from laws over the
     /// same outcomes; `None` if none grows. O(V).
-    pub(super) fn new(claimed: &[f64], bug: &[f64], tolerance: f64) -> Option<Self> {
+    pub(crate) fn new(claimed: &[f64], bug: &[f64], tolerance: f64) -> Option<Self> {
         let mut bins = [(0.0f64, 0.0f64); BINS];
         let (mut lowest, mut highest) = (f64::INFINITY, 0.0f64);
         // Mass of the bug where the claim has none.
@@ -126,7 +126,7 @@ impl Bet {
     }
 
     /// b(o) - 1, from what both laws give the outcome.
-    pub(super) fn gain(&self, claimed: f64, bug: f64) -> f64 {
+    pub(crate) fn gain(&self, claimed: f64, bug: f64) -> f64 {
         let ratio = if claimed > 0.0 {
             (bug / claimed).min(self.cap)
         } else if bug > 0.0 {
@@ -136,6 +136,16 @@ impl Bet {
         };
         self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
     }
+
+    /// The same of a place in both laws; outside of them, of nothing.
+    pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
+        self.gain(get(claimed, outcome), get(bug, outcome))
+    }
+}
+
+/// The mass of a place; none outside of the law.
+pub(crate) fn get(law: &[f64], place: usize) -> f64 {
+    law.get(place).copied().unwrap_or(0.0)
 }
 
 /// Four bins an octave.
@@ -146,7 +156,7 @@ fn bin(ratio: f64) -> usize {
 }
 
 /// ln of a sum of e^x.
-pub(super) fn log_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(crate) fn log_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
     if largest == f64::NEG_INFINITY {
         return largest;

@@ -1,14 +1,14 @@
 //! What an engine does with several drafts for one position.
 
-use super::engine::{Corrects, Engine, Keeps, Position, change};
-use super::rule::Rule;
+use crate::audit::model::engine::{Corrects, Engine, Keeps, Position, change};
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, Step, TargetMass, normalise};
 use specgap_core::scheme::SchemeName;
 use specgap_number::distribution::token_id;
 
 /// The law of the next of several drafts, given those before; `None` where nothing is
 /// claimed, or every token was drafted.
-pub(super) fn next_draft(
+pub(crate) fn next_draft(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
@@ -41,7 +41,7 @@ pub(super) fn next_draft(
 
 /// What is made of drafts.
 #[derive(Clone, Debug)]
-pub(super) struct Decisions {
+pub(crate) struct Decisions {
     /// The distinct drafts.
     pub tokens: Vec<usize>,
     /// P(each comes out as a draft that is kept), and at last P(none is).
@@ -51,7 +51,7 @@ pub(super) struct Decisions {
 }
 
 /// What an engine makes of drafts. O(nV), for k-seq 60 times that.
-pub(super) fn decide(
+pub(crate) fn decide(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
@@ -137,8 +137,8 @@ fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Change;
     use super::*;
+    use crate::audit::model::engine::Change;
     use specgap_core::problem::Problem;
     use specgap_core::scheme::{WithReplacement, WithoutReplacement};
     use specgap_core::verifier::{KSeq, Rrs, RrsWo, Verifier};
@@ -148,12 +148,7 @@ mod tests {
     const Q: [f64; 4] = [0.1, 0.2, 0.6, 0.1];
 
     fn at() -> Position<'static> {
-        Position {
-            p: &P,
-            q: &Q,
-            rest: false,
-            reach: 1.0,
-        }
+        Position::new(&P, &Q)
     }
 
     /// The law of the output given drafts, from the verifiers of the tables.
@@ -231,101 +226,43 @@ mod tests {
     #[test]
     fn what_engines_keep_of_several_drafts() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| Engine { keeps, ..honest };
-        let tests_as = Engine {
-            tests_as: Some(Rule::RRS_WO),
-            ..honest
-        };
-        let argmax = Engine {
-            target: Change::Argmax,
-            ..honest
-        };
-        let top = Engine {
-            ratio: Change::Top(1),
-            ..honest
-        };
+        let keeps = |keeps| honest.keeps(keeps);
+        let tests_as = honest.tests_as(Rule::RRS_WO);
+        let argmax = honest.target(Change::Argmax);
+        let top = honest.ratio(Change::Top(1));
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
+        let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
+        let (over, by_p) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Target));
+        let [wide, half] = [0.8, 0.5].map(|over| Rule::threshold(over).unwrap());
+        let thirds = [0., 1. / 3., 1. / 3., 0., 1. / 3.];
+        let of_two = [2. / 3., 0., 1. / 3., 0., 0.];
+        let of_p = [0.4, 0., 0.2, 0., 0.4];
         let cases: [Case; 26] = [
             // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
-            (Rule::RRS, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
+            (Rule::RRS, honest, &[2, 0], of_two),
             (Rule::RRS, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
             (Rule::RRS, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
             (Rule::RRS, honest, &[3, 2], [0., 0., 0., 1., 0.]),
             (Rule::RRS, honest, &[], [0., 0., 0., 0., 1.]),
-            (
-                Rule::RRS,
-                keeps(Keeps::Always),
-                &[2, 0],
-                [0., 0., 1., 0., 0.],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::Always),
-                &[2, 0],
-                [0., 0., 1., 0., 0.],
-            ),
-            (
-                Rule::RRS,
-                keeps(Keeps::IfLikeliest),
-                &[2, 0],
-                [1., 0., 0., 0., 0.],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::IfLikeliest),
-                &[2, 1],
-                [0., 0., 0., 0., 1.],
-            ),
+            (Rule::RRS, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (Rule::ONE_HOT, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (Rule::RRS, best, &[2, 0], [1., 0., 0., 0., 0.]),
+            (Rule::ONE_HOT, best, &[2, 1], [0., 0., 0., 0., 1.]),
             // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
+            (Rule::RRS, over, &[2, 0], [7. / 12., 0., 5. / 12., 0., 0.]),
+            (Rule::RRS, by_p, &[2, 0, 2], of_p),
+            (Rule::ONE_HOT, keeps(Keeps::Ratio), &[2, 0], of_two),
+            (Rule::ONE_HOT, honest, &[2, 0], of_p),
+            (wide, honest, &[2, 0], [0.5, 0., 0.25, 0., 0.25]),
+            (half, honest, &[2, 0], [0.6, 0., 0.4, 0., 0.]),
+            (half, honest, &[2, 0, 1], [0.6, 0., 0.4, 0., 0.]),
             (
-                Rule::RRS,
-                keeps(Keeps::Over(0.8)),
-                &[2, 0],
-                [7. / 12., 0., 5. / 12., 0., 0.],
-            ),
-            (
-                Rule::RRS,
-                keeps(Keeps::Target),
-                &[2, 0, 2],
-                [0.4, 0., 0.2, 0., 0.4],
-            ),
-            (
-                Rule::ONE_HOT,
-                keeps(Keeps::Ratio),
-                &[2, 0],
-                [2. / 3., 0., 1. / 3., 0., 0.],
-            ),
-            (Rule::ONE_HOT, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
-            (
-                Rule::threshold(0.8).unwrap(),
-                honest,
-                &[2, 0],
-                [0.5, 0., 0.25, 0., 0.25],
-            ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                honest,
-                &[2, 0],
-                [0.6, 0., 0.4, 0., 0.],
-            ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                honest,
-                &[2, 0, 1],
-                [0.6, 0., 0.4, 0., 0.],
-            ),
-            (
-                Rule::threshold(0.8).unwrap(),
+                wide,
                 keeps(Keeps::Over(0.5)),
                 &[2, 3],
                 [0., 0., 0.5, 0.25, 0.25],
             ),
-            (
-                Rule::threshold(0.5).unwrap(),
-                keeps(Keeps::Target),
-                &[2, 0],
-                [0.4, 0., 0.2, 0., 0.4],
-            ),
+            (half, by_p, &[2, 0], of_p),
             // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
             (Rule::K_SEQ, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
             (
@@ -341,18 +278,8 @@ mod tests {
                 [0., 0., 32. / 81., 0., 49. / 81.],
             ),
             // Behind 2, q is (1, 2, 0, 1)/4.
-            (
-                Rule::RRS_WO,
-                honest,
-                &[2, 1],
-                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
-            ),
-            (
-                Rule::RRS,
-                tests_as,
-                &[2, 1],
-                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
-            ),
+            (Rule::RRS_WO, honest, &[2, 1], thirds),
+            (Rule::RRS, tests_as, &[2, 1], thirds),
             (
                 Rule::RRS_WO,
                 honest,
@@ -381,7 +308,7 @@ mod tests {
     #[test]
     fn what_engines_put_out_where_no_draft_is_kept() {
         let honest = Engine::HONEST;
-        let corrects = |corrects| Engine { corrects, ..honest };
+        let corrects = |corrects| honest.corrects(corrects);
         let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
             decide(rule, engine, at, drafts).correction
         };
@@ -440,22 +367,10 @@ mod tests {
     #[test]
     fn the_law_of_the_next_draft() {
         let honest = Engine::HONEST;
-        let draws = Engine {
-            draws: true,
-            ..honest
-        };
-        let likeliest = Engine {
-            likeliest: true,
-            ..honest
-        };
-        let as_rule = |rule| Engine {
-            draws_as: Some(rule),
-            ..honest
-        };
-        let top = Engine {
-            draft: Change::Top(2),
-            ..honest
-        };
+        let draws = honest.draws();
+        let likeliest = honest.likeliest();
+        let as_rule = |rule| honest.draws_as(rule);
+        let top = honest.draft(Change::Top(2));
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
         let cases: [Case<'_>; 20] = [

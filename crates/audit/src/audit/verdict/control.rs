@@ -1,15 +1,16 @@
 //! The negative control: an audit that can find nothing finds nothing wrong.
 
-use super::AuditError;
-use super::bugs::BUGS;
-use super::data::{Outcome, Plan, Settings, Tampering};
-use super::judge::{Judge, Part, Step, Tally};
-use super::measure::{Opened, RowChecks, stop_tokens};
-use super::play::{Player, visit};
-use super::requests::Settled;
-use super::simulate::tampered_rounds;
-use super::steps::Steps;
-use super::verdict::part;
+use crate::audit::AuditError;
+use crate::audit::data::{Outcome, Plan, Settings, Tampering};
+use crate::audit::evidence::book::{Part, Tally};
+use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::evidence::play::{Player, visit};
+use crate::audit::evidence::requests::Settled;
+use crate::audit::evidence::steps::Steps;
+use crate::audit::model::bugs::BUGS;
+use crate::audit::verdict::capital::judged;
+use crate::audit::verdict::measure::{Opened, RowChecks, stop_tokens};
+use crate::audit::verdict::simulate::tampered_rounds;
 use specgap_base::sorted::Map;
 use specgap_log::log::Log;
 
@@ -24,7 +25,7 @@ const MOST_POSITIONS: u64 = 400_000;
 /// played on its rows as often as they need, and `own_positions_enough` says so.
 ///
 /// # Errors
-/// As [`audit`](super::audit()).
+/// As [`audit`](crate::audit::audit()).
 pub fn negative_control(
     log: &Log,
     settings: &Settings,
@@ -80,7 +81,7 @@ pub fn negative_control(
             reason,
         });
     }
-    let mut tallies = vec![Tally::new(&judge); players.len()];
+    let mut tallies = vec![Tally::new(&judge.book); players.len()];
     let mut checks = vec![RowChecks::default(); results.len()];
     let mut zero: Option<(usize, RowChecks)> = None;
     let mut outside: Option<(usize, RowChecks)> = None;
@@ -94,7 +95,7 @@ pub fn negative_control(
             &mut tallies,
             |player, step| {
                 if let Some(checks) = of_player.get(player).and_then(|&bug| checks.get_mut(bug)) {
-                    checks.look(rule, pair, step, judge.tolerance, index);
+                    checks.look(rule, pair, step, judge.book.tolerance, index);
                 }
             },
         );
@@ -108,15 +109,15 @@ pub fn negative_control(
             && let Some(place) = pair.whole.iter().position(|p| *p <= 0.0)
         {
             let mut found = RowChecks::default();
-            found.look(rule, pair, &forbidden(place), judge.tolerance, index);
+            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
             zero = Some((index, found));
         }
         if outside.is_none()
             && let Some(place) =
-                (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.tolerance))
+                (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.book.tolerance))
         {
             let mut found = RowChecks::default();
-            found.look(rule, pair, &forbidden(place), judge.tolerance, index);
+            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
             outside = Some((index, found));
         }
     })?;
@@ -124,7 +125,7 @@ pub fn negative_control(
         if result.positions == 0 {
             continue;
         }
-        let mut total = Tally::new(&judge);
+        let mut total = Tally::new(&judge.book);
         for (tally, _) in tallies
             .iter()
             .zip(&of_player)
@@ -135,7 +136,7 @@ pub fn negative_control(
         let total = Settled::whole(total);
         let none = Map::new();
         for one in Part::ALL {
-            let found = part(&judge, one, &total, &none, settings.alpha);
+            let found = judged(&judge, one, &total, &none, settings.alpha);
             if found.verdict == Outcome::Refuted {
                 result.by.push(found.part);
             }

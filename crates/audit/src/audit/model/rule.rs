@@ -68,40 +68,40 @@ impl Rule {
     }
 
     /// What p is divided by, where drafts are kept by p alone.
-    pub(super) fn over(self) -> f64 {
+    pub(crate) fn over(self) -> f64 {
         self.over
     }
 
-    pub(super) fn is_threshold(self) -> bool {
+    pub(crate) fn is_threshold(self) -> bool {
         self.name == RuleName::THRESHOLD
     }
 
-    pub(super) fn drafts(self) -> Drafts {
+    pub(crate) fn drafts(self) -> Drafts {
         self.name.entry().drafts
     }
 
     /// Whether it compares p and q of a draft; else it looks at p alone.
-    pub(super) fn tests_drafts(self) -> bool {
+    pub(crate) fn tests_drafts(self) -> bool {
         self.name.tests_drafts()
     }
 
     /// Whether the columns of `drafts` are always alternatives for one position.
-    pub(super) fn needs_siblings(self) -> bool {
+    pub(crate) fn needs_siblings(self) -> bool {
         self.name.needs_siblings()
     }
 
     /// Whether the columns of `drafts` may be alternatives for one position.
-    pub(super) fn has_siblings(self) -> bool {
+    pub(crate) fn has_siblings(self) -> bool {
         self.name.entry().verifies == Verifies::Siblings || self.drafts() == Drafts::Likeliest
     }
 
     /// Whether the columns of `drafts` may follow one another.
-    pub(super) fn has_chains(self) -> bool {
+    pub(crate) fn has_chains(self) -> bool {
         self != Self::TEXT && !self.needs_siblings()
     }
 
     /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
-    pub(super) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
+    pub(crate) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
         let over = self.over * scale;
         match self.name.entry().step {
             Some(step) if self.tests_drafts() => ask(step),
@@ -110,7 +110,7 @@ impl Rule {
     }
 
     /// Why rows that list some tokens only cannot be audited.
-    pub(super) fn needs_full_rows(self) -> Option<&'static str> {
+    pub(crate) fn needs_full_rows(self) -> Option<&'static str> {
         self.name.entry().needs_full_rows
     }
 
@@ -153,7 +153,7 @@ impl FromStr for Rule {
 #[cfg(test)]
 impl Rule {
     /// One of each kind.
-    pub(in crate::audit) fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let parsed = |entry: &RuleEntry| entry.name.replace(":A", ":0.9").parse().unwrap();
         Self::entries().map(parsed).collect()
     }

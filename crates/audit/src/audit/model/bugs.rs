@@ -1,12 +1,12 @@
 //! The bugs that are looked for, each with the engine that has it.
 
-use super::engine::{Change, Corrects, Engine, Keeps};
-use super::rule::Rule;
+use crate::audit::model::engine::{Change, Corrects, Engine, Keeps};
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 
 /// A way in which engines were seen to differ from what they claim.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bug {
+pub(crate) struct Bug {
     /// Its name in reports.
     pub name: &'static str,
     /// What the engine does.
@@ -59,17 +59,13 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(super) static BUGS: [Bug; 26] = [
+pub(crate) static BUGS: [Bug; 26] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
         cure: "sample the drafts, or test them as one-hot (keep with p(x))",
         weights: [4.0, 0.0, 0.0, 3.0],
-        engine: Engine {
-            likeliest: true,
-            draft: Change::Argmax,
-            ..HONEST
-        },
+        engine: HONEST.likeliest().draft(Change::Argmax),
         of: sampled,
     },
     Bug {
@@ -77,10 +73,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn from q cut to its 50 likeliest tokens, and tested with all of q",
         cure: "test with the cut and renormalised q, or draw from all of q",
         weights: [3.0, 0.0, 0.0, 2.0],
-        engine: Engine {
-            draft: Change::Top(50),
-            ..HONEST
-        },
+        engine: HONEST.draft(Change::Top(50)),
         of: sampled,
     },
     Bug {
@@ -88,10 +81,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn at 0.7 of the temperature of the q that they are tested with",
         cure: "use one temperature for the draft's draw and for the q of the ratio",
         weights: [1.0, 0.0, 0.0, 1.0],
-        engine: Engine {
-            draft: Change::Temperature(0.7),
-            ..HONEST
-        },
+        engine: HONEST.draft(Change::Temperature(0.7)),
         of: sampled,
     },
     Bug {
@@ -99,10 +89,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn at 1.4 times the temperature of the q that they are tested with",
         cure: "use one temperature for the draft's draw and for the q of the ratio",
         weights: [1.0, 0.0, 0.0, 1.0],
-        engine: Engine {
-            draft: Change::Temperature(1.4),
-            ..HONEST
-        },
+        engine: HONEST.draft(Change::Temperature(1.4)),
         of: sampled,
     },
     Bug {
@@ -111,10 +98,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "stop behind the token instead, or test against q restricted to the kept tokens \
                (claim prune-after-draw of `specgap check`)",
         weights: [1.0, 0.0, 0.0, 1.0],
-        engine: Engine {
-            drops: Some(0.1),
-            ..HONEST
-        },
+        engine: HONEST.drops(0.1),
         of: sampled,
     },
     Bug {
@@ -123,10 +107,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "stop behind the token instead, or test against q restricted to the kept tokens \
                (claim prune-after-draw of `specgap check`)",
         weights: [1.0, 0.0, 0.0, 1.0],
-        engine: Engine {
-            drops: Some(0.4),
-            ..HONEST
-        },
+        engine: HONEST.drops(0.4),
         of: sampled,
     },
     Bug {
@@ -134,10 +115,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn from q where the likeliest token is claimed",
         cure: "lossless if they are kept with p(x); name the rule exact-match, or draft greedily",
         weights: [4.0, 0.0, 0.0, 0.0],
-        engine: Engine {
-            draws: true,
-            ..HONEST
-        },
+        engine: HONEST.draws(),
         of: likeliest,
     },
     Bug {
@@ -145,10 +123,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are kept with 1/0.9 of the rule's probability",
         cure: "set acceptance thresholds to 1",
         weights: [0.0, 3.0, 0.0, 2.0],
-        engine: Engine {
-            keeps: Keeps::Over(0.9),
-            ..HONEST
-        },
+        engine: HONEST.keeps(Keeps::Over(0.9)),
         of: drafted,
     },
     Bug {
@@ -156,10 +131,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "every draft is kept",
         cure: "look for an acceptance test that is skipped",
         weights: [0.0, 2.0, 0.0, 2.0],
-        engine: Engine {
-            keeps: Keeps::Always,
-            ..HONEST
-        },
+        engine: HONEST.keeps(Keeps::Always),
         of: drafted,
     },
     Bug {
@@ -167,10 +139,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "a draft is kept if it is the target's likeliest token",
         cure: "the verifier's temperature is taken for 0",
         weights: [0.0, 2.0, 0.0, 2.0],
-        engine: Engine {
-            keeps: Keeps::IfLikeliest,
-            ..HONEST
-        },
+        engine: HONEST.keeps(Keeps::IfLikeliest),
         of: drafted,
     },
     Bug {
@@ -178,11 +147,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are kept with p(x), and replaced by a draw from p without them",
         cure: "nothing is lost: name the rule exact-match (or one-hot)",
         weights: [0.0, 3.0, 2.0, 0.0],
-        engine: Engine {
-            keeps: Keeps::Target,
-            corrects: Corrects::OffDraft,
-            ..HONEST
-        },
+        engine: HONEST.keeps(Keeps::Target).corrects(Corrects::OffDraft),
         of: chain_sampled,
     },
     Bug {
@@ -190,11 +155,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are kept with min(1, p/q), and replaced by a draw from (p - q)+",
         cure: "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
         weights: [0.0, 3.0, 2.0, 2.0],
-        engine: Engine {
-            keeps: Keeps::Ratio,
-            corrects: Corrects::Residual,
-            ..HONEST
-        },
+        engine: HONEST.keeps(Keeps::Ratio).corrects(Corrects::Residual),
         of: off_draft,
     },
     Bug {
@@ -202,10 +163,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn from q, and tested with q cut to its 50 likeliest tokens",
         cure: "test with the q that was drawn from",
         weights: [0.0, 2.0, 1.0, 1.0],
-        engine: Engine {
-            ratio: Change::Top(50),
-            ..HONEST
-        },
+        engine: HONEST.ratio(Change::Top(50)),
         of: chain_sampled,
     },
     Bug {
@@ -213,10 +171,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are tested with q at 0.7 of the temperature that they were drawn at",
         cure: "test with the q that was drawn from",
         weights: [0.0, 1.0, 1.0, 1.0],
-        engine: Engine {
-            ratio: Change::Temperature(0.7),
-            ..HONEST
-        },
+        engine: HONEST.ratio(Change::Temperature(0.7)),
         of: chain_sampled,
     },
     Bug {
@@ -224,10 +179,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "the correction is drawn with the random numbers that drew the draft",
         cure: "draw new random numbers for the correction",
         weights: [0.0, 0.0, 4.0, 2.0],
-        engine: Engine {
-            corrects: Corrects::OwnNoise,
-            ..HONEST
-        },
+        engine: HONEST.corrects(Corrects::OwnNoise),
         of: chain_sampled,
     },
     Bug {
@@ -235,10 +187,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "the correction is drawn from q",
         cure: "draw it from (p - q)+",
         weights: [0.0, 0.0, 2.0, 1.0],
-        engine: Engine {
-            corrects: Corrects::Draft,
-            ..HONEST
-        },
+        engine: HONEST.corrects(Corrects::Draft),
         of: drafted,
     },
     Bug {
@@ -246,10 +195,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "the correction is drawn from p less q at the drafted token alone",
         cure: "subtract all of q: (p - q)+",
         weights: [0.0, 0.0, 2.0, 1.0],
-        engine: Engine {
-            corrects: Corrects::OffDraft,
-            ..HONEST
-        },
+        engine: HONEST.corrects(Corrects::OffDraft),
         of: sampled,
     },
     Bug {
@@ -257,10 +203,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "the correction is drawn from all of p",
         cure: "draw it from what the rule leaves of p",
         weights: [0.0, 0.0, 2.0, 1.0],
-        engine: Engine {
-            corrects: Corrects::Target,
-            ..HONEST
-        },
+        engine: HONEST.corrects(Corrects::Target),
         of: drafted,
     },
     Bug {
@@ -268,10 +211,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "p is taken at temperature 0, its likeliest token",
         cure: "pass the request's temperature to the verifier",
         weights: [0.0, 1.0, 1.0, 4.0],
-        engine: Engine {
-            target: Change::Argmax,
-            ..HONEST
-        },
+        engine: HONEST.target(Change::Argmax),
         of: all,
     },
     Bug {
@@ -279,10 +219,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "p is taken at 0.7 of its temperature",
         cure: "pass the request's temperature to the verifier, once",
         weights: [0.0, 1.0, 1.0, 1.5],
-        engine: Engine {
-            target: Change::Temperature(0.7),
-            ..HONEST
-        },
+        engine: HONEST.target(Change::Temperature(0.7)),
         of: all,
     },
     Bug {
@@ -290,10 +227,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "p is taken at 1.4 times its temperature",
         cure: "pass the request's temperature to the verifier, once",
         weights: [0.0, 1.0, 1.0, 1.5],
-        engine: Engine {
-            target: Change::Temperature(1.4),
-            ..HONEST
-        },
+        engine: HONEST.target(Change::Temperature(1.4)),
         of: all,
     },
     Bug {
@@ -301,10 +235,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn without replacement where i.i.d. drafts are claimed",
         cure: "name the rule rrs-wo and verify it as such, or draw every draft from all of q",
         weights: [3.0, 0.0, 0.0, 0.0],
-        engine: Engine {
-            draws_as: Some(Rule::RRS_WO),
-            ..HONEST
-        },
+        engine: HONEST.draws_as(Rule::RRS_WO),
         of: independent,
     },
     Bug {
@@ -313,10 +244,7 @@ pub(super) static BUGS: [Bug; 26] = [
                 as if without",
         cure: "mask what was drafted before, or name the rule rrs",
         weights: [3.0, 0.0, 0.0, 0.0],
-        engine: Engine {
-            draws_as: Some(Rule::RRS),
-            ..HONEST
-        },
+        engine: HONEST.draws_as(Rule::RRS),
         of: distinct,
     },
     Bug {
@@ -324,10 +252,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "i.i.d. drafts are verified as if they were drawn without replacement",
         cure: "test every draft with all of q",
         weights: [0.0, 3.0, 2.0, 0.0],
-        engine: Engine {
-            tests_as: Some(Rule::RRS_WO),
-            ..HONEST
-        },
+        engine: HONEST.tests_as(Rule::RRS_WO),
         of: independent,
     },
     Bug {
@@ -335,10 +260,7 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts without replacement are verified as if they were i.i.d.",
         cure: "take what was rejected out of q before the next test",
         weights: [0.0, 3.0, 2.0, 0.0],
-        engine: Engine {
-            tests_as: Some(Rule::RRS),
-            ..HONEST
-        },
+        engine: HONEST.tests_as(Rule::RRS),
         of: distinct,
     },
     Bug {
@@ -346,16 +268,13 @@ pub(super) static BUGS: [Bug; 26] = [
         words: "drafts are drawn from q rounded to bf16, and tested with q as it was",
         cure: "harmless at this size",
         weights: [0.0; 4],
-        engine: Engine {
-            draft: Change::Bf16,
-            ..HONEST
-        },
+        engine: HONEST.draft(Change::Bf16),
         of: claims_drafts,
     },
 ];
 
 /// The bugs that a rule can have and that are bet on.
-pub(super) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
+pub(crate) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
     BUGS.iter()
         .filter(move |bug| (bug.of)(rule) && bug.weights.iter().any(|weight| *weight > 0.0))
 }

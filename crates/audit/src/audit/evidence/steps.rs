@@ -1,14 +1,14 @@
 //! From what a log says of rounds to what was done at each position.
 
-use super::data::HardCheck;
-use super::rule::Rule;
-use super::{AuditError, refused_at};
+use crate::audit::data::HardCheck;
+use crate::audit::model::rule::Rule;
+use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
 
 /// What an engine did at a position, and where it stands. Tokens are ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(crate) struct Happened {
     pub drafts: Vec<u32>,
     pub accepted: bool,
     pub output: u32,
@@ -20,7 +20,7 @@ pub(super) struct Happened {
 
 /// The steps of a log, by position; positions outside any round have none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Steps {
+pub(crate) struct Steps {
     pub at: Vec<Option<Happened>>,
     /// The columns of `drafts` are alternatives for one position.
     pub siblings: bool,
@@ -37,7 +37,7 @@ pub(super) struct Steps {
 
 /// What the order of tokens alone shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Structure {
+pub(crate) struct Structure {
     pub not_emitted: Count,
     pub after_rejection: Count,
     pub missing: Count,
@@ -46,18 +46,18 @@ pub(super) struct Structure {
 
 /// How often, and where first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(crate) struct Count {
     pub violations: u64,
     pub first: Option<usize>,
 }
 
 impl Count {
-    pub(super) fn found(&mut self, position: usize) {
+    pub(crate) fn found(&mut self, position: usize) {
         self.violations += 1;
         self.first = Some(self.first.map_or(position, |first| first.min(position)));
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.violations += other.violations;
         self.first = match (self.first, other.first) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -65,7 +65,7 @@ impl Count {
         };
     }
 
-    pub(super) fn check(self, name: &'static str, words: &'static str) -> HardCheck {
+    pub(crate) fn check(self, name: &'static str, words: &'static str) -> HardCheck {
         HardCheck {
             name: name.to_owned(),
             violations: self.violations,
@@ -77,7 +77,7 @@ impl Count {
 
 impl Steps {
     /// Reads the rounds of a log.
-    pub(super) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
+    pub(crate) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
         let held = log.engine_tensors();
         if rule == Rule::TEXT {
             return Self::from_records(&text_of(log)?, rule, false, stop)
@@ -110,7 +110,7 @@ impl Steps {
             .map_err(|(position, message)| refused_at(log, position, message))
     }
 
-    pub(super) fn from_records(
+    pub(crate) fn from_records(
         records: &[EngineRecord],
         rule: Rule,
         has_rounds: bool,
@@ -354,7 +354,7 @@ impl Form {
 }
 
 /// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
-pub(super) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
+pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
     let has_output = log.engine_tensors().contains(&"output");
     if !has_output && !log.has_tokens() {
         return Err(AuditError::Log(format!(
@@ -384,7 +384,7 @@ fn token(id: Option<i64>) -> Option<u32> {
 }
 
 /// Whether one index of a text comes after another, as far as they are known.
-pub(super) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
+pub(crate) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => before.checked_add(1) == Some(after),
         _ => true,

@@ -4,16 +4,17 @@
 //! A player drafts, accepts and corrects on the rows in their order, whatever it put out before:
 //! as if both models answered by the place in the text alone.
 
-use super::engine::{Engine, Laws, Position};
-use super::judge::{Judge, Step, Tally};
-use super::rule::Rule;
-use super::siblings::{decide, next_draft};
+use crate::audit::evidence::book::Tally;
+use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// An engine in the middle of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Player {
+pub(crate) struct Player {
     pub rule: Rule,
     pub engine: Engine,
     /// Drafts a round, or a position if they are alternatives.
@@ -25,7 +26,7 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(
+    pub(crate) fn new(
         rule: Rule,
         engine: &Engine,
         drafts: usize,
@@ -50,18 +51,18 @@ impl Player {
     }
 
     /// Begins a text.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.depth = 0;
         self.reach = 1.0;
     }
 
     /// Its laws where a round starts.
-    pub(super) fn laws(&self, at: &Position<'_>) -> Laws {
+    pub(crate) fn laws(&self, at: &Position<'_>) -> Laws {
         Laws::new(self.rule, &self.engine, at)
     }
 
     /// What it does at a position. `start` are its laws there with nothing accepted before.
-    pub(super) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
+    pub(crate) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
         if self.siblings {
             return self.several(at);
         }
@@ -148,7 +149,7 @@ fn draw(law: &[f64], uniform: f64) -> usize {
 
 /// Players that make one step each at a position, and the bets on them. `each` is told of every
 /// step. Players of one engine should stand together.
-pub(super) fn visit(
+pub(crate) fn visit(
     judge: &Judge,
     at: &Position<'_>,
     siblings: bool,
@@ -200,12 +201,7 @@ mod tests {
     }
 
     fn rows<'a>(p: &'a [f64], q: &'a [f64]) -> Position<'a> {
-        Position {
-            p,
-            q,
-            rest: false,
-            reach: 1.0,
-        }
+        Position::new(p, q)
     }
 
     /// Rows that leave nothing to chance.
@@ -238,10 +234,7 @@ mod tests {
         );
         // All drafts are dropped, or none.
         for (least, drafts) in [(0.9, 0), (0.1, 1)] {
-            let engine = Engine {
-                drops: Some(least),
-                ..Engine::HONEST
-            };
+            let engine = Engine::HONEST.drops(least);
             let half = [0.5, 0.5];
             let at = rows(&half, &half);
             let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);
@@ -305,12 +298,7 @@ mod tests {
     fn an_honest_block_reaches_prefixes_as_often_as_its_definition_says() {
         // P(two drafts are accepted) = E min(1, r p/q), summed over both tokens by hand.
         let (p, q) = ([0.6, 0.4], [0.3, 0.7]);
-        let at = Position {
-            p: &p,
-            q: &q,
-            rest: false,
-            reach: 1.0,
-        };
+        let at = Position::new(&p, &q);
         let mut expected = 0.0;
         for a in 0..2 {
             for b in 0..2 {

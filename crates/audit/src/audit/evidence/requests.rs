@@ -4,26 +4,26 @@
 //! their own is multiplied. Of requests that may share numbers one can foretell another, and a
 //! product of their bets proves nothing; their mean is an e-value however they depend.
 
-use super::bets::log_sum;
-use super::data::Seeds;
-use super::judge::Tally;
+use crate::audit::data::{RequestsReport, Seeds};
+use crate::audit::evidence::bets::log_sum;
+use crate::audit::evidence::book::Tally;
 use specgap_base::sorted::Map;
 
 /// What a group of steps has in common: a family and which of it.
-pub(super) type Group = (Family, i64);
+pub(crate) type Group = (Family, i64);
 
 /// How steps are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(crate) enum Family {
     Depth,
     Prompt,
     BatchSize,
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
+    pub(crate) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Depth => "depth",
             Self::Prompt => "prompt",
@@ -34,7 +34,7 @@ impl Family {
 
 /// What a text is told by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub prompt: Option<i64>,
     pub position: Option<i64>,
     pub seed: Option<i64>,
@@ -43,7 +43,7 @@ pub(super) struct Place {
 /// The requests of a log. Unit 0 stands for all whose numbers are their own; each of the others is
 /// a unit of a class that may share numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     /// By position, the text.
     pub text: Vec<usize>,
     /// By text, its unit.
@@ -59,7 +59,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(places: impl Iterator<Item = Place>, said: Option<Seeds>) -> Self {
+    pub(crate) fn new(places: impl Iterator<Item = Place>, said: Option<Seeds>) -> Self {
         let mut open = Map::<Option<i64>, (usize, Place)>::new();
         let mut seeds: Vec<Option<i64>> = Vec::new();
         let mut requests = Self::default();
@@ -118,17 +118,29 @@ impl Requests {
     }
 
     /// How many texts there are.
-    pub(super) fn texts(&self) -> usize {
+    pub(crate) fn texts(&self) -> usize {
         self.unit.len()
     }
 
     /// How many may share their numbers with others.
-    pub(super) fn averaged(&self) -> usize {
+    pub(crate) fn averaged(&self) -> usize {
         self.classes.iter().map(Vec::len).sum()
     }
 
+    /// How they were put together; `repeated` of them repeat others.
+    pub(crate) fn report(&self, repeated: usize) -> RequestsReport {
+        let averaged = self.averaged();
+        RequestsReport {
+            texts: self.texts(),
+            fresh: self.texts() - averaged,
+            averaged,
+            seeds: self.basis.to_owned(),
+            repeated,
+        }
+    }
+
     /// The unit of a position.
-    pub(super) fn unit_at(&self, position: usize) -> usize {
+    pub(crate) fn unit_at(&self, position: usize) -> usize {
         let text = self.text.get(position).copied();
         text.and_then(|text| self.unit.get(text))
             .copied()
@@ -154,16 +166,13 @@ impl Requests {
     }
 
     /// What bets on a group have come to, of the tallies of its units.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &self,
         logs: usize,
         group: Option<Group>,
         units: &Map<usize, Tally>,
     ) -> Settled {
-        let mut total = Tally {
-            steps: [0; 4],
-            logs: vec![0.0; logs],
-        };
+        let mut total = Tally::of(logs);
         let mut counted = [0u64; 4];
         if let Some(own) = units.get(&0) {
             total.add(own);
@@ -206,7 +215,7 @@ impl Requests {
 
 /// Capital of a group, and what it could have come to.
 #[derive(Clone, Debug)]
-pub(super) struct Settled {
+pub(crate) struct Settled {
     pub total: Tally,
     /// Steps of the longest text of each class, and all that are multiplied.
     pub counted: [u64; 4],
@@ -216,7 +225,7 @@ pub(super) struct Settled {
 
 impl Settled {
     /// Of steps whose bets are multiplied.
-    pub(super) fn whole(total: Tally) -> Self {
+    pub(crate) fn whole(total: Tally) -> Self {
         Self {
             counted: total.steps,
             price: 0.0,
@@ -227,7 +236,7 @@ impl Settled {
 
 /// Texts that repeat others, where independent draws would with a probability below the level: two
 /// that begin alike, over all pairs, or any number that are the same from end to end. `tokens` is, by text, its tokens with ln of the probability of each.
-pub(super) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
+pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {
     /// The probability that any independent texts are taken for a repetition.
     const LEVEL: f64 = 1e-6;
     let mut order: Vec<usize> = (0..tokens.len()).collect();

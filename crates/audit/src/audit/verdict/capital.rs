@@ -1,9 +1,10 @@
 //! From capital to verdicts.
 
-use super::bets::{SCORE_STAKES, log_sum};
-use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
-use super::judge::{Judge, Part, SCORE_SHARE};
-use super::requests::{Family, Group, Settled};
+use crate::audit::data::{FlaggedGroup, Outcome, PartReport, Suspect};
+use crate::audit::evidence::bets::{SCORE_STAKES, log_sum};
+use crate::audit::evidence::book::{Book, Part};
+use crate::audit::evidence::judge::Judge;
+use crate::audit::evidence::requests::{Family, Group, Settled};
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 
@@ -11,31 +12,59 @@ use specgap_core::rule::Drafts;
 const LISTED: f64 = 2.0;
 
 /// Families of which there is more than one group: the others say nothing new.
-pub(super) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
+pub(crate) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
     let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
     Family::ALL.into_iter().filter(many).collect()
 }
 
-/// The verdict on a part.
-pub(super) fn part(
+/// The verdict on a part of a log.
+pub(crate) fn judged(
     judge: &Judge,
-    part: Part,
+    one: Part,
     settled: &Settled,
     groups: &Map<Group, Settled>,
     alpha: f64,
 ) -> PartReport {
+    let untestable = |of: Part, limit: Option<f64>| {
+        let (steps, counted) = (settled.total.steps[of.index()], settled.counted[of.index()]);
+        let reason = if of == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
+            format!("{} claims nothing of how drafts are drawn", judge.rule)
+        } else if limit.is_some() {
+            return None;
+        } else if steps == 0 {
+            "the log has no step of this kind".to_owned()
+        } else if settled.price > 0.0 {
+            format!(
+                "{counted} steps of one text are too few to tell whatever departure from the \
+                 claim, where e-values of texts are averaged and not multiplied"
+            )
+        } else {
+            format!("{steps} steps are too few to tell whatever departure from the claim")
+        };
+        Some(reason)
+    };
+    part(&judge.book, one, settled, groups, alpha, &untestable)
+}
+
+/// The verdict on a part. `untestable` says, given the smallest departure that would have been
+/// found, why it cannot be tested.
+pub(crate) fn part(
+    book: &Book,
+    part: Part,
+    settled: &Settled,
+    groups: &Map<Group, Settled>,
+    alpha: f64,
+    untestable: &dyn Fn(Part, Option<f64>) -> Option<String>,
+) -> PartReport {
     let total = &settled.total;
-    let steps = total.steps[part.index()];
-    let log = judge.log_capital(part, total);
     let mut flagged = Vec::new();
     for family in families(groups) {
-        let of: Vec<(i64, u64, f64)> = groups
-            .iter()
+        let of: Vec<(i64, u64, f64)> = (groups.iter())
             .filter(|((one, _), _)| *one == family)
             .map(|((_, group), settled)| {
                 let tally = &settled.total;
                 let steps = tally.steps[part.index()];
-                (*group, steps, judge.log_capital(part, tally))
+                (*group, steps, book.log_capital(part, tally))
             })
             .filter(|(_, steps, _)| *steps > 0)
             .collect();
@@ -51,57 +80,31 @@ pub(super) fn part(
             }
         }
     }
-    let evidence = judge
-        .components
-        .iter()
-        .filter(|one| one.part == part.index())
-        .map(|one| Suspect {
-            name: one.name.to_owned(),
-            words: one.words.to_owned(),
-            cure: one.cure.to_owned(),
-            log10_e_value: judge.log_of(one, total) / std::f64::consts::LN_10,
-            is_bug: one.is_bug,
-        });
-    let scores = judge
-        .components
-        .iter()
-        .filter(|one| one.part == part.index() && !one.is_bug);
-    let share = scores.map(|one| one.weight).fold(SCORE_SHARE, f64::min);
+    let evidence = book.of(part).map(|one| Suspect {
+        name: one.name.to_owned(),
+        words: one.words.to_owned(),
+        cure: one.cure.to_owned(),
+        log10_e_value: book.log_of(one, total) / std::f64::consts::LN_10,
+        is_bug: one.is_bug,
+    });
+    let scores = book.of(part).filter(|one| one.is_score);
+    let share = scores.map(|one| one.weight).fold(1.0, f64::min);
     let counted = settled.counted[part.index()];
-    let limit = smallest_tv(share, judge.tolerance, counted, alpha, settled.price);
-    let untestable = if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
-        Some(format!(
-            "{} claims nothing of how drafts are drawn",
-            judge.rule
-        ))
-    } else if limit.is_some() {
-        None
-    } else if steps == 0 {
-        Some("the log has no step of this kind".to_owned())
-    } else if settled.price > 0.0 {
-        Some(format!(
-            "{counted} steps of one text are too few to tell whatever departure from the claim, \
-             where e-values of texts are averaged and not multiplied"
-        ))
-    } else {
-        Some(format!(
-            "{steps} steps are too few to tell whatever departure from the claim"
-        ))
-    };
+    let limit = smallest_tv(share, book.tolerance, counted, alpha, settled.price);
     Capital {
         part,
-        steps,
-        log,
+        steps: total.steps[part.index()],
+        log: book.log_capital(part, total),
         limit,
         evidence: evidence.collect(),
         groups: flagged,
-        untestable,
+        untestable: untestable(part, limit),
     }
     .verdict(alpha)
 }
 
 /// What bets on a part have come to.
-pub(super) struct Capital {
+pub(crate) struct Capital {
     pub part: Part,
     pub steps: u64,
     /// The logarithm of the e-value.
@@ -118,7 +121,7 @@ pub(super) struct Capital {
 
 impl Capital {
     /// The verdict at a level.
-    pub(super) fn verdict(self, alpha: f64) -> PartReport {
+    pub(crate) fn verdict(self, alpha: f64) -> PartReport {
         let refuted = self.log >= -alpha.ln() || !self.groups.is_empty();
         let reason = self.untestable.filter(|_| !refuted);
         let verdict = match (refuted, &reason) {
@@ -148,7 +151,7 @@ impl Capital {
 /// e-BH (Wang and Ramdas 2022): the largest k for which k e-values are at least K/(k alpha);
 /// which ones these are. Under any dependence, at most a share alpha of what is named is
 /// named wrongly, on average.
-pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
+pub(crate) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..logs.len()).collect();
     order.sort_by(|&a, &b| logs[b].total_cmp(&logs[a]).then(a.cmp(&b)));
     let all = logs.len() as f64;
@@ -172,7 +175,7 @@ pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
 /// `share` is the weight of the score in the part's capital, and `price` the logarithm of what
 /// the capital of these steps is divided by: a mean over texts is at least the largest over their
 /// number.
-pub(super) fn smallest_tv(
+pub(crate) fn smallest_tv(
     share: f64,
     tolerance: f64,
     steps: u64,
@@ -227,9 +230,9 @@ pub(super) fn smallest_tv(
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::Tally;
-    use super::super::rule::Rule;
     use super::*;
+    use crate::audit::evidence::book::Tally;
+    use crate::audit::model::rule::Rule;
     use statrs::distribution::{Binomial, DiscreteCDF};
 
     #[test]
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_smallest_departure_has_the_power_that_is_said() {
-        let share = SCORE_SHARE / 3.0;
+        let share = 0.2 / 3.0;
         assert_eq!(smallest_tv(share, 0.002, 5, 1e-6, 0.0), None);
         let mut before = 0.5;
         for steps in [200u64, 2_000, 20_000, 200_000] {
@@ -310,10 +313,10 @@ mod tests {
     }
 
     fn tally(judge: &Judge, steps: [u64; 4], component: usize, log: f64) -> Tally {
-        let mut tally = Tally::new(judge);
+        let mut tally = Tally::new(&judge.book);
         tally.steps = steps;
-        let one = &judge.components[component];
-        tally.logs[one.first..one.first + one.stakes].fill(log);
+        let one = &judge.book.components[component];
+        tally.logs[one.first..one.first + one.stakes()].fill(log);
         tally
     }
 
@@ -321,14 +324,15 @@ mod tests {
     fn capital_is_a_mean_and_verdicts_follow_from_it() {
         let judge = Judge::new(Rule::TOKEN, 0.002);
         let index = judge
+            .book
             .components
             .iter()
-            .position(|one| one.name == "argmax-drafts" && one.part == 0)
+            .position(|one| one.name == "argmax-drafts")
             .unwrap();
-        let weight = judge.components[index].weight;
+        let weight = judge.book.components[index].weight;
         let found = |part_of: Part, log: f64, steps: u64, alpha: f64| {
             let total = Settled::whole(tally(&judge, [steps; 4], index, log));
-            part(&judge, part_of, &total, &Map::new(), alpha)
+            judged(&judge, part_of, &total, &Map::new(), alpha)
         };
         // All stakes of one bet hold e^log each, and all others what they began with.
         let log = 30.0;
@@ -379,9 +383,9 @@ mod tests {
         let any = Judge::new(Rule::EXACT_MATCH, 0.002);
         let total = Settled::whole(Tally {
             steps: [5_000; 4],
-            ..Tally::new(&any)
+            ..Tally::new(&any.book)
         });
-        let nothing = part(&any, Part::DraftLaw, &total, &Map::new(), 1e-6);
+        let nothing = judged(&any, Part::DraftLaw, &total, &Map::new(), 1e-6);
         assert_eq!(nothing.verdict, Outcome::NotTestable);
         assert!(nothing.reason.unwrap().contains("claims nothing"));
     }
@@ -411,7 +415,7 @@ mod tests {
         let quiet = |steps| {
             Settled::whole(Tally {
                 steps,
-                ..Tally::new(&judge)
+                ..Tally::new(&judge.book)
             })
         };
         let loud = Settled::whole(tally(&judge, [40; 4], 0, 60.0));
@@ -424,12 +428,12 @@ mod tests {
             ((Family::Prompt, 7), quiet([0; 4])),
         ]);
         assert_eq!(families(&groups), [Family::Prompt]);
-        let found = part(&judge, Part::DraftLaw, &quiet([49; 4]), &groups, 1e-6);
+        let found = judged(&judge, Part::DraftLaw, &quiet([49; 4]), &groups, 1e-6);
         let names: Vec<_> = (found.groups.iter())
             .map(|one| (one.family.as_str(), one.group, one.steps))
             .collect();
         assert_eq!(names, [("prompt", 5, 40)]);
-        let weight = judge.components[0].weight;
+        let weight = judge.book.components[0].weight;
         let log10 = (weight * 60f64.exp() + 1.0 - weight).log10();
         assert!((found.groups[0].log10_e_value - log10).abs() < 1e-12);
         // A group alone refutes.

@@ -1,20 +1,21 @@
 //! An audit of a log, what it takes, and its negative control.
 
-use super::bets::STAKES;
-use super::bugs::{BUGS, Bug};
-use super::data::{
+use crate::audit::data::{
     AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
-    RequestsReport, Settings, Tampering,
+    RequestsReport, Settings,
 };
-use super::engine::{Engine, Laws, Position};
-use super::judge::{Judge, Part, Step, Tally};
-use super::play::{Player, visit};
-use super::requests::{Family, Group, Place, Requests, Settled, repeated};
-use super::rows::{Pair, Reader};
-use super::rule::Rule;
-use super::steps::{Count, Happened, Steps, text_of};
-use super::verdict::{families, part};
-use super::{AuditError, refused_at};
+use crate::audit::evidence::bets::STAKES;
+use crate::audit::evidence::book::{Part, Tally};
+use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::evidence::play::{Player, visit};
+use crate::audit::evidence::requests::{Family, Group, Place, Requests, Settled, repeated};
+use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::steps::{Count, Happened, Steps, text_of};
+use crate::audit::model::bugs::{BUGS, Bug};
+use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::rule::Rule;
+use crate::audit::verdict::capital::{families, judged};
+use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
@@ -38,7 +39,7 @@ const POWER: f64 = 2.326_347_874_040_841;
 
 /// What row by row checks find.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct RowChecks {
+pub(crate) struct RowChecks {
     pub target_zero: Count,
     pub outside: Count,
     draft_zero: Count,
@@ -54,7 +55,7 @@ impl RowChecks {
     }
 
     /// Looks at one step.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         rule: Rule,
         pair: &Pair,
@@ -83,7 +84,7 @@ impl RowChecks {
         }
     }
 
-    pub(super) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
+    pub(crate) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
         let structure = &steps.checks;
         let mut all = vec![
             self.target_zero.check(
@@ -166,10 +167,10 @@ impl Sums {
         let whole = self.tallies.remove(&None).unwrap_or(none);
         let groups = self.tallies.into_iter().filter_map(|(group, units)| {
             let group = group?;
-            Some((group, requests.settle(judge.logs, Some(group), &units)))
+            Some((group, requests.settle(judge.book.logs, Some(group), &units)))
         });
         Found {
-            total: requests.settle(judge.logs, None, &whole),
+            total: requests.settle(judge.book.logs, None, &whole),
             groups: groups.collect(),
             checks: self.checks,
             lossy: self.lossy,
@@ -190,7 +191,7 @@ struct Found {
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
 #[derive(Debug)]
-pub(super) struct Opened<'a> {
+pub(crate) struct Opened<'a> {
     pub log: &'a Log,
     pub claimed: Claimed,
     pub steps: Steps,
@@ -264,7 +265,7 @@ fn check_settings(settings: &Settings) -> Result<(), AuditError> {
 }
 
 /// Tokens that end texts, from the metadata and the settings.
-pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
+pub(crate) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
     let noted = log.metadata().extra.get("stop_tokens");
     let noted = noted.and_then(serde_json::Value::as_array);
     let ids = noted
@@ -277,7 +278,7 @@ pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
 }
 
 impl<'a> Opened<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         log: &'a Log,
         settings: &Settings,
         rule: Rule,
@@ -377,7 +378,7 @@ impl<'a> Opened<'a> {
     }
 
     /// Some rows, spread evenly over the log, with their position numbers.
-    pub(super) fn for_each_row(
+    pub(crate) fn for_each_row(
         &self,
         rows: usize,
         mut each: impl FnMut(usize, &Pair),
@@ -432,7 +433,7 @@ impl<'a> Opened<'a> {
         };
         found
             .checks
-            .look(self.rule, pair, &step, judge.tolerance, index);
+            .look(self.rule, pair, &step, judge.book.tolerance, index);
         if !self.rule.is_lossless()
             && !self.steps.siblings
             && let Some(off) = output_tv(self.rule, &Engine::HONEST, &at)
@@ -440,7 +441,7 @@ impl<'a> Opened<'a> {
             found.lossy.0 += off;
             found.lossy.1 += 1;
         }
-        let mut tally = [Tally::new(judge)];
+        let mut tally = [Tally::new(&judge.book)];
         judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
         let [tally] = tally;
         let unit = self.requests.unit_at(index);
@@ -503,7 +504,7 @@ pub fn audit(
     let judge = Judge::new(settings.rule, settings.tolerance);
     let found = opened.found(&judge, progress)?;
     let mut parts: Vec<PartReport> = Part::ALL
-        .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
+        .map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha))
         .into();
     let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
     if settings.rule == Rule::TEXT {
@@ -517,39 +518,27 @@ pub fn audit(
     let audited = opened.steps.at.iter().flatten().count();
     let mut notes = notes(&opened, settings);
     notes.extend(of_requests(&requests));
+    let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
-        schema: 1,
-        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-        command: if log.is_held() { "" } else { command }.to_owned(),
         files: (log.digests(&(0..log.positions())))
             .map_err(|error| AuditError::Log(error.to_string()))?
             .into_values()
             .collect(),
         unfinished: log.metadata().unfinished(),
-        log: log.name(),
         target: log.metadata().target.as_ref().map(|file| file.name.clone()),
         draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
-        rule: settings.rule.to_string(),
-        rule_words: settings.rule.words().to_owned(),
         claimed: Some(opened.claimed.clone()),
         positions: log.positions(),
         rounds: opened.steps.rounds,
         not_audited: log.positions() - audited,
-        tolerance: settings.tolerance,
-        alpha: settings.alpha,
         false_alarm: false_alarm(&found, settings.alpha),
         rows_from: log.metadata().rows_from,
         not_comparable: log.metadata().not_comparable.clone(),
-        requests,
-        plan: None,
         hard_checks,
         parts,
-        conclusion: Conclusion::Undecided,
-        fits: None,
         lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
-        negative_control: None,
         notes,
-        ok: false,
+        ..AuditReport::begun(log.name(), command, settings, requests)
     };
     if needs_another_rule(&report) {
         report.fits = another_rule(&opened, settings)?;
@@ -605,14 +594,7 @@ fn requests_report(
         }
         texts
     };
-    let averaged = requests.averaged();
-    let report = RequestsReport {
-        texts: requests.texts(),
-        fresh: requests.texts() - averaged,
-        averaged,
-        seeds: requests.basis.to_owned(),
-        repeated: repeated(&texts(true)),
-    };
+    let report = requests.report(repeated(&texts(true)));
     let check = (report.fresh > 1).then(|| HardCheck {
         name: "texts-repeat".to_owned(),
         violations: repeated(&texts(false)) as u64,
@@ -625,7 +607,7 @@ fn requests_report(
 }
 
 /// What an audit takes for granted of random numbers, in words.
-pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
+pub(crate) fn of_requests(requests: &RequestsReport) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.averaged > 0 {
         let why = match requests.seeds.as_str() {
@@ -739,7 +721,7 @@ fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<Strin
         let judge = Judge::new(rule, settings.tolerance);
         let found = other.found(&judge, &|_| {})?;
         let all =
-            Part::ALL.map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha));
+            Part::ALL.map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha));
         let checks = found.checks.list(&other.steps, other.claimed.cuts());
         if fits(&all, &checks) {
             return Ok(Some(rule.to_string()));
@@ -756,7 +738,7 @@ fn fits(parts: &[PartReport; 4], checks: &[HardCheck]) -> bool {
 }
 
 /// What parts and checks say together.
-pub(super) fn conclude(report: &mut AuditReport, rule: Rule) {
+pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
     let broken = |names: &[&str]| {
         let all = report.hard_checks.iter();
         all.filter(|check| names.contains(&check.name.as_str()))
@@ -845,7 +827,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
     ];
     opened.for_each_row(rows, |_, pair| {
         let at = pair.position();
-        let mut tallies = vec![Tally::new(&judge); players.len()];
+        let mut tallies = vec![Tally::new(&judge.book); players.len()];
         visit(&judge, &at, siblings, &mut players, &mut tallies, |_, _| {});
         for ((bug, growth), tallies) in bugs.iter().zip(&mut growth).zip(tallies.chunks(copies)) {
             if !siblings && let Some(tv) = output_tv(rule, &with_drafts(rule, &bug.engine), &at) {
@@ -854,9 +836,14 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             }
             for tally in tallies {
                 growth.visits += 1.0;
-                for component in judge.components.iter().filter(|one| one.name == bug.name) {
+                for component in judge
+                    .book
+                    .components
+                    .iter()
+                    .filter(|one| one.name == bug.name)
+                {
                     let log = tally.logs[component.first];
-                    if let Some(sums) = growth.sums.get_mut(component.part) {
+                    if let Some(sums) = growth.sums.get_mut(component.part.index()) {
                         sums[0] += log;
                         sums[1] += log * log;
                     }
@@ -869,24 +856,21 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
         .iter()
         .zip(&growth)
         .map(|(bug, growth)| {
-            let needed = |index: usize| {
-                let one =
-                    |one: &&super::judge::Component| one.name == bug.name && one.part == index;
-                let component = judge.components.iter().find(one)?;
-                let [sum, squares] = *growth.sums.get(index)?;
+            let needed = |part: Part| {
+                let mut of = judge.book.of(part);
+                let component = of.find(|one| one.name == bug.name)?;
+                let [sum, squares] = growth.sums[part.index()];
                 let wanted = log_needed(settings.alpha, component.weight) + price;
                 positions_for(sum / growth.visits, squares / growth.visits, wanted)
             };
-            let first = Part::ALL
-                .into_iter()
-                .filter_map(|part| Some((needed(part.index())?, part)))
-                .min();
+            let parts = Part::ALL.into_iter();
+            let first = parts.filter_map(|part| Some((needed(part)?, part))).min();
             MinimumN {
                 bug: bug.name.to_owned(),
                 words: bug.words.to_owned(),
                 part: first.map(|(_, part)| part.name().to_owned()),
                 positions: first.map(|(positions, _)| positions),
-                positions_by_output: needed(Part::TargetLaw.index()),
+                positions_by_output: needed(Part::TargetLaw),
                 output_tv: (growth.tv.1 > 0).then(|| growth.tv.0 / growth.tv.1 as f64),
             }
         })
@@ -946,31 +930,15 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
 }
 
 /// What of an error names a position.
-pub(super) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
+pub(crate) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
     refused_at(log, position, message)
-}
-
-/// The report with its plan and its negative control.
-impl AuditReport {
-    /// Adds what was known before the run.
-    pub fn with_plan(mut self, plan: Plan) -> Self {
-        self.plan = Some(plan);
-        self
-    }
-
-    /// Adds the negative control, whose failure is the report's.
-    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
-        self.negative_control = Some(control);
-        let failed = self.negative_control.iter().flatten();
-        self.ok &= failed.clone().all(|one| one.refuted != Some(false));
-        self
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::log;
     use super::*;
+    use crate::audit::data::Tampering;
+    use crate::audit::tests::log;
 
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
     #[test]
@@ -1242,26 +1210,14 @@ mod tests {
                 "the draft temperature is inf; it",
             ),
             (&|c| c.top_k = Some(0), "top-k is 0; it is at least 1"),
-            (
-                &|c| c.top_p = Some(0.0),
-                "top-p is 0; it is above 0 and at most 1",
-            ),
-            (
-                &|c| c.top_p = Some(1.5),
-                "top-p is 1.5; it is above 0 and at most 1",
-            ),
+            (&|c| c.top_p = Some(0.0), "top-p is 0; it is above 0"),
+            (&|c| c.top_p = Some(1.5), "top-p is 1.5; it is above 0"),
             (
                 &|c| c.min_p = Some(0.0),
                 "min-p is 0; it is above 0 and at most 1",
             ),
-            (
-                &|c| c.min_p = Some(1.0000001),
-                "min-p is 1.0000001; it is above 0",
-            ),
-            (
-                &|c| c.min_p = Some(f64::NAN),
-                "min-p is NaN; it is above 0 and at most 1",
-            ),
+            (&|c| c.min_p = Some(1.0000001), "min-p is 1.0000001; it is"),
+            (&|c| c.min_p = Some(f64::NAN), "min-p is NaN; it is above 0"),
         ];
         for (change, words) in all {
             let message = with(change).unwrap_err();
@@ -1321,69 +1277,36 @@ mod tests {
     fn what_parts_and_checks_say_together() {
         use Outcome::{Consistent as C, NotTestable as N, Refuted as R};
         let lossy = Rule::threshold(0.5).unwrap();
+        let token = Rule::TOKEN;
+        let cut = Some("outside-claimed-cut");
+        let (zero, undrafted) = (Some("target-zero"), Some("draft-zero"));
         for (rule, verdicts, broken, fits, expected) in [
-            (Rule::TOKEN, [C; 4], None, false, Conclusion::AsClaimed),
-            (Rule::TOKEN, [N; 4], None, false, Conclusion::Undecided),
+            (token, [C; 4], None, false, Conclusion::AsClaimed),
+            (token, [N; 4], None, false, Conclusion::Undecided),
+            (token, [N, N, N, C], None, false, Conclusion::AsClaimed),
+            (token, [R, C, C, C], None, false, Conclusion::NotTheRule),
             (
-                Rule::TOKEN,
-                [N, N, N, C],
-                None,
-                false,
-                Conclusion::AsClaimed,
-            ),
-            (
-                Rule::TOKEN,
-                [R, C, C, C],
-                None,
-                false,
-                Conclusion::NotTheRule,
-            ),
-            (
-                Rule::TOKEN,
+                token,
                 [C, C, R, C],
                 None,
                 true,
                 Conclusion::LosslessAnotherRule,
             ),
-            (Rule::TOKEN, [R, R, C, R], None, true, Conclusion::Lossy),
+            (token, [R, R, C, R], None, true, Conclusion::Lossy),
             (lossy, [C, C, C, R], None, false, Conclusion::NotAsClaimed),
             (lossy, [R, C, C, N], None, false, Conclusion::NotAsClaimed),
             (lossy, [C; 4], None, false, Conclusion::AsClaimed),
+            (token, [C; 4], zero, false, Conclusion::Lossy),
+            (token, [N; 4], cut, false, Conclusion::Lossy),
             (
-                Rule::TOKEN,
-                [C; 4],
-                Some("target-zero"),
-                false,
-                Conclusion::Lossy,
-            ),
-            (
-                Rule::TOKEN,
-                [N; 4],
-                Some("outside-claimed-cut"),
-                false,
-                Conclusion::Lossy,
-            ),
-            (
-                Rule::TOKEN,
+                token,
                 [C; 4],
                 Some("text-after-its-end"),
                 false,
                 Conclusion::Lossy,
             ),
-            (
-                Rule::TOKEN,
-                [C; 4],
-                Some("draft-zero"),
-                false,
-                Conclusion::NotTheRule,
-            ),
-            (
-                lossy,
-                [C; 4],
-                Some("target-zero"),
-                false,
-                Conclusion::NotAsClaimed,
-            ),
+            (token, [C; 4], undrafted, false, Conclusion::NotTheRule),
+            (lossy, [C; 4], zero, false, Conclusion::NotAsClaimed),
         ] {
             let mut report = report(verdicts, broken);
             report.fits = fits.then(|| "one-hot".to_owned());
@@ -1453,7 +1376,7 @@ mod tests {
         assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
         assert_eq!(of(Rule::TOKEN).lossy_by_design, None);
         assert!(of(Rule::TOKEN).notes.is_empty());
-        let silent = super::super::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
+        let silent = crate::audit::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
         let mut settings = Settings::new(Rule::TOKEN);
         let note = "the log does not say how it was sampled";
         let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
@@ -1468,7 +1391,7 @@ mod tests {
         let judge = Judge::new(Rule::TOKEN, 0.0);
         let steps = |steps| Tally {
             steps,
-            ..Tally::new(&judge)
+            ..Tally::new(&judge.book)
         };
         let requests = Requests::default();
         let none = Sums::default().settle(&judge, &requests);
@@ -1500,12 +1423,7 @@ mod tests {
 
     #[test]
     fn how_far_outputs_are_from_the_target() {
-        let at = Position {
-            p: &[0.5, 0.3, 0.2],
-            q: &[0.2, 0.2, 0.6],
-            rest: false,
-            reach: 1.0,
-        };
+        let at = Position::new(&[0.5, 0.3, 0.2], &[0.2, 0.2, 0.6]);
         // 2 is kept with 0.2/0.5, and replaced by p without it: 0.2 more than it should.
         let off = output_tv(Rule::threshold(0.5).unwrap(), &Engine::HONEST, &at).unwrap();
         assert!((off - 0.2).abs() < 1e-15, "{off}");

@@ -1,16 +1,17 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
-use super::AuditError;
-use super::bugs::BUGS;
-use super::data::{Claimed, Outcome, Settings};
-use super::engine::{Engine, Position};
-use super::judge::{Judge, Part, Step, Tally};
-use super::measure::{Opened, claimed_of, position_error};
-use super::play::{Player, visit};
-use super::requests::Settled;
-use super::rows::{Pair, Reader};
-use super::steps::{Steps, follows, text_of};
-use super::verdict::part;
+use crate::audit::AuditError;
+use crate::audit::data::{Claimed, Outcome, Settings};
+use crate::audit::evidence::book::{Part, Tally};
+use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::evidence::play::{Player, visit};
+use crate::audit::evidence::requests::Settled;
+use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::steps::{Steps, follows, text_of};
+use crate::audit::model::bugs::BUGS;
+use crate::audit::model::engine::{Engine, Position};
+use crate::audit::verdict::capital::judged;
+use crate::audit::verdict::measure::{Opened, claimed_of, position_error};
 use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
@@ -71,7 +72,7 @@ pub struct Simulator {
     /// What is audited.
     pub settings: Settings,
     /// The rule that the engine follows; what is audited, if `None`.
-    pub follows: Option<super::Rule>,
+    pub follows: Option<crate::audit::Rule>,
     /// What the engine does wrong.
     pub bug: Option<BugName>,
     /// Drafts a round, or a position.
@@ -106,7 +107,7 @@ impl Simulator {
     /// and goes around; what it draws follows from the seed and r.
     ///
     /// # Errors
-    /// As [`super::audit`], but for what engines did.
+    /// As [`crate::audit::audit`], but for what engines did.
     ///
     /// # Complexity
     /// Each row is read once. O(rows (V bugs + runs positions/rows V)).
@@ -135,16 +136,16 @@ impl Simulator {
                     self.settings.seed,
                     number as u64,
                 );
-                if !self.siblings && follows != super::Rule::BLOCK {
+                if !self.siblings && follows != crate::audit::Rule::BLOCK {
                     player.depth = number % (self.drafts + 1);
                 }
                 player
             })
             .collect();
-        let mut tallies = vec![Tally::new(&judge); runs];
+        let mut tallies = vec![Tally::new(&judge.book); runs];
         let mut reader = Reader::new(log, &claimed, rule)?;
         let mut pair = Pair::default();
-        let mut scratch = vec![Tally::new(&judge); runs * copies];
+        let mut scratch = vec![Tally::new(&judge.book); runs * copies];
         for index in 0..rows {
             let spans = log.spans_of(index..index + 1, 1);
             let Some(span) = spans.first() else { continue };
@@ -199,7 +200,7 @@ impl Simulator {
             .map(|tally| {
                 let tally = Settled::whole(tally);
                 let parts =
-                    Part::ALL.map(|one| part(&judge, one, &tally, &none, self.settings.alpha));
+                    Part::ALL.map(|one| judged(&judge, one, &tally, &none, self.settings.alpha));
                 SimulatedRun {
                     log10_e_values: [0, 1, 2, 3].map(|i: usize| parts[i].log10_e_value),
                     verdicts: [0, 1, 2, 3].map(|i: usize| parts[i].verdict),
@@ -257,7 +258,7 @@ impl Simulator {
     /// What the engine does along the log, as the log would have it.
     ///
     /// # Errors
-    /// As [`super::audit`], but for what engines did.
+    /// As [`crate::audit::audit`], but for what engines did.
     pub fn log(&self, log: &Log) -> Result<SimulatedLog, AuditError> {
         let claimed = self.claimed(log)?;
         let follows = self.follows.unwrap_or(self.settings.rule);
@@ -402,11 +403,11 @@ fn close_up(records: &mut [EngineRecord], at: usize) {
 }
 
 /// A log's rounds, each broken in one way, and whether the order of tokens alone shows it.
-pub(super) fn tampered_rounds(
+pub(crate) fn tampered_rounds(
     opened: &Opened<'_>,
     stop: &BTreeSet<u32>,
 ) -> Result<Vec<TamperedRound>, AuditError> {
-    let is_text = opened.rule == super::Rule::TEXT;
+    let is_text = opened.rule == crate::audit::Rule::TEXT;
     let records = match is_text {
         true => text_of(opened.log)?,
         false => opened.log.engine_records()?,
@@ -734,7 +735,7 @@ mod tests {
         assert_eq!(name.words(), "the correction is drawn from q");
         assert_eq!(
             name.engine().corrects,
-            super::super::engine::Corrects::Draft
+            crate::audit::model::engine::Corrects::Draft
         );
         let message = "correction".parse::<BugName>().unwrap_err();
         assert!(message.contains("\"correction\" is no bug"), "{message}");

@@ -6,12 +6,12 @@
 //! the probability that a token is kept, the law of what replaces it, and so the law of what
 //! comes out.
 
-use super::rule::Rule;
+use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, normalise};
 
 /// The rows of a position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Position<'a> {
+pub(crate) struct Position<'a> {
     /// p, as it is claimed to be sampled.
     pub p: &'a [f64],
     /// q, likewise.
@@ -22,18 +22,28 @@ pub(super) struct Position<'a> {
     pub reach: f64,
 }
 
-impl Position<'_> {
+impl<'a> Position<'a> {
+    /// Of rows that list all tokens, where a round begins.
+    pub(crate) const fn new(p: &'a [f64], q: &'a [f64]) -> Self {
+        Self {
+            p,
+            q,
+            rest: false,
+            reach: 1.0,
+        }
+    }
+
     /// The entries that are tokens.
     fn tokens(&self) -> usize {
         self.p.len() - usize::from(self.rest)
     }
 
     /// Whether an entry stands for unlisted tokens.
-    pub(super) fn is_rest(&self, place: usize) -> bool {
+    pub(crate) fn is_rest(&self, place: usize) -> bool {
         self.rest && place + 1 == self.p.len()
     }
 
-    pub(super) fn likeliest(&self, row: &[f64]) -> usize {
+    pub(crate) fn likeliest(&self, row: &[f64]) -> usize {
         let mut best = 0;
         for (place, x) in row.iter().enumerate().take(self.tokens()) {
             if *x > row[best] {
@@ -46,7 +56,7 @@ impl Position<'_> {
 
 /// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// None.
     Same,
     /// All mass on the likeliest token.
@@ -63,7 +73,7 @@ pub(super) enum Change {
 
 /// How drafts are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Keeps {
+pub(crate) enum Keeps {
     /// As the rule says.
     Rule,
     /// min(1, p/q).
@@ -80,7 +90,7 @@ pub(super) enum Keeps {
 
 /// What replaces a rejected draft.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Corrects {
+pub(crate) enum Corrects {
     /// As the rule says.
     Rule,
     /// (p - q)+.
@@ -97,7 +107,7 @@ pub(super) enum Corrects {
 
 /// An engine, by what it does otherwise than the rule says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Engine {
+pub(crate) struct Engine {
     /// Of p, wherever it is used.
     pub target: Change,
     /// Of q, where drafts are drawn.
@@ -120,7 +130,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// As the rule says.
-    pub(super) const HONEST: Self = Self {
+    pub(crate) const HONEST: Self = Self {
         target: Change::Same,
         draft: Change::Same,
         ratio: Change::Same,
@@ -132,11 +142,57 @@ impl Engine {
         draws_as: None,
         tests_as: None,
     };
+
+    // What it does otherwise, named as the fields are.
+    pub(crate) const fn target(self, target: Change) -> Self {
+        Self { target, ..self }
+    }
+
+    pub(crate) const fn draft(self, draft: Change) -> Self {
+        Self { draft, ..self }
+    }
+
+    pub(crate) const fn ratio(self, ratio: Change) -> Self {
+        Self { ratio, ..self }
+    }
+
+    pub(crate) const fn keeps(self, keeps: Keeps) -> Self {
+        Self { keeps, ..self }
+    }
+
+    pub(crate) const fn corrects(self, corrects: Corrects) -> Self {
+        Self { corrects, ..self }
+    }
+
+    pub(crate) const fn draws(mut self) -> Self {
+        self.draws = true;
+        self
+    }
+
+    pub(crate) const fn likeliest(mut self) -> Self {
+        self.likeliest = true;
+        self
+    }
+
+    pub(crate) const fn drops(mut self, drops: f64) -> Self {
+        self.drops = Some(drops);
+        self
+    }
+
+    pub(crate) const fn draws_as(mut self, draws_as: Rule) -> Self {
+        self.draws_as = Some(draws_as);
+        self
+    }
+
+    pub(crate) const fn tests_as(mut self, tests_as: Rule) -> Self {
+        self.tests_as = Some(tests_as);
+        self
+    }
 }
 
 /// What an engine does at a position.
 #[derive(Clone, Debug)]
-pub(super) struct Laws {
+pub(crate) struct Laws {
     /// The law of the draft where there is one; `None` where nothing is claimed.
     pub draft: Option<Vec<f64>>,
     /// P(the draft that was drawn is dropped).
@@ -165,7 +221,7 @@ enum Keeping {
 
 impl Laws {
     /// Of an engine that claims a rule, at a position. O(V log V).
-    pub(super) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
+    pub(crate) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
         let block = rule == Rule::BLOCK;
@@ -274,7 +330,7 @@ impl Laws {
     }
 
     /// min(1, wanted/offered).
-    pub(super) fn ratio(&self, place: usize) -> f64 {
+    pub(crate) fn ratio(&self, place: usize) -> f64 {
         let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
         let (wanted, offered) = (get(&self.wanted), get(&self.offered));
         if wanted <= 0.0 {
@@ -287,7 +343,7 @@ impl Laws {
     }
 
     /// P(a drafted token is kept).
-    pub(super) fn keep(&self, place: usize) -> f64 {
+    pub(crate) fn keep(&self, place: usize) -> f64 {
         match self.keeps {
             Keeping::Ratio { block } => {
                 let ratio = self.ratio(place);
@@ -305,13 +361,13 @@ impl Laws {
     }
 
     /// Whether the law of a correction is the same whatever was rejected.
-    pub(super) fn one_correction(&self) -> bool {
+    pub(crate) fn one_correction(&self) -> bool {
         !self.off_draft
     }
 
     /// The law of what replaces a rejected draft, given that it is listed: what of a
     /// residual is not listed is unknown, and the listed part is known up to its total.
-    pub(super) fn listed_correction(&self, draft: usize, at: &Position<'_>) -> Vec<f64> {
+    pub(crate) fn listed_correction(&self, draft: usize, at: &Position<'_>) -> Vec<f64> {
         let mut law = self.correction(draft);
         if at.rest
             && let Some(rest) = law.last_mut()
@@ -325,7 +381,7 @@ impl Laws {
 
     /// The law of what replaces a rejected draft, where what the rows do not list is one
     /// token.
-    pub(super) fn correction(&self, draft: usize) -> Vec<f64> {
+    pub(crate) fn correction(&self, draft: usize) -> Vec<f64> {
         let mut law = self.correction.clone();
         if self.off_draft {
             if let Some(mass) = law.get_mut(draft) {
@@ -339,7 +395,7 @@ impl Laws {
     }
 
     /// The law of what comes out; `None` where nothing is known of the draft.
-    pub(super) fn output(&self) -> Option<Vec<f64>> {
+    pub(crate) fn output(&self) -> Option<Vec<f64>> {
         let draft = self.draft.as_ref()?;
         let mut kept: Vec<f64> = (draft.iter().enumerate())
             .map(|(place, mass)| mass * self.keep(place))
@@ -372,7 +428,7 @@ impl Laws {
 }
 
 /// A changed row, normalised.
-pub(super) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64> {
+pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64> {
     let mut out = row.to_vec();
     match change {
         Change::Same => return out,
@@ -486,10 +542,7 @@ mod tests {
 
     #[test]
     fn honest_engines_put_out_p() {
-        let draws = Engine {
-            draws: true,
-            ..Engine::HONEST
-        };
+        let draws = Engine::HONEST.draws();
         for (rule, engine) in [
             (Rule::TOKEN, Engine::HONEST),
             (Rule::ONE_HOT, Engine::HONEST),
@@ -656,67 +709,42 @@ mod tests {
     #[test]
     fn what_engines_do_with_one_draft() {
         let honest = Engine::HONEST;
-        let keeps = |keeps| Engine { keeps, ..honest };
-        let corrects = |corrects| Engine { corrects, ..honest };
+        let keeps = |keeps| honest.keeps(keeps);
+        let corrects = |corrects| honest.corrects(corrects);
         let residual = [0.6, 0.3, 0., 0.1, 0.];
         let off = [0.5, 0.375, 0., 0.125, 0.];
         let ratio = [1., 1., 0.4, 1., 0.];
         let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
         let drawn = Some(Q);
         type Case = (Rule, Engine, Option<[f64; 5]>, [f64; 5], [f64; 5], f64);
+        let argmax_drafts = honest.likeliest();
+        let draws = honest.draws();
+        let top = honest.draft(Change::Top(2));
+        let drops = honest.drops(0.15);
+        let tests_top = honest.ratio(Change::Top(2));
+        let argmax = honest.target(Change::Argmax);
+        let of_top = Some([0., 0., 5. / 7., 0., 2. / 7.]);
+        let of_kept = Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]);
+        let (over, all) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Always));
+        let half = Rule::threshold(0.3).unwrap();
+        let of_half = [1., 1., 5. / 6., 5. / 12., 0.];
+        let likeliest = Some(two);
         let cases: [Case; 23] = [
             (Rule::TOKEN, honest, drawn, ratio, residual, 0.),
             (Rule::RRS, honest, drawn, ratio, residual, 0.),
             (Rule::BLOCK, honest, drawn, ratio, residual, 0.),
+            (Rule::TOKEN, argmax_drafts, likeliest, ratio, residual, 0.),
+            (Rule::TOKEN, top, of_top, ratio, residual, 0.),
+            (Rule::TOKEN, drops, of_kept, ratio, residual, 0.15),
             (
                 Rule::TOKEN,
-                Engine {
-                    likeliest: true,
-                    ..honest
-                },
-                Some(two),
-                ratio,
-                residual,
-                0.,
-            ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    draft: Change::Top(2),
-                    ..honest
-                },
-                Some([0., 0., 5. / 7., 0., 2. / 7.]),
-                ratio,
-                residual,
-                0.,
-            ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    drops: Some(0.15),
-                    ..honest
-                },
-                Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]),
-                ratio,
-                residual,
-                0.15,
-            ),
-            (
-                Rule::TOKEN,
-                keeps(Keeps::Over(0.8)),
+                over,
                 drawn,
                 [1., 1., 0.5, 1., 0.],
                 residual,
                 0.,
             ),
-            (
-                Rule::TOKEN,
-                keeps(Keeps::Always),
-                drawn,
-                [1.; 5],
-                residual,
-                0.,
-            ),
+            (Rule::TOKEN, all, drawn, [1.; 5], residual, 0.),
             (
                 Rule::TOKEN,
                 keeps(Keeps::IfLikeliest),
@@ -728,26 +756,13 @@ mod tests {
             (Rule::TOKEN, keeps(Keeps::Target), drawn, P, residual, 0.),
             (
                 Rule::TOKEN,
-                Engine {
-                    ratio: Change::Top(2),
-                    ..honest
-                },
+                tests_top,
                 drawn,
                 [1., 1., 0.28, 1., 0.],
                 off,
                 0.,
             ),
-            (
-                Rule::TOKEN,
-                Engine {
-                    target: Change::Argmax,
-                    ..honest
-                },
-                drawn,
-                one,
-                one,
-                0.,
-            ),
+            (Rule::TOKEN, argmax, drawn, one, one, 0.),
             (Rule::TOKEN, corrects(Corrects::Draft), drawn, ratio, Q, 0.),
             (Rule::TOKEN, corrects(Corrects::Target), drawn, ratio, P, 0.),
             (
@@ -758,22 +773,12 @@ mod tests {
                 off,
                 0.,
             ),
-            (Rule::ONE_HOT, honest, Some(two), P, off, 0.),
-            (
-                Rule::ONE_HOT,
-                Engine {
-                    draws: true,
-                    ..honest
-                },
-                drawn,
-                P,
-                off,
-                0.,
-            ),
+            (Rule::ONE_HOT, honest, likeliest, P, off, 0.),
+            (Rule::ONE_HOT, draws, drawn, P, off, 0.),
             (
                 Rule::ONE_HOT,
                 keeps(Keeps::Ratio),
-                Some(two),
+                likeliest,
                 ratio,
                 off,
                 0.,
@@ -781,42 +786,15 @@ mod tests {
             (
                 Rule::ONE_HOT,
                 corrects(Corrects::Residual),
-                Some(two),
+                likeliest,
                 P,
                 residual,
                 0.,
             ),
             (Rule::EXACT_MATCH, honest, None, P, off, 0.),
-            (
-                Rule::EXACT_MATCH,
-                Engine {
-                    likeliest: true,
-                    ..honest
-                },
-                Some(two),
-                P,
-                off,
-                0.,
-            ),
-            (
-                Rule::EXACT_MATCH,
-                Engine {
-                    draws: true,
-                    ..honest
-                },
-                drawn,
-                P,
-                off,
-                0.,
-            ),
-            (
-                Rule::threshold(0.3).unwrap(),
-                keeps(Keeps::Over(0.8)),
-                Some(two),
-                [1., 1., 5. / 6., 5. / 12., 0.],
-                off,
-                0.,
-            ),
+            (Rule::EXACT_MATCH, argmax_drafts, likeliest, P, off, 0.),
+            (Rule::EXACT_MATCH, draws, drawn, P, off, 0.),
+            (half, over, likeliest, of_half, off, 0.),
         ];
         for (rule, engine, draft, keep, correction, dropped) in cases {
             let laws = Laws::new(rule, &engine, &at(1.0));
@@ -876,10 +854,8 @@ mod tests {
     #[test]
     fn corrections_that_are_listed() {
         let rows = |rest| Position {
-            p: &[0.5, 0.2, 0.3],
-            q: &[0.1, 0.7, 0.2],
             rest,
-            reach: 1.0,
+            ..Position::new(&[0.5, 0.2, 0.3], &[0.1, 0.7, 0.2])
         };
         for (rest, expected) in [(false, [0.8, 0., 0.2]), (true, [1., 0., 0.])] {
             let laws = Laws::new(Rule::TOKEN, &Engine::HONEST, &rows(rest));
@@ -899,7 +875,7 @@ mod tests {
             Rule::EXACT_MATCH,
             Rule::threshold(0.6).unwrap(),
         ] {
-            for bug in &super::super::bugs::BUGS {
+            for bug in &crate::audit::model::bugs::BUGS {
                 for reach in [1.0, 0.4] {
                     let laws = Laws::new(rule, &bug.engine, &at(reach));
                     let Some(out) = laws.output() else { continue };
@@ -955,10 +931,7 @@ mod tests {
     #[test]
     fn a_scaled_acceptance_is_lossy_as_computed_by_hand() {
         // The likeliest token of q is 2: kept with .2/.9, else p without it.
-        let engine = Engine {
-            keeps: Keeps::Over(0.9),
-            ..Engine::HONEST
-        };
+        let engine = Engine::HONEST.keeps(Keeps::Over(0.9));
         for (rule, engine) in [
             (Rule::ONE_HOT, engine),
             (Rule::threshold(0.9).unwrap(), Engine::HONEST),

@@ -1,9 +1,9 @@
 //! Rows of a log as the laws that an engine claims to draw from.
 
-use super::data::Claimed;
-use super::engine::Position;
-use super::rule::Rule;
-use super::{AuditError, refused_at};
+use crate::audit::data::Claimed;
+use crate::audit::model::engine::Position;
+use crate::audit::model::rule::Rule;
+use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{Log, Row};
 use specgap_number::distribution::Softmax;
 use specgap_sampling::sampling::{Lists, probabilities};
@@ -15,7 +15,7 @@ const SLACK: f64 = 0.25;
 
 /// A position's rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pair {
+pub(crate) struct Pair {
     /// p as it is sampled from.
     pub p: Vec<f64>,
     /// q as drafts are drawn from.
@@ -34,7 +34,7 @@ pub(super) struct Pair {
 impl Pair {
     /// Rows of which `whole` was cut to p, with all tokens in their places.
     #[cfg(test)]
-    pub(super) fn made(p: [f64; 4], q: [f64; 4], whole: [f64; 4], least: f64, rest: bool) -> Self {
+    pub(crate) fn made(p: [f64; 4], q: [f64; 4], whole: [f64; 4], least: f64, rest: bool) -> Self {
         Self {
             p: p.to_vec(),
             q: q.to_vec(),
@@ -47,17 +47,15 @@ impl Pair {
     }
 
     /// These rows, where a round begins.
-    pub(super) fn position(&self) -> Position<'_> {
+    pub(crate) fn position(&self) -> Position<'_> {
         Position {
-            p: &self.p,
-            q: &self.q,
             rest: self.rest,
-            reach: 1.0,
+            ..Position::new(&self.p, &self.q)
         }
     }
 
     /// Where a token stands.
-    pub(super) fn place(&self, token: u32) -> usize {
+    pub(crate) fn place(&self, token: u32) -> usize {
         if !self.rest && self.places.is_empty() {
             return token as usize;
         }
@@ -65,7 +63,7 @@ impl Pair {
     }
 
     /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
-    pub(super) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
+    pub(crate) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
         let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
         let slack = if tolerance > 0.0 { (-SLACK).exp() } else { 1.0 };
         get(&self.p) <= 0.0 && get(&self.whole) > 0.0 && get(&self.whole) < slack * self.least
@@ -74,7 +72,7 @@ impl Pair {
 
 /// Reads rows at the claimed settings.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     log: &'a Log,
     claimed: &'a Claimed,
     rest: Option<usize>,
@@ -85,7 +83,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
+    pub(crate) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
         if rule == Rule::TEXT {
             // The message names the log.
             let lists = Lists::new(log).map_err(AuditError::Log)?;
@@ -133,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One position. O(V), with top-k, top-p or min-p O(V log V).
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         chunk: &specgap_log::log::Chunk<'_>,
         index: usize,
@@ -439,7 +437,7 @@ mod tests {
     #[test]
     fn full_rows_are_read_at_two_temperatures() {
         let rows = [([0.5, 0.375, 0.125], [0.25, 0.25, 0.5])];
-        let log = super::super::tests::log(&rows, &[([-1, -1], -1, 0)]);
+        let log = crate::audit::tests::log(&rows, &[([-1, -1], -1, 0)]);
         let claimed = Claimed {
             draft_temperature: 0.5,
             ..Claimed::at(1.0)

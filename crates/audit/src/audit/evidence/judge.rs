@@ -1,0 +1,1075 @@
+//! The bets of one position: every bug and every score, on what the engine did there.
+
+use super::bets::{Bet, get};
+use super::book::{Book, Component, Part, Tally};
+use crate::audit::model::bugs::{Bug, bugs_of};
+use crate::audit::model::engine::{Change, Engine, Laws, Position, change};
+use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::rule::Rule;
+use specgap_base::sorted::Map;
+use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What an engine did at a position. Tokens are places in the row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Step {
+    pub drafts: Vec<usize>,
+    /// A draft was kept; meaningless without drafts.
+    pub accepted: bool,
+    pub output: usize,
+}
+
+/// A score: a number in [0, 1] whose mean under the claim is known.
+#[derive(Clone, Copy, Debug)]
+enum Score {
+    DraftInQ,
+    DraftInRatio,
+    DraftBest,
+    Kept,
+    CorrectionInP,
+    CorrectionInRatio,
+    OutputInP,
+    OutputInRatio,
+    OutputBest,
+}
+
+/// Part, name and words of each score, in the order of [`Score`].
+const SCORES: [(Part, &str, &str); 9] = [
+    (
+        Part::DraftLaw,
+        "rank-in-q",
+        "drafts are likelier, or less likely, under q than draws from it",
+    ),
+    (
+        Part::DraftLaw,
+        "rank-in-p/q",
+        "drafts lean to, or away from, what the target likes",
+    ),
+    (
+        Part::DraftLaw,
+        "argmax-of-q",
+        "drafts are q's likeliest token too often, or too seldom",
+    ),
+    (
+        Part::Acceptance,
+        "accepted",
+        "drafts are kept too often, or too seldom",
+    ),
+    (
+        Part::Correction,
+        "rank-in-p",
+        "corrections are likelier, or less likely, under p than they should",
+    ),
+    (
+        Part::Correction,
+        "rank-in-q/p",
+        "corrections lean to, or away from, what the draft likes",
+    ),
+    (
+        Part::TargetLaw,
+        "rank-in-p",
+        "outputs are likelier, or less likely, under p than draws from it",
+    ),
+    (
+        Part::TargetLaw,
+        "rank-in-q/p",
+        "outputs lean to, or away from, what the draft likes",
+    ),
+    (
+        Part::TargetLaw,
+        "argmax-of-p",
+        "outputs are p's likeliest token too often, or too seldom",
+    ),
+];
+
+/// The share of a part's capital that is staked on scores.
+pub(crate) const SCORE_SHARE: f64 = 0.2;
+
+/// Bets for one rule and tolerance.
+#[derive(Clone, Debug)]
+pub(crate) struct Judge {
+    pub rule: Rule,
+    pub book: Book,
+    pub bugs: Vec<&'static Bug>,
+    /// By bug and part, the component.
+    of_bug: Vec<[Option<usize>; 4]>,
+    of_score: [usize; SCORES.len()],
+}
+
+/// What engines did at a position, and what the rule claims of it.
+struct Here<'a> {
+    at: &'a Position<'a>,
+    steps: &'a [&'a Step],
+    honest: Laws,
+    /// The law of the draft, where it is a draw from all of q.
+    draft: Option<Vec<f64>>,
+    /// The law of what comes out where there is a draft.
+    output: Cow<'a, [f64]>,
+    /// What counts as the likeliest draft.
+    near: Vec<usize>,
+    /// By step, the law of a correction; `None` where none was drawn, or none is known.
+    corrected: Vec<Option<Arc<Vec<f64>>>>,
+}
+
+impl<'a> Here<'a> {
+    fn new(rule: Rule, at: &'a Position<'a>, steps: &'a [&'a Step]) -> Self {
+        let honest = Laws::new(rule, &Engine::HONEST, at);
+        let output = match rule.is_lossless() {
+            true => None,
+            false => honest.output(),
+        };
+        let is_drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+        let mut known: Map<usize, Arc<Vec<f64>>> = Map::new();
+        let mut corrected = |step: &&Step| {
+            let Some(&draft) = step.drafts.first() else {
+                // Of a text alone nothing is said but the target's law.
+                return (rule != Rule::TEXT).then(|| Arc::new(at.p.to_vec()));
+            };
+            if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
+                return None;
+            }
+            // By the draft where it matters.
+            let key = match honest.one_correction() {
+                true => usize::MAX,
+                false => draft,
+            };
+            let law = known.at_or(key, || Arc::new(honest.listed_correction(draft, at)));
+            Some(Arc::clone(law))
+        };
+        Self {
+            at,
+            steps,
+            draft: honest.draft.clone().filter(|_| is_drawn),
+            output: output.map_or(Cow::Borrowed(at.p), Cow::Owned),
+            near: near(at),
+            corrected: steps.iter().map(&mut corrected).collect(),
+            honest,
+        }
+    }
+}
+
+impl Judge {
+    pub(crate) fn new(rule: Rule, tolerance: f64) -> Self {
+        let bugs: Vec<&'static Bug> = bugs_of(rule).collect();
+        let mut totals = [0.0; 4];
+        for bug in &bugs {
+            for (total, weight) in totals.iter_mut().zip(bug.weights) {
+                *total += weight;
+            }
+        }
+        let mut book = Book::new(tolerance);
+        let of_bug = (bugs.iter())
+            .map(|bug| {
+                Part::ALL.map(|part| {
+                    let (weight, total) = (bug.weights[part.index()], totals[part.index()]);
+                    let component = Component {
+                        part,
+                        name: bug.name,
+                        words: bug.words,
+                        cure: bug.cure,
+                        weight: (1.0 - SCORE_SHARE) * weight / total,
+                        is_bug: true,
+                        is_score: false,
+                        first: 0,
+                    };
+                    (weight > 0.0).then(|| book.push(component))
+                })
+            })
+            .collect();
+        let of_score = SCORES.map(|(part, name, words)| {
+            let beside = SCORES.iter().filter(|(other, ..)| *other == part).count();
+            let share = match totals[part.index()] > 0.0 {
+                true => SCORE_SHARE,
+                false => 1.0,
+            };
+            book.push(Component {
+                part,
+                name,
+                words,
+                cure: "no bug of the table fits better; compare the engine's rows with the log's",
+                weight: share / beside as f64,
+                is_bug: false,
+                is_score: true,
+                first: 0,
+            })
+        });
+        Self {
+            rule,
+            book,
+            bugs,
+            of_bug,
+            of_score,
+        }
+    }
+
+    /// The bets on what engines did at one position, each into its tally. `siblings` says
+    /// that drafts are alternatives for this position.
+    pub(crate) fn judge(
+        &self,
+        at: &Position<'_>,
+        siblings: bool,
+        steps: &[&Step],
+        tallies: &mut [Tally],
+    ) {
+        if siblings {
+            for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
+                self.several(at, step, tally);
+            }
+            return;
+        }
+        let here = Here::new(self.rule, at, steps);
+        for ((step, tally), correction) in
+            (steps.iter().zip(tallies.iter_mut())).zip(&here.corrected)
+        {
+            self.scores(&here, step, correction.as_deref(), tally);
+        }
+        for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
+            let laws = Laws::new(self.rule, &bug.engine, at);
+            let [draft, kept, corrected, output] = places.map(|place| self.component(place));
+            if let Some(one) = draft {
+                self.on_drafts(one, &here, &laws, tallies);
+            }
+            if let Some(one) = kept {
+                for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
+                    let draft = step.drafts.first().filter(|x| !at.is_rest(**x));
+                    if let Some(&x) = draft {
+                        let [claimed, wrong] = [&here.honest, &laws].map(|laws| laws.keep(x));
+                        let two = [&[claimed, 1.0 - claimed][..], &[wrong, 1.0 - wrong]];
+                        self.book
+                            .against(tally, one, two, usize::from(!step.accepted));
+                    }
+                }
+            }
+            if let Some(one) = corrected {
+                self.on_corrections(one, &here, &laws, tallies);
+            }
+            if let Some(one) = output {
+                self.on_outputs(one, (bug, &laws), &here, tallies);
+            }
+        }
+    }
+
+    /// The scores of a step with one draft, or none.
+    fn scores(
+        &self,
+        here: &Here<'_>,
+        step: &Step,
+        correction: Option<&Vec<f64>>,
+        tally: &mut Tally,
+    ) {
+        let at = here.at;
+        if let Some(&draft) = step.drafts.first() {
+            if self.rule.drafts() != Drafts::Any {
+                tally.steps[0] += 1;
+            }
+            if let Some(law) = &here.draft {
+                self.ranks(
+                    tally,
+                    [Score::DraftInQ, Score::DraftInRatio],
+                    law,
+                    [at.q, at.p],
+                    draft,
+                );
+                let best = at.likeliest(at.q);
+                self.score(
+                    tally,
+                    Score::DraftBest,
+                    one_if(draft == best),
+                    get(law, best),
+                );
+            } else if self.rule.drafts() == Drafts::Likeliest {
+                let hit = one_if(here.near.contains(&draft));
+                self.score(tally, Score::DraftBest, hit, 1.0);
+            }
+            if !at.is_rest(draft) {
+                tally.steps[1] += 1;
+                let keep = here.honest.keep(draft);
+                self.score(tally, Score::Kept, one_if(step.accepted), keep);
+            }
+        }
+        if let Some(law) = correction {
+            self.correction(tally, at, law, step.output);
+        }
+        let law = match step.drafts.is_empty() {
+            true => at.p,
+            false => &here.output,
+        };
+        self.output(tally, at, law, step.output);
+    }
+
+    fn correction(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+        tally.steps[2] += 1;
+        let scores = [Score::CorrectionInP, Score::CorrectionInRatio];
+        self.ranks(tally, scores, law, [at.p, at.q], output);
+    }
+
+    fn output(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+        tally.steps[3] += 1;
+        self.ranks(
+            tally,
+            [Score::OutputInP, Score::OutputInRatio],
+            law,
+            [at.p, at.q],
+            output,
+        );
+        let best = at.likeliest(at.p);
+        self.score(
+            tally,
+            Score::OutputBest,
+            one_if(output == best),
+            get(law, best),
+        );
+    }
+
+    /// The rank of an outcome in the order of a row, and in that of another one over it.
+    fn ranks(
+        &self,
+        tally: &mut Tally,
+        [own, other]: [Score; 2],
+        law: &[f64],
+        [row, over]: [&[f64]; 2],
+        outcome: usize,
+    ) {
+        self.score(tally, own, rank(law, |i| row[i], outcome), 0.5);
+        self.score(
+            tally,
+            other,
+            rank(law, |i| ratio(over[i], row[i]), outcome),
+            0.5,
+        );
+    }
+
+    fn on_drafts(&self, one: &Component, here: &Here<'_>, laws: &Laws, tallies: &mut [Tally]) {
+        let Some(wrong) = laws.draft.as_deref() else {
+            return;
+        };
+        if let Some(claimed) = &here.draft {
+            let first = |step: &Step| step.drafts.first().copied();
+            self.on_all(one, [claimed, wrong], here, tallies, first);
+        } else if self.rule.drafts() == Drafts::Likeliest {
+            let hit: f64 = here.near.iter().map(|&i| get(wrong, i)).sum();
+            let two = [&[1.0, 0.0][..], &[hit, (1.0 - hit).max(0.0)]];
+            let misses = |step: &Step| {
+                let draft = step.drafts.first();
+                draft.map(|x| usize::from(!here.near.contains(x)))
+            };
+            self.on_all(one, two, here, tallies, misses);
+        }
+    }
+
+    fn on_corrections(&self, one: &Component, here: &Here<'_>, laws: &Laws, tallies: &mut [Tally]) {
+        let mut known: Map<usize, Option<(Vec<f64>, Bet)>> = Map::new();
+        let is_one = here.honest.one_correction() && laws.one_correction();
+        let parts = here
+            .steps
+            .iter()
+            .zip(tallies.iter_mut())
+            .zip(&here.corrected);
+        for ((step, tally), claimed) in parts {
+            let Some(claimed) = claimed else { continue };
+            let draft = step.drafts.first().copied();
+            let key = match draft {
+                None => usize::MAX,
+                Some(_) if is_one => usize::MAX - 1,
+                Some(draft) => draft,
+            };
+            let bet = known.at_or(key, || {
+                let wrong = match draft {
+                    None => laws.bonus.clone(),
+                    Some(draft) => laws.listed_correction(draft, here.at),
+                };
+                Bet::new(claimed, &wrong, self.book.tolerance).map(|bet| (wrong, bet))
+            });
+            if let Some((wrong, bet)) = bet {
+                let gain = bet.gain_on([claimed, wrong], step.output);
+                self.book.play(tally, one, gain, bet.range);
+            }
+        }
+    }
+
+    fn on_outputs(
+        &self,
+        one: &Component,
+        (bug, laws): (&Bug, &Laws),
+        here: &Here<'_>,
+        tallies: &mut [Tally],
+    ) {
+        // Where nothing is claimed of drafts, the law of outputs follows from p alone.
+        let out = laws.output();
+        let out = match (&out, self.rule.drafts()) {
+            (None, Drafts::Any) => Some(laws.bonus.as_slice()),
+            _ => out.as_deref(),
+        };
+        if let Some(out) = out {
+            let drafted = |step: &Step| (!step.drafts.is_empty()).then_some(step.output);
+            self.on_all(one, [&here.output, out], here, tallies, drafted);
+        }
+        let alone = match bug.engine.drops {
+            Some(_) => out,
+            None => Some(laws.bonus.as_slice()),
+        };
+        if let Some(alone) = alone {
+            let undrafted = |step: &Step| step.drafts.is_empty().then_some(step.output);
+            self.on_all(one, [here.at.p, alone], here, tallies, undrafted);
+        }
+    }
+
+    /// One bet, on what each step has as its outcome.
+    fn on_all(
+        &self,
+        one: &Component,
+        laws: [&[f64]; 2],
+        here: &Here<'_>,
+        tallies: &mut [Tally],
+        outcome: impl Fn(&Step) -> Option<usize>,
+    ) {
+        let Some(bet) = Bet::new(laws[0], laws[1], self.book.tolerance) else {
+            return;
+        };
+        for (step, tally) in here.steps.iter().zip(tallies) {
+            if let Some(outcome) = outcome(step) {
+                let gain = bet.gain_on(laws, outcome);
+                self.book.play(tally, one, gain, bet.range);
+            }
+        }
+    }
+
+    /// Several drafts for one position.
+    fn several(&self, at: &Position<'_>, step: &Step, tally: &mut Tally) {
+        let (y, drafts) = (step.output, step.drafts.as_slice());
+        let is_drafted = !drafts.is_empty();
+        if is_drafted && self.rule.drafts() != Drafts::Any {
+            tally.steps[0] += 1;
+            for (k, &draft) in drafts.iter().enumerate() {
+                self.next(at, drafts.get(..k).unwrap_or_default(), draft, tally);
+            }
+        }
+        let claimed = decide(self.rule, &Engine::HONEST, at, drafts);
+        let kept = match step.accepted {
+            true => claimed.tokens.binary_search(&y).ok(),
+            false => Some(claimed.tokens.len()),
+        };
+        let kept = kept.filter(|_| is_drafted);
+        if kept.is_some() {
+            tally.steps[1] += 1;
+            let none = claimed.law.last().copied().unwrap_or(0.0);
+            self.score(tally, Score::Kept, one_if(step.accepted), 1.0 - none);
+        }
+        let replaced = match is_drafted {
+            true => (!step.accepted).then_some(claimed.correction.as_slice()),
+            false => Some(at.p),
+        };
+        if let Some(law) = replaced {
+            self.correction(tally, at, law, y);
+        }
+        self.output(tally, at, at.p, y);
+        for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
+            let [_, of_kept, of_replaced, of_output] = places.map(|place| self.component(place));
+            let (on_kept, on_replaced) = (kept.zip(of_kept), replaced.zip(of_replaced));
+            if on_kept.is_some() || on_replaced.is_some() {
+                let wrong = decide(self.rule, &bug.engine, at, drafts);
+                if let Some((kept, one)) = on_kept {
+                    self.book
+                        .against(tally, one, [&claimed.law, &wrong.law], kept);
+                }
+                if let Some((law, one)) = on_replaced {
+                    self.book.against(tally, one, [law, &wrong.correction], y);
+                }
+            }
+            if let Some(one) = of_output.filter(|_| bug.engine.target != Change::Same) {
+                let wrong = change(at.p, bug.engine.target, at);
+                self.book.against(tally, one, [at.p, &wrong], y);
+            }
+        }
+    }
+
+    /// One of several drafts, given those before it.
+    fn next(&self, at: &Position<'_>, earlier: &[usize], draft: usize, tally: &mut Tally) {
+        let Some(law) = next_draft(self.rule, &Engine::HONEST, at, earlier) else {
+            return;
+        };
+        if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
+            let least = NEAR * get(at.q, at.likeliest(&law));
+            let hit = one_if(get(at.q, draft) >= least);
+            self.score(tally, Score::DraftBest, hit, 1.0);
+            return;
+        }
+        self.ranks(
+            tally,
+            [Score::DraftInQ, Score::DraftInRatio],
+            &law,
+            [at.q, at.p],
+            draft,
+        );
+        for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
+            if let Some(one) = self.component(places[0])
+                && let Some(wrong) = next_draft(self.rule, &bug.engine, at, earlier)
+            {
+                self.book.against(tally, one, [&law, &wrong], draft);
+            }
+        }
+    }
+
+    fn component(&self, place: Option<usize>) -> Option<&Component> {
+        place.and_then(|place| self.book.components.get(place))
+    }
+
+    fn score(&self, tally: &mut Tally, score: Score, value: f64, mean: f64) {
+        if let Some(one) = self.component(self.of_score.get(score as usize).copied()) {
+            self.book.score(tally, one, value, mean);
+        }
+    }
+}
+
+fn one_if(hit: bool) -> f64 {
+    f64::from(u8::from(hit))
+}
+
+/// A token counts as the likeliest from this share of the largest probability on: two
+/// passes of a model may differ in who is first of two near equals.
+const NEAR: f64 = 0.9;
+
+fn near(at: &Position<'_>) -> Vec<usize> {
+    let largest = get(at.q, at.likeliest(at.q));
+    (0..at.q.len())
+        .filter(|&i| !at.is_rest(i) && get(at.q, i) >= NEAR * largest)
+        .collect()
+}
+
+fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 {
+        a / b
+    } else if a > 0.0 {
+        f64::INFINITY
+    } else {
+        0.0
+    }
+}
+
+/// The share of a law above an outcome in the order of a key, and half of its equals': a
+/// score in [0, 1] whose mean under the law is 1/2 exactly.
+fn rank(law: &[f64], key: impl Fn(usize) -> f64, outcome: usize) -> f64 {
+    let own = key(outcome);
+    let (mut above, mut equal) = (0.0, 0.0);
+    for (place, mass) in law.iter().enumerate() {
+        if *mass > 0.0 {
+            let other = key(place);
+            if other > own {
+                above += mass;
+            } else if other == own {
+                equal += mass;
+            }
+        }
+    }
+    (above + 0.5 * equal).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::evidence::bets::SCORE_STAKES;
+
+    /// Capital of 1 before the first bet: bugs share four fifths by their weights, and scores the
+    /// rest evenly.
+    #[test]
+    fn weights_of_a_part_sum_to_one() {
+        for rule in Rule::all() {
+            let judge = Judge::new(rule, 0.0);
+            let empty = Tally::new(&judge.book);
+            for part in Part::ALL {
+                let total: f64 = judge.book.of(part).map(|one| one.weight).sum();
+                assert!((total - 1.0).abs() < 1e-12, "{rule} {part:?}: {total}");
+                assert!(judge.book.log_capital(part, &empty).abs() < 1e-12);
+            }
+        }
+        let judge = Judge::new(Rule::TOKEN, 0.0);
+        let weight = |name: &str, part| {
+            let mut of = judge.book.of(part);
+            of.find(|one| one.name == name).unwrap().weight
+        };
+        for part in Part::ALL {
+            let weights = judge.bugs.iter().map(|bug| bug.weights[part.index()]);
+            let total: f64 = weights.clone().sum();
+            for (bug, own) in judge.bugs.iter().zip(weights).filter(|(_, own)| *own > 0.0) {
+                let found = weight(bug.name, part);
+                assert!((found - 0.8 * own / total).abs() < 1e-15, "{}", bug.name);
+            }
+        }
+        for (name, part, expected) in [
+            ("accepted", Part::Acceptance, 0.2),
+            ("rank-in-p", Part::Correction, 0.1),
+            ("argmax-of-p", Part::TargetLaw, 0.2 / 3.0),
+        ] {
+            assert!((weight(name, part) - expected).abs() < 1e-15, "{name}");
+        }
+        // Where nothing is bet on bugs, scores have all.
+        let exact = Judge::new(Rule::EXACT_MATCH, 0.0);
+        for one in exact.book.of(Part::DraftLaw) {
+            assert!(one.is_score && (one.weight - 1.0 / 3.0).abs() < 1e-15);
+        }
+    }
+
+    /// Weights by score: value, and mean under the claim.
+    type Played = (usize, f64, f64);
+
+    fn tallied(judge: &Judge, at: &Position<'_>, siblings: bool, step: &Step) -> Tally {
+        let mut tally = [Tally::new(&judge.book)];
+        judge.judge(at, siblings, &[step], &mut tally);
+        let [tally] = tally;
+        tally
+    }
+
+    /// Values and means of the scores that a step is given, and the steps of each part; scores
+    /// that are not listed are not played.
+    fn check(
+        judge: &Judge,
+        (at, siblings): (&Position<'_>, bool),
+        step: &Step,
+        steps: [u64; 4],
+        played: &[&[Played]],
+    ) {
+        let tally = tallied(judge, at, siblings, step);
+        assert_eq!(tally.steps, steps, "{step:?}");
+        for score in 0..SCORES.len() {
+            let component = &judge.book.components[judge.of_score[score]];
+            let logs = &tally.logs[component.first..component.first + 14];
+            for (log, stake) in logs.iter().zip(SCORE_STAKES) {
+                let turns = played
+                    .concat()
+                    .into_iter()
+                    .filter(|(one, ..)| *one == score);
+                let expected: f64 = turns
+                    .map(|(_, value, mean)| {
+                        let gain = 1.0 + stake * (value - mean);
+                        (gain / (1.0 + judge.book.tolerance * stake.abs())).ln() - 1e-9
+                    })
+                    .sum();
+                let off = (log - expected).abs();
+                assert!(off < 1e-13, "{step:?} {score} {stake}: {log} {expected}");
+            }
+        }
+    }
+
+    fn step(drafts: &[usize], accepted: bool, output: usize) -> Step {
+        Step {
+            drafts: drafts.to_vec(),
+            accepted,
+            output,
+        }
+    }
+
+    const P: [f64; 5] = [0.35, 0.25, 0.2, 0.15, 0.05];
+    const Q: [f64; 5] = [0.1, 0.05, 0.45, 0.3, 0.1];
+    const AT: Position<'static> = Position::new(&P, &Q);
+
+    #[test]
+    fn scores_of_one_draft_by_hand() {
+        let (full, listed) = ((&AT, false), (&Position { rest: true, ..AT }, false));
+        let judge = Judge::new(Rule::TOKEN, 0.002);
+        let drafted = [(0, 0.225, 0.5), (1, 0.775, 0.5), (2, 1.0, 0.45)];
+        let keep = 4.0 / 9.0;
+        // What token 0, 1, 2, 3 and 4 have as outputs that follow p.
+        let outs = [
+            [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)],
+            [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.875, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.975, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)],
+        ];
+        let kept = [(3, 1.0, keep)];
+        let rejected = [(3, 0.0, keep)];
+        check(
+            &judge,
+            full,
+            &step(&[2], true, 2),
+            [1, 1, 0, 1],
+            &[&drafted, &kept, &outs[2]],
+        );
+        // (p - q)+ is (5, 4, 0, 0, 0)/9.
+        let rank = 7.0 / 9.0;
+        let all: [&[Played]; 4] = [
+            &drafted,
+            &rejected,
+            &[(4, rank, 0.5), (5, rank, 0.5)],
+            &outs[1],
+        ];
+        check(&judge, full, &step(&[2], false, 1), [1, 1, 1, 1], &all);
+        let undrafted: [&[Played]; 2] = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)], &outs[0]];
+        check(&judge, full, &step(&[], false, 0), [0, 0, 1, 1], &undrafted);
+        // What is not listed: as a draft it is no acceptance; and as an output no correction.
+        let last = [(0, 0.85, 0.5), (1, 0.35, 0.5), (2, 0.0, 0.45)];
+        check(
+            &judge,
+            listed,
+            &step(&[4], false, 0),
+            [1, 0, 0, 1],
+            &[&last, &outs[0]],
+        );
+        let all: [&[Played]; 3] = [&drafted, &rejected, &outs[4]];
+        check(&judge, listed, &step(&[2], false, 4), [1, 1, 0, 1], &all);
+        // Drafts that are claimed to be the likeliest, or nearly: 0.45 is, and 0.3 is not.
+        let judge = Judge::new(Rule::ONE_HOT, 0.002);
+        for (x, hit, keep) in [(2, 1.0, 0.2), (3, 0.0, 0.15)] {
+            let all: [&[Played]; 2] = [&[(2, hit, 1.0), (3, 1.0, keep)], &outs[x]];
+            check(&judge, full, &step(&[x], true, x), [1, 1, 0, 1], &all);
+        }
+        // Exact match claims nothing of drafts.
+        let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
+        let all: [&[Played]; 2] = [&[(3, 1.0, 0.15)], &outs[3]];
+        check(&judge, full, &step(&[3], true, 3), [0, 1, 0, 1], &all);
+        // What a lossy rule puts out: 2 with 0.2/0.5, else p without it.
+        let judge = Judge::new(Rule::threshold(0.5).unwrap(), 0.002);
+        let out = [(6, 0.6 * 0.75 + 0.2, 0.5), (7, 0.2, 0.5), (8, 0.0, 0.2625)];
+        let all: [&[Played]; 2] = [&[(2, 1.0, 1.0), (3, 1.0, 0.4)], &out];
+        check(&judge, full, &step(&[2], true, 2), [1, 1, 0, 1], &all);
+        check(&judge, full, &step(&[], false, 0), [0, 0, 1, 1], &undrafted);
+    }
+
+    const MANY: Position<'static> = Position::new(&[0.35, 0.25, 0.2, 0.2], &[0.1, 0.05, 0.5, 0.35]);
+
+    #[test]
+    fn scores_of_several_drafts_by_hand() {
+        let at = (&MANY, true);
+        let judge = Judge::new(Rule::RRS, 0.002);
+        // Of 2, then of 3: it is kept with 0.4, and 3 is not what is left.
+        let drafted = [
+            (0, 0.25, 0.5),
+            (1, 0.75, 0.5),
+            (0, 0.675, 0.5),
+            (1, 0.325, 0.5),
+        ];
+        let outs = [
+            [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)],
+            [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)],
+            [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)],
+        ];
+        let all: [&[Played]; 3] = [&drafted, &[(3, 1.0, 0.4)], &outs[2]];
+        check(&judge, at, &step(&[2, 3], true, 2), [1, 1, 0, 1], &all);
+        // What is left is (5, 4, 0, 0)/9, then (41, 35.5, 0, 0)/76.5.
+        let rank = (41.0 + 17.75) / 76.5;
+        let more = [(3, 0.0, 0.4), (4, rank, 0.5), (5, rank, 0.5)];
+        let all: [&[Played]; 3] = [&drafted, &more, &outs[1]];
+        check(&judge, at, &step(&[2, 3], false, 1), [1, 1, 1, 1], &all);
+        // No draft that came out.
+        check(
+            &judge,
+            at,
+            &step(&[2, 3], true, 0),
+            [1, 0, 0, 1],
+            &[&drafted, &outs[0]],
+        );
+        let all: [&[Played]; 2] = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)], &outs[0]];
+        check(&judge, at, &step(&[], false, 0), [0, 0, 1, 1], &all);
+        // The likeliest, and then the likeliest of the others.
+        let judge = Judge::new(Rule::ONE_HOT, 0.002);
+        for (drafts, hit, keep) in [([2, 3], 1.0, 0.4), ([2, 0], 0.0, 0.55)] {
+            let all: [&[Played]; 2] = [&[(2, 1.0, 1.0), (2, hit, 1.0), (3, 1.0, keep)], &outs[2]];
+            check(&judge, at, &step(&drafts, true, 2), [1, 1, 0, 1], &all);
+        }
+        let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
+        let all: [&[Played]; 2] = [&[(3, 1.0, 0.4)], &outs[2]];
+        check(&judge, at, &step(&[2, 3], true, 2), [0, 1, 0, 1], &all);
+    }
+
+    /// Capital that is bet on a bug grows where an engine has it, by what the bet promises.
+    #[test]
+    fn every_bet_wins_if_the_engine_has_the_bug() {
+        for rule in [
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::EXACT_MATCH,
+            Rule::threshold(0.8).unwrap(),
+        ] {
+            let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
+            let at = Position { reach, ..AT };
+            let judge = Judge::new(rule, 0.0);
+            let honest = Laws::new(rule, &Engine::HONEST, &at);
+            for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
+                let laws = Laws::new(rule, &bug.engine, &at);
+                let log = |step: Step, part: usize| {
+                    let component = &judge.book.components[places[part].unwrap()];
+                    tallied(&judge, &at, false, &step).logs[component.first]
+                };
+                let grows = |claimed: &[f64], wrong: &[f64], logs: Vec<f64>, what: &str| {
+                    // What the bet gives each outcome, weighed by the bug's law.
+                    let bet = Bet::new(claimed, wrong, 0.0);
+                    let mut mean = 0.0;
+                    for ((claimed, wrong), log) in claimed.iter().zip(wrong).zip(logs) {
+                        let gain = bet.map_or(0.0, |bet| bet.gain(*claimed, *wrong));
+                        let rounding = if bet.is_some() { 1e-9 } else { 0.0 };
+                        let expected = (1.0 + gain).ln() - rounding;
+                        assert!(
+                            *wrong <= 0.0 || (log - expected).abs() < 1e-12,
+                            "{rule} {} {what}: {log} {expected}",
+                            bug.name
+                        );
+                        if *wrong > 0.0 {
+                            mean += wrong * log;
+                        }
+                    }
+                    assert!(mean > 0.0 || bet.is_none(), "{rule} {} {what}", bug.name);
+                };
+                let all = 0..P.len();
+                if places[0].is_some()
+                    && rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
+                    && let (Some(claimed), Some(wrong)) = (&honest.draft, &laws.draft)
+                {
+                    let logs = all.clone().map(|x| log(step(&[x], false, 0), 0)).collect();
+                    grows(claimed, wrong, logs, "drafts");
+                }
+                if places[0].is_some()
+                    && rule.drafts() == Drafts::Likeliest
+                    && let Some(wrong) = &laws.draft
+                {
+                    let wrong = [wrong[2], 1.0 - wrong[2]];
+                    let logs = [2, 0].map(|x| log(step(&[x], false, 1), 0)).to_vec();
+                    grows(&[1.0, 0.0], &wrong, logs, "drafts");
+                }
+                if places[1].is_some() {
+                    for x in all.clone() {
+                        let both = |keep: f64| [keep, 1.0 - keep];
+                        let logs = [true, false]
+                            .map(|kept| log(step(&[x], kept, x), 1))
+                            .to_vec();
+                        grows(&both(honest.keep(x)), &both(laws.keep(x)), logs, "kept");
+                    }
+                }
+                if places[2].is_some() {
+                    let logs = all.clone().map(|y| log(step(&[2], false, y), 2)).collect();
+                    grows(
+                        &honest.correction(2),
+                        &laws.correction(2),
+                        logs,
+                        "corrected",
+                    );
+                    let logs = all.clone().map(|y| log(step(&[], false, y), 2)).collect();
+                    grows(&P, &laws.bonus, logs, "undrafted");
+                }
+                if places[3].is_some() {
+                    let claimed = if rule.is_threshold() {
+                        honest.output().unwrap()
+                    } else {
+                        P.to_vec()
+                    };
+                    let out = laws.output().unwrap_or(laws.bonus.clone());
+                    let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
+                    grows(&claimed, &out, logs, "out");
+                    let alone = match bug.engine.drops {
+                        Some(_) => &out,
+                        None => &laws.bonus,
+                    };
+                    let logs = all.clone().map(|y| log(step(&[], false, y), 3)).collect();
+                    grows(&P, alone, logs, "out alone");
+                }
+            }
+        }
+    }
+
+    /// The same for several drafts.
+    #[test]
+    fn every_bet_on_several_drafts_wins_if_the_engine_has_the_bug() {
+        let at = MANY;
+        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
+            let judge = Judge::new(rule, 0.002);
+            let honest = Engine::HONEST;
+            for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
+                let log = |step: &Step, part: usize| {
+                    let logs = tallied(&judge, &at, true, step).logs;
+                    places[part].map_or(0.0, |place| logs[judge.book.components[place].first])
+                };
+                let expected = |claimed: &[f64], wrong: &[f64], outcome: usize| {
+                    Bet::new(claimed, wrong, 0.002).map_or(0.0, |bet| {
+                        let gain = bet.gain(claimed[outcome], wrong[outcome]);
+                        ((1.0 + gain) / (1.0 + 0.002 * bet.range)).ln() - 1e-9
+                    })
+                };
+                let check = |step: &Step| {
+                    let (claimed, wrong) = (
+                        decide(rule, &honest, &at, &step.drafts),
+                        decide(rule, &bug.engine, &at, &step.drafts),
+                    );
+                    let mut sums = [0.0; 4];
+                    for (k, &x) in step.drafts.iter().enumerate() {
+                        let law = |engine| next_draft(rule, engine, &at, &step.drafts[..k]);
+                        if let (Some(claimed), Some(wrong)) = (law(&honest), law(&bug.engine))
+                            && rule != Rule::ONE_HOT
+                        {
+                            sums[0] += expected(&claimed, &wrong, x);
+                        }
+                    }
+                    let place = match claimed.tokens.binary_search(&step.output) {
+                        Ok(place) if step.accepted => place,
+                        _ => claimed.tokens.len(),
+                    };
+                    sums[1] = expected(&claimed.law, &wrong.law, place);
+                    if !step.accepted {
+                        sums[2] = expected(&claimed.correction, &wrong.correction, step.output);
+                    }
+                    let target = change(at.p, bug.engine.target, &at);
+                    sums[3] = expected(at.p, &target, step.output);
+                    for (part, sum) in sums.into_iter().enumerate() {
+                        let sum = if places[part].is_some() { sum } else { 0.0 };
+                        let found = log(step, part);
+                        assert!(
+                            (found - sum).abs() < 1e-12,
+                            "{rule} {} {part} {step:?}: {found} {sum}",
+                            bug.name
+                        );
+                    }
+                };
+                for drafts in [[2, 3], [3, 2], [2, 0]] {
+                    check(&step(&drafts, true, 2));
+                    check(&step(&drafts, false, 1));
+                }
+            }
+            // Without a draft the token follows p, whatever the bug.
+            let tally = tallied(&judge, &at, true, &step(&[], false, 0));
+            for part in [Part::DraftLaw, Part::Acceptance] {
+                for one in judge.book.of(part).filter(|one| one.is_bug) {
+                    assert_eq!(tally.logs[one.first], 0.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn near_the_likeliest_and_ratios() {
+        let q = [0.5, 0.45, 0.449, 0.5];
+        let at = |rest| Position {
+            rest,
+            ..Position::new(&q, &q)
+        };
+        assert_eq!(near(&at(false)), [0, 1, 3]);
+        assert_eq!(near(&at(true)), [0, 1]);
+        assert_eq!(ratio(1.0, 4.0), 0.25);
+        assert_eq!(ratio(1.0, 0.0), f64::INFINITY);
+        assert_eq!(ratio(0.0, 0.0), 0.0);
+        assert_eq!(ratio(0.0, 2.0), 0.0);
+        let law = [0.2, 0.3, 0.5, 0.0];
+        let key = |i: usize| [1.0, 2.0, 1.0, 9.0][i];
+        let ranks = [0, 1, 2, 3].map(|i| rank(&law, key, i));
+        for (rank, expected) in ranks.into_iter().zip([0.65, 0.15, 0.65, 0.0]) {
+            assert!((rank - expected).abs() < 1e-15, "{rank}");
+        }
+        // Rounding does not lift it above 1.
+        assert_eq!(rank(&[0.7, 0.7], |i| -(i as f64), 1), 1.0);
+    }
+
+    #[test]
+    fn ranks_have_mean_one_half() {
+        let law = [0.2, 0.3, 0.5, 0.0];
+        let key = |i: usize| [1.0, 2.0, 1.0, 9.0][i];
+        let mean: f64 = (0..4).map(|i| law[i] * rank(&law, key, i)).sum();
+        assert!((mean - 0.5).abs() < 1e-15);
+    }
+
+    /// All the ways a step can go under the rule, with their probabilities.
+    fn outcomes(rule: Rule, at: &Position<'_>) -> Vec<(f64, Step)> {
+        let mut draws = Engine::HONEST;
+        draws.draws = rule == Rule::EXACT_MATCH;
+        let laws = Laws::new(rule, &draws, at);
+        let mut all = Vec::new();
+        for (x, q) in laws.draft.clone().unwrap().into_iter().enumerate() {
+            let keep = laws.keep(x);
+            let step = |accepted, output| Step {
+                drafts: vec![x],
+                accepted,
+                output,
+            };
+            all.push((q * keep, step(true, x)));
+            for (y, mass) in laws.correction(x).into_iter().enumerate() {
+                all.push((q * (1.0 - keep) * mass, step(false, y)));
+            }
+        }
+        all.retain(|(mass, _)| *mass > 0.0);
+        all
+    }
+
+    #[test]
+    fn every_bet_is_fair_under_the_rule() {
+        // The test of tests: the capital of every component after one position has mean 1
+        // (up to what is paid for rounding) if the rule is followed and nothing is tolerated,
+        // and at most 1 with a tolerance.
+        for rule in [
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::EXACT_MATCH,
+            Rule::threshold(0.8).unwrap(),
+        ] {
+            for (tolerance, rest) in [(0.0, false), (0.002, false), (0.0, true)] {
+                if rest && rule.needs_full_rows().is_some() {
+                    continue;
+                }
+                let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
+                let at = Position { rest, reach, ..AT };
+                let judge = Judge::new(rule, tolerance);
+                let mut mean = vec![0.0; judge.book.logs];
+                let mut total = 0.0;
+                for (mass, step) in outcomes(rule, &at) {
+                    let tally = tallied(&judge, &at, false, &step);
+                    for (mean, log) in mean.iter_mut().zip(&tally.logs) {
+                        *mean += mass * log.exp();
+                    }
+                    total += mass;
+                }
+                assert!((total - 1.0).abs() < 1e-12);
+                for (place, mean) in mean.into_iter().enumerate() {
+                    let fair = if tolerance == 0.0 {
+                        1.0 - mean < 1e-7
+                    } else {
+                        true
+                    };
+                    assert!(
+                        mean <= 1.0 + 1e-12 && fair,
+                        "{rule} {tolerance} {rest} {place} {mean}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_bet_on_several_drafts_is_fair_under_the_rule() {
+        let at = MANY;
+        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
+            let judge = Judge::new(rule, 0.0);
+            let mut mean = vec![0.0; judge.book.logs];
+            let honest = Engine::HONEST;
+            let first = next_draft(rule, &honest, &at, &[]).unwrap();
+            for (a, mass_a) in first.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+                let second = next_draft(rule, &honest, &at, &[a]).unwrap();
+                for (b, mass_b) in second.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+                    let found = decide(rule, &honest, &at, &[a, b]);
+                    let mut play = |mass: f64, accepted: bool, output: usize| {
+                        let step = step(&[a, b], accepted, output);
+                        let tally = tallied(&judge, &at, true, &step);
+                        for (mean, log) in mean.iter_mut().zip(&tally.logs) {
+                            *mean += mass_a * mass_b * mass * log.exp();
+                        }
+                    };
+                    for (token, mass) in found.tokens.iter().zip(&found.law) {
+                        if *mass > 0.0 {
+                            play(*mass, true, *token);
+                        }
+                    }
+                    let none = found.law.last().unwrap();
+                    for (y, mass) in found.correction.iter().enumerate() {
+                        if none * mass > 0.0 {
+                            play(none * mass, false, y);
+                        }
+                    }
+                }
+            }
+            for (place, mean) in mean.into_iter().enumerate() {
+                assert!(
+                    mean <= 1.0 + 1e-11 && mean > 1.0 - 1e-7,
+                    "{rule} {place} {mean}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! From capital to verdicts and reports: of logs, of records, and of engines that are played.
+
+pub(super) mod capital;
+pub(super) mod control;
+pub(super) mod measure;
+pub(super) mod records;
+pub(super) mod simulate;

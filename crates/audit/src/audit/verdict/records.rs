@@ -1,0 +1,1206 @@
+//! Records of five numbers a drafted token, for engines that cannot log rows.
+
+use super::capital::part;
+use super::measure::{conclude, of_requests};
+use crate::audit::AuditError;
+use crate::audit::data::{AuditReport, HardCheck, Outcome, PartReport, Settings};
+use crate::audit::evidence::bets::KEPT;
+use crate::audit::evidence::book::{Book, Component, Part, Tally};
+use crate::audit::evidence::requests::{Place, Requests, repeated};
+use crate::audit::evidence::steps::Count;
+use crate::audit::model::rule::Rule;
+use specgap_base::sorted::Map;
+use specgap_core::rule::Drafts;
+use std::path::Path;
+
+/// What is known of one position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Which text it is of.
+    pub prompt: Option<i64>,
+    /// How far into its round.
+    pub depth: Option<i64>,
+    /// The seed of the text's own random numbers; -1 where it draws from the engine's stream.
+    pub seed: Option<i64>,
+    /// What is known of the draft; `None` where there was none.
+    pub draft: Option<DraftRecord>,
+    /// A uniform number between the p mass before y in p's order and that with y.
+    pub u_p: f64,
+    /// A uniform number between the mass before y and that with y of the law that y was drawn
+    /// from, where it was no accepted draft.
+    pub u_c: Option<f64>,
+}
+
+/// What is known of a drafted token x.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DraftRecord {
+    /// p(x).
+    pub p: f64,
+    /// q(x).
+    pub q: f64,
+    /// x was accepted.
+    pub accepted: bool,
+    /// The q mass before x in q's order.
+    pub u_q: f64,
+}
+
+/// The records of an engine's run.
+///
+/// # Format
+/// Comma-separated values with a header. Columns `p`, `q`, `accepted` (0 or 1), `u_q` and `u_p`
+/// are needed, `u_c`, `prompt`, `depth` and `seed` may be there, in any order. The first four are
+/// empty where nothing was drafted, and are all left out where nothing ever was.
+/// docs/guide/audit.md says what they are.
+///
+/// ```
+/// use specgap_audit::audit::Records;
+/// let text = "p,q,accepted,u_q,u_p\n0.5,0.25,1,0.0,0.31\n,,,,0.77\n";
+/// let records = Records::parse("run.csv".as_ref(), text).unwrap();
+/// assert_eq!(records.records.len(), 2);
+/// assert!(Records::parse("run.csv".as_ref(), "p,q\n").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// The file's name.
+    pub name: String,
+    /// One a line.
+    pub records: Vec<Record>,
+}
+
+/// Columns of drafts, which a text alone has none of.
+const OF_DRAFTS: [&str; 4] = ["p", "q", "accepted", "u_q"];
+const OPTIONAL: [&str; 4] = ["u_c", "prompt", "depth", "seed"];
+
+/// A line's fields by their columns' names.
+struct Line<'a> {
+    columns: &'a [&'a str],
+    fields: Vec<&'a str>,
+}
+
+impl Line<'_> {
+    /// A field; `None` where it is empty or there is no such column.
+    fn field<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        let place = self.columns.iter().position(|column| *column == name);
+        let text = place.and_then(|place| self.fields.get(place)).copied();
+        text.filter(|text| !text.is_empty()).map(read).transpose()
+    }
+
+    fn share(&self, name: &str) -> Result<Option<f64>, String> {
+        self.field(name, |text| {
+            let value: f64 =
+                (text.parse()).map_err(|_| format!("{name}: {text:?} is no number"))?;
+            match (0.0..=1.0).contains(&value) {
+                true => Ok(value),
+                false => Err(format!("{name} is {value}; it is in [0, 1]")),
+            }
+        })
+    }
+
+    fn whole(&self, name: &str) -> Result<Option<i64>, String> {
+        let refused = |text: &str| format!("{name}: {text:?} is no integer");
+        self.field(name, |text| text.parse().map_err(|_| refused(text)))
+    }
+
+    fn record(&self) -> Result<Record, String> {
+        let accepted = self.field("accepted", |text| match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            other => Err(format!("accepted is {other:?}; it is 0 or 1")),
+        })?;
+        let draft = match (
+            self.share("p")?,
+            self.share("q")?,
+            accepted,
+            self.share("u_q")?,
+        ) {
+            (Some(p), Some(q), Some(accepted), Some(u_q)) => {
+                let end = u_q + q;
+                if end > 1.0 + 1e-6 {
+                    return Err(format!(
+                        "u_q + q is {end}; it is the mass up to x, at most 1"
+                    ));
+                }
+                Some(DraftRecord {
+                    p,
+                    q,
+                    accepted,
+                    u_q,
+                })
+            }
+            (None, None, None, None) => None,
+            _ => {
+                let message = "p, q, accepted and u_q are all there, or all empty where nothing \
+                               was drafted";
+                return Err(message.to_owned());
+            }
+        };
+        let u_p = self
+            .share("u_p")?
+            .ok_or("u_p is empty; every line has one")?;
+        Ok(Record {
+            prompt: self.whole("prompt")?,
+            depth: self.whole("depth")?,
+            seed: self.whole("seed")?,
+            draft,
+            u_p,
+            u_c: self.share("u_c")?,
+        })
+    }
+}
+
+/// The names of columns that a file's first line has.
+fn columns(header: &str) -> Result<Vec<&str>, String> {
+    let header = header.trim_start_matches('\u{feff}');
+    let columns: Vec<&str> = header.split(',').map(str::trim).collect();
+    let needed = || OF_DRAFTS.iter().chain(&["u_p"]);
+    for (index, column) in columns.iter().enumerate() {
+        if !needed().chain(&OPTIONAL).any(|known| known == column) {
+            let needed: Vec<&str> = needed().copied().collect();
+            let (needed, optional) = (needed.join(", "), OPTIONAL.join(", "));
+            return Err(format!(
+                "column {column:?} is unknown; there are {needed} and {optional}"
+            ));
+        }
+        if columns.iter().take(index).any(|other| other == column) {
+            return Err(format!("column {column} stands there twice"));
+        }
+    }
+    let is_text = !OF_DRAFTS.iter().any(|name| columns.contains(name));
+    let mut all = needed().skip(if is_text { OF_DRAFTS.len() } else { 0 });
+    match all.find(|name| !columns.contains(name)) {
+        Some(missing) => Err(format!("column {missing} is missing")),
+        None => Ok(columns),
+    }
+}
+
+impl Records {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// Missing or unknown columns, lines of another length, numbers out of range; each names
+    /// file, line and column.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, AuditError> {
+        let at = |line: usize| {
+            move |message: String| AuditError::Record {
+                file: file.to_owned(),
+                line: line + 1,
+                message,
+            }
+        };
+        let mut lines = text.lines().enumerate();
+        let none = || at(0)("is empty; the first line names the columns".to_owned());
+        let columns = columns(lines.next().ok_or_else(none)?.1).map_err(at(0))?;
+        let mut records = Vec::new();
+        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let (has, wanted) = (fields.len(), columns.len());
+            if has != wanted {
+                return Err(at(number)(format!(
+                    "has {has} fields; the header has {wanted}"
+                )));
+            }
+            let columns = &columns;
+            records.push(Line { columns, fields }.record().map_err(at(number))?);
+        }
+        if records.is_empty() {
+            return Err(at(0)("has no records".to_owned()));
+        }
+        let name = file.file_name().map_or_else(
+            || file.display().to_string(),
+            |name| name.to_string_lossy().into(),
+        );
+        Ok(Self { name, records })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// The density 1/w on [0, w), and a little everywhere.
+    Head(f64),
+    /// The same on [1-w, 1].
+    Tail(f64),
+    /// Keeps with this times the rule's probability, at most 1.
+    Lenient(f64),
+    /// Keeps with p(x).
+    Exact,
+    /// A score with its mean.
+    Score,
+}
+
+/// Words of a bet, its weight beside the others of its part, and its kind.
+type Listed = (&'static str, &'static str, f64, Kind);
+
+/// What is bet on in a part.
+fn listed(part: Part, rule: Rule) -> Vec<Listed> {
+    if part == Part::Acceptance {
+        let lenient = "drafts are kept with 1/0.9 of the rule's probability";
+        let exact = "drafts are kept with p(x), as exact-match does, which loses nothing";
+        let score = "drafts are kept too often, or too seldom";
+        let every = "nearly every draft is kept";
+        let mut all = vec![
+            ("lenient-acceptance", lenient, 3.0, Kind::Lenient(0.9)),
+            ("accepts-everything", every, 2.0, Kind::Lenient(1e-3)),
+            ("exact-match", exact, 3.0, Kind::Exact),
+            ("accepted", score, 2.0, Kind::Score),
+        ];
+        all.retain(|(.., kind)| rule == Rule::TOKEN || !matches!(kind, Kind::Exact));
+        return all;
+    }
+    let head = "tokens stand too far up in the order of their probabilities: argmax, top-k, or a \
+                temperature that is too low";
+    let tail = "tokens stand too far down in the order of their probabilities: a temperature \
+                that is too high, or a cut that is missing";
+    let rank = "tokens are likelier, or less likely, than draws";
+    let heads = [0.02, 0.1, 0.3, 0.6, 0.8, 0.9, 0.95].map(|w| {
+        let weight = if w == 0.1 { 2.0 } else { 1.0 };
+        ("too-likely", head, weight, Kind::Head(w))
+    });
+    let tails = [0.05, 0.2, 0.5].map(|w| ("too-unlikely", tail, 0.7, Kind::Tail(w)));
+    let score = ("rank", rank, 2.0, Kind::Score);
+    heads.into_iter().chain(tails).chain([score]).collect()
+}
+
+/// Bets on the numbers of records.
+struct Bets {
+    book: Book,
+    /// By component.
+    kinds: Vec<Kind>,
+}
+
+impl Bets {
+    fn new(rule: Rule, tolerance: f64) -> Self {
+        let (mut book, mut kinds) = (Book::new(tolerance), Vec::new());
+        for part in Part::ALL {
+            let all = listed(part, rule);
+            let total: f64 = all.iter().map(|(.., weight, _)| weight).sum();
+            for (name, words, weight, kind) in all {
+                let is_score = matches!(kind, Kind::Score);
+                kinds.push(kind);
+                book.push(Component {
+                    part,
+                    name,
+                    words,
+                    cure: "log rows to tell bugs apart",
+                    weight: weight / total,
+                    is_bug: part == Part::Acceptance && !is_score,
+                    is_score,
+                    first: 0,
+                });
+            }
+        }
+        Self { book, kinds }
+    }
+
+    fn of(&self, part: Part) -> impl Iterator<Item = (&Component, Kind)> {
+        let all = self.book.components.iter().zip(self.kinds.iter().copied());
+        all.filter(move |(one, _)| one.part == part)
+    }
+
+    /// A number that is uniform in [0, 1], or known to lie evenly in an interval.
+    fn uniform(&self, part: Part, tally: &mut Tally, from: f64, width: f64) {
+        let to = from + width;
+        for (one, kind) in self.of(part) {
+            let (w, inside) = match kind {
+                Kind::Score => {
+                    let middle = (0.5 * (from + to)).min(1.0);
+                    self.book.score(tally, one, middle, 0.5);
+                    continue;
+                }
+                Kind::Head(w) if width > 0.0 => (w, (to.min(w) - from).max(0.0) / width),
+                Kind::Tail(w) if width > 0.0 => (w, (to - from.max(1.0 - w)).max(0.0) / width),
+                Kind::Head(w) => (w, f64::from(u8::from(from < w))),
+                Kind::Tail(w) => (w, f64::from(u8::from(from >= 1.0 - w))),
+                Kind::Lenient(_) | Kind::Exact => continue,
+            };
+            let gain = (1.0 - KEPT) * (inside / w - 1.0);
+            self.book.play(tally, one, gain, (1.0 - KEPT) / w);
+        }
+    }
+
+    /// A draft that is kept with a probability under the rule.
+    fn kept(&self, tally: &mut Tally, keep: f64, p: f64, accepted: bool) {
+        for (one, kind) in self.of(Part::Acceptance) {
+            let wrong = match kind {
+                Kind::Lenient(factor) => (keep / factor).min(1.0),
+                Kind::Exact => p,
+                _ => {
+                    let hit = f64::from(u8::from(accepted));
+                    self.book.score(tally, one, hit, keep);
+                    continue;
+                }
+            };
+            let laws = [&[keep, 1.0 - keep][..], &[wrong, 1.0 - wrong]];
+            self.book.against(tally, one, laws, usize::from(!accepted));
+        }
+    }
+
+    /// All bets on a record.
+    fn look(&self, rule: Rule, record: &Record, tally: &mut Tally) {
+        let is_text = rule == Rule::TEXT;
+        if let Some(draft) = record.draft.filter(|_| !is_text) {
+            if rule.drafts() != Drafts::Any {
+                tally.steps[0] += 1;
+            }
+            match rule.drafts() {
+                Drafts::Any => {}
+                Drafts::Likeliest => {
+                    let hit = f64::from(u8::from(draft.u_q <= 0.0));
+                    for one in self.book.of(Part::DraftLaw).filter(|one| one.is_score) {
+                        self.book.score(tally, one, hit, 1.0);
+                    }
+                }
+                Drafts::Drawn(_) => self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q),
+            }
+            let keep = if !rule.tests_drafts() {
+                (draft.p / rule.over()).min(1.0)
+            } else if draft.p <= 0.0 {
+                0.0
+            } else {
+                (draft.p / draft.q).min(1.0)
+            };
+            tally.steps[1] += 1;
+            self.kept(tally, keep, draft.p, draft.accepted);
+        }
+        let replaced = record.draft.is_none_or(|draft| !draft.accepted);
+        if let Some(u_c) = record.u_c.filter(|_| replaced && !is_text) {
+            tally.steps[2] += 1;
+            self.uniform(Part::Correction, tally, u_c, 0.0);
+        }
+        if rule.is_lossless() {
+            tally.steps[3] += 1;
+            self.uniform(Part::TargetLaw, tally, record.u_p, 0.0);
+        }
+    }
+}
+
+/// What can never happen, and how many rounds there are.
+fn hard_checks(records: &[Record], rule: Rule) -> (Vec<HardCheck>, usize) {
+    let [mut zero, mut undrafted, mut after] = [Count::default(); 3];
+    let mut rounds = 0;
+    let mut before: Option<&Record> = None;
+    for (index, record) in records.iter().enumerate() {
+        rounds += usize::from(record.depth.is_none_or(|depth| depth == 0));
+        if let (Some(1..), Some(last)) = (record.depth, before)
+            && last.prompt == record.prompt
+            && last.draft.is_none_or(|draft| !draft.accepted)
+        {
+            after.found(index);
+        }
+        before = Some(record);
+        if let Some(draft) = record.draft {
+            if draft.accepted && draft.p <= 0.0 {
+                zero.found(index);
+            }
+            if draft.q <= 0.0 && rule.drafts() != Drafts::Any {
+                undrafted.found(index);
+            }
+        }
+    }
+    if rule == Rule::TEXT {
+        return (Vec::new(), rounds);
+    }
+    let accepted = "a draft of probability 0 under the target was accepted";
+    let drafted = "a token was drafted that the draft gives probability 0";
+    let behind = "a round went on behind its rejection";
+    let checks = vec![
+        zero.check("target-zero", accepted),
+        undrafted.check("draft-zero", drafted),
+        after.check("accepted-after-rejection", behind),
+    ];
+    (checks, rounds)
+}
+
+/// Audits records.
+///
+/// # Errors
+/// Rules that five numbers cannot tell: those of several drafts, and blocks.
+pub fn audit_records(
+    records: &Records,
+    settings: &Settings,
+    command: &str,
+) -> Result<AuditReport, AuditError> {
+    let Settings {
+        rule,
+        tolerance,
+        alpha,
+        ..
+    } = *settings;
+    let refused = |message: String| Err(AuditError::Log(message));
+    let Records { name, records: all } = records;
+    if rule.needs_full_rows().is_some() {
+        return refused(format!(
+            "{name}: five numbers a token do not tell {rule} from others; log rows, or audit one of \
+             token, one-hot, exact-match, threshold:A"
+        ));
+    }
+    if !(0.0..0.5).contains(&tolerance) || alpha <= 0.0 || alpha >= 1.0 || alpha.is_nan() {
+        let ranges = "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1";
+        return refused(ranges.to_owned());
+    }
+    let drafted = all.iter().any(|record| record.draft.is_some());
+    if rule != Rule::TEXT && !drafted && !all.is_empty() {
+        return refused(format!(
+            "{name}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
+             by --rule text"
+        ));
+    }
+    let places = all.iter().map(|record| Place {
+        prompt: record.prompt,
+        position: None,
+        seed: record.seed,
+    });
+    let requests = Requests::new(places, settings.seeds);
+    let bets = Bets::new(rule, tolerance);
+    let mut units = Map::<usize, Tally>::new();
+    // Ranks that were drawn by themselves are hardly ever equal to three places.
+    let mut ranks = vec![Vec::new(); requests.texts()];
+    for (index, (record, text)) in all.iter().zip(&requests.text).enumerate() {
+        let tally = units.at_or(requests.unit_at(index), || Tally::new(&bets.book));
+        bets.look(rule, record, tally);
+        let bits = record.u_p.to_bits();
+        if let Some(ranks) = ranks.get_mut(*text) {
+            ranks.push(((bits ^ (bits >> 32)) as u32, 1e-3f64.ln()));
+        }
+    }
+    let settled = requests.settle(bets.book.logs, None, &units);
+    let untestable = |part: Part, limit: Option<f64>| {
+        let steps = settled.total.steps[part.index()];
+        let reason = match part {
+            Part::DraftLaw if rule.drafts() == Drafts::Any => {
+                format!("{rule} claims nothing of how drafts are drawn")
+            }
+            Part::Correction if steps == 0 => {
+                "five numbers do not tell it: add column u_c, as u_p under the law that the token \
+                 was drawn from, where it was no accepted draft"
+                    .to_owned()
+            }
+            Part::TargetLaw if !rule.is_lossless() => {
+                "a lossy rule's outputs do not follow p; what they follow needs rows".to_owned()
+            }
+            _ if limit.is_none() => format!("{steps} steps are too few"),
+            _ => return None,
+        };
+        Some(reason)
+    };
+    let none = Map::new();
+    let verdict = |one| part(&bets.book, one, &settled, &none, alpha, &untestable);
+    let mut parts: Vec<PartReport> = Part::ALL.map(verdict).into();
+    if rule == Rule::TEXT {
+        parts.retain(|one| one.part == Part::TargetLaw.name());
+    }
+    let requests = requests.report(repeated(&ranks));
+    let mut notes = vec![
+        "records of five numbers: bugs are told apart less well than from rows, and bets are on \
+         the order of probabilities"
+            .to_owned(),
+    ];
+    notes.extend(of_requests(&requests));
+    let played = settled.total.steps.iter().filter(|steps| **steps > 0);
+    let (hard_checks, rounds) = hard_checks(all, rule);
+    let mut report = AuditReport {
+        positions: all.len(),
+        rounds,
+        false_alarm: alpha * played.count() as f64,
+        hard_checks,
+        parts,
+        notes,
+        ..AuditReport::begun(name.clone(), command, settings, requests)
+    };
+    let of = |part: Part| report.parts.get(part.index());
+    let refuted = |part| of(part).is_some_and(|one| one.verdict == Outcome::Refuted);
+    if rule == Rule::TOKEN
+        && refuted(Part::Acceptance)
+        && !refuted(Part::TargetLaw)
+        && of(Part::Acceptance).and_then(|one| one.suspect.as_deref()) == Some("exact-match")
+    {
+        let other = Settings {
+            rule: Rule::EXACT_MATCH,
+            ..settings.clone()
+        };
+        let other = audit_records(records, &other, command)?;
+        report.fits = other.ok.then(|| "exact-match".to_owned());
+    }
+    conclude(&mut report, rule);
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::data::{Conclusion, Tampering};
+    use crate::audit::evidence::bets::{Bet, SCORE_STAKES, STAKES};
+    use rand::{Rng, SeedableRng};
+
+    fn drafted(p: f64, q: f64, accepted: bool, u_q: f64) -> DraftRecord {
+        DraftRecord {
+            p,
+            q,
+            accepted,
+            u_q,
+        }
+    }
+
+    fn named(records: Vec<Record>) -> Records {
+        let name = "r.csv".to_owned();
+        Records { name, records }
+    }
+
+    fn steps(report: &AuditReport) -> Vec<u64> {
+        report.parts.iter().map(|one| one.steps).collect()
+    }
+
+    /// Bets without a tolerance, and a tally of them after what `play` does.
+    fn after(rule: Rule, tolerance: f64, play: impl Fn(&Bets, &mut Tally)) -> (Bets, Tally) {
+        let bets = Bets::new(rule, tolerance);
+        let mut tally = Tally::new(&bets.book);
+        play(&bets, &mut tally);
+        (bets, tally)
+    }
+
+    /// A component's logarithms.
+    fn own<'a>(tally: &'a Tally, one: &Component) -> &'a [f64] {
+        &tally.logs[one.first..one.first + one.stakes()]
+    }
+
+    #[test]
+    fn bets_on_intervals_are_fair() {
+        // q = (.5, .3, .2) in its order: intervals [0, .5), [.5, .8), [.8, 1).
+        let cells = [(0.0, 0.5), (0.5, 0.3), (0.8, 0.2)];
+        let mut mean = vec![0.0; Bets::new(Rule::TOKEN, 0.0).book.logs];
+        for (from, width) in cells {
+            let (_, tally) = after(Rule::TOKEN, 0.0, |bets, tally| {
+                bets.uniform(Part::DraftLaw, tally, from, width);
+            });
+            for (mean, log) in mean.iter_mut().zip(&tally.logs) {
+                *mean += width * log.exp();
+            }
+        }
+        for (place, mean) in mean.into_iter().enumerate() {
+            assert!((mean - 1.0).abs() < 1e-8, "{place} {mean}");
+        }
+    }
+
+    /// What a bet gains on an interval, or on a number, by hand.
+    #[test]
+    fn gains_on_intervals_by_hand() {
+        // What the record has of [0, 0.1) and of [0.8, 1], over its width.
+        for (from, width, head, tail) in [
+            (0.0, 0.0625, 1.0, 0.0),
+            (0.05, 0.1, 0.5, 0.0),
+            (0.05, 0.2, 0.25, 0.0),
+            (0.25, 0.5, 0.0, 0.0),
+            (0.875, 0.125, 0.0, 1.0),
+            (0.7, 0.2, 0.0, 0.5),
+            (0.25, 0.75, 0.0, 4.0 / 15.0),
+            (0.0, 0.0, 1.0, 0.0),
+            (0.0999, 0.0, 1.0, 0.0),
+            (0.1, 0.0, 0.0, 0.0),
+            (0.8, 0.0, 0.0, 1.0),
+            (0.7999, 0.0, 0.0, 0.0),
+            (0.9, 0.4, 0.0, 1.0),
+        ] {
+            let (bets, tally) = after(Rule::TOKEN, 0.01, |bets, tally| {
+                bets.uniform(Part::DraftLaw, tally, from, width);
+            });
+            for (one, kind) in bets.of(Part::DraftLaw) {
+                let (inside, w) = match kind {
+                    Kind::Head(0.1) => (head, 0.1),
+                    Kind::Tail(0.2) => (tail, 0.2),
+                    Kind::Score => {
+                        let value = f64::min(from + 0.5 * width, 1.0);
+                        for (log, stake) in own(&tally, one).iter().zip(SCORE_STAKES) {
+                            let gain = 1.0 + stake * (value - 0.5);
+                            let expected = (gain / (1.0 + 0.01 * f64::abs(stake))).ln() - 1e-9;
+                            assert!((log - expected).abs() < 1e-13, "{from} {width} {stake}");
+                        }
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let gain = 0.98 * (inside / w - 1.0);
+                for (log, (stake, _)) in own(&tally, one).iter().zip(STAKES) {
+                    let paid = 1.0 + 0.01 * stake * 0.98 / w;
+                    let expected = ((1.0 + stake * gain) / paid).ln() - 1e-9;
+                    let off = (log - expected).abs();
+                    assert!(off < 1e-12, "{from} {width} {kind:?} {log} {expected}");
+                }
+            }
+        }
+    }
+
+    /// A draft is kept with 0.4 by the rule; what each bettor thinks, by hand.
+    #[test]
+    fn gains_on_kept_drafts_by_hand() {
+        let kept = |accepted| {
+            after(Rule::TOKEN, 0.0, |bets, tally| {
+                bets.kept(tally, 0.4, 0.3, accepted);
+            })
+        };
+        let (bets, rejected) = kept(false);
+        let (_, accepted) = kept(true);
+        for one in bets.book.of(Part::Acceptance) {
+            let wrong: f64 = match one.name {
+                "lenient-acceptance" => 0.4 / 0.9,
+                "accepts-everything" => 1.0,
+                "exact-match" => 0.3,
+                _ => {
+                    for (log, stake) in own(&accepted, one).iter().zip(SCORE_STAKES) {
+                        assert!((log - (1.0 + stake * 0.6).ln()).abs() < 1e-8);
+                    }
+                    continue;
+                }
+            };
+            // The likelihood ratio, less the part that is never staked, in one of three sizes;
+            // the cap cuts only what is above it.
+            let bet = Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
+            let gain = bet.unwrap().gain(0.6, 1.0 - wrong);
+            assert!((gain > 0.0) == (wrong < 0.4), "{}", one.name);
+            for (log, (stake, _)) in own(&rejected, one).iter().zip(STAKES) {
+                let off = (log - (1.0 + stake * gain).ln()).abs();
+                assert!(off < 1e-8, "{}", one.name);
+            }
+        }
+        assert_eq!(bets.of(Part::Acceptance).count(), 4);
+        let mut one_hot = listed(Part::Acceptance, Rule::ONE_HOT).into_iter();
+        assert!(one_hot.all(|(name, ..)| name != "exact-match"));
+    }
+
+    /// One record: each part's e-value from its definition.
+    #[test]
+    fn e_values_of_one_record() {
+        let draft = drafted(0.3, 0.25, false, 0.05);
+        let record = Record {
+            draft: Some(draft),
+            u_p: 0.97,
+            u_c: Some(0.01),
+            ..Record::default()
+        };
+        let settings = Settings {
+            tolerance: 0.0,
+            alpha: 0.25,
+            ..Settings::new(Rule::TOKEN)
+        };
+        let audit = |records: Vec<Record>, rule: Rule| {
+            let records = named(records);
+            let settings = Settings {
+                rule,
+                ..settings.clone()
+            };
+            audit_records(&records, &settings, "").unwrap()
+        };
+        // Heads, tails, and the score, with their weights; `density` is what the record has in
+        // the interval over its width.
+        let expected = |head: &dyn Fn(f64) -> f64, tail: &dyn Fn(f64) -> f64, rank: f64| {
+            let mixed = |density: f64| {
+                let gain = 0.98 * (density - 1.0);
+                0.8 * (1.0 + gain) + 0.1 * (1.0 + 0.25 * gain) + 0.1 * (1.0 + 0.0625 * gain)
+            };
+            let heads = [
+                (0.02, 1.0),
+                (0.1, 2.0),
+                (0.3, 1.0),
+                (0.6, 1.0),
+                (0.8, 1.0),
+                (0.9, 1.0),
+                (0.95, 1.0),
+            ];
+            let heads: f64 = heads
+                .iter()
+                .map(|&(w, weight)| weight * mixed(head(w)))
+                .sum();
+            let tails: f64 = [0.05, 0.2, 0.5].iter().map(|&w| 0.7 * mixed(tail(w))).sum();
+            let score = SCORE_STAKES.map(|stake| 1.0 + stake * (rank - 0.5));
+            let score = 2.0 * score.iter().sum::<f64>() / 14.0;
+            (heads + tails + score) / 12.1
+        };
+        let report = audit(vec![record], Rule::TOKEN);
+        // The draft has u_q from 0.05 to 0.3, its correction 0.01, and the output 0.97.
+        let drafted = expected(
+            &|w| (w.min(0.3) - 0.05f64).max(0.0) / 0.25 / w,
+            &|w| (0.3 - (1.0 - w).max(0.05)).max(0.0) / 0.25 / w,
+            0.175,
+        );
+        let corrected = expected(&|w| if 0.01 < w { 1.0 / w } else { 0.0 }, &|_| 0.0, 0.01);
+        let out = expected(
+            &|_| 0.0,
+            &|w| if 0.97 >= 1.0 - w { 1.0 / w } else { 0.0 },
+            0.97,
+        );
+        for (part, e) in [(0, drafted), (2, corrected), (3, out)] {
+            let found = report.parts[part].e_value;
+            assert!((found / e - 1.0).abs() < 1e-7, "{part}: {found} {e}");
+            let log10 = report.parts[part].log10_e_value;
+            assert!((log10 - e.log10()).abs() < 1e-7, "{part}: {log10}");
+        }
+        // p/q is above 1: the rule never rejects such a draft, and exact match does.
+        assert!(report.parts[1].e_value > 1.0);
+        assert_eq!(steps(&report), [1; 4]);
+        assert_eq!((report.positions, report.rounds), (1, 1));
+        assert_eq!((report.false_alarm, report.alpha), (1.0, 0.25));
+        // One such rejection is enough at this level.
+        assert_eq!(report.conclusion, Conclusion::NotTheRule);
+        assert_eq!(report.parts[1].suspect.as_deref(), Some("exact-match"));
+        // Without u_c, and where the draft was kept, there is no correction.
+        let kept = DraftRecord {
+            accepted: true,
+            ..draft
+        };
+        let records = vec![
+            Record {
+                u_c: None,
+                ..record
+            },
+            Record {
+                draft: Some(kept),
+                ..record
+            },
+            Record {
+                draft: None,
+                ..record
+            },
+        ];
+        let report = audit(records.clone(), Rule::TOKEN);
+        assert_eq!(steps(&report), [2, 2, 1, 3]);
+        // A lossy rule's outputs are not tested, and exact match claims nothing of drafts.
+        let lossy = audit(records.clone(), Rule::threshold(0.5).unwrap());
+        assert_eq!((steps(&lossy), lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
+        assert!(lossy.parts[3].reason.as_deref().unwrap().contains("lossy"));
+        let exact = audit(records, Rule::EXACT_MATCH);
+        assert_eq!(steps(&exact), [0, 2, 1, 3]);
+        assert!(
+            exact.parts[0]
+                .reason
+                .as_deref()
+                .unwrap()
+                .contains("claims nothing")
+        );
+        assert!(
+            exact.parts[1]
+                .reason
+                .as_deref()
+                .unwrap()
+                .contains("2 steps are too few")
+        );
+    }
+
+    /// The chance of being kept by each rule, seen by the score of acceptance.
+    #[test]
+    fn rules_keep_drafts_as_often_as_they_say() {
+        let e_value = |rule: Rule, p: f64, q: f64| {
+            let draft = drafted(p, q, true, 0.0);
+            let records = Records {
+                name: "r.csv".to_owned(),
+                records: vec![Record {
+                    draft: Some(draft),
+                    u_p: 0.5,
+                    ..Record::default()
+                }],
+            };
+            let settings = Settings {
+                tolerance: 0.0,
+                ..Settings::new(rule)
+            };
+            let report = audit_records(&records, &settings, "").unwrap();
+            report.parts[1].e_value
+        };
+        let bets = |rule: Rule, keep: f64, p: f64| {
+            let (bets, tally) = after(rule, 0.0, |bets, tally| bets.kept(tally, keep, p, true));
+            bets.book.log_capital(Part::Acceptance, &tally).exp()
+        };
+        for (rule, p, q, keep) in [
+            (Rule::TOKEN, 0.2, 0.5, 0.4),
+            (Rule::TOKEN, 0.5, 0.2, 1.0),
+            (Rule::TOKEN, 0.5, 0.5, 1.0),
+            (Rule::TOKEN, 0.0, 0.5, 0.0),
+            (Rule::TOKEN, 0.0, 0.0, 0.0),
+            (Rule::ONE_HOT, 0.2, 0.5, 0.2),
+            (Rule::EXACT_MATCH, 0.2, 0.5, 0.2),
+            (Rule::threshold(0.5).unwrap(), 0.2, 0.5, 0.4),
+            (Rule::threshold(0.5).unwrap(), 0.7, 0.5, 1.0),
+        ] {
+            let (found, expected) = (e_value(rule, p, q), bets(rule, keep, p));
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{rule} {p} {q}: {found} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_stand() {
+        let read = |text: &str| Records::parse(Path::new("some/r.csv"), text);
+        let text = "\u{feff}depth, u_p,p,q,accepted,u_q,u_c,prompt\n\
+                    1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.000001,0,4\n";
+        let records = read(text).unwrap();
+        assert_eq!(records.name, "r.csv");
+        let draft = drafted(0.25, 0.5, true, 0.125);
+        let first = Record {
+            prompt: Some(-3),
+            depth: Some(1),
+            seed: None,
+            draft: Some(draft),
+            u_p: 0.5,
+            u_c: None,
+        };
+        let second = Record {
+            u_p: 1.0,
+            u_c: Some(0.75),
+            ..Record::default()
+        };
+        let third = Record {
+            prompt: Some(4),
+            depth: Some(2),
+            seed: None,
+            draft: Some(DraftRecord {
+                p: 0.0,
+                q: 1.0,
+                accepted: false,
+                // As much above 1 as is taken for rounding, and no more.
+                u_q: 1e-6,
+            }),
+            u_p: 0.0,
+            u_c: Some(0.0),
+        };
+        assert_eq!(records.records, [first, second, third]);
+    }
+
+    /// Capital of 1 before the first bet: else it proves nothing.
+    #[test]
+    fn capital_begins_at_one() {
+        for rule in [Rule::TOKEN, Rule::ONE_HOT] {
+            let (bets, tally) = after(rule, 0.0, |_, _| {});
+            for part in Part::ALL {
+                assert!(
+                    bets.book.log_capital(part, &tally).abs() < 1e-14,
+                    "{part:?}"
+                );
+                assert!(
+                    bets.book
+                        .of(part)
+                        .all(|one| one.weight > 0.0 && one.weight < 1.0)
+                );
+            }
+        }
+    }
+
+    /// Under the claimed chance of being kept, and under any within the tolerance, no bettor
+    /// gains on average; under the bug that it bets on, it does.
+    #[test]
+    fn bets_on_kept_drafts_are_fair() {
+        for (keep, p) in [(0.4, 0.3), (0.9, 0.45), (0.05, 0.01)] {
+            for tolerance in [0.0, 1e-3] {
+                let of = |accepted| {
+                    after(Rule::TOKEN, tolerance, |bets, tally| {
+                        bets.kept(tally, keep, p, accepted);
+                    })
+                };
+                let ((bets, kept), (_, refused)) = (of(true), of(false));
+                for one in bets.book.of(Part::Acceptance) {
+                    let [kept, refused] =
+                        [&kept, &refused].map(|tally| bets.book.log_of(one, tally).exp());
+                    for chance in [keep - tolerance, keep, keep + tolerance] {
+                        let mean = chance * kept + (1.0 - chance) * refused;
+                        if chance <= 1.0 {
+                            assert!(mean < 1.0 + 1e-8, "{} {keep} {tolerance}: {mean}", one.name);
+                        }
+                        if chance == keep && tolerance == 0.0 {
+                            assert!(mean > 1.0 - 1e-6, "{} {keep}: {mean}", one.name);
+                        }
+                    }
+                    if one.name == "accepts-everything" && keep < 0.5 {
+                        assert!(kept > 1.0 && refused < 1.0, "{kept} {refused}");
+                    }
+                    if one.name == "exact-match" && tolerance == 0.0 && keep < 1.0 {
+                        assert!(kept < 1.0 && refused > 1.0, "{kept} {refused}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What cannot happen is counted, with the first line where it did.
+    #[test]
+    fn records_of_what_cannot_happen_fail_hard() {
+        let draft = drafted(0.25, 0.5, true, 0.0);
+        let record = |depth: i64, draft: Option<DraftRecord>| Record {
+            prompt: Some(1),
+            depth: Some(depth),
+            seed: None,
+            draft,
+            u_p: 0.5,
+            u_c: None,
+        };
+        let rejected = DraftRecord {
+            accepted: false,
+            ..draft
+        };
+        let found = |records: Vec<Record>, rule: Rule| {
+            let records = named(records);
+            let report = audit_records(&records, &Settings::new(rule), "").unwrap();
+            let checks = report.hard_checks.iter();
+            let counts: Vec<_> = checks.map(|c| (c.violations, c.first_position)).collect();
+            (counts, report.rounds, report.ok)
+        };
+        const NONE: (u64, Option<usize>) = (0, None);
+        // Kept, kept, rejected; a new round, and one without a draft.
+        let fine = vec![
+            record(0, Some(draft)),
+            record(1, Some(draft)),
+            record(2, Some(rejected)),
+            record(0, Some(rejected)),
+            record(0, None),
+        ];
+        assert_eq!(found(fine, Rule::TOKEN).0, [NONE; 3]);
+        let impossible = DraftRecord { p: 0.0, ..draft };
+        let refused = DraftRecord {
+            accepted: false,
+            ..impossible
+        };
+        let records = vec![
+            record(0, Some(refused)),
+            record(0, Some(impossible)),
+            record(0, Some(impossible)),
+        ];
+        let (counts, rounds, ok) = found(records, Rule::TOKEN);
+        assert_eq!(counts, [(2, Some(1)), NONE, NONE]);
+        // Such a draft is refused by every rule: that it was says nothing.
+        let one = Records {
+            name: "r.csv".to_owned(),
+            records: vec![record(0, Some(refused))],
+        };
+        for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::threshold(0.5).unwrap()] {
+            let report = audit_records(&one, &Settings::new(rule), "").unwrap();
+            let part = &report.parts[Part::Acceptance.index()];
+            assert!(part.log10_e_value.abs() < 1e-3, "{rule}: {part:?}");
+        }
+        assert_eq!((rounds, ok), (3, false));
+        let undrafted = DraftRecord { q: 0.0, ..rejected };
+        let records = vec![record(0, Some(rejected)), record(0, Some(undrafted))];
+        let (counts, _, ok) = found(records.clone(), Rule::TOKEN);
+        assert_eq!((counts, ok), (vec![NONE, (1, Some(1)), NONE], false));
+        // Exact match says nothing of drafts.
+        assert_eq!(found(records, Rule::EXACT_MATCH).0, [NONE; 3]);
+        // Behind a rejection, and behind a token without a draft; not in another text.
+        for last in [Some(rejected), None] {
+            let records = vec![record(0, last), record(1, Some(rejected))];
+            let (counts, rounds, ok) = found(records, Rule::TOKEN);
+            assert_eq!(counts, [NONE, NONE, (1, Some(1))]);
+            assert_eq!((rounds, ok), (1, false));
+            let other = Record {
+                prompt: Some(2),
+                ..record(1, Some(rejected))
+            };
+            let (counts, ..) = found(vec![record(0, last), other], Rule::TOKEN);
+            assert_eq!(counts, [NONE; 3]);
+        }
+    }
+
+    /// Records of speculative sampling, or of exact match, on three tokens.
+    fn run(exact: bool, argmax: bool, count: usize) -> Records {
+        let (p, q) = ([0.2, 0.5, 0.3], [0.6, 0.3, 0.1]);
+        // Mass before a token in the order of p.
+        let before = [0.8, 0.0, 0.5];
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
+        let draw = |law: &[f64], u: f64| {
+            let mut sum = 0.0;
+            law.iter().position(|x| {
+                sum += x;
+                u < sum
+            })
+        };
+        let records = (0..count)
+            .map(|_| {
+                let x = if argmax {
+                    0
+                } else {
+                    draw(&q, random.random()).unwrap_or(2)
+                };
+                let keep: f64 = if exact { p[x] } else { (p[x] / q[x]).min(1.0) };
+                let accepted = random.random::<f64>() < keep;
+                let y = if accepted {
+                    x
+                } else if exact {
+                    let mut off = p;
+                    off[x] = 0.0;
+                    let total: f64 = off.iter().sum();
+                    draw(&off.map(|m| m / total), random.random()).unwrap_or(2)
+                } else {
+                    // (p - q)+ = (0, .2, .2).
+                    1 + usize::from(random.random::<bool>())
+                };
+                Record {
+                    draft: Some(DraftRecord {
+                        p: p[x],
+                        q: q[x],
+                        accepted,
+                        u_q: [0.0, 0.6, 0.9][x],
+                    }),
+                    u_p: before[y] + random.random::<f64>() * p[y],
+                    ..Record::default()
+                }
+            })
+            .collect();
+        Records {
+            name: "run.csv".to_owned(),
+            records,
+        }
+    }
+
+    #[test]
+    fn records_tell_an_honest_engine_from_two_others() {
+        let settings = Settings::new(Rule::TOKEN);
+        let honest = audit_records(&run(false, false, 4000), &settings, "").unwrap();
+        assert!(honest.ok, "{honest:#?}");
+        assert_eq!(honest.conclusion, Conclusion::AsClaimed);
+        assert!(honest.parts[2].reason.as_deref().unwrap().contains("u_c"));
+        let exact = audit_records(&run(true, false, 4000), &settings, "").unwrap();
+        assert_eq!(
+            exact.conclusion,
+            Conclusion::LosslessAnotherRule,
+            "{exact:#?}"
+        );
+        assert_eq!(exact.fits.as_deref(), Some("exact-match"));
+        let argmax = audit_records(&run(false, true, 4000), &settings, "").unwrap();
+        assert_eq!(argmax.parts[0].verdict, Outcome::Refuted);
+        assert_eq!(argmax.parts[1].verdict, Outcome::Consistent);
+        assert_eq!(argmax.conclusion, Conclusion::Lossy);
+    }
+
+    /// Drafts that are claimed to be the likeliest have no mass before them.
+    #[test]
+    fn records_of_likeliest_drafts_show_that_they_are() {
+        let verdict = |u_q: f64| {
+            let records = (0..400).map(|index| {
+                let accepted = index % 2 == 0;
+                let draft = drafted(0.5, 0.75, accepted, u_q);
+                Record {
+                    draft: Some(draft),
+                    u_p: (index as f64 + 0.5) / 400.0,
+                    ..Record::default()
+                }
+            });
+            let records = named(records.collect());
+            let report = audit_records(&records, &Settings::new(Rule::ONE_HOT), "").unwrap();
+            assert_eq!(report.parts[0].steps, 400);
+            assert_eq!(report.parts[1].verdict, Outcome::Consistent);
+            report.parts[0].verdict
+        };
+        assert_eq!(verdict(0.0), Outcome::Consistent);
+        assert_eq!(verdict(0.25), Outcome::Refuted);
+    }
+
+    /// A negative control that fails makes the report fail, and one that holds mends nothing.
+    #[test]
+    fn a_negative_control_only_makes_a_report_worse() {
+        let control = |refuted: Option<bool>| Tampering {
+            name: "lenient".to_owned(),
+            words: String::new(),
+            refuted,
+            by: Vec::new(),
+            positions: 1,
+            own_positions_enough: true,
+            reason: None,
+        };
+        let report = audit_records(&run(false, false, 400), &Settings::new(Rule::TOKEN), "");
+        let report = report.unwrap();
+        for (ok, controls, expected) in [
+            (true, vec![], true),
+            (true, vec![control(Some(true)), control(None)], true),
+            (true, vec![control(Some(true)), control(Some(false))], false),
+            (false, vec![control(Some(true))], false),
+            (false, vec![], false),
+        ] {
+            let report = AuditReport {
+                ok,
+                ..report.clone()
+            };
+            assert_eq!(
+                report.with_control(controls.clone()).ok,
+                expected,
+                "{controls:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_records_name_line_and_column() {
+        let refused = |text: &str, words: &str| {
+            let read = Records::parse(Path::new("r.csv"), text);
+            let message = read.unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        };
+        for (line, words) in [
+            ("0.5,0.5,2,0,0.1", "line 2: accepted is \"2\""),
+            ("\n0.5,0.5,yes,0,0", "line 3: accepted is \"yes\""),
+            ("0.5,1.5,1,0,0.1", "q is 1.5"),
+            ("0.5,0.5,1,0.9,0.1", "u_q + q"),
+            ("0.1,0.5,0,0.5001,0", "u_q + q is 1.0001"),
+            ("0.5,,1,0,0.1", "all there, or all empty"),
+            (",0.5,,,0", "all there, or all empty"),
+            ("0.5,0.5,1,0", "has 4 fields"),
+            ("0.5,0.5,1,0,", "u_p is empty"),
+            (",,,,-0.1", "u_p is -0.1"),
+            ("x,0.5,1,0,0.1", "\"x\" is no number"),
+            ("NaN,0.5,1,0,0.1", "p is NaN"),
+            ("", "line 1: has no records"),
+        ] {
+            refused(&format!("p,q,accepted,u_q,u_p\n{line}\n"), words);
+        }
+        for (text, words) in [
+            ("", "is empty"),
+            ("p,q,zz\n", "\"zz\" is unknown"),
+            (
+                "p,q,accepted,u_q,u_p,p\n",
+                "line 1: column p stands there twice",
+            ),
+            ("p,q,accepted,u_q\n", "line 1: column u_p is missing"),
+            ("p,u_p\n0.5,0.5\n", "column q is missing"),
+            ("u_p,depth\n0,1.5\n", "depth: \"1.5\" is no integer"),
+            ("u_p,prompt\n0,a\n", "prompt: \"a\" is no integer"),
+        ] {
+            refused(text, words);
+        }
+    }
+
+    /// A text alone: one column, and a mean over texts that may share numbers.
+    #[test]
+    fn records_of_a_text_alone() {
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(4);
+        let mut text = |skew: i32, seeds: &[i64]| {
+            let mut all = "u_p,prompt,seed\n".to_owned();
+            for at in 0..400 {
+                let u: f64 = random.random();
+                let prompt = at / 100;
+                let seed = seeds[prompt % seeds.len()];
+                all.push_str(&format!("{},{prompt},{seed}\n", u.powi(skew)));
+            }
+            Records::parse("t.csv".as_ref(), &all).unwrap()
+        };
+        let ask = |records: &Records, rule| audit_records(records, &Settings::new(rule), "");
+        let honest = ask(&text(1, &[-1]), Rule::TEXT).unwrap();
+        assert_eq!(honest.conclusion, Conclusion::AsClaimed, "{honest:#?}");
+        assert_eq!((honest.parts.len(), honest.hard_checks.len()), (1, 0));
+        assert_eq!((honest.requests.fresh, honest.requests.averaged), (4, 0));
+        let skewed = ask(&text(2, &[-1]), Rule::TEXT).unwrap();
+        assert_eq!(skewed.conclusion, Conclusion::Lossy);
+        let shared = ask(&text(2, &[3]), Rule::TEXT).unwrap();
+        assert_eq!((shared.requests.fresh, shared.requests.averaged), (0, 4));
+        let [product, mean] = [&skewed, &shared].map(|one| one.parts[0].log10_e_value);
+        assert!(product > 2.0 * mean && mean > 1.0, "{product} {mean}");
+        assert_eq!((skewed.requests.repeated, shared.requests.repeated), (0, 0));
+        // The recorder's own numbers, again for each text.
+        let mut again = text(1, &[-1]);
+        for at in 100..400 {
+            again.records[at].u_p = again.records[at % 100].u_p;
+        }
+        let again = ask(&again, Rule::TEXT).unwrap();
+        assert_eq!(again.requests.repeated, 4);
+        assert!(again.notes.iter().any(|note| note.contains("repeat")));
+        let message = ask(&text(1, &[-1]), Rule::TOKEN).unwrap_err().to_string();
+        assert!(message.contains("--rule text"), "{message}");
+    }
+}
