@@ -147,9 +147,12 @@ impl Shard {
             &self.accepted,
             &self.round,
             &self.batch_size,
+            &self.seed,
+            &self.draft_row,
         ];
-        [&self.target, &self.draft]
-            .into_iter()
+        let draft = (!self.is_text).then_some(&self.draft);
+        std::iter::once(&self.target)
+            .chain(draft)
             .chain(others.into_iter().flatten())
             .chain(own)
             .chain(self.rollouts.tensors.values())

@@ -98,6 +98,8 @@ pub(super) struct Shard {
     pub batch_size: Option<Tensor>,
     pub seed: Option<Tensor>,
     pub draft_row: Option<Tensor>,
+    /// A text with the target's rows alone, which stand where the draft's would.
+    pub is_text: bool,
     pub rollouts: HeldRollouts,
 }
 
@@ -650,9 +652,26 @@ impl Log {
         names
     }
 
-    /// Whether any file says of which positions it has no row of the draft.
+    /// Whether any file says of which positions it has no row of the draft, or has none at all.
     pub fn may_lack_drafts(&self) -> bool {
-        self.shards.iter().any(|shard| shard.draft_row.is_some())
+        let may = |shard: &Shard| shard.is_text || shard.draft_row.is_some();
+        self.shards.iter().any(may)
+    }
+
+    /// Refuses a text with the target's rows alone, of which only an audit can be made.
+    ///
+    /// # Errors
+    /// Names the file and what it lacks.
+    pub fn refuse_texts(&self) -> Result<(), LogError> {
+        match self.shards.iter().find(|shard| shard.is_text) {
+            None => Ok(()),
+            Some(shard) => Err(LogError::tensor(
+                &shard.path,
+                "draft_logits",
+                "is missing, and so are draft_probs and draft_logprobs; a text with the target's \
+                 rows alone is for specgap audit",
+            )),
+        }
     }
 
     /// Tensors in the files that specgap does not know.
@@ -869,7 +888,11 @@ impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
         let held = contents.names();
         let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
-        let (draft, draft_kind) = rows_of(path, &mut contents, "draft", &held)?;
+        let is_text = is_text(&contents);
+        let (draft, draft_kind) = match is_text {
+            true => (target.clone(), target_kind),
+            false => rows_of(path, &mut contents, "draft", &held)?,
+        };
         let positions = target.rows();
         if draft.rows() != positions {
             return Err(LogError::tensor(
@@ -899,7 +922,10 @@ impl Shard {
         let seed = integers("seed", 1)?;
         let draft_row = integers(DRAFT_ROW, 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
-        let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
+        let draft_rest = match is_text {
+            true => target_rest.clone(),
+            false => take(path, &mut contents, "draft_rest", positions, 2, true)?,
+        };
         let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
         let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
         let mut scored = [const { None }; 4];
@@ -988,6 +1014,7 @@ impl Shard {
                 batch_size,
                 seed,
                 draft_row,
+                is_text,
                 rollouts,
             },
             ignored,
@@ -1067,6 +1094,14 @@ impl Shard {
             vocabulary
         }
     }
+}
+
+/// Whether a file has what came out and the target's rows, and nothing of a draft.
+fn is_text(contents: &Contents) -> bool {
+    let has = |name: &str| contents.tensors.contains_key(name);
+    let of_draft = |name: &String| name.starts_with("draft");
+    let names = contents.tensors.keys().chain(contents.unreadable.keys());
+    (has("output") || has("token")) && !names.into_iter().any(of_draft)
 }
 
 /// One row has a list of its own.
@@ -1332,6 +1367,9 @@ impl Chunk<'_> {
 
     /// Whether the log says that it has no row of the draft at a row of the shard.
     fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
+        if self.shard.is_text {
+            return Ok(true);
+        }
         let Some(window) = &self.draft_row else {
             return Ok(false);
         };
