@@ -133,8 +133,14 @@ fn a_text_is_audited_without_a_rule() {
     }
     assert_eq!(alone["parts"].as_array().unwrap().len(), 1);
     assert_eq!(alone["requests"], report["requests"]);
+    // The same text under the name that `length` reads.
+    let (name, token) = (&b"\"output\":"[..], &b"\"token\" :"[..]);
+    let mut file = std::fs::read(folder.path().join("bare.safetensors")).unwrap();
+    let at = file.windows(name.len()).position(|bytes| bytes == name);
+    file[at.unwrap()..][..name.len()].copy_from_slice(token);
+    std::fs::write(folder.path().join("token.safetensors"), file).unwrap();
     for command in ["gap", "length", "tree", "paths"] {
-        let run = specgap(folder.path(), [command, "bare.safetensors"]);
+        let run = specgap(folder.path(), [command, "token.safetensors"]);
         let words = "draft_logits: is missing, and so are draft_probs and draft_logprobs; a text";
         assert_eq!(run.code, Some(2), "{command}");
         assert!(run.err.contains(words), "{command}: {}", run.err);
