@@ -1,7 +1,7 @@
 """Exact optimal-transport analysis of multi-draft speculative decoding.
 
 =====================  =========================================================================
-:func:`alpha`          the largest acceptance of any lossless verifier, of rows
+:func:`alpha`          the largest acceptance of a step that is lossless, of rows
 :func:`acceptance`     what a verifier accepts, of rows
 :func:`plan`           the optimal verifier of one pair of rows, usable in a decoder
 :func:`gap`            every verifier against the optimum, on logged rows

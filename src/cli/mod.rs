@@ -217,7 +217,7 @@ fn start_threads(wanted: usize, quiet: bool) {
         .build();
     // It serves this thread until the program ends.
     std::mem::forget(pool);
-    if !quiet {
+    if !quiet && threads < most {
         eprintln!(
             "note: {most} threads cannot be started ({why}); {} will do",
             crate::page::counted(threads, "thread")

@@ -152,6 +152,7 @@ pub fn write(file: &[u8], made: &SimulatedLog, path: &Path, without: &[&str]) {
     let seed = one(&|record| record.seed);
     let mut tensors: Vec<(String, TensorView<'_>)> = rows
         .iter()
+        .filter(|(name, _)| !without.contains(name))
         .map(|(name, view)| (name.to_owned(), view))
         .collect();
     for (name, shape, data) in [

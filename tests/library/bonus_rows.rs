@@ -199,6 +199,17 @@ fn a_gap_leaves_them_out_and_says_so() {
     }
     assert!(merged.missing().is_empty());
     assert_eq!(merged.report(""), whole);
+    // Where there is no row of the draft at all, there is no report.
+    let none = write(
+        &folder.path().join("none"),
+        all.iter(),
+        layout(),
+        50,
+        |_| false,
+    );
+    let error = summarise(&[none], &settings, Part::WHOLE, None, &|_| ()).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("nor has any other position"), "{error}");
 }
 
 #[test]

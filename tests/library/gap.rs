@@ -692,7 +692,10 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("position 0: lists 6 tokens, fewer than the 7 distinct drafts"),
+        error.contains(
+            "position 0: lists 6 tokens, fewer than the 7 distinct drafts that --drafts asks for; \
+             ask for 6 at most"
+        ),
         "{error}"
     );
     for (temperatures, drafts) in [

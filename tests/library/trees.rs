@@ -443,21 +443,22 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
     let difference = &reference.best_minus_this.tokens_per_call;
     let expected = first.tokens_per_call.mean - reference.tokens_per_call.mean;
     assert!((difference.mean - expected).abs() < 1e-12);
-    let said = |mean: f64| {
-        let mut report = report.clone();
+    let first_line = |mut report: TreeReport| {
         // The rows are made, and the text is not theirs: then nothing is advised.
         report.surprise.z = Some(0.0);
+        let text = specgap::report::tree::page(&report).text(4000, false);
+        let lead = text.lines().find(|line| line.contains("tree below"));
+        lead.unwrap().to_owned()
+    };
+    let said = |mean: f64| {
+        let mut report = report.clone();
         let reference = report.reference.as_mut().unwrap();
         reference.best_minus_this.tokens_per_call = specgap::statistics::Estimate {
             mean,
             ci95: [mean - 0.1, mean + 0.1],
             truncation: None,
         };
-        let text = specgap::report::tree::page(&report).text(4000, false);
-        let lead = text
-            .lines()
-            .find(|line| line.contains("If a call may verify"));
-        lead.unwrap().to_owned()
+        first_line(report)
     };
     let verify = format!("verify {} with", reference.tree);
     let apart = said(0.5);
@@ -471,6 +472,16 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
         "{alike}"
     );
     assert!(said(-0.5).contains(&verify));
+    // Of a report that has no such difference, as older ones, nothing is advised.
+    let alone = first_line(TreeReport {
+        reference: None,
+        ..report.clone()
+    });
+    assert!(
+        !alone.contains("draft the tree")
+            && alone.contains("No tree that engines have is compared"),
+        "{alone}"
+    );
 
     let hub = report.best.iter().find(|best| best.verifier == "spechub");
     assert!(hub.is_some_and(|best| best.paths.len() % 2 == 0));

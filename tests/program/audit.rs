@@ -106,6 +106,45 @@ fn a_text_is_audited_without_a_rule() {
     let run = specgap(folder.path(), ["audit", "engine.safetensors"]);
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("--rule text"), "{}", run.err);
+    // The target's rows are enough.
+    let bare = [
+        "draft_logits",
+        "drafts",
+        "accepted",
+        "round",
+        "seed",
+        "batch_size",
+    ];
+    write(
+        &small(),
+        &made,
+        &folder.path().join("bare.safetensors"),
+        &bare,
+    );
+    let run = specgap(
+        folder.path(),
+        ["audit", "bare.safetensors", "--format", "json"],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let alone: Value = serde_json::from_str(&run.out).unwrap();
+    // Bets on bugs that need the draft's rows are not made, so that e-values differ.
+    for field in ["part", "steps", "verdict", "reason"] {
+        assert_eq!(alone["parts"][0][field], report["parts"][0][field]);
+    }
+    assert_eq!(alone["parts"].as_array().unwrap().len(), 1);
+    assert_eq!(alone["requests"], report["requests"]);
+    // The same text under the name that `length` reads.
+    let (name, token) = (&b"\"output\":"[..], &b"\"token\" :"[..]);
+    let mut file = std::fs::read(folder.path().join("bare.safetensors")).unwrap();
+    let at = file.windows(name.len()).position(|bytes| bytes == name);
+    file[at.unwrap()..][..name.len()].copy_from_slice(token);
+    std::fs::write(folder.path().join("token.safetensors"), file).unwrap();
+    for command in ["gap", "length", "tree", "paths"] {
+        let run = specgap(folder.path(), [command, "token.safetensors"]);
+        let words = "draft_logits: is missing, and so are draft_probs and draft_logprobs; a text";
+        assert_eq!(run.code, Some(2), "{command}");
+        assert!(run.err.contains(words), "{command}: {}", run.err);
+    }
 }
 
 #[test]

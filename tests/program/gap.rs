@@ -1013,6 +1013,38 @@ fn a_log_of_more_shards_than_open_files_is_read() {
     assert!(folder.path().join("out/report.html").exists());
 }
 
+/// Where no thread can be started, as with a limit on processes, the first one does all, and says
+/// so; who asked for one has nothing to be told.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_cannot_be_started_are_told() {
+    let folder = folder_with_log();
+    let run = |threads: &str| {
+        let args = format!("gap log {QUICK} --threads {threads}");
+        let mut command = crate::run::command(folder.path(), args.split(' '));
+        // No stack of this size can be had.
+        let output = command.env("RUST_MIN_STACK", (1u64 << 46).to_string());
+        let output = output.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        (output.stdout, said)
+    };
+    let (eight, said) = run("8");
+    let note = "; 1 thread will do\n";
+    assert!(
+        said.starts_with("note: 8 threads cannot be started ("),
+        "{said}"
+    );
+    assert!(said.contains(note), "{said}");
+    let (one, alone) = run("1");
+    assert!(!alone.contains(note), "{alone}");
+    assert!(!eight.is_empty() && eight == one);
+    // The pace is that of the thread that serves.
+    for said in [said, alone] {
+        assert!(said.contains("a second on 1 thread"), "{said}");
+    }
+}
+
 /// What a run that was killed left in the folder goes with the next run into it.
 #[test]
 fn temporary_files_of_a_killed_run_are_removed() {

@@ -367,6 +367,16 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         let plain = page.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(words), "{words}: {}", page.out);
     }
+    // One draft is told by the text, which nothing checks.
+    let gap = specgap(folder.path(), ["gap", "log", "--drafts", "1"]);
+    assert_eq!(gap.code, Some(0), "{}", gap.err);
+    for words in [
+        "by the text's own tokens, which leave nothing open",
+        "! Nothing checks that the text was drawn from these rows",
+    ] {
+        let plain = gap.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(words), "{words}: {}", gap.out);
+    }
     for (command, words) in [
         (
             "tree log --cost-ratio 0.1",
@@ -378,7 +388,7 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         ),
         (
             "gap log --drafts 2 --temperature 1.0",
-            "fewer than the 2 distinct drafts",
+            "fewer than the 2 distinct drafts that --drafts asks for; ask for 1 at most",
         ),
         ("tree text.csv", "is no log"),
         ("length missing.csv", "missing.csv: cannot be read"),

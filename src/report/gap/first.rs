@@ -3,7 +3,7 @@
 
 use super::select::{ahead, attains, cells_at, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, OverlapRow, VerifierRow};
 use crate::known::Kind;
 use crate::page::Fact;
 use crate::page::words::{listed, range};
@@ -114,15 +114,20 @@ fn more(difference: &Estimate) -> String {
     }
 }
 
+/// The acceptance of one sampled draft by the text's own tokens, where these tell it and the
+/// lists do not.
+pub(super) fn along_text(row: &OverlapRow) -> Option<&Estimate> {
+    let along = row.along_text.as_ref()?;
+    (row.estimate.truncation.is_some() && along.truncation.is_none()).then_some(along)
+}
+
 fn one_draft(report: &GapReport, at: f64) -> Option<String> {
     let sampled = (report.overlap.iter()).find(|row| row.temperature == at)?;
     let mut out = format!(
         "one sampled draft is accepted {} of the time",
         share(&sampled.estimate)
     );
-    if let (Some(_), Some(along)) = (sampled.estimate.truncation, &sampled.along_text)
-        && along.truncation.is_none()
-    {
+    if let Some(along) = along_text(sampled) {
         out = format!(
             "one sampled draft is accepted {} of the time by the text's own tokens, which leave \
              nothing open (the lists alone: {})",

@@ -1,6 +1,7 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
+use super::first::along_text;
 use super::select::{drafts, sampled_at, temperatures};
 use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
@@ -97,11 +98,12 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// Texts that hardly look drawn from their rows; of rows that cannot tell nothing is said here,
-/// where rates do not rest on it.
+/// Texts that hardly look drawn from their rows; of rows that cannot tell, where a rate rests on
+/// the text.
 fn surprise(report: &GapReport) -> Option<String> {
+    let rests_on_text = report.overlap.iter().any(|row| along_text(row).is_some());
     let tested = report.logs.iter().filter_map(|log| log.surprise.as_ref());
-    let mut found = tested.filter(|one| one.z.is_some());
+    let mut found = tested.filter(|one| one.z.is_some() || rests_on_text);
     found.find_map(cautions::surprise)
 }
 

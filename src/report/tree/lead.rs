@@ -68,8 +68,9 @@ fn advice(report: &TreeReport) -> String {
     let doubt = unsure(best.speedup.as_ref());
     let Some(reference) = &report.reference else {
         return format!(
-            "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
-             choice{doubt}."
+            "The tree below, {grown}, is the best that was grown here: {of_best}, on prompts that \
+             had no say in the choice{doubt}. No tree that engines have is compared with it on the same \
+             prompts."
         );
     };
     let theirs = format!(

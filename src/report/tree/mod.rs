@@ -102,7 +102,7 @@ fn deterministic(report: &TreeReport) -> Option<Section> {
         "A deterministic tree has no drawn tokens: the target draws its own, and the round follows \
          it as long as it is in the tree. Static ones have the draft's most probable tokens as \
          children, the same shape everywhere (Medusa, EAGLE-1): they stand above as \
-         law “top” with “naive”. Dynamic ones have, at each start, every node whose product of q \
+         law “top” with “exact-match”. Dynamic ones have, at each start, every node whose product of q \
          reaches a threshold: EAGLE-2's and OPT-Tree's choice with a limit on the product in place \
          of one on the number of nodes, which a log of text cannot follow."
             .to_owned(),

@@ -147,14 +147,17 @@ impl Shard {
             Beside::Accepted,
             Beside::Round,
             Beside::BatchSize,
+            Beside::Seed,
+            Beside::DraftRow,
             Beside::TargetTokenIds,
             Beside::DraftTokenIds,
         ];
         let beside = beside
             .into_iter()
             .filter_map(|one| self.beside[one].as_ref());
-        [&self.target, &self.draft]
-            .into_iter()
+        let draft = (!self.is_text).then_some(&self.draft);
+        std::iter::once(&self.target)
+            .chain(draft)
             .chain(beside)
             .chain(self.rollouts.tensors.values())
     }

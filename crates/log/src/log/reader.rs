@@ -81,6 +81,8 @@ pub(super) struct Shard {
     pub draft: Tensor,
     pub draft_kind: RowKind,
     pub beside: Columns<Tensor>,
+    /// A text with the target's rows alone, which stand where the draft's would.
+    pub is_text: bool,
     pub rollouts: HeldRollouts,
 }
 
@@ -579,9 +581,26 @@ impl Log {
         names
     }
 
-    /// Whether any file says of which positions it has no row of the draft.
+    /// Whether any file says of which positions it has no row of the draft, or has none at all.
     pub fn may_lack_drafts(&self) -> bool {
-        self.any_has(Beside::DraftRow)
+        let may = |shard: &Shard| shard.is_text || shard.beside[Beside::DraftRow].is_some();
+        self.shards.iter().any(may)
+    }
+
+    /// Refuses a text with the target's rows alone, of which only an audit can be made.
+    ///
+    /// # Errors
+    /// Names the file and what it lacks.
+    pub fn refuse_texts(&self) -> Result<(), LogError> {
+        match self.shards.iter().find(|shard| shard.is_text) {
+            None => Ok(()),
+            Some(shard) => Err(LogError::tensor(
+                &shard.path,
+                "draft_logits",
+                "is missing, and so are draft_probs and draft_logprobs; a text with the target's \
+                 rows alone is for specgap audit",
+            )),
+        }
     }
 
     /// Tensors in the files that specgap does not know.
@@ -799,7 +818,11 @@ impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
         let held = contents.names();
         let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
-        let (draft, draft_kind) = rows_of(path, &mut contents, "draft", &held)?;
+        let is_text = is_text(&contents);
+        let (draft, draft_kind) = match is_text {
+            true => (target.clone(), target_kind),
+            false => rows_of(path, &mut contents, "draft", &held)?,
+        };
         let positions = target.rows();
         if draft.rows() != positions {
             return Err(LogError::tensor(
@@ -812,7 +835,10 @@ impl Shard {
                 ),
             ));
         }
-        let beside = Columns::of(|one| take(path, &mut contents, one, positions))?;
+        let mut beside = Columns::of(|one| take(path, &mut contents, one, positions))?;
+        if is_text {
+            beside[Beside::DraftRest] = beside[Beside::TargetRest].clone();
+        }
         let token_ids = beside[Beside::TokenIds].as_ref();
         let own_ids = match Beside::OWN_IDS.map(|one| beside[one].as_ref()) {
             [None, None] => None,
@@ -879,6 +905,7 @@ impl Shard {
                 draft,
                 draft_kind,
                 beside,
+                is_text,
                 rollouts,
             },
             ignored,
@@ -964,6 +991,14 @@ impl Shard {
             vocabulary
         }
     }
+}
+
+/// Whether a file has what came out and the target's rows, and nothing of a draft.
+fn is_text(contents: &Contents) -> bool {
+    let has = |name: &str| contents.tensors.contains_key(name);
+    let of_draft = |name: &String| name.starts_with("draft");
+    let names = contents.tensors.keys().chain(contents.unreadable.keys());
+    (has("output") || has("token")) && !names.into_iter().any(of_draft)
 }
 
 /// One row has a list of its own.
@@ -1216,6 +1251,9 @@ impl Chunk<'_> {
 
     /// Whether the log says that it has no row of the draft at a row of the shard.
     fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
+        if self.shard.is_text {
+            return Ok(true);
+        }
         let Some(window) = &self.beside[Beside::DraftRow] else {
             return Ok(false);
         };

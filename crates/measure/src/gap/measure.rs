@@ -118,6 +118,7 @@ fn summarise_into(
         .iter()
         .zip(&keys)
         .map(|(log, key)| {
+            log.refuse_texts()?;
             log.refuse_other_forms()?;
             let lists = Lists::new(log).map_err(GapError::Settings)?;
             let drawn = match drawn_with(log) {
@@ -194,8 +195,19 @@ fn summarise_into(
     for (key, files) in keys.iter().zip(digests?) {
         summary.add_files(key, files);
     }
+    if let ([log, ..], Part::WHOLE, 0) = (logs, part, summary.positions()) {
+        return Err(GapError::Position {
+            log: log.path().to_owned(),
+            position: 0,
+            message: NO_DRAFT.to_owned(),
+        });
+    }
     Ok(summary)
 }
+
+/// Of a log all of whose positions are left out.
+const NO_DRAFT: &str = "has no row of the draft, nor has any other position (draft_row is 0), so that \
+    there is nothing to compare; score the text with both models (docs/guide/engines.md)";
 
 fn measure_span(
     task: &Task<'_>,

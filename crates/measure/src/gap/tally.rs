@@ -202,6 +202,18 @@ impl Tally {
                 total.value()
             ));
         }
+        // What lists leave open is a rate, or one less another, which may be rounded outwards.
+        let most = ExactSum::of_equal(1.0 + 1e-12, count).0;
+        if self.truncated > 0 && (self.lower.0 < -most || self.upper.0 > most) {
+            return Some(format!(
+                "lower, upper: are {:e} and {:e} of {count} rates",
+                self.lower.value(),
+                self.upper.value()
+            ));
+        }
+        if self.kind == Some(Kind::Truncated) && self.truncated == 0 {
+            return Some("truncated: is 0, and kind is truncated".to_owned());
+        }
         let bins = self.bins.keys().next().zip(self.bins.keys().next_back());
         if bins != Some((&bin(self.lowest), &bin(self.highest))) {
             return Some("bins: do not begin at lowest and end at highest".to_owned());

@@ -31,7 +31,7 @@ pub fn exp_nonpositive(x: f64) -> f64 {
     if x >= LOWEST { value } else { 0.0 }
 }
 
-/// e^x for x up to -`LOWEST`, and e^690 above; 0 below [`LOWEST`] and for NaN. Accurate
+/// e^x for x up to -`LOWEST`, and e^690 above; 0 below `LOWEST` and for NaN. Accurate
 /// as [`exp_nonpositive`].
 #[inline(always)]
 pub fn exp_bounded(x: f64) -> f64 {

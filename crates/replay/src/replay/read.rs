@@ -101,6 +101,7 @@ impl Texts {
             }
             all.temperature = drawn;
             one_pair(&logs[..index], log)?;
+            log.refuse_texts()?;
             let lists = lists_of(log)?;
             if question.is_some() && lists.and_then(|lists| lists.tops()) == Some([0; 2]) {
                 return Err(refused(

@@ -3,10 +3,14 @@
 //! A list of the most probable tokens of q holds these drafts. Where it is not known to, some
 //! tokens that it does not list may take their places.
 
-use super::{CUT_ROUNDING, CutQuestion, CutRow, RowError, Token, Unlisted};
+use super::{CutQuestion, CutRow, RowError, Token, Unlisted};
 
 /// Relative rounding of a bound on one token against what a row lists, and more.
 const ROUNDING: f64 = 1e-12;
+
+/// Equal masses of a row of f32 seem to be so much apart at most, where one of them is what the
+/// others lack to 1.
+const TIE: f64 = 1e-6;
 
 /// The heaviest tokens of q, as far as they are known.
 struct Top {
@@ -59,7 +63,7 @@ impl CutRow<'_> {
         let last = self.tokens[token].least()[1];
         let as_heavy = self.tokens.iter().filter_map(least_q);
         // A difference to 1 is rounded, and a tie with it may not show.
-        let room = if self.is_whole { CUT_ROUNDING } else { 0.0 };
+        let room = if self.is_whole { TIE } else { 0.0 };
         Some(Top {
             is_listed: self.most_unlisted() < last,
             last,
@@ -77,7 +81,7 @@ impl CutRow<'_> {
         if most <= 0.0 {
             return 0.0;
         }
-        (largest * (1.0 - most) * (1.0 + ROUNDING)).min(most + CUT_ROUNDING)
+        (largest * (1.0 - most) * (1.0 + ROUNDING)).min(most + TIE)
     }
 
     /// The least and the most of q over what is left of it outside of the `fixed` heaviest
@@ -270,6 +274,37 @@ mod tests {
             are(row.optimum_with_fixed(ask(1)).unwrap(), [0.6, 0.8]);
             are(row.hits_with_fixed(ask(1)).unwrap(), [0.2, 0.24]);
         });
+    }
+
+    /// q of 1/2 and three times 1/6, one of which is what the others lack: in f32 that is less.
+    #[test]
+    fn a_rest_that_was_rounded_may_tie() {
+        let sixth = f64::from(1.0f32 / 6.0);
+        let rest = 1.0 - (0.5 + sixth + sixth);
+        assert!(rest < sixth);
+        let listed = 1.0 - rest;
+        let row = |p: [f64; 4]| {
+            let listed = Listed {
+                target: &p,
+                draft: &[0.5 / listed, sixth / listed, sixth / listed, f64::NAN],
+                unlisted: [
+                    Unlisted::NONE,
+                    Unlisted {
+                        mass: [rest, rest],
+                        largest: sixth / listed,
+                    },
+                ],
+                vocabulary: 5,
+            };
+            let mut workspace = CutWorkspace::default();
+            let row = &mut workspace.load(listed, 4).unwrap().unwrap();
+            [3, 4].map(|drafts| row.top_mass(ask(drafts)).unwrap())
+        };
+        // Three drafts may leave out any of the sixths; four leave out none that is listed.
+        are(row([0.0, 0.0, 1.0, 0.0])[0], [0.0, 1.0]);
+        are(row([0.0, 0.0, 0.0, 1.0])[0], [0.0, 1.0]);
+        are(row([1.0, 0.0, 0.0, 0.0])[0], [1.0, 1.0]);
+        are(row([0.0, 0.0, 0.0, 1.0])[1], [0.0, 1.0]);
     }
 
     #[test]
