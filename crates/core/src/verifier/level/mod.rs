@@ -414,6 +414,6 @@ pub(super) const FOUR_LEVELS: Entry = Entry {
         })
     },
     attains: |_| false,
-    compared_with: &[],
+    compared_with: &[VerifierName::LEVEL, VerifierName::RRS, VerifierName::GREEDY],
     by_default: true,
 };
