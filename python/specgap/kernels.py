@@ -13,7 +13,7 @@ stratum touch its own tokens only, and here each touches the whole row.
 [[1, 3]]
 >>> token, slot = kernels.verify_level(q, q, drafts, torch.full((1, 9), 0.5, dtype=torch.float64))
 >>> token.tolist(), slot.tolist()
-([3], [1])
+([1], [0])
 """
 
 from __future__ import annotations

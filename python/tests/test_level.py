@@ -3,6 +3,8 @@ those of the oracle, which enumerates tuples in fractions."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -262,6 +264,12 @@ def test_torch_does_the_same_with_the_same_coins(straddle: Any) -> None:
                 int(free[row]),
                 int(place[row]),
             )
+
+
+def test_the_example_of_the_kernels_runs() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    outcome = doctest.testmod(importlib.import_module("specgap.kernels"))
+    assert outcome.failed == 0 and outcome.attempted > 3
 
 
 def _by_turns(p: Any, q: Any, drafts: Any, coins: Any) -> tuple[int, int]:
