@@ -1,9 +1,9 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{ahead, attains, cells_at, is_measured};
+use super::select::{ahead, along_text, attains, cells_at, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, GapReport, OverlapRow, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
 use crate::page::Fact;
 use crate::page::words::{listed, range};
@@ -112,13 +112,6 @@ fn more(difference: &Estimate) -> String {
         None if difference.mean > 0.0 => format!("+{}", points(difference)),
         None => points(difference),
     }
-}
-
-/// The acceptance of one sampled draft by the text's own tokens, where these tell it and the
-/// lists do not.
-pub(super) fn along_text(row: &OverlapRow) -> Option<&Estimate> {
-    let along = row.along_text.as_ref()?;
-    (row.estimate.truncation.is_some() && along.truncation.is_none()).then_some(along)
 }
 
 fn one_draft(report: &GapReport, at: f64) -> Option<String> {

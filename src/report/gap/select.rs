@@ -1,7 +1,8 @@
 //! Finding one's way in a gap report.
 
-use crate::gap::{Cell, Comparison, GapReport, VerifierRow};
+use crate::gap::{Cell, Comparison, GapReport, OverlapRow, VerifierRow};
 use crate::page::words::temperature;
+use crate::statistics::Estimate;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -11,6 +12,13 @@ pub(super) const LEVEL: f64 = 0.05;
 /// A gap below this counts as none: the upper edge of the first bin of
 /// [`crate::gap::HISTOGRAM_EDGES`].
 pub(super) const NO_GAP: f64 = 1e-6;
+
+/// The acceptance of one sampled draft by the text's own tokens, where these tell it and the
+/// lists do not.
+pub(super) fn along_text(row: &OverlapRow) -> Option<&Estimate> {
+    let along = row.along_text.as_ref()?;
+    (row.estimate.truncation.is_some() && along.truncation.is_none()).then_some(along)
+}
 
 /// The value at a share of the positions, if the report has it.
 pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<f64> {

@@ -1,8 +1,7 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::first::along_text;
-use super::select::{drafts, sampled_at, temperatures};
+use super::select::{along_text, drafts, sampled_at, temperatures};
 use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
 use crate::page::words::{at_most, count, counted, listed, rate, temperature};
