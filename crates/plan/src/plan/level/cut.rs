@@ -1,5 +1,6 @@
 //! Rows that list only some tokens: what stratified drafts accept under every completion.
 
+use super::iid::RatioOrder;
 use super::passes::{LevelPasses, Levels};
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
@@ -86,7 +87,9 @@ pub fn listed_rates(
     if open {
         return None;
     }
-    let passes = LevelPasses::of_rows((&p, &q), &strata, straddle, Levels::ADAPTIVE);
+    let order = RatioOrder::of_rows(&p, &q);
+    let levels = Levels::ADAPTIVE;
+    let passes = LevelPasses::of_rows((&p, &q), &order, &strata, straddle, levels);
     let least = passes.optimal_acceptance_rate();
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let more = short.min(strata.scale() * unlisted);

@@ -19,10 +19,16 @@ pub struct RatioOrder(Scratch<(f64, u32)>);
 impl RatioOrder {
     /// Sorts the tokens. O(V), but for what tokens of nearly one ratio take to be sorted.
     pub fn of(target: &Target, draft: &Draft) -> Self {
-        Self(by_rising_ratio(Rows {
-            target: target.probabilities(),
-            draft: draft.probabilities(),
-        }))
+        Self::of_rows(target.probabilities(), draft.probabilities())
+    }
+
+    pub(super) fn of_rows(target: &[f64], draft: &[f64]) -> Self {
+        Self(by_rising_ratio(Rows { target, draft }))
+    }
+
+    /// p/q and the token, rising.
+    pub(super) fn rising(&self) -> &[(f64, u32)] {
+        &self.0
     }
 }
 
@@ -101,7 +107,7 @@ impl LevelPlan {
             return Err(PlanError::Drafts { draws, drafts });
         }
         let (p, q) = (target.probabilities(), draft.probabilities());
-        let found = sweep(q, &order.0, drafts);
+        let found = sweep(q, order.rising(), drafts);
         let (thinning, accepted) = Thinning::new(p, &found.emitted);
         let last = found.tiers.wrapping_sub(1);
         let stops = found.horizon < f64::INFINITY;

@@ -348,12 +348,6 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
             widest[which] = widest[which].max(known.width());
             if known.width() > 1e-9 {
                 open[which] += 1;
-                eprintln!(
-                    "open {} passes {} least {least} {}",
-                    known.width(),
-                    passes.passes(),
-                    context()
-                );
             }
             let held: u32 = (0..p.len() as u32)
                 .filter(|&x| passes.holds(x))
@@ -373,8 +367,10 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
             );
         }
     }
-    eprintln!("widest {widest:?} open {open:?}");
-    assert!(widest[0] < 1e-6, "{widest:?}");
+    // Drafted once, every case is closed; a token that two independent drafts can be is a case
+    // of overlapping laws, where the level rule is not always optimal.
+    assert!(widest[0] < 1e-9 && widest[1] < 0.05, "{widest:?} {open:?}");
+    assert!(open[0] == 0 && open[1] < 20, "{open:?}");
 }
 
 #[test]
@@ -412,16 +408,11 @@ fn large_rows_are_closed_by_adaptive_passes() {
         for drafts in [2, 4, 8] {
             let iid = LevelPlan::iid(&p, &q, drafts).unwrap();
             let strata = Strata::of(&q, drafts);
-            let of = |levels| LevelPasses::over(&p, &q, &strata, Straddle::Once, levels);
+            let order = RatioOrder::of(&p, &q);
+            let of =
+                |levels| LevelPasses::in_order((&p, &q), &order, &strata, Straddle::Once, levels);
             let (one, four, all) = (of(Levels::ONE), of(Levels::FOUR), of(Levels::ADAPTIVE));
             let known = all.optimal_acceptance_rate();
-            eprintln!(
-                "{kind} {drafts}: {} {} {} {known:?} {}",
-                one.acceptance_rate().value(),
-                four.acceptance_rate().value(),
-                all.acceptance_rate().value(),
-                all.passes()
-            );
             assert!(known.width() < 1e-6, "{known:?}");
             assert!(four.acceptance_rate().value() <= known.upper());
             assert!(one.acceptance_rate().value() <= four.acceptance_rate().value() + 1e-3);

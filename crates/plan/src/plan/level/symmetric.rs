@@ -88,8 +88,7 @@ impl SymmetricPasses {
     /// let (p, q) = (Target::new(&[0.0, 0.2, 0.8])?, Draft::new(&[0.2, 0.2, 0.6])?);
     /// let passes = SymmetricPasses::solve(&p, &q, 2, &SYMMETRIC_LEVELS)?;
     /// // alpha* is 0.96, recursive rejection 0.92.
-    /// assert!(passes.acceptance_rate().value() > 0.95);
-    /// assert!(passes.acceptance_rate().value() < 0.96);
+    /// assert!((passes.acceptance_rate().value() - 0.96).abs() < 1e-3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn solve(
