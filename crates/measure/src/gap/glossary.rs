@@ -76,11 +76,11 @@ pub fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "optimal plan",
-            "a coupling by slot weights that attains alpha* and whose output law is p. For i.i.d. drafts \
-             that is a theorem (docs/theory/plans.md), so that optimal accepts alpha*, and plans are \
-             solved as a check: at the audited positions, or at all with --plans every, which takes \
-             acceptance from the solve. Where plans are audited, acceptance and law are measured by a \
-             second integral",
+            "a coupling that attains alpha* and whose output law is p. That level is one for i.i.d. \
+             drafts is a theorem (docs/theory/level-rule.md), so that it accepts alpha*, and its plans \
+             are solved as a check: at the audited positions, or at all with --plans every, which \
+             takes acceptance from the solve. Where plans are audited, acceptance and law are measured \
+             by a second integral",
         ),
         (
             "published formula",
