@@ -13,13 +13,43 @@ use std::path::{Path, PathBuf};
 /// Lines of the picture and columns of the tables: how they are called, the law, and the rule or
 /// the optimum.
 const COLUMNS: [(&str, &str, Option<&str>, Stroke); 8] = [
-    ("likeliest tokens", "top", Some("exact-match"), Stroke::Dashed(0)),
-    ("recursive rejection", "with-replacement", Some("rrs"), Stroke::Dashed(0)),
-    ("level, i.i.d.", "with-replacement", Some("level"), Stroke::Solid),
+    (
+        "likeliest tokens",
+        "top",
+        Some("exact-match"),
+        Stroke::Dashed(0),
+    ),
+    (
+        "recursive rejection",
+        "with-replacement",
+        Some("rrs"),
+        Stroke::Dashed(0),
+    ),
+    (
+        "level, i.i.d.",
+        "with-replacement",
+        Some("level"),
+        Stroke::Solid,
+    ),
     ("greedy", "greedy", Some("greedy"), Stroke::Solid),
-    ("rrs-wo", "without-replacement", Some("rrs-wo"), Stroke::Dashed(0)),
-    ("α* sequential", "without-replacement", None, Stroke::Dashed(1)),
-    ("strata, level-4", "stratified", Some("level-4"), Stroke::Solid),
+    (
+        "rrs-wo",
+        "without-replacement",
+        Some("rrs-wo"),
+        Stroke::Dashed(0),
+    ),
+    (
+        "α* sequential",
+        "without-replacement",
+        None,
+        Stroke::Dashed(1),
+    ),
+    (
+        "strata, level-4",
+        "stratified",
+        Some("level-4"),
+        Stroke::Solid,
+    ),
     ("α* strata", "stratified", None, Stroke::Dashed(1)),
 ];
 
@@ -36,7 +66,11 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("give a folder and NAME=report.json")?);
+    let folder = PathBuf::from(
+        arguments
+            .next()
+            .ok_or("give a folder and NAME=report.json")?,
+    );
     std::fs::create_dir_all(&folder)?;
     let mut logs = Vec::new();
     for argument in arguments {
@@ -67,9 +101,10 @@ fn rate(report: &GapReport, at: (f64, usize), column: usize) -> Option<f64> {
 }
 
 fn compared<'a>(report: &'a GapReport, at: (f64, usize), with: &str) -> Option<&'a Comparison> {
-    report.comparisons.iter().find(|one| {
-        (one.temperature, one.drafts) == at && one.first == OURS && one.second == with
-    })
+    report
+        .comparisons
+        .iter()
+        .find(|one| (one.temperature, one.drafts) == at && one.first == OURS && one.second == with)
 }
 
 fn temperatures(report: &GapReport) -> Vec<f64> {
@@ -90,7 +125,10 @@ fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
     let temperature = *temperatures(report).last().ok_or("no temperature")?;
     let line = |column: usize| {
         let points = drafts(report).into_iter().filter_map(|n| {
-            Some(Point::new(n as f64, rate(report, (temperature, n), column)?))
+            Some(Point::new(
+                n as f64,
+                rate(report, (temperature, n), column)?,
+            ))
         });
         Line {
             label: COLUMNS[column].0.to_owned(),
@@ -104,7 +142,10 @@ fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
         title: title.clone(),
         x: Axis {
             label: "drafts n".to_owned(),
-            stops: drafts(report).iter().map(|&n| (n as f64, n.to_string())).collect(),
+            stops: drafts(report)
+                .iter()
+                .map(|&n| (n as f64, n.to_string()))
+                .collect(),
             log: false,
         },
         y_label: "acceptance rate".to_owned(),
@@ -137,7 +178,9 @@ fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
                 told += usize::from(lower > 0.0);
                 if upper < 0.0 {
                     let less = 100.0 * greedy.difference.mean;
-                    lost.push(format!("{name}, T = {temperature:.1}, n = {n} ({less:+.2} points)"));
+                    lost.push(format!(
+                        "{name}, T = {temperature:.1}, n = {n} ({less:+.2} points)"
+                    ));
                 }
             }
         }

@@ -288,8 +288,7 @@ fn rejections_on_rows() {
 fn sequential_subsets() {
     let mut record = Record::new("row-subsets.txt", include_str!("row-subsets.txt"));
     for pair in pairs() {
-        let (p, q) = pair.typed();
-        let subsets = [2, 3, 8].map(|drafts| match sequential_subset(&p, &q, drafts) {
+        let subsets = [2, 3, 8].map(|drafts| match sequential_subset(&mut workspace, drafts) {
             Ok(subset) => {
                 let tokens = subset.tokens(pair.rows());
                 let mut number = count(tokens.len());

@@ -66,7 +66,7 @@ pub use combinations::choose;
 pub use engines::{drafted_by, engines_with};
 pub(crate) use law::likeliest;
 use law::{only_likeliest, without};
-pub(crate) use strata_rows::{given, limit, listed, passes};
+pub(crate) use strata_rows::{given, limit, listed, ordered, passes};
 
 use specgap_number::distribution::token_id;
 

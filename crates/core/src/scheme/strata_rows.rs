@@ -3,13 +3,16 @@
 use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
-use specgap_plan::plan::{LevelPasses, Levels, ListedRates, ListedRows, Strata, listed_rates};
+use specgap_plan::plan::{
+    LevelPasses, Levels, ListedRates, ListedRows, RatioOrder, Strata, listed_rates,
+};
 use specgap_row::row::{CutQuestion, CutRow, Row, RowError};
 
-/// What passes over a row are made of; strata are those of one n.
+/// What level rules of a row are made of, for all n; strata are those of one n.
 struct Planned {
     p: Target,
     q: Draft,
+    order: RatioOrder,
     strata: Option<(usize, Strata)>,
     /// What adaptive passes found for that n.
     limits: Vec<(Straddle, Limit)>,
@@ -24,40 +27,57 @@ pub(crate) struct Limit {
     pub acceptance: Known,
 }
 
-/// Asks passes of `drafts` drafts.
-fn asked<A>(
-    row: &mut Row<'_>,
-    drafts: usize,
-    answer: impl FnOnce(&Target, &Draft, &Strata, &mut Vec<(Straddle, Limit)>) -> A,
-) -> Result<A, RowError> {
+/// Asks what the row's rules are made of, which is kept with the row.
+fn planned<A>(row: &mut Row<'_>, answer: impl FnOnce(&mut Planned) -> A) -> Result<A, RowError> {
     let mut planned = match row.memo().take::<Planned>() {
         Some(planned) => planned,
         None => {
             let rows = row.rows();
+            let p = Target::new(rows.target).map_err(RowError::Target)?;
+            let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
             Box::new(Planned {
-                p: Target::new(rows.target).map_err(RowError::Target)?,
-                q: Draft::new(rows.draft).map_err(RowError::Draft)?,
+                order: RatioOrder::of(&p, &q),
+                p,
+                q,
                 strata: None,
                 limits: Vec::new(),
             })
         }
     };
-    let Planned {
-        p,
-        q,
-        strata,
-        limits,
-    } = &mut *planned;
-    let (_, strata) = match strata.take() {
-        Some(same) if same.0 == drafts => strata.insert(same),
-        _ => {
-            limits.clear();
-            strata.insert((drafts, Strata::of(q, drafts)))
-        }
-    };
-    let answer = answer(p, q, strata, limits);
+    let answer = answer(&mut planned);
     row.memo().keep(planned);
     Ok(answer)
+}
+
+/// Asks p, q and the order of tokens by p/q.
+pub(crate) fn ordered<A>(
+    row: &mut Row<'_>,
+    answer: impl FnOnce(&Target, &Draft, &RatioOrder) -> A,
+) -> Result<A, RowError> {
+    planned(row, |Planned { p, q, order, .. }| answer(p, q, order))
+}
+
+/// Runs passes of `drafts` drafts, or looks whether what is asked is known already.
+fn asked<A>(
+    row: &mut Row<'_>,
+    drafts: usize,
+    answer: impl FnOnce(&dyn Fn(Straddle, Levels<'_>) -> LevelPasses, &mut Vec<(Straddle, Limit)>) -> A,
+) -> Result<A, RowError> {
+    planned(row, |planned| {
+        let (p, q, order) = (&planned.p, &planned.q, &planned.order);
+        let (_, strata) = match planned.strata.take() {
+            Some(same) if same.0 == drafts => planned.strata.insert(same),
+            _ => {
+                planned.limits.clear();
+                planned.strata.insert((drafts, Strata::of(q, drafts)))
+            }
+        };
+        let strata = &*strata;
+        let run = |straddle, levels: Levels<'_>| {
+            LevelPasses::in_order((p, q), order, strata, straddle, levels)
+        };
+        answer(&run, &mut planned.limits)
+    })
 }
 
 /// Given that the output is a token of mass p: how often it comes through which drafts, by
@@ -69,8 +89,8 @@ pub(crate) fn given(
     drafts: usize,
     straddle: Straddle,
 ) -> Result<Vec<(usize, f64)>, RowError> {
-    asked(row, drafts, |target, q, strata, _| {
-        LevelPasses::over(target, q, strata, straddle, Levels::FOUR).given(token, p)
+    asked(row, drafts, |run, _| {
+        run(straddle, Levels::FOUR).given(token, p)
     })
 }
 
@@ -81,9 +101,8 @@ pub(crate) fn passes(
     straddle: Straddle,
     levels: Levels<'static>,
 ) -> Result<Known, RowError> {
-    asked(row, drafts, |p, q, strata, _| {
-        let passes = LevelPasses::over(p, q, strata, straddle, levels);
-        passes.acceptance_rate().clone()
+    asked(row, drafts, |run, _| {
+        run(straddle, levels).acceptance_rate().clone()
     })
 }
 
@@ -93,11 +112,11 @@ pub(crate) fn limit(
     drafts: usize,
     straddle: Straddle,
 ) -> Result<Limit, RowError> {
-    asked(row, drafts, |p, q, strata, limits| {
+    asked(row, drafts, |run, limits| {
         if let Some((_, known)) = limits.iter().find(|(known, _)| *known == straddle) {
             return known.clone();
         }
-        let passes = LevelPasses::over(p, q, strata, straddle, Levels::ADAPTIVE);
+        let passes = run(straddle, Levels::ADAPTIVE);
         let limit = Limit {
             optimum: passes.optimal_acceptance_rate().clone(),
             acceptance: passes.acceptance_rate().clone(),

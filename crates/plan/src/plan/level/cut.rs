@@ -46,7 +46,8 @@ pub struct ListedRates {
 ///   P(drafted) <= c q. So `alpha* <= L + min(p(U), c q(U))`, p(U) being all that p has
 ///   outside A.
 /// - *Passes.* They accept at most alpha\*, and at least alpha\* - alpha\*^2/4 (theorem G),
-///   which rises with alpha\*.
+///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
+///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
 ///
 /// # Complexity
 /// That of adaptive passes over the listed tokens.
