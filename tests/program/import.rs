@@ -686,7 +686,7 @@ fn arrays_that_do_not_fit_are_refused() {
         ),
         (format!("--target no.npz --draft {draft}"), &["no.npz"]),
         (
-            format!("{target}"),
+            target.clone(),
             &["hf-target-0.npz: new_logits: is missing", "logits"],
         ),
         (

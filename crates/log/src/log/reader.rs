@@ -410,12 +410,10 @@ impl Log {
         ignored: Vec<String>,
         wanted: Option<usize>,
     ) -> Result<Self, LogError> {
+        let refused = |message: String| Err(LogError::format(path, message));
         check_metadata(path, &metadata)?;
         if wanted == Some(0) {
-            return Err(LogError::format(
-                path,
-                "--vocab 0 keeps no token; give at least 1",
-            ));
+            return refused("--vocab 0 keeps no token; give at least 1".to_owned());
         }
         let mut vocabulary = None;
         for shard in &shards {
@@ -457,14 +455,13 @@ impl Log {
         }
         starts.push(total);
         if total == 0 {
-            return Err(LogError::format(path, "has no positions"));
+            return refused("has no positions".to_owned());
         }
         let of_prompts = (metadata.prompts.iter())
             .try_fold(0usize, |sum, prompt| sum.checked_add(prompt.positions));
         if of_prompts.is_none_or(|sum| sum > total) {
-            return Err(LogError::format(
-                path,
-                format!("the prompts in its metadata have more positions than its {total}"),
+            return refused(format!(
+                "the prompts in its metadata have more positions than its {total}"
             ));
         }
         Ok(Self {
@@ -816,6 +813,7 @@ fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Content
 
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
+        let refused = |name: &str, message: String| Err(LogError::tensor(path, name, message));
         let held = contents.names();
         let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
         let is_text = is_text(&contents);
@@ -825,15 +823,14 @@ impl Shard {
         };
         let positions = target.rows();
         if draft.rows() != positions {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 &draft.name,
                 format!(
                     "has {} rows but {} has {positions}; rows are pairs",
                     draft.rows(),
                     target.name
                 ),
-            ));
+            );
         }
         let mut beside = Columns::of(|one| take(path, &mut contents, one, positions))?;
         if is_text {
@@ -847,14 +844,13 @@ impl Shard {
             [None, Some(_)] => return Err(without_the_other(path, "target")),
         };
         if let (Some(both), Some([target, _])) = (token_ids, own_ids) {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 &target.name,
                 format!(
                     "is there beside {}, which lists the tokens of both rows; keep one of the two",
                     both.name
                 ),
-            ));
+            );
         }
         let lists = match (token_ids, own_ids) {
             (Some(both), _) => vec![(&target, both), (&draft, both)],
@@ -863,8 +859,7 @@ impl Shard {
         };
         for &(tensor, ids) in &lists {
             if tensor.columns() != ids.columns() {
-                return Err(LogError::tensor(
-                    path,
+                return refused(
                     &tensor.name,
                     format!(
                         "has {} columns but {} has {}; in a top-heavy log each column of a row \
@@ -873,16 +868,15 @@ impl Shard {
                         ids.name,
                         ids.columns()
                     ),
-                ));
+                );
             }
         }
         // Else each column has its token.
         if lists.is_empty() && Beside::RESTS.iter().any(|one| beside[*one].is_some()) {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 "token_ids",
-                "is missing although the mass of unlisted tokens is given",
-            ));
+                "is missing although the mass of unlisted tokens is given".to_owned(),
+            );
         }
         let mut rollouts = HeldRollouts::default();
         for name in names() {
@@ -914,6 +908,9 @@ impl Shard {
 
     /// V, after `--vocab`.
     fn vocabulary(&self, metadata: &Metadata, wanted: Option<usize>) -> Result<usize, LogError> {
+        let of_tensor =
+            |name: &str, message: String| Err(LogError::tensor(&self.path, name, message));
+        let refused = |message: String| Err(LogError::format(&self.path, message));
         let width = if self.is_top_heavy() {
             metadata.vocabulary.ok_or_else(|| {
                 LogError::format(
@@ -924,50 +921,38 @@ impl Shard {
         } else {
             let (target, draft) = (self.target.columns(), self.draft.columns());
             if target != draft && wanted.is_none() {
-                return Err(LogError::tensor(
-                    &self.path,
+                return of_tensor(
                     &self.draft.name,
                     format!(
                         "has V = {draft} but {} has V = {target}; if they differ by padding \
                          alone, --vocab N keeps the first N tokens of both",
                         self.target.name
                     ),
-                ));
+                );
             }
             let width = target.min(draft);
             if let Some(said) = metadata
                 .vocabulary
                 .filter(|&said| wanted.is_none() && said != width)
             {
-                return Err(LogError::tensor(
-                    &self.path,
+                return of_tensor(
                     &self.target.name,
                     format!("has V = {width} but the metadata says {said}; --vocab N settles it"),
-                ));
+                );
             }
             width
         };
         if width == 0 {
-            return Err(LogError::tensor(
-                &self.path,
-                &self.target.name,
-                "has an empty vocabulary",
-            ));
+            return of_tensor(&self.target.name, "has an empty vocabulary".to_owned());
         }
         if u32::try_from(width).is_err() {
-            return Err(LogError::format(
-                &self.path,
-                format!("V = {width} is more than 2^32 - 1"),
-            ));
+            return refused(format!("V = {width} is more than 2^32 - 1"));
         }
         match wanted {
             None => Ok(width),
             Some(wanted) if wanted <= width => Ok(wanted),
-            Some(wanted) => Err(LogError::format(
-                &self.path,
-                format!(
-                    "has V = {width}, so --vocab {wanted} keeps nothing more; give at most {width}"
-                ),
+            Some(wanted) => refused(format!(
+                "has V = {width}, so --vocab {wanted} keeps nothing more; give at most {width}"
             )),
         }
     }
@@ -1017,47 +1002,44 @@ fn rows_of(
     model: &str,
     held: &str,
 ) -> Result<(Tensor, RowKind), LogError> {
+    let refused = |name: &str, message: String| Err(LogError::tensor(path, name, message));
     let mut found = None;
     for kind in RowKind::ALL {
         let name = format!("{model}_{}", kind.suffix());
         if let Some(dtype) = contents.unreadable.get(&name) {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 &name,
                 format!(
                     "has entries of type {dtype}; rows are f16, bf16, f32 or f64, little-endian"
                 ),
-            ));
+            );
         }
         if let Some(tensor) = contents.tensors.remove(&name) {
             if found.is_some() {
-                return Err(LogError::tensor(
-                    path,
+                return refused(
                     &name,
                     format!("is a second form of the {model}'s rows; keep one of them"),
-                ));
+                );
             }
             found = Some((tensor, kind));
         }
     }
     let Some((tensor, kind)) = found else {
-        return Err(LogError::tensor(
-            path,
+        return refused(
             &format!("{model}_logits"),
             format!(
                 "is missing, and so are {model}_probs and {model}_logprobs; the file has {held}"
             ),
-        ));
+        );
     };
     if tensor.shape.len() != 2 || !tensor.dtype.is_float() {
-        return Err(LogError::tensor(
-            path,
+        return refused(
             &tensor.name,
             format!(
                 "is {} of shape {:?}; rows are floating point of shape [N, V]",
                 tensor.dtype, tensor.shape
             ),
-        ));
+        );
     }
     Ok((tensor, kind))
 }

@@ -429,37 +429,30 @@ impl Log {
 }
 
 fn check_record(path: &Path, record: &RolloutRecord) -> Result<(), LogError> {
+    let refused = |message: String| Err(LogError::format(path, message));
     if !(1..=VERSION).contains(&record.version) {
-        return Err(LogError::format(
-            path,
-            format!(
-                "its rollouts are of version {}; this version of specgap reads 1 to {VERSION}",
-                record.version
-            ),
+        return refused(format!(
+            "its rollouts are of version {}; this version of specgap reads 1 to {VERSION}",
+            record.version
         ));
     }
     if record.paths == 0 || record.version == 1 && record.paths > 1 {
-        return Err(LogError::format(
-            path,
-            format!(
-                "its rollouts are of version {} with paths {}; version 1 has 1 at a position, \
+        return refused(format!(
+            "its rollouts are of version {} with paths {}; version 1 has 1 at a position, \
                  and version 2 one or more",
-                record.version, record.paths
-            ),
+            record.version, record.paths
         ));
     }
     let chance = record.inclusion_probability;
     if !(chance > 0.0 && chance <= 1.0) {
-        return Err(LogError::format(
-            path,
-            format!("its rollouts have inclusion_probability {chance}; it must be in (0, 1]"),
+        return refused(format!(
+            "its rollouts have inclusion_probability {chance}; it must be in (0, 1]"
         ));
     }
     let temperature = record.temperature;
     if !(temperature >= 0.0 && temperature.is_finite()) {
-        return Err(LogError::format(
-            path,
-            format!("its rollouts have temperature {temperature}; it must be finite and >= 0"),
+        return refused(format!(
+            "its rollouts have temperature {temperature}; it must be finite and >= 0"
         ));
     }
     Ok(())
@@ -476,14 +469,14 @@ struct Tensors<'a> {
 impl<'a> Tensors<'a> {
     fn of(shard: &'a Shard) -> Result<Self, LogError> {
         let path = &shard.path;
+        let refused = |name: &str, message: String| Err(LogError::tensor(path, name, message));
         if let Some((name, dtype)) = shard.rollouts.unreadable.first_key_value() {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 name,
                 format!(
                     "has entries of type {dtype}; it must be i64, i32 or floating point; {CURE}"
                 ),
-            ));
+            );
         }
         let get = |name: &str| shard.rollouts.tensors.get(name);
         let needed = |name: &'static str| {
@@ -498,14 +491,13 @@ impl<'a> Tensors<'a> {
         let (position, token, q) = (needed(POSITION)?, needed(TOKEN)?, needed(Q)?);
         let rollouts = position.rows();
         if position.shape.len() != 1 || position.dtype.is_float() {
-            return Err(LogError::tensor(
-                path,
+            return refused(
                 POSITION,
                 format!(
                     "is {} of shape {:?}; it must be i64 or i32 of shape [M]; {CURE}",
                     position.dtype, position.shape
                 ),
-            ));
+            );
         }
         let columns = token.columns();
         for name in IDS.into_iter().chain(FLOATS) {
@@ -517,8 +509,7 @@ impl<'a> Tensors<'a> {
                 && columns > 0
                 && tensor.dtype.is_float() != integers;
             if !fits {
-                return Err(LogError::tensor(
-                    path,
+                return refused(
                     name,
                     format!(
                         "is {} of shape {:?}; it must be {} of shape [M, K], with M = {rollouts} as \
@@ -531,7 +522,7 @@ impl<'a> Tensors<'a> {
                             "floating point"
                         }
                     ),
-                ));
+                );
             }
         }
         let optional = names()
