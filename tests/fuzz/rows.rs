@@ -164,7 +164,10 @@ impl RandomRows {
                 planned: false,
             });
             for (other, verifier) in VERIFIERS.iter().enumerate() {
-                let name = verifier.rule.as_str().parse::<specgap::verifier::VerifierName>();
+                let name = verifier
+                    .rule
+                    .as_str()
+                    .parse::<specgap::verifier::VerifierName>();
                 let name = name.map_err(|_| verifier.rule.to_string())?;
                 let Some(rule) = name.on_row(scheme) else {
                     continue;
