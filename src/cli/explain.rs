@@ -141,7 +141,8 @@ const GENERAL: [(&str, &str); 14] = [
     ),
     (
         "slot weights",
-        "one weight a token, by which an optimal plan chooses among drafts; see docs/theory/plans.md",
+        "one weight a token, by which a rule chooses among drafts: some weights attain alpha*, for any \
+         draft law (docs/theory/plans.md)",
     ),
     (
         "race integral",
