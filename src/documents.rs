@@ -586,7 +586,7 @@ fn files_that_documents_and_sources_name_exist() {
     assert!(named.len() > 30, "{}", named.len());
 }
 
-/// Whether the crate has what a path such as `row::Row` or `TokenPlan::law` names: the
+/// Whether the crate has what a path such as `row::Row` or `LevelPlan::law` names: the
 /// files of its modules, and its other names somewhere in them.
 fn is_in_the_crate(path: &str) -> bool {
     let mut names = path.split("::").peekable();
@@ -650,7 +650,7 @@ fn items_that_documents_name_exist() {
         }
     }
     assert!(named > 5, "{named}");
-    for gone in ["row::Rowing", "rowing::Row", "scheme::TokenPlan"] {
+    for gone in ["row::Rowing", "rowing::Row", "scheme::LevelPlan"] {
         assert!(!is_in_the_crate(gone), "{gone}");
     }
 }

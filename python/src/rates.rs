@@ -289,7 +289,7 @@ fn acceptance<'py>(
     let verifier: VerifierName = name.parse().map_err(|error| raised(&error))?;
     let answers = |scheme: SchemeName| {
         let rule = verifier.on_row(scheme)?;
-        let fits = scheme.fits(n) && verifier.is_lossless(scheme, n) && n <= rule.most;
+        let fits = scheme.fits(n) && verifier.is_lossless(scheme, n);
         fits.then_some((scheme, rule))
     };
     let chosen = match scheme {

@@ -19,11 +19,6 @@ const REASONS: &[(&str, &str, &str)] = &[
         "one step of all models: what is read, drawn, kept and stopped",
     ),
     (
-        "newton.rs",
-        "solve",
-        "one iteration, whose vectors live in the solver's workspace",
-    ),
-    (
         "steps.rs",
         "from_records",
         "one refusal a field of a record",

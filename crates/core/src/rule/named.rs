@@ -62,7 +62,7 @@ rules! {
     /// A plan that attains alpha*.
     OPTIMAL = RuleEntry {
         name: "optimal",
-        words: "a plan that attains alpha*, from a flow or by slot weights",
+        words: "a plan that attains alpha*, from a flow or by level",
         ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
     };
     /// SpecTr of chains with k-seq.
