@@ -4,7 +4,7 @@
 use specgap::claims::ledger;
 
 /// Claims that the specification of the ledger names.
-const REQUIRED: [(&str, &str); 35] = [
+const REQUIRED: [(&str, &str); 47] = [
     ("otm-membership-equal", "holds"),
     ("otm-subset-equal", "holds"),
     ("dual-integral", "holds"),
@@ -40,6 +40,18 @@ const REQUIRED: [(&str, &str); 35] = [
     ("prune-after-draw", "refuted"),
     ("lossy-frontier", "holds"),
     ("alpha-not-a-text-bound", "refuted"),
+    ("level-optimal-iid", "holds"),
+    ("level-optimal-strata", "holds"),
+    ("rejection-three-quarters", "holds"),
+    ("rrs-hockey-stick", "holds"),
+    ("stratified-dominates-iid", "holds"),
+    ("deville-dominates", "holds"),
+    ("pps-ceiling", "holds"),
+    ("certain-not-monotone", "refuted"),
+    ("strata-not-undominated", "refuted"),
+    ("thresholds-not-optimal", "refuted"),
+    ("fixed-levels-do-not-converge", "refuted"),
+    ("madow-not-dominating", "refuted"),
 ];
 
 #[test]

@@ -13,6 +13,7 @@ mod claim;
 mod family;
 mod laws;
 mod length;
+mod levels;
 mod lists;
 mod optimum;
 mod paths;
@@ -41,6 +42,7 @@ pub fn ledger() -> Vec<Claim> {
         laws::CLAIMS,
         scores::CLAIMS,
         verifiers::CLAIMS,
+        levels::CLAIMS,
         table::CLAIMS,
         blocks::CLAIMS,
         paths::CLAIMS,

@@ -1,0 +1,1338 @@
+//! Claims about stratified drafts and rejection by level.
+
+use super::claim::shipped_single;
+use super::family::{Family, describe, fraction, fractions, optimum, subsets};
+use super::{Claim, Finding, Verdict};
+use num_traits::{One, Zero, pow};
+use specgap_core::certify;
+use specgap_core::problem::Problem;
+use specgap_core::scheme::{
+    DistinctConditioned, DraftScheme, Explicit, Product, SchemeName, Straddle, Stratified,
+    WithReplacement, WithoutReplacement,
+};
+use specgap_core::verifier::{
+    Verifier, VerifierName, output_law, output_law_exact, total_variation, verifier,
+};
+use specgap_number::distribution::{
+    Draft, Rational, Target, TupleProbabilities, format_rational, round_nearest,
+};
+use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, Strata};
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "level-optimal-iid",
+        statement: "for n i.i.d. drafts the level rule accepts exactly alpha*, and the tokens that \
+            it does not use up are a set H with alpha* = 1 + P(H) - q(H)^n",
+        source: "ours; docs/theory/level-rule.md, Theorem L1",
+        explanation: "The rule's own H is put into 1 + P(H) - q(H)^n, in fractions, against the \
+            flow. The rule, in floats, is summed over all tuples: its output against p, what it \
+            accepts against the flow.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: level_of_iid,
+    },
+    Claim {
+        id: "level-optimal-strata",
+        statement: "for independent drafts, no token in two of them, the level rule accepts exactly \
+            alpha*",
+        source: "ours; docs/theory/level-rule.md, Theorem L2",
+        explanation: "Strata that no token straddles, with certain tokens and without: levels that \
+            follow the largest ratio enclose the flow's optimum within 1e-5, and the set that they \
+            do not use up has 1 + P(H) - Q(H) = alpha*, in fractions; level-4, summed over all \
+            tuples in fractions, is never above. Strata that share tokens are enclosed too, but \
+            the enclosure need not close.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: level_of_strata,
+    },
+    Claim {
+        id: "rejection-three-quarters",
+        statement: "recursive rejection and level passes of independent drafts accept at least \
+            alpha* - alpha*^2/4, hence 3/4 of alpha*; one pass of n i.i.d. drafts at least c_n \
+            alpha*, c_n = 1 - max of h^n (1 - h^(n-1)), and no more in general",
+        source: "ours; docs/theory/level-rule.md, Theorem G",
+        explanation: "Acceptance summed over all tuples, in fractions, of i.i.d. drafts, drafts of \
+            different laws and independent strata, against the flow; the rejected share w against \
+            (1 - P(H)) Q(H), H the tokens that the residual lacks. p = (1 - h^n, h^n), \
+            q = (1 - h, h) attains c_n: 23/27 for n = 2, and h to three digits for others; two \
+            different drafts attain 3/4.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: three_quarters,
+    },
+    Claim {
+        id: "rrs-hockey-stick",
+        statement: "recursive rejection of n i.i.d. drafts accepts 1 - phi(K_n), phi(K) = sum of \
+            (p - K q)+, K_0 = 0, K_(m+1) = K_m + phi(K_m), and its residual is (p - K_n q)+",
+        source: "ours; docs/theory/level-rule.md, section 4",
+        explanation: "The recursion in fractions against the verifier's law summed over all tuples \
+            and its residual.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: hockey_stick,
+    },
+    Claim {
+        id: "stratified-dominates-iid",
+        statement: "stratified drafts, straddling tokens drafted once or not, have Q(H) <= q(H)^n for \
+            every H, so that their alpha* is never below that of n i.i.d. drafts",
+        source: "ours; docs/theory/stratified.md, Theorem S1",
+        explanation: "Q of both laws on all subsets against the power, in fractions; and the optima.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: dominates_iid,
+    },
+    Claim {
+        id: "deville-dominates",
+        statement: "strata whose straddling tokens are drafted once have Q(H) at most that of \
+            independent strata for every H, and draft no token twice",
+        source: "ours; docs/theory/stratified.md, Theorem D",
+        explanation: "Q of both laws on all subsets, in fractions; every tuple's tokens differ; and \
+            the optima.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: once_dominates,
+    },
+    Claim {
+        id: "pps-ceiling",
+        statement: "stratified drafts draft x with pi(x) = min(1, c q(x)), the sum of pi being n; \
+            alpha* is at most the sum of min(p, pi), and equal to it just if no draw has two \
+            tokens of U = {p >= pi} and each C outside U is hit by draws without U with p(C) at \
+            least",
+        source: "ours; docs/theory/stratified.md, section 5",
+        explanation: "pi by water-filling of q against the law of the sets, and alpha* by flow against \
+            the ceiling and the condition, on every C, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: ceiling,
+    },
+    Claim {
+        id: "level-optimal-once",
+        statement: "the level rule, with one clock a token, accepts alpha* of stratified drafts that \
+            draft straddling tokens once",
+        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        explanation: "Levels that follow the largest ratio are made finer until alpha* is enclosed; \
+            what they accept is held against the flow, on random problems with straddling tokens.",
+        standing: Verdict::Supported,
+        expected: Verdict::Supported,
+        counterexamples: &[],
+        check: level_of_once,
+    },
+    Claim {
+        id: "level-optimal-sequential",
+        statement: "the level rule accepts alpha* of sequential draws without replacement, and of \
+            i.i.d. draws given that all differ",
+        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        explanation: "Passes token by token over the law of the sets, at levels that fall from the \
+            largest ratio by 10%, 2% and so on to .016% until they are within 2e-4 of the flow's optimum. Explicit \
+            laws of pairs, for which the level rule need not be optimal, show that the search can fail.",
+        standing: Verdict::Supported,
+        expected: Verdict::Supported,
+        counterexamples: &[],
+        check: level_of_sequential,
+    },
+    Claim {
+        id: "rrs-wo-three-quarters",
+        statement: "recursive rejection without replacement accepts at least 3/4 of alpha* of \
+            sequential draws",
+        source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
+        explanation: "Its acceptance, summed over all tuples in fractions, against the flow, on random \
+            problems and, from the lowest of them, by random steps of p and q downhill.",
+        standing: Verdict::Supported,
+        expected: Verdict::Supported,
+        counterexamples: &[],
+        check: rrs_wo_three_quarters,
+    },
+    Claim {
+        id: "certain-not-monotone",
+        statement: "of two cuts of one q, the one with more certain tokens has the smaller Q(H) for \
+            every H",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong for n = 4: q = (12, 8, 5, 5, 5, 5)/40, H = {0, 1, 4, 5}. With token 0 \
+            certain, as the law has it, Q(H) = 3/49; in four strata without a certain token it is 0, \
+            as one of 2 and 3 is always drafted. For p = (0, 0, 1/2, 1/2, 0, 0) the optima are 46/49 \
+            and 1.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/certain-not-monotone-one.toml",
+            "refuted/certain-not-monotone-none.toml",
+        ],
+        check: certain_not_monotone,
+    },
+    Claim {
+        id: "strata-not-undominated",
+        statement: "sequential draws are not at least as good as independent strata for every target",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong for q uniform on three tokens and n = 2: Q({1}) is 1/9 of independent \
+            strata and 0 of sequential draws, Q({0, 2}) 4/9 and 1/3, and Q of all other sets is the \
+            same. For p = (1/2, 0, 1/2) the optima are 8/9 and 1.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/strata-not-undominated-independent.toml",
+            "refuted/strata-not-undominated-sequential.toml",
+        ],
+        check: strata_not_undominated,
+    },
+    Claim {
+        id: "thresholds-not-optimal",
+        statement: "passes over i.i.d. drafts that take whole tokens at falling thresholds of p/q come \
+            to alpha* as the thresholds grow finer",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong: infinitely fine thresholds take one token after the other, by falling p/q, \
+            each to the end. For q = (1, 1, 3)/5, p = (0, 1, 4)/5 and n = 2 they accept 47/50 of \
+            24/25. The order is a vertex of what can be given out; the optimum is a mixture of \
+            vertices, which tokens of one current ratio, run together, attain.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/thresholds-not-optimal.toml"],
+        check: thresholds_not_optimal,
+    },
+    Claim {
+        id: "fixed-levels-do-not-converge",
+        statement: "passes over strata at m levels of equal distance come to alpha* as m grows",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong: on two strata of two tokens each, 1,024 levels lose nothing, and 16,000 \
+            lose .0177. Where the ratio of tied tokens wants to rise, a pass takes large bites \
+            however close the levels are. Levels that follow the largest ratio converge.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/fixed-levels-do-not-converge.toml"],
+        check: fixed_levels,
+    },
+    Claim {
+        id: "madow-not-dominating",
+        statement: "Madow's systematic sampling, one uniform number for all strata, has Q(H) <= q(H)^n \
+            for every H",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong, although its inclusion is min(1, c q) too: for q = (1, 5, 5, 2, 2)/15 and \
+            n = 2 both drafts are in {1, 3} with 4/15, and two i.i.d. ones with 49/225. For the \
+            target that fits i.i.d. drafts without loss it accepts 214/225.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/madow-not-dominating-madow.toml",
+            "refuted/madow-not-dominating-iid.toml",
+        ],
+        check: madow_not_dominating,
+    },
+    Claim {
+        id: "straddled-strata-not-reached",
+        statement: "level passes, draft by draft, come to alpha* of independent strata that share a token",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong: q = (1, 2, 2, 2)/7, n = 2, p = (2, 2, 1, 0)/5. Token 2 has 3/7 of the first \
+            stratum and 1/7 of the second, where its ratio looks high: it is taken there at once, at \
+            any level. 199/245 is accepted of 31/35.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/straddled-strata-not-reached.toml"],
+        check: straddled_strata,
+    },
+    Claim {
+        id: "slots-apart-below-three-quarters",
+        statement: "level-4 accepts at least 3/4 of alpha* of drafts that straddle once",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong: Theorem G needs independent drafts or one clock a token, and level-4 \
+            treats the two slots of a straddling token as two tokens. Of three tokens of 1/3, n = 2 \
+            and p = (3/5, 2/5, 0), it accepts 11/15 of 1.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/slots-apart-below-three-quarters.toml"],
+        check: slots_apart,
+    },
+];
+
+/// What a rule accepts, summed over all tuples in fractions; a violation where its output is not p.
+fn summed(finding: &mut Finding, problem: &Problem, name: VerifierName) -> Option<Rational> {
+    let rule = verifier(name, problem).ok();
+    let law = rule.and_then(|rule| output_law_exact(&*rule, problem.scheme()));
+    let target = problem.target().exact();
+    let fits = law.as_ref().is_some_and(|law| {
+        let mut output = law.output.iter().enumerate();
+        output.all(|(token, mass)| *mass == target.probability(token))
+    });
+    finding.require(fits, || {
+        format!(
+            "{}: {} does not put out p",
+            describe(problem),
+            name.as_str()
+        )
+    });
+    law.map(|law| law.membership)
+}
+
+/// Problems of several drafts. Half of the rows are as [`Family::problem`] has them, half have no
+/// heavy tokens: such a q is cut into several strata, and tokens straddle the cuts.
+fn mixed<S: DraftScheme + 'static>(
+    family: &mut Family,
+    count: usize,
+    vocab: usize,
+    law: impl Fn(Draft, usize) -> S,
+) -> Vec<Problem> {
+    let mut problems = Vec::with_capacity(count);
+    while problems.len() < count {
+        let vocab = family.between(3, vocab);
+        let drafts = family.between(2, 4.min(vocab - 1));
+        let mut row = || -> Vec<u64> {
+            if family.below(2) == 0 {
+                (0..vocab).map(|_| family.below(8) as u64 + 1).collect()
+            } else {
+                family.weights(vocab)
+            }
+        };
+        let (p, q) = (row(), row());
+        let p = Target::from_rationals(fractions(&p));
+        let q = Draft::from_rationals(fractions(&q));
+        if let (Ok(p), Ok(q)) = (p, q) {
+            problems.extend(Problem::new("random", p, law(q, drafts)));
+        }
+    }
+    problems
+}
+
+fn once(draft: Draft, drafts: usize) -> Stratified {
+    Stratified::new(draft, drafts, Straddle::Once)
+}
+
+fn apart(draft: Draft, drafts: usize) -> Stratified {
+    Stratified::new(draft, drafts, Straddle::Independent)
+}
+
+/// The same target under another law of the same q.
+fn under<S: DraftScheme + 'static>(
+    problem: &Problem,
+    law: impl Fn(Draft, usize) -> S,
+) -> Option<Problem> {
+    let draft = problem.scheme().draft()?.clone();
+    let law = law(draft, problem.drafts());
+    Problem::new("random", problem.target().clone(), law).ok()
+}
+
+/// 1 + P(H) - Q(H).
+fn bound(problem: &Problem, held: &[usize]) -> Option<Rational> {
+    let bound = certify::upper_bound(problem, held).ok()?;
+    Some(bound.get().clone())
+}
+
+fn held(problem: &Problem, holds: impl Fn(u32) -> bool) -> Vec<usize> {
+    (0u32..)
+        .take(problem.vocab())
+        .filter(|&token| holds(token))
+        .map(|token| token as usize)
+        .collect()
+}
+
+fn level_of_iid() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(901);
+    let problems = mixed(&mut family, 500, 6, WithReplacement::new);
+    finding.count("problems", problems.len() as u64);
+    let mut proper = 0;
+    for problem in &problems {
+        let alpha = optimum(problem);
+        let plan = problem
+            .scheme()
+            .draft()
+            .and_then(|draft| LevelPlan::iid(problem.target(), draft, problem.drafts()).ok());
+        let set = plan.map(|plan| held(problem, |token| plan.holds(token)));
+        proper += u64::from(set.as_ref().is_some_and(|set| !set.is_empty()));
+        let least = set.and_then(|set| bound(problem, &set));
+        finding.require(least.as_ref() == Some(&alpha), || {
+            format!("{}: H gives {least:?} for {alpha}", describe(problem))
+        });
+        let law =
+            verifier(VerifierName::LEVEL, problem).map(|rule| output_law(&*rule, problem.scheme()));
+        let fits = law.is_ok_and(|law| {
+            (law.algorithmic - round_nearest(&alpha)).abs() <= 1e-12
+                && total_variation(&law, problem.target()).value <= 1e-12
+        });
+        finding.require(fits, || {
+            format!("{}: not p, or not alpha* = {alpha}", describe(problem))
+        });
+    }
+    finding.count("with a set H that is not empty", proper);
+    finding.text("rule summed over tuples within", "1e-12");
+    finding
+}
+
+/// Independent strata that no token straddles, two at least, and in some problems certain tokens.
+fn clean_strata(family: &mut Family, count: usize) -> Vec<Problem> {
+    let mut problems = Vec::with_capacity(count);
+    while problems.len() < count {
+        let (vocab, drafts) = (family.between(3, 7), family.between(2, 4));
+        let mut weights: Vec<u64> = (0..vocab).map(|_| family.between(1, 6) as u64).collect();
+        if family.below(3) == 0 {
+            weights[0] = 60;
+        }
+        let p = Target::from_rationals(fractions(&family.weights(vocab)));
+        let q = Draft::from_rationals(fractions(&weights));
+        let (Ok(p), Ok(q)) = (p, q) else { continue };
+        let strata = Strata::of(&q, drafts);
+        if strata.strata() < 2 || strata.straddlers().iter().any(Option::is_some) {
+            continue;
+        }
+        let law = Stratified::new(q, drafts, Straddle::Independent);
+        problems.extend(Problem::new("random", p, law));
+    }
+    problems
+}
+
+/// The passes whose levels follow the largest ratio.
+fn adaptive(problem: &Problem, straddle: Straddle) -> Option<LevelPasses> {
+    let draft = problem.scheme().draft()?;
+    let (target, drafts) = (problem.target(), problem.drafts());
+    LevelPasses::solve(target, draft, drafts, straddle, Levels::ADAPTIVE).ok()
+}
+
+/// Whether alpha\* is in the enclosure, and the width of that.
+fn enclosed(passes: &LevelPasses, alpha: &Rational) -> (bool, f64) {
+    let (known, alpha) = (passes.optimal_acceptance_rate(), round_nearest(alpha));
+    let inside = known.lower() <= alpha + 1e-12 && alpha <= known.upper() + 1e-12;
+    (inside, known.width())
+}
+
+fn level_of_strata() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(902);
+    let clean = clean_strata(&mut family, 200);
+    finding.count("problems without straddling tokens", clean.len() as u64);
+    let straddled = mixed(&mut family, 100, 6, apart);
+    finding.count("with them, or with one stratum", straddled.len() as u64);
+    let (mut attained, mut closed, mut widest) = (0, 0, 0.0f64);
+    for (place, problem) in clean.iter().chain(&straddled).enumerate() {
+        let alpha = optimum(problem);
+        let Some(passes) = adaptive(problem, Straddle::Independent) else {
+            finding.require(false, || format!("{}: no passes", describe(problem)));
+            continue;
+        };
+        let (inside, width) = enclosed(&passes, &alpha);
+        finding.require(inside, || {
+            format!("{}: {alpha} is outside", describe(problem))
+        });
+        if place < clean.len() {
+            widest = widest.max(width);
+            finding.require(width <= 1e-5, || {
+                format!("{}: open by {width:e}", describe(problem))
+            });
+            let least = bound(problem, &held(problem, |token| passes.holds(token)));
+            finding.require(least.as_ref() == Some(&alpha), || {
+                format!("{}: H gives {least:?} for {alpha}", describe(problem))
+            });
+        } else {
+            closed += u64::from(width <= 1e-5);
+        }
+        let four = summed(&mut finding, problem, VerifierName::LEVEL_4);
+        finding.require(four.as_ref().is_some_and(|four| *four <= alpha), || {
+            format!("{}: level-4 is above {alpha}", describe(problem))
+        });
+        attained += u64::from(four == Some(alpha));
+    }
+    finding.number("widest enclosure without straddling tokens", widest);
+    finding.count("closed among the others", closed);
+    finding.count("of all, level-4 attains alpha* in", attained);
+    finding
+}
+
+/// Whether x <= max over h of h^n (1 - h^(n-1)), which is at h^(n-1) = n/(2n-1).
+fn at_most_worst(share: &Rational, drafts: usize) -> bool {
+    let whole = |number: usize| Rational::from_integer(number.into());
+    if drafts < 2 {
+        return share.is_zero();
+    }
+    // It is h n (n-1)/(2n-1)^2, so that h >= x (2n-1)^2/(n (n-1)).
+    let odd = whole(2 * drafts - 1);
+    let least = share * &odd * &odd / whole(drafts * (drafts - 1));
+    pow(least, drafts - 1) <= whole(drafts) / odd
+}
+
+/// c_n in floats.
+fn least_share(drafts: usize) -> f64 {
+    let n = drafts as f64;
+    let power = n / (2.0 * n - 1.0);
+    1.0 - power.powf(n / (n - 1.0)) * (1.0 - power)
+}
+
+/// Tokens that the residual lacks.
+fn used_up(problem: &Problem, rule: &dyn Verifier) -> Option<Vec<usize>> {
+    let mut residual = None;
+    problem.scheme().for_each_tuple_exact(&mut |tuple, _| {
+        if residual.is_none() {
+            residual = rule.conditional_exact(tuple).map(|law| law.residual);
+        }
+    });
+    let residual = residual?;
+    Some(held(problem, |token| residual[token as usize].is_zero()))
+}
+
+fn three_quarters() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(903);
+    let runs: [(SchemeName, &[VerifierName]); 3] = [
+        (SchemeName::WITH_REPLACEMENT, &[VerifierName::RRS]),
+        (SchemeName::PRODUCT, &[VerifierName::RRS]),
+        (
+            SchemeName::STRATIFIED_INDEPENDENT,
+            &[VerifierName::RRS, VerifierName::LEVEL_4],
+        ),
+    ];
+    let (mut checked, mut rejecting) = (0, 0);
+    let mut smallest = Rational::one();
+    for (scheme, names) in runs {
+        for problem in family.problems(scheme, 150, 5, 3) {
+            let alpha = optimum(&problem);
+            let least = &alpha - &alpha * &alpha / Rational::from_integer(4.into());
+            for &name in names {
+                let Some(accepted) = summed(&mut finding, &problem, name) else {
+                    continue;
+                };
+                checked += 1;
+                finding.require(accepted >= least, || {
+                    format!("{}: {accepted} of {alpha}", describe(&problem))
+                });
+                if !alpha.is_zero() {
+                    let ratio = &accepted / &alpha;
+                    let iid = scheme == SchemeName::WITH_REPLACEMENT;
+                    let sharp =
+                        !iid || at_most_worst(&(Rational::one() - &ratio), problem.drafts());
+                    finding.require(sharp, || {
+                        format!("{}: {accepted} of {alpha} is below c_n", describe(&problem))
+                    });
+                    smallest = smallest.min(ratio);
+                }
+                let rejected = Rational::one() - accepted;
+                if rejected.is_zero() {
+                    continue;
+                }
+                rejecting += 1;
+                let most = verifier(name, &problem).ok().and_then(|rule| {
+                    let set = used_up(&problem, &*rule)?;
+                    let missed = Rational::one() - problem.target().exact().mass(&set);
+                    Some(missed * problem.scheme().inside_exact(&set))
+                });
+                finding.require(most.as_ref().is_some_and(|most| rejected <= *most), || {
+                    format!("{}: w = {rejected}, at most {most:?}", describe(&problem))
+                });
+            }
+        }
+    }
+    finding.count("runs", checked);
+    finding.count(
+        "of them with w > 0, held against (1 - P(H)) Q(H)",
+        rejecting,
+    );
+    finding.number("smallest ratio to alpha*", round_nearest(&smallest));
+    finding.require(checked == 600, || "runs are missing".to_owned());
+
+    for (drafts, name, h) in [
+        (2, "c_2 attained", "2/3"),
+        (3, "c_3 attained", "775/1000"),
+        (4, "c_4 attained", "830/1000"),
+        (8, "c_8 attained", "914/1000"),
+    ] {
+        let h = fraction(h);
+        let split = |share: Rational| vec![Rational::one() - &share, share];
+        let p = Target::from_rationals(split(pow(h.clone(), drafts)));
+        let q = Draft::from_rationals(split(h));
+        let (Ok(p), Ok(q)) = (p, q) else { continue };
+        let Ok(problem) = Problem::new("worst", p, WithReplacement::new(q, drafts)) else {
+            continue;
+        };
+        let accepted = summed(&mut finding, &problem, VerifierName::RRS).unwrap_or_default();
+        let share = round_nearest(&accepted);
+        finding.number(name, share);
+        let attains = optimum(&problem).is_one()
+            && at_most_worst(&(Rational::one() - &accepted), drafts)
+            && (share - least_share(drafts)).abs() < 1e-6
+            && (drafts > 2 || accepted == fraction("23/27"));
+        finding.require(attains, || format!("n = {drafts}: {accepted}"));
+    }
+    let row = |a: &str, b: &str| vec![fraction(a), fraction(b)];
+    let drafts = [row("0", "1"), row("1/2", "1/2")].map(Draft::from_rationals);
+    let product = Product::new(drafts.into_iter().flatten().collect());
+    let worst = Target::from_rationals(row("1/2", "1/2"))
+        .ok()
+        .and_then(|p| Problem::new("worst", p, product?).ok());
+    if let Some(problem) = &worst {
+        let accepted = summed(&mut finding, problem, VerifierName::RRS).unwrap_or_default();
+        let attains = optimum(problem).is_one() && accepted == fraction("3/4");
+        finding.require(attains, || format!("{accepted} of two different drafts"));
+        finding.text("two different drafts attain", format_rational(&accepted));
+    }
+    finding.require(worst.is_some(), || {
+        "no problem of two different drafts".to_owned()
+    });
+    finding
+}
+
+fn hockey_stick() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(904);
+    let problems = mixed(&mut family, 200, 5, WithReplacement::new);
+    finding.count("problems", problems.len() as u64);
+    let mut residuals = 0;
+    for problem in &problems {
+        let Some(draft) = problem.scheme().draft() else {
+            continue;
+        };
+        let (p, q) = (problem.target().exact(), draft.exact());
+        let rest = |factor: &Rational| -> Vec<Rational> {
+            (0..problem.vocab())
+                .map(|token| p.probability(token) - factor * q.probability(token))
+                .map(|rest| rest.max(Rational::zero()))
+                .collect()
+        };
+        let phi = |factor: &Rational| -> Rational { rest(factor).iter().sum() };
+        let mut factor = Rational::zero();
+        for _ in 0..problem.drafts() {
+            factor += phi(&factor);
+        }
+        let (accepted, left) = (Rational::one() - phi(&factor), phi(&factor));
+        let found = summed(&mut finding, problem, VerifierName::RRS);
+        finding.require(found.as_ref() == Some(&accepted), || {
+            format!("{}: {found:?}, not {accepted}", describe(problem))
+        });
+        if left.is_zero() {
+            continue;
+        }
+        residuals += 1;
+        let law = verifier(VerifierName::RRS, problem).ok().and_then(|rule| {
+            rule.conditional_exact(&vec![draft.support()[0] as u32; problem.drafts()])
+        });
+        let expected: Vec<Rational> = rest(&factor).iter().map(|rest| rest / &left).collect();
+        finding.require(law.is_some_and(|law| law.residual[..] == expected), || {
+            format!("{}: the residual differs", describe(problem))
+        });
+    }
+    finding.count("residuals", residuals);
+    finding
+}
+
+/// Q of the first laws on all subsets, each against that of the last: counts the sets, and
+/// where it is smaller.
+fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64; 2]) {
+    let Some((last, laws)) = laws.split_last() else {
+        return;
+    };
+    for set in subsets(last.vocab()) {
+        let most = last.scheme().inside_exact(&set);
+        for law in laws {
+            let inside = law.scheme().inside_exact(&set);
+            *sets += 1;
+            *less += u64::from(inside < most);
+            finding.require(inside <= most, || {
+                format!("{} at {set:?}: {inside} > {most}", describe(law))
+            });
+        }
+    }
+}
+
+fn dominates_iid() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(905);
+    let problems = mixed(&mut family, 400, 7, once);
+    let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
+    for own in &problems {
+        let (Some(strata), Some(iid)) = (under(own, apart), under(own, WithReplacement::new))
+        else {
+            continue;
+        };
+        pairs += 1;
+        never_above(&mut finding, &[own, &strata, &iid], &mut counts);
+        let least = optimum(&iid);
+        for law in [own, &strata] {
+            let alpha = optimum(law);
+            better += u64::from(alpha > least);
+            finding.require(alpha >= least, || {
+                format!("{}: {alpha} < {least}", describe(law))
+            });
+        }
+    }
+    finding.count("problems", pairs);
+    finding.count("sets, of both laws", counts[0]);
+    finding.count("of them strictly", counts[1]);
+    finding.count("optima strictly above, of both laws", better);
+    finding.require(pairs == 400, || "problems are missing".to_owned());
+    finding
+}
+
+fn once_dominates() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(906);
+    let problems = mixed(&mut family, 500, 7, once);
+    let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
+    for own in &problems {
+        let Some(strata) = under(own, apart) else {
+            continue;
+        };
+        pairs += 1;
+        never_above(&mut finding, &[own, &strata], &mut counts);
+        own.scheme().for_each_tuple_exact(&mut |tuple, _| {
+            let differ = specgap_core::coupling::distinct(tuple).len() == tuple.len();
+            finding.require(differ, || format!("{}: {tuple:?}", describe(own)));
+        });
+        let (alpha, least) = (optimum(own), optimum(&strata));
+        better += u64::from(alpha > least);
+        finding.require(alpha >= least, || {
+            format!("{}: {alpha} < {least}", describe(own))
+        });
+    }
+    finding.count("problems", pairs);
+    finding.count("sets", counts[0]);
+    finding.count("of them strictly", counts[1]);
+    finding.count("optima strictly above", better);
+    finding.require(pairs == 500, || "problems are missing".to_owned());
+    finding
+}
+
+/// min(1, c q) that sums to n, by raising c until so many tokens are full; all of a support that
+/// is smaller than n.
+fn inclusion(draft: &Draft, drafts: usize) -> Vec<Rational> {
+    let q = |token: usize| draft.exact().probability(token);
+    let mut falling = draft.support();
+    falling.sort_by_key(|&token| std::cmp::Reverse(q(token)));
+    let mut rest: Rational = falling.iter().map(|&token| q(token)).sum();
+    for (full, &token) in falling.iter().enumerate().take(drafts) {
+        let factor = Rational::from_integer((drafts - full).into()) / &rest;
+        if &factor * q(token) <= Rational::one() && drafts <= falling.len() {
+            let pi = |token| (&factor * q(token)).min(Rational::one());
+            return (0..draft.vocab()).map(pi).collect();
+        }
+        rest -= q(token);
+    }
+    let pi = |token| Rational::from_integer(u32::from(draft.is_positive(token)).into());
+    (0..draft.vocab()).map(pi).collect()
+}
+
+fn ceiling() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(907);
+    let problems = mixed(&mut family, 600, 6, once);
+    finding.count("problems", problems.len() as u64);
+    let mut reached = 0;
+    for problem in &problems {
+        let (Some(draft), Some(strata)) = (problem.scheme().draft(), under(problem, apart)) else {
+            finding.require(false, || format!("{}: no q", describe(problem)));
+            continue;
+        };
+        let target = problem.target().exact();
+        let pi = inclusion(draft, problem.drafts());
+        let law = problem.scheme().exact_set_law();
+        let mass = |counts: &dyn Fn(&[u32]) -> bool| -> Rational {
+            let sets = law.sets.iter().zip(&law.weights);
+            let counted = sets.filter(|(set, _)| counts(set)).map(|one| one.1.clone());
+            let sum: num_bigint::BigUint = counted.sum();
+            specgap_number::distribution::ratio(&sum, &law.total)
+        };
+        let tokens = || 0..problem.vocab();
+        for token in tokens() {
+            let drafted = mass(&|set| set.contains(&(token as u32)));
+            finding.require(drafted == pi[token], || {
+                format!(
+                    "{}: {token} with {drafted}, not {}",
+                    describe(problem),
+                    pi[token]
+                )
+            });
+        }
+        let most: Rational = tokens()
+            .map(|x| target.probability(x).min(pi[x].clone()))
+            .sum();
+        let alpha = optimum(problem);
+        finding.require(alpha <= most && optimum(&strata) <= most, || {
+            format!("{}: above {most}", describe(problem))
+        });
+        let scarce = |token: u32| target.probability(token as usize) >= pi[token as usize];
+        let among = |set: &[u32]| set.iter().filter(|&&token| scarce(token)).count();
+        let condition = law.sets.iter().all(|set| among(set) < 2)
+            && subsets(problem.vocab()).all(|others| {
+                if others.iter().any(|&token| scarce(token as u32)) {
+                    return true;
+                }
+                let hit = |set: &[u32]| set.iter().any(|&token| others.contains(&(token as usize)));
+                mass(&|set| among(set) == 0 && hit(set)) >= target.mass(&others)
+            });
+        finding.require(condition == (alpha == most), || {
+            format!(
+                "{}: {alpha} of {most}, condition {condition}",
+                describe(problem)
+            )
+        });
+        reached += u64::from(condition);
+    }
+    finding.count("of them at the ceiling", reached);
+    finding
+}
+
+fn level_of_once() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(908);
+    let mut straddled = 0;
+    let mut worst: f64 = 0.0;
+    let problems = mixed(&mut family, 400, 7, once);
+    finding.count("problems", problems.len() as u64);
+    for problem in &problems {
+        let Some(passes) = adaptive(problem, Straddle::Once) else {
+            finding.require(false, || format!("{}: no passes", describe(problem)));
+            continue;
+        };
+        let straddlers = passes.strata().straddlers();
+        straddled += u64::from(straddlers.iter().any(Option::is_some));
+        let alpha = optimum(problem);
+        let (inside, width) = enclosed(&passes, &alpha);
+        let short = round_nearest(&alpha) - passes.acceptance_rate().value();
+        finding.require(inside && width <= 1e-4 && short <= 1e-4, || {
+            format!(
+                "{}: {short:e} below {alpha}, open by {width:e}",
+                describe(problem)
+            )
+        });
+        worst = worst.max(short);
+    }
+    finding.count("of them with straddling tokens", straddled);
+    finding.number("largest distance", worst);
+    finding
+}
+
+/// Passes over a law of sets, token by token, one clock a token.
+struct Clocks {
+    sets: Vec<Vec<usize>>,
+    /// P(set is drafted and nothing is accepted yet).
+    alive: Vec<f64>,
+    /// Of p, what is not given out yet.
+    left: Vec<f64>,
+    /// Tokens of all sets, which have no clock: the last draw accepts them.
+    certain: Vec<usize>,
+}
+
+impl Clocks {
+    fn new(problem: &Problem) -> Self {
+        let law = problem.scheme().set_law();
+        let set = |set: &[u32]| set.iter().map(|&token| token as usize).collect();
+        let sets: Vec<Vec<usize>> = law.sets.iter().map(set).collect();
+        let in_all = |token: &usize| sets.iter().all(|set| set.contains(token));
+        Self {
+            certain: (0..problem.vocab()).filter(in_all).collect(),
+            sets,
+            alive: law.probabilities,
+            left: problem.target().probabilities().to_vec(),
+        }
+    }
+
+    fn drafted(&self, token: usize) -> f64 {
+        let sets = self.sets.iter().zip(&self.alive);
+        sets.filter(|(set, _)| set.contains(&token))
+            .map(|one| one.1)
+            .sum()
+    }
+
+    /// The largest ratio of what is left of the target to what is left of the drafts.
+    fn largest(&self) -> f64 {
+        let tokens = (0..self.left.len()).filter(|token| !self.certain.contains(token));
+        tokens
+            .map(|token| (self.left[token], self.drafted(token)))
+            .filter(|&(left, drafted)| left > 0.0 && drafted > 0.0)
+            .map(|(left, drafted)| left / drafted)
+            .fold(0.0, f64::max)
+    }
+
+    /// Brings ratios above the level down to it.
+    fn pass(&mut self, level: f64, order: &[usize]) {
+        for &token in order {
+            let drafted = self.drafted(token);
+            if self.certain.contains(&token) || drafted <= 0.0 {
+                continue;
+            }
+            let left = self.left[token];
+            let take = if left >= drafted {
+                drafted
+            } else {
+                ((left - level * drafted) / (1.0 - level)).clamp(0.0, left)
+            };
+            self.left[token] -= take;
+            let survives = if take < drafted {
+                1.0 - take / drafted
+            } else {
+                0.0
+            };
+            for (set, alive) in self.sets.iter().zip(&mut self.alive) {
+                if set.contains(&token) {
+                    *alive *= survives;
+                }
+            }
+        }
+    }
+
+    fn accepted(&self) -> f64 {
+        let certain: f64 = self.certain.iter().map(|&token| self.left[token]).sum();
+        1.0 - self.alive.iter().sum::<f64>() + certain
+    }
+
+    /// Levels that fall from the largest ratio by a part, and 0 where no token can be used up
+    /// any more.
+    fn follow(mut self, part: f64) -> f64 {
+        let order: Vec<usize> = (0..self.left.len()).collect();
+        let low = 0.5 / (order.len() + 1) as f64;
+        loop {
+            let ratio = self.largest();
+            if ratio < low {
+                self.pass(0.0, &order);
+                return self.accepted();
+            }
+            self.pass((1.0 - part) * ratio.min(1.0), &order);
+        }
+    }
+}
+
+/// What steps of a finite size may leave of a distance.
+const CLOSE: f64 = 2e-4;
+
+/// How far the level rule stays below alpha\*, at levels as fine as are needed for [`CLOSE`].
+fn falls_short(problem: &Problem) -> f64 {
+    let alpha = round_nearest(&optimum(problem));
+    let mut short = 1.0;
+    for part in [0.1, 0.02, 0.004, 0.0008, 0.00016] {
+        short = f64::min(short, alpha - Clocks::new(problem).follow(part));
+        if short <= CLOSE {
+            break;
+        }
+    }
+    short
+}
+
+/// Problems of two different tokens, drawn by any law.
+fn any_pairs(family: &mut Family, count: usize) -> Vec<Problem> {
+    let vocab = 5;
+    let pairs = || (0..vocab).flat_map(move |y| (0..y).map(move |x| vec![x, y]));
+    let mut problems = Vec::with_capacity(count);
+    while problems.len() < count {
+        let weights = family.weights(pairs().count());
+        let p = Target::from_rationals(fractions(&family.positive_weights(vocab as usize)));
+        let law = TupleProbabilities::from_rationals(fractions(&weights))
+            .map(|law| Explicit::new(vocab as usize, 2, pairs().collect(), law));
+        if let (Ok(p), Ok(Ok(law))) = (p, law) {
+            problems.extend(Problem::new("random", p, law));
+        }
+    }
+    problems
+}
+
+fn level_of_sequential() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(909);
+    let mut worst: f64 = 0.0;
+    for problems in [
+        mixed(&mut family, 300, 6, WithoutReplacement::new),
+        mixed(&mut family, 300, 6, DistinctConditioned::new),
+    ] {
+        for problem in &problems {
+            let short = falls_short(problem);
+            worst = worst.max(short);
+            finding.require((-1e-12..=CLOSE).contains(&short), || {
+                format!("{}: {short:e} below alpha*", describe(problem))
+            });
+        }
+    }
+    finding.count("problems a law", 300);
+    finding.number("largest distance", worst);
+    let pairs = any_pairs(&mut family, 600);
+    let distances: Vec<f64> = pairs.iter().map(falls_short).collect();
+    let misses = distances.iter().filter(|short| **short > CLOSE).count();
+    finding.count("any laws of pairs", pairs.len() as u64);
+    finding.count("of them further below", misses as u64);
+    finding.number("by up to", distances.into_iter().fold(0.0, f64::max));
+    finding.require(misses > 0, || {
+        "no law is told from an optimal one".to_owned()
+    });
+    finding
+}
+
+fn rrs_wo_three_quarters() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(910);
+    // What is accepted over alpha* for n sequential draws of whole weights.
+    let ratio = |finding: &mut Finding, [p, q]: &[Vec<u64>; 2], drafts: usize| {
+        let target = Target::from_rationals(fractions(p)).ok()?;
+        let draft = Draft::from_rationals(fractions(q)).ok()?;
+        let law = WithoutReplacement::new(draft, drafts);
+        let problem = Problem::new("random", target, law).ok()?;
+        let alpha = optimum(&problem);
+        let accepted = summed(finding, &problem, VerifierName::RRS_WO)?;
+        let ratio = (!alpha.is_zero()).then(|| accepted / alpha)?;
+        finding.require(ratio >= fraction("3/4"), || {
+            format!("{}: {ratio}", describe(&problem))
+        });
+        Some(ratio)
+    };
+    let (mut tried, mut stepped) = (0, 0);
+    for drafts in [2, 3] {
+        let mut lowest = Rational::one();
+        for _ in 0..6 {
+            let mut best: Option<(Rational, [Vec<u64>; 2])> = None;
+            for _ in 0..30 {
+                let vocab = drafts + 1;
+                let rows = [family.weights(vocab), family.weights(vocab)];
+                let Some(found) = ratio(&mut finding, &rows, drafts) else {
+                    continue;
+                };
+                tried += 1;
+                if best.as_ref().is_none_or(|(known, _)| found < *known) {
+                    best = Some((found, rows));
+                }
+            }
+            let Some((mut least, mut rows)) = best else {
+                continue;
+            };
+            for _ in 0..200 {
+                let mut next = rows.clone();
+                let row = &mut next[family.below(2)];
+                let place = family.below(row.len());
+                row[place] = match family.below(4) {
+                    0 => row[place] * 3 / 2 + 1,
+                    1 => row[place] * 2 / 3,
+                    2 => row[place].saturating_sub(1),
+                    _ => row[place] + 1,
+                };
+                if row.iter().all(|&weight| weight == 0) || row[place] > 100_000 {
+                    continue;
+                }
+                stepped += 1;
+                let found = ratio(&mut finding, &next, drafts).unwrap_or_else(Rational::one);
+                if found <= least {
+                    (least, rows) = (found, next);
+                }
+            }
+            lowest = lowest.min(least);
+        }
+        let name = if drafts == 2 {
+            "lowest ratio for n = 2"
+        } else {
+            "for n = 3"
+        };
+        finding.number(name, round_nearest(&lowest));
+    }
+    finding.count("random problems", tried);
+    finding.count("steps downhill", stepped);
+    finding.require(tried > 200, || "too few problems".to_owned());
+    finding
+}
+
+fn shipped_pair(finding: &mut Finding, texts: [&str; 2]) -> Option<[Problem; 2]> {
+    match texts.map(shipped_single) {
+        [Ok(first), Ok(second)] => Some([first, second]),
+        [first, second] => {
+            for error in [first.err(), second.err()].into_iter().flatten() {
+                finding.text("not read", error);
+            }
+            None
+        }
+    }
+}
+
+/// The two optima of a pair.
+fn optima(finding: &mut Finding, names: [&'static str; 2], pair: &[Problem; 2]) {
+    for (name, problem) in names.into_iter().zip(pair) {
+        finding.text(name, format_rational(&optimum(problem)));
+    }
+}
+
+fn certain_not_monotone() -> Finding {
+    let mut finding = Finding::default();
+    let pair = shipped_pair(
+        &mut finding,
+        [
+            include_str!("../../../../problems/refuted/certain-not-monotone-one.toml"),
+            include_str!("../../../../problems/refuted/certain-not-monotone-none.toml"),
+        ],
+    );
+    let Some(pair) = pair else { return finding };
+    optima(
+        &mut finding,
+        ["alpha* with a certain token", "alpha* without"],
+        &pair,
+    );
+    // The second law is of the first one's q: x is drafted 4 q(x) times in the mean.
+    let mut times = vec![Rational::zero(); pair[1].vocab()];
+    pair[1].scheme().for_each_tuple_exact(&mut |tuple, mass| {
+        for &token in tuple {
+            times[token as usize] += mass;
+        }
+    });
+    let same = pair[0].scheme().draft().is_some_and(|q| {
+        let four = Rational::from_integer(4.into());
+        let times = times.iter().enumerate();
+        times.fold(true, |same, (x, times)| {
+            same && *times == &four * q.exact().probability(x)
+        })
+    });
+    for (name, problem) in ["Q({0, 1, 4, 5}) with it", "without"]
+        .into_iter()
+        .zip(&pair)
+    {
+        let inside = problem.scheme().inside_exact(&[0, 1, 4, 5]);
+        finding.text(name, format_rational(&inside));
+    }
+    finding.text(
+        "drafts of both in proportion to one q",
+        if same { "yes" } else { "no" },
+    );
+    if same {
+        never_above(&mut finding, &[&pair[0], &pair[1]], &mut [0; 2]);
+    }
+    finding
+}
+
+fn strata_not_undominated() -> Finding {
+    let mut finding = Finding::default();
+    let pair = shipped_pair(
+        &mut finding,
+        [
+            include_str!("../../../../problems/refuted/strata-not-undominated-independent.toml"),
+            include_str!("../../../../problems/refuted/strata-not-undominated-sequential.toml"),
+        ],
+    );
+    let Some(pair) = pair else { return finding };
+    optima(
+        &mut finding,
+        ["alpha* of independent strata", "alpha* of sequential draws"],
+        &pair,
+    );
+    let [strata, sequential] = &pair;
+    let (mut above, mut below) = (0, 0);
+    for set in subsets(strata.vocab()) {
+        let (a, b) = (
+            strata.scheme().inside_exact(&set),
+            sequential.scheme().inside_exact(&set),
+        );
+        above += u64::from(b > a);
+        below += u64::from(b < a);
+    }
+    finding.count("sets where Q of sequential draws is larger", above);
+    finding.count("sets where it is smaller", below);
+    finding.require(above > 0 || below == 0, || {
+        format!(
+            "{}: sequential draws are better for every target",
+            describe(strata)
+        )
+    });
+    finding
+}
+
+/// What is accepted where tokens run one after the other by falling p/q, each through all drafts
+/// to the end; tokens of one ratio together.
+fn by_thresholds(problem: &Problem) -> Option<Rational> {
+    let q = problem.scheme().draft()?.exact();
+    let p = problem.target().exact();
+    let ratio = |token: usize| p.probability(token) / q.probability(token);
+    let mut tokens = problem.scheme().draft()?.support();
+    tokens.sort_by_key(|&token| std::cmp::Reverse(ratio(token)));
+    let mut left: Vec<Rational> = (0..problem.vocab()).map(|x| p.probability(x)).collect();
+    // Of each draft, what no pass took.
+    let mut rest = vec![Rational::one(); problem.drafts()];
+    for tied in tokens.chunk_by(|&a, &b| ratio(a) == ratio(b)) {
+        for draft in 0..rest.len() {
+            let others = rest.iter().enumerate().filter(|(other, _)| *other != draft);
+            let price: Rational = others.map(|one| one.1).product();
+            for &token in tied {
+                let take = (&price * q.probability(token)).min(left[token].clone());
+                left[token] -= &take;
+                if !price.is_zero() {
+                    rest[draft] -= take / &price;
+                }
+            }
+        }
+    }
+    Some(Rational::one() - rest.iter().product::<Rational>())
+}
+
+fn thresholds_not_optimal() -> Finding {
+    let mut finding = Finding::default();
+    let Ok(problem) = shipped_single(include_str!(
+        "../../../../problems/refuted/thresholds-not-optimal.toml"
+    )) else {
+        return finding;
+    };
+    let alpha = optimum(&problem);
+    let accepted = by_thresholds(&problem).unwrap_or_else(|| alpha.clone());
+    finding.text("alpha*", format_rational(&alpha));
+    finding.text("accepted by thresholds", format_rational(&accepted));
+    finding.require(accepted >= alpha, || {
+        format!("{}: {accepted} of {alpha}", describe(&problem))
+    });
+    let mut family = Family::new(911);
+    let (mut below, mut most) = (0, 0.0f64);
+    let problems = mixed(&mut family, 300, 6, WithReplacement::new);
+    for problem in &problems {
+        let short = by_thresholds(problem).map(|accepted| optimum(problem) - accepted);
+        let short = round_nearest(&short.unwrap_or_default());
+        below += u64::from(short > 0.0);
+        most = most.max(short);
+    }
+    finding.count("random problems", problems.len() as u64);
+    finding.count("of them below alpha*", below);
+    finding.number("below by up to", most);
+    finding
+}
+
+fn fixed_levels() -> Finding {
+    let mut finding = Finding::default();
+    let Ok(problem) = shipped_single(include_str!(
+        "../../../../problems/refuted/fixed-levels-do-not-converge.toml"
+    )) else {
+        return finding;
+    };
+    let alpha = round_nearest(&optimum(&problem));
+    // From the last stratum to the first: {1, 3}, then {0, 2}.
+    let order = [1, 3, 0, 2];
+    let loss = |count: u32| {
+        let mut clocks = Clocks::new(&problem);
+        for level in (0..count).rev() {
+            clocks.pass(f64::from(level) / f64::from(count), &order);
+        }
+        alpha - clocks.accepted()
+    };
+    let losses = [loss(1024), loss(1000), loss(16_000)];
+    let follows = alpha - Clocks::new(&problem).follow(1e-3);
+    let names = ["1,024 levels lose", "1,000 lose", "16,000 lose"];
+    for (name, loss) in names.into_iter().zip(losses) {
+        finding.text(name, format!("{:.4}", loss.abs()));
+    }
+    finding.text(
+        "levels that follow the ratio lose",
+        format!("{:.4}", follows.abs()),
+    );
+    // Sixteen times finer, and further away.
+    finding.require(losses[2] <= losses[0] + 1e-4, || {
+        format!("product, n = 2: 16,000 levels lose {:.4}", losses[2])
+    });
+    finding
+}
+
+/// The tokens at the places u, 1 + u and so on of q stretched to n, u uniform on [0, 1), in the
+/// order of their ids.
+fn madow(q: &[Rational], drafts: usize) -> Vec<(Vec<usize>, Rational)> {
+    let count = Rational::from_integer(drafts.into());
+    let mut end = Rational::zero();
+    let ends: Vec<Rational> = (q.iter().map(|mass| mass * &count))
+        .map(|length| {
+            end += length;
+            end.clone()
+        })
+        .collect();
+    let mut cuts: Vec<Rational> = ends.iter().map(Rational::fract).collect();
+    cuts.extend([Rational::zero(), Rational::one()]);
+    cuts.sort();
+    cuts.dedup();
+    let draw = |from: &Rational| -> Vec<usize> {
+        let place = |stratum: usize| from + Rational::from_integer(stratum.into());
+        (0..drafts)
+            .map(|stratum| ends.partition_point(|end| *end <= place(stratum)))
+            .collect()
+    };
+    cuts.windows(2)
+        .map(|pair| (draw(&pair[0]), &pair[1] - &pair[0]))
+        .collect()
+}
+
+fn madow_not_dominating() -> Finding {
+    let mut finding = Finding::default();
+    let pair = shipped_pair(
+        &mut finding,
+        [
+            include_str!("../../../../problems/refuted/madow-not-dominating-madow.toml"),
+            include_str!("../../../../problems/refuted/madow-not-dominating-iid.toml"),
+        ],
+    );
+    let Some(pair) = pair else { return finding };
+    optima(
+        &mut finding,
+        ["alpha* of Madow's draws", "alpha* of i.i.d. drafts"],
+        &pair,
+    );
+    let draft = pair[1].scheme().draft().map(|q| q.exact());
+    let q: Vec<Rational> = draft
+        .map(|q| (0..pair[1].vocab()).map(|x| q.probability(x)).collect())
+        .unwrap_or_default();
+    let inside = |law: &[(Vec<usize>, Rational)], set: &[usize]| -> Rational {
+        let draws = law.iter();
+        let whole = draws.filter(|(draw, _)| draw.iter().all(|token| set.contains(token)));
+        whole.map(|one| &one.1).sum()
+    };
+    let law = madow(&q, 2);
+    let same =
+        subsets(q.len()).all(|set| inside(&law, &set) == pair[0].scheme().inside_exact(&set));
+    finding.text(
+        "the shipped draws are Madow's",
+        if same { "yes" } else { "no" },
+    );
+    if same {
+        never_above(&mut finding, &[&pair[0], &pair[1]], &mut [0; 2]);
+    }
+    // How often it fails.
+    let mut family = Family::new(912);
+    let (mut tried, mut fails) = (0, 0);
+    while tried < 300 {
+        let (vocab, drafts) = (family.between(3, 6), family.between(2, 3));
+        let q = fractions(&family.positive_weights(vocab));
+        let full = Rational::new(1.into(), drafts.into());
+        if q.iter().any(|mass| *mass > full) {
+            continue;
+        }
+        tried += 1;
+        let law = madow(&q, drafts);
+        fails += u64::from(subsets(vocab).any(|set| {
+            let mass: Rational = set.iter().map(|&token| &q[token]).sum();
+            inside(&law, &set) > pow(mass, drafts)
+        }));
+    }
+    finding.count("random q without a certain token", tried);
+    finding.count("of them with a set where it fails", fails);
+    finding
+}
+
+fn straddled_strata() -> Finding {
+    let mut finding = Finding::default();
+    let Ok(problem) = shipped_single(include_str!(
+        "../../../../problems/refuted/straddled-strata-not-reached.toml"
+    )) else {
+        return finding;
+    };
+    let alpha = optimum(&problem);
+    let four = summed(&mut finding, &problem, VerifierName::LEVEL_4).unwrap_or_default();
+    finding.text("alpha*", format_rational(&alpha));
+    finding.text("level-4", format_rational(&four));
+    let Some(passes) = adaptive(&problem, Straddle::Independent) else {
+        return finding;
+    };
+    let known = passes.acceptance_rate();
+    finding.number("levels that follow the ratio", known.value());
+    finding.require(known.upper() >= round_nearest(&alpha) - 1e-6, || {
+        format!("{}: {} of {alpha}", describe(&problem), known.value())
+    });
+    finding
+}
+
+fn slots_apart() -> Finding {
+    let mut finding = Finding::default();
+    let Ok(problem) = shipped_single(include_str!(
+        "../../../../problems/refuted/slots-apart-below-three-quarters.toml"
+    )) else {
+        return finding;
+    };
+    let alpha = optimum(&problem);
+    let Some(four) = summed(&mut finding, &problem, VerifierName::LEVEL_4) else {
+        return finding;
+    };
+    finding.text("alpha*", format_rational(&alpha));
+    finding.text("level-4", format_rational(&four));
+    finding.require(&four / &alpha >= fraction("3/4"), || {
+        format!("{}: {four} of {alpha}", describe(&problem))
+    });
+    finding
+}
