@@ -7,7 +7,7 @@
 //!     cargo bench --bench gap -- --part plan          lines with this word alone
 //!
 //! Lines with `rrs-wo` are the fast way with its audit, as reports take it, unless they say
-//! that it is enclosed. The optimal plan is solved where reports do, at audited positions, unless
+//! that it is enclosed. The level plan is solved where reports do, at audited positions, unless
 //! a line says that it is at every one; laws are measured where reports do. Plans of sequential
 //! draws, which reports leave out unless they are asked for, are of few positions of which
 //! none is audited, so that the line is about the solves.
@@ -26,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use results::{Row, Span};
 use specgap::distribution::Softmax;
-use specgap::gap::{Part, Settings, SlowRates, SolvedPlans, measure, summarise};
+use specgap::gap::{Settings, SlowRates, SolvedPlans, measure};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position};
 use specgap::scheme::SchemeName;
 use specgap::verifier::VerifierName;
@@ -40,9 +40,6 @@ const VOCAB: usize = 49_152;
 /// log of a hundred would be mostly audit.
 const GENERATED: usize = 1024;
 const DRAFTS: [usize; 3] = [2, 3, 4];
-
-/// Positions of the line of sequential plans, of a generated log.
-const FEW: usize = 8;
 
 /// The least that any report must do.
 const LIMIT: &str = "reading and one softmax each";
@@ -202,20 +199,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         VerifierName::SPECHUB,
     ];
     let (everything, all) = (Settings::schemes(), Settings::verifiers());
-    let optimal = [VerifierName::OPTIMAL];
+    let level = [VerifierName::LEVEL];
     let sequential = [SchemeName::WITHOUT_REPLACEMENT];
     // What has a fast way and a slow one is measured both ways, in one run.
     let slow = "rrs-wo enclosed";
     let every_plan = "at every position";
-    // Behind the first stretch, which has an audited position, of a generated log.
-    let few = Part {
-        index: 2,
-        count: (positions / FEW).max(2),
-    };
-    let few_positions = few.of(positions).len();
-    let sequential_plans =
-        format!("sequential draws: alpha* and the optimal plan, {few_positions} positions");
-    let parts: [(&str, &[SchemeName], &[VerifierName]); 12] = [
+    let parts: [(&str, &[SchemeName], &[VerifierName]); 11] = [
         ("alpha* with replacement", &iid, &[]),
         ("alpha* of all schemes but sequential draws", &closed, &[]),
         ("the same with rrs, k-seq, greedy, spechub", &closed, &rules),
@@ -234,17 +223,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             &sequential,
             &[VerifierName::RRS_WO],
         ),
+        ("with replacement: alpha* and the level plan", &iid, &level),
         (
-            "with replacement: alpha* and the optimal plan",
+            "with replacement: alpha* and the level plan at every position",
             &iid,
-            &optimal,
+            &level,
         ),
-        (
-            "with replacement: alpha* and the optimal plan at every position",
-            &iid,
-            &optimal,
-        ),
-        (&sequential_plans, &sequential, &optimal),
         ("everything", &everything, &all),
         ("everything, plans at every position", &everything, &all),
         ("everything, rrs-wo enclosed", &everything, &all),
@@ -261,14 +245,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         if what.ends_with(every_plan) {
             settings.plans = SolvedPlans::Every;
-        }
-        if what == sequential_plans {
-            settings.sequential_plans = true;
-            line(what, few_positions, &mut || {
-                summarise(&logs, &settings, few, None, &|_| {})?;
-                Ok(())
-            })?;
-            continue;
         }
         line(what, positions, &mut || {
             measure(&logs, &settings, "", &|_| {})?;

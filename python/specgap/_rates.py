@@ -222,18 +222,18 @@ class Plan:
     @property
     def shortfall(self) -> float:
         """The most that acceptance can be below alpha*, all error bounds included."""
-        return self._plan.shortfall
+        return max(0.0, self.optimum[2] - self.acceptance[1])
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it is within 1e-10 of alpha*. It is lossless in any case."""
-        return self._plan.optimal
+        """Whether it is known to be within 1e-10 of alpha*. It is lossless in any case."""
+        return self.shortfall <= 1e-10
 
     def __repr__(self) -> str:
         plan = self._plan
         return (
             f"Plan(n={plan.drafts}, vocabulary={plan.vocabulary}, "
-            f"acceptance={plan.acceptance[0]:.6f}, shortfall={plan.shortfall:.1e})"
+            f"acceptance={plan.acceptance[0]:.6f}, shortfall={self.shortfall:.1e})"
         )
 
 
@@ -248,9 +248,8 @@ def plan(
 ) -> Plan:
     """The optimal verifier of one pair of rows, usable in a decoder.
 
-    For i.i.d. drafts at any n (``with-replacement``), and for up to 8 sequential draws
-    (``without-replacement``). Solved once, in some milliseconds at V = 50,000; then it emits in
-    O(n). Returns :class:`Plan`.
+    For i.i.d. drafts (``with-replacement``) at any n, by the rule ``level``. Solved once, in some
+    milliseconds at V = 50,000; then it emits in O(n). Returns :class:`Plan`.
 
     >>> import specgap as sg
     >>> optimal = sg.plan([0.5, 0.5], [0.75, 0.25], 2)

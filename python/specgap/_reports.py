@@ -297,7 +297,6 @@ def _asked(
     temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
-    sequential_plans: bool = False,
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
@@ -312,7 +311,6 @@ def _asked(
         "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
         "schemes": _names(schemes),
         "verifiers": _names(verifiers),
-        "sequential_plans": sequential_plans,
         "rrs_wo": rrs_wo,
         "plans": plans,
         "block_length": block_length,
@@ -331,7 +329,6 @@ def gap(
     temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
-    sequential_plans: bool = False,
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
@@ -358,10 +355,10 @@ def gap(
 
     ``drafts`` and ``temperature`` are one number or several; the temperature is that at which
     the log's text was sampled, if not given, or 0.7 and 1 where the log does not say it.
-    ``schemes`` and ``verifiers`` are names, all if not given. ``positions=True`` keeps the table of all positions.
+    ``schemes`` and ``verifiers`` are names, the usual ones if not given. ``positions=True`` keeps the table of all positions.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
-    fast and audited at some. ``optimal`` accepts alpha* by a theorem, and its plans are solved as
-    a check where rates are audited, or with ``plans="every"`` at every position, which is slow.
+    fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans
+    are solved as a check where rates are audited, or with ``plans="every"`` at every position.
     ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
     engine serves them; temperature 0 is greedy decoding.
 
@@ -386,7 +383,6 @@ def gap(
         temperature,
         schemes,
         verifiers,
-        sequential_plans,
         block_length,
         seed,
         rrs_wo,

@@ -167,7 +167,6 @@ struct Asked {
     temperature: Vec<f64>,
     schemes: Option<Vec<String>>,
     verifiers: Option<Vec<String>>,
-    sequential_plans: bool,
     plans: String,
     rrs_wo: String,
     block_length: usize,
@@ -191,7 +190,6 @@ impl Asked {
         let settings = Settings::new(&temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(|error| raised(&error))?;
-        settings.sequential_plans = self.sequential_plans;
         let plans = self.plans.parse();
         settings.plans = plans.map_err(|why| PyValueError::new_err(format!("plans: {why}")))?;
         let how = self.rrs_wo.parse();
@@ -204,7 +202,7 @@ impl Asked {
         }
         settings.block_length = self.block_length;
         if let Some(names) = &self.schemes {
-            let known = Settings::schemes();
+            let known = Settings::all_schemes();
             for name in names {
                 let scheme = name.parse().map_err(|error| raised(&error))?;
                 if !known.contains(&scheme) {

@@ -11,13 +11,12 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::known::Known;
-use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
-use specgap::row::sequential_subset;
+use specgap::plan::LevelPlan;
 
-/// An optimal plan by one weight a token.
+/// An optimal plan by one clock a token.
 #[pyclass(frozen, module = "specgap._native")]
 struct Plan {
-    plan: TokenPlan,
+    plan: LevelPlan,
 }
 
 type Bounds = (f64, f64, f64);
@@ -69,22 +68,13 @@ impl Plan {
         };
         let target = Target::new(&p).map_err(|error| of("p", &error))?;
         let draft = Draft::new(&q).map_err(|error| of("q", &error))?;
-        let settings = PlanSettings::default();
-        let plan = py.detach(|| match scheme {
-            "with-replacement" => {
-                TokenPlan::iid(&target, &draft, n, &settings).map_err(|error| raised(&error))
-            }
-            "without-replacement" => {
-                let subset =
-                    sequential_subset(&target, &draft, n).map_err(|error| raised(&error))?;
-                TokenPlan::sequential(&target, &draft, n, subset, &settings)
-                    .map_err(|error| raised(&error))
-            }
-            _ => Err(PyValueError::new_err(format!(
-                "scheme: there are plans for with-replacement and without-replacement, not for \
-                 {scheme}"
-            ))),
-        })?;
+        if scheme != "with-replacement" {
+            return Err(PyValueError::new_err(format!(
+                "scheme: there are plans for with-replacement, not for {scheme}"
+            )));
+        }
+        let plan = py.detach(|| LevelPlan::iid(&target, &draft, n));
+        let plan = plan.map_err(|error| raised(&error))?;
         Ok(Self { plan })
     }
 
@@ -138,16 +128,6 @@ impl Plan {
     #[getter]
     fn acceptance(&self) -> Bounds {
         bounds(self.plan.acceptance_rate())
-    }
-
-    #[getter]
-    fn shortfall(&self) -> f64 {
-        self.plan.shortfall()
-    }
-
-    #[getter]
-    fn optimal(&self) -> bool {
-        self.plan.status() == PlanStatus::Optimal
     }
 
     #[getter]

@@ -160,19 +160,22 @@ def test_every_scheme_and_verifier_has_words() -> None:
     assert all(sg.schemes().values()) and all(sg.verifiers().values())
 
 
-@pytest.mark.parametrize("scheme", ["with-replacement", "without-replacement"])
-def test_a_plan_is_lossless_and_optimal(scheme: str) -> None:
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_plan_is_lossless_and_optimal(n: int) -> None:
     rng = np.random.default_rng(3)
     p, q = rng.dirichlet(np.full(5, 0.7)), rng.dirichlet(np.full(5, 0.7))
-    plan = sg.plan(p, q, 2, scheme)
-    best = sg.alpha(p, q, 2, scheme)
+    plan = sg.plan(p, q, n)
+    best = sg.alpha(p, q, n)
     assert plan.acceptance[0] == pytest.approx(best.value, abs=1e-9) and plan.is_optimal
 
     def rule(p: Any, q: Any, drafts: Any, rng: sg.Branching) -> Any:
         return plan.law(drafts)
 
-    found = sg.evaluate(rule, p, q, 2, scheme)
+    found = sg.evaluate(rule, p, q, n)
     assert found.lossless == "exact" and abs(found.gap[0]) < 1e-9
+    assert 0.0 <= plan.shortfall < 1e-12
+    with pytest.raises(ValueError, match="plans for with-replacement, not for without-replacement"):
+        sg.plan(p, q, n, "without-replacement")
 
 
 def test_a_plan_emits_by_its_law() -> None:

@@ -137,14 +137,10 @@ pub struct MeasureArgs {
     /// Cut it to the tokens with at least P times the largest probability.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     draft_min_p: Option<f64>,
-    /// Where the optimal plans of i.i.d. drafts are solved. That they accept alpha* is a theorem,
-    /// so that a plan is a check: at some positions, or at every one, which takes most of the time.
+    /// Where the plans of i.i.d. drafts, by rule level, are solved. That they accept alpha* is a
+    /// theorem, so that a plan is a check: at some positions, or at every one.
     #[arg(long, value_name = "WHERE", default_value = SolvedPlans::default().as_str(), value_parser = solved_plans())]
     plans: SolvedPlans,
-    /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
-    /// than everything else together.
-    #[arg(long)]
-    sequential_plans: bool,
     /// How rrs-wo is computed from three drafts on: fast, an estimate that is checked at some
     /// positions against the enclosure, or enclosed at every position.
     #[arg(long, value_name = "HOW", default_value = SlowRates::default().as_str(), value_parser = slow_rates())]
@@ -161,7 +157,7 @@ pub struct MeasureArgs {
 /// The schemes of a log's drafts, with their words.
 pub(super) fn schemes() -> impl TypedValueParser<Value = SchemeName> {
     PossibleValuesParser::new(
-        Settings::schemes()
+        Settings::all_schemes()
             .into_iter()
             .map(|scheme| PossibleValue::new(scheme.as_str()).help(scheme.law())),
     )
@@ -242,7 +238,6 @@ impl MeasureArgs {
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
         settings.plans = self.plans;
-        settings.sequential_plans = self.sequential_plans;
         settings.rrs_wo = self.rrs_wo;
         if !self.schemes.is_empty() {
             settings.schemes.clone_from(&self.schemes);

@@ -127,7 +127,7 @@ impl TreeArgs {
                 &self.schemes,
                 SchemeName::ALL
                     .into_iter()
-                    .filter(|law| law.entry().on_row.is_some()),
+                    .filter(|law| law.entry().on_row.is_some() && law.entry().by_default),
             )),
             verifiers: each_once(or(
                 &self.verifiers,

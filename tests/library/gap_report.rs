@@ -711,8 +711,6 @@ fn plans_say_where_they_were_solved() {
         shortfall_max: 2e-12,
         law_l1_max: Some(4e-15),
         laws_measured: Some(9),
-        iterations_mean: 7.25,
-        iterations_max: 11.0,
         seconds_mean: None,
     };
     report.plans = vec![row.clone()];
@@ -734,7 +732,7 @@ fn plans_say_where_they_were_solved() {
     for text in [&page, &markdown] {
         assert!(text.contains("Optimal plans, solved at audited positions as a check"));
         assert!(
-            text.contains("is a theorem (docs/theory/plans.md)"),
+            text.contains("is a theorem (docs/theory/level-rule.md)"),
             "{text}"
         );
         assert!(!text.contains("solved at every position"), "{text}");

@@ -28,7 +28,6 @@ mod rows;
 mod rule_names;
 mod sampler;
 mod sequential_plan;
-mod sequential_weights;
 mod shipped_problems;
 mod solve_report;
 mod trees;

@@ -3,14 +3,14 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Target};
-use specgap::plan::TokenPlan;
+use specgap::plan::LevelPlan;
 
 /// The sampler against the law: 8 bins of tokens, Pearson's statistic below the 1 - 1e-6
 /// quantile of chi-squared with 7 degrees of freedom (41.3), and the acceptance within 5
 /// standard deviations. `tuple` makes the drafts of one run from single draws of q. Fixed
 /// seed.
 pub fn follows_the_law(
-    plan: &TokenPlan,
+    plan: &LevelPlan,
     p: &Target,
     q: &Draft,
     runs: u32,

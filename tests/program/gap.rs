@@ -207,7 +207,11 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
         ),
         (
             "--schemes without-replacement --verifiers optimal",
-            ["nothing to measure", "optimal", "--sequential-plans"],
+            [
+                "nothing to measure",
+                "optimal",
+                "--schemes with-replacement",
+            ],
         ),
         (
             "--schemes product",

@@ -564,8 +564,6 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
         Column::words("cell"),
         Column::number("below α*, at most"),
         Column::number("law off p (L1), at most"),
-        Column::number("steps, mean"),
-        Column::number("steps, most"),
     ];
     if checked {
         columns.insert(1, Column::number("positions"));
@@ -583,8 +581,6 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
             Entry::plain(small(one.shortfall_max, 1)),
             one.law_l1_max
                 .map_or_else(Entry::none, |error| Entry::plain(small(error, 1))),
-            Entry::plain(format!("{:.1}", one.iterations_mean)),
-            Entry::plain(format!("{:.0}", one.iterations_max)),
         ];
         if checked {
             let positions = (one.positions).map_or_else(
@@ -604,21 +600,20 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
         let caption = "Optimal plans, solved at audited positions as a check";
         let table = Table::new("plans", caption, columns).rows(rows);
         return if_any(table.note(
-            "That the plan of i.i.d. drafts accepts α* is a theorem (docs/theory/plans.md), and what \
-             “optimal” accepts above is α* with its bounds, at every position. Plans are solved at the \
+            "That “level” accepts α* of i.i.d. drafts is a theorem (docs/theory/level-rule.md), and \
+             what it accepts above is α* with its bounds, at every position. Its plans are solved at the \
              positions where fast rates are audited: a check of the theorem and of the solver. There \
              acceptance and output law are measured by a second integral that shares only the plan's \
-             weights with the solve. A row elsewhere whose plan the solver would leave short, such as \
-             one of many nearly tied prefixes, is not found; --plans every solves all. What the law is \
-             off by is summed in double precision, without bounds on rounding.",
+             clocks with the solve. --plans every solves all. What the law is off by is summed in \
+             double precision, without bounds on rounding.",
         ));
     }
     let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
     if_any(table.note(
         "At the positions where fast rates are audited, acceptance and output law are measured by a \
-         second integral that shares only the plan's weights with the solve (with --rrs-wo enclosed, \
+         second integral that shares only the plan's clocks with the solve (with --rrs-wo enclosed, \
          at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
-         as well as the gap of “optimal”; what the law is off by is summed in double precision, \
+         as well as the gap of “level”; what the law is off by is summed in double precision, \
          without bounds on rounding.",
     ))
 }

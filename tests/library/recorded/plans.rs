@@ -1,14 +1,13 @@
-//! Plans of one weight a token: steps, groups, acceptance, weights.
+//! Plans: acceptance, tiers, shares of tuples, laws; and selections.
 
 use super::rows::pairs;
-use super::{Number, Record, count, known, many, plain, refusal, unseen};
+use super::{Number, Record, count, known, many, plain, unseen};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Target};
-use specgap::plan::{Draws, PlanSettings, RatioBins, Selection, TokenPlan, even_selection};
-use specgap::row::sequential_subset;
+use specgap::plan::{LevelPlan, RatioBins, Selection, even_selection};
 
-fn of_plan(plan: &TokenPlan, target: &Target, draft: &Draft) -> Vec<Number> {
+fn of_plan(plan: &LevelPlan, target: &Target, draft: &Draft) -> Vec<Number> {
     let vocab = plan.vocab();
     let mut shares = Vec::new();
     let mut emitted = Vec::new();
@@ -20,27 +19,18 @@ fn of_plan(plan: &TokenPlan, target: &Target, draft: &Draft) -> Vec<Number> {
         let verdict = format!("{:?}", plan.emit(&tuple, &mut rng));
         emitted.extend(verdict.into_bytes());
     }
-    let mut all = vec![
-        count(plan.iterations()),
-        count(plan.groups()),
+    let law = plan.law(target, draft);
+    vec![
         count(plan.tiers()),
         known(plan.optimal_acceptance_rate()),
         known(plan.acceptance_rate()),
         many(&shares),
         unseen(emitted),
         many(plan.residual()),
-        plain(plan.shortfall()),
-    ];
-    // That of sequential draws takes hundreds of exponentials a token.
-    if plan.draws() == Draws::Iid || vocab <= 60 {
-        let law = plan.law(target, draft);
-        all.extend([
-            many(&law.output),
-            plain(law.acceptance_rate),
-            plain(law.l1_error),
-        ]);
-    }
-    all
+        many(&law.output),
+        plain(law.acceptance_rate),
+        plain(law.l1_error),
+    ]
 }
 
 #[test]
@@ -49,78 +39,8 @@ fn plans_for_independent_drafts() {
     for pair in pairs() {
         let (p, q) = pair.typed();
         for drafts in [1, 2, 3, 6] {
-            let plan = TokenPlan::iid(&p, &q, drafts, &PlanSettings::default()).unwrap();
+            let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
             record.line(&format!("{} n={drafts}", pair.name), of_plan(&plan, &p, &q));
-        }
-    }
-    record.compare();
-}
-
-#[test]
-fn plans_for_sequential_drafts() {
-    let mut record = Record::new("plans-sequential.txt", include_str!("plans-sequential.txt"));
-    for pair in pairs() {
-        if pair.target.len() > 500 {
-            continue;
-        }
-        let (p, q) = pair.typed();
-        let counts: &[usize] = if pair.target.len() > 100 {
-            &[3]
-        } else {
-            &[2, 3, 5]
-        };
-        for &drafts in counts {
-            let name = format!("{} n={drafts}", pair.name);
-            let plan = sequential_subset(&p, &q, drafts).map(|subset| {
-                TokenPlan::sequential(&p, &q, drafts, subset, &PlanSettings::default()).unwrap()
-            });
-            match plan {
-                Ok(plan) => record.line(&name, of_plan(&plan, &p, &q)),
-                Err(error) => record.line(&name, [refusal(&error)]),
-            }
-        }
-    }
-    record.compare();
-}
-
-/// Few steps, coarse groups, wide ties: settings that are not the ones by default.
-#[test]
-fn plans_by_other_settings() {
-    let mut record = Record::new("plans-settings.txt", include_str!("plans-settings.txt"));
-    let plain = PlanSettings::default();
-    let all = [
-        PlanSettings {
-            iterations: 3,
-            ..plain
-        },
-        PlanSettings {
-            residual: 1e-4,
-            grouping: 1e-5,
-            ..plain
-        },
-        PlanSettings {
-            tie: 1e-3,
-            tolerance: 1e-15,
-            ..plain
-        },
-    ];
-    for pair in pairs() {
-        if pair.target.len() > 250 {
-            continue;
-        }
-        let (p, q) = pair.typed();
-        for (place, settings) in all.iter().enumerate() {
-            let plan = TokenPlan::iid(&p, &q, 3, settings).unwrap();
-            record.line(&format!("{} {place}", pair.name), of_plan(&plan, &p, &q));
-            // These take tens of milliseconds and more.
-            let is_short = pair.target.len() <= 40;
-            if let Ok(subset) = sequential_subset(&p, &q, 3)
-                && is_short
-            {
-                let plan = TokenPlan::sequential(&p, &q, 3, subset, settings).unwrap();
-                let name = format!("{} {place}, sequential", pair.name);
-                record.line(&name, of_plan(&plan, &p, &q));
-            }
         }
     }
     record.compare();

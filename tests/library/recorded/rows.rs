@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Target};
 use specgap::row::{
     CutQuestion, CutWorkspace, Listed, RejectionBudget, Row, RowError, Rows, ScannedRate, Unlisted,
-    Workspace, sequential_subset,
+    Workspace,
 };
 
 use specgap::scheme::{DraftScheme, WithReplacement, WithoutReplacement};
@@ -287,11 +287,15 @@ fn rejections_on_rows() {
 #[test]
 fn sequential_subsets() {
     let mut record = Record::new("row-subsets.txt", include_str!("row-subsets.txt"));
+    let mut workspace = Workspace::new();
     for pair in pairs() {
-        let (p, q) = pair.typed();
-        let subsets = [2, 3, 8].map(|drafts| match sequential_subset(&p, &q, drafts) {
-            Ok(subset) => {
-                let tokens = subset.tokens(pair.rows());
+        let mut scanned = |drafts| {
+            let mut row = workspace.load(pair.rows(), drafts)?;
+            row.without_replacement(drafts)
+        };
+        let subsets = [2, 3, 8].map(|drafts| match scanned(drafts) {
+            Ok(found) => {
+                let tokens = found.subset.tokens(pair.rows());
                 let mut number = count(tokens.len());
                 number.bits.extend(tokens.iter().map(|&token| token as u64));
                 number

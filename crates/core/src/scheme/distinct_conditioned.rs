@@ -307,5 +307,6 @@ pub const LAW: Law = Law {
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
         hits: None,
     }),
+    by_default: true,
     hue: 2,
 };

@@ -310,5 +310,6 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.hits_with_fixed(ask),
         }),
     }),
+    by_default: true,
     hue: 3,
 };

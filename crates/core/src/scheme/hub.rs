@@ -212,5 +212,6 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.hits_with_fixed(ask),
         }),
     }),
+    by_default: true,
     hue: 4,
 };

@@ -40,6 +40,8 @@ pub struct Law {
     pub next_draft: Option<NextDraft>,
     /// How rows of a log are answered; `None` if a log cannot hold such drafts.
     pub on_row: Option<OnRow>,
+    /// Whether reports of logs measure it where no laws are named, if a log can hold such drafts.
+    pub by_default: bool,
     /// Its colour in plots, the same in all: a number of the palette.
     pub hue: usize,
 }

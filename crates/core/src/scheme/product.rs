@@ -298,5 +298,6 @@ pub const LAW: Law = Law {
     sort_theorem: None,
     next_draft: None,
     on_row: None,
+    by_default: false,
     hue: 5,
 };

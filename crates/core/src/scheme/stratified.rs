@@ -480,6 +480,7 @@ pub const LAW: Law = Law {
         status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
         hits: None,
     }),
+    by_default: true,
     hue: 8,
 };
 
@@ -505,5 +506,7 @@ pub const INDEPENDENT: Law = Law {
         status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
         hits: None,
     }),
+    // Drafts that may repeat are drawn by no engine; it is what proofs compare with.
+    by_default: false,
     hue: 9,
 };

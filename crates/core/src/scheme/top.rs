@@ -191,5 +191,6 @@ pub const LAW: Law = Law {
         status: "optimal: p of the drafts, which a draw from p attains",
         hits: Some(P_OF_TOP),
     }),
+    by_default: true,
     hue: 5,
 };

@@ -337,5 +337,6 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.hits_iid(ask),
         }),
     }),
+    by_default: true,
     hue: 0,
 };

@@ -564,5 +564,6 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.hits_sequential(ask),
         }),
     }),
+    by_default: true,
     hue: 1,
 };

@@ -1,6 +1,6 @@
 //! What is asked for and cannot be measured, and why.
 
-use super::metric::{rules, schemes};
+use super::metric::schemes;
 use super::{GapError, Settings};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{Lossless, VerifierName, any_of};
@@ -19,9 +19,7 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     if !any_optimum {
         return Err(nothing(settings, &lines));
     }
-    let mut missing: Vec<String> = costly(settings)
-        .chain(schemes_without_rates(settings))
-        .collect();
+    let mut missing: Vec<String> = schemes_without_rates(settings).collect();
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
         missing.extend(verifiers_without_rates(settings));
@@ -73,21 +71,12 @@ fn schemes_without_drafts(settings: &Settings) -> impl Iterator<Item = String> {
     })
 }
 
-/// Rates that take an option of their own, or are not to be had for so many drafts.
-fn costly(settings: &Settings) -> impl Iterator<Item = String> {
-    rules().filter_map(|((scheme, name), rule)| {
-        if !settings.asks_for((scheme, name)) {
-            return None;
-        }
-        if let Some(why) = rule.slow.filter(|_| !settings.sequential_plans) {
-            return Some(format!("{scheme}/{name}: {why}"));
-        }
-        let most = rule.most;
-        let beyond = settings.drafts.iter().any(|&n| n > most);
-        beyond.then(|| {
-            format!("{scheme}/{name} for more than {most} drafts: no plan is built for them")
-        })
-    })
+/// Why a verifier that is lossless has no rate.
+fn why(name: VerifierName) -> &'static str {
+    match name == VerifierName::OPTIMAL {
+        true => "it accepts alpha*, which is measured; its plan is made for i.i.d. drafts alone",
+        false => "its rate is not computed at rows of a log",
+    }
 }
 
 /// Schemes for which a verifier, though it is lossless and has a rate for others, has none.
@@ -111,7 +100,7 @@ fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
             [] => (*last).to_owned(),
             most => format!("{} and {last}", most.join(", ")),
         };
-        let line = format!("{name} of {names} drafts: its rate is not computed at rows of a log");
+        let line = format!("{name} of {names} drafts: {}", why(name));
         (!with.is_empty()).then_some(line)
     })
 }
@@ -149,7 +138,7 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                 ));
             }
             let why = if matches!(lossless, Lossless::Always) {
-                "its rate is not computed for these schemes".to_owned()
+                why(name).to_owned()
             } else {
                 format!("it is lossless for {lossless} only")
             };

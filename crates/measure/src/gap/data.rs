@@ -456,7 +456,7 @@ pub struct PlanRow {
     /// How the drafts are drawn.
     pub scheme: String,
     /// How many positions they were solved at, those where fast rates are audited: a check, as
-    /// the rate of `optimal` is alpha* by a theorem. Absent where all were solved for their rate.
+    /// their rate is alpha* by a theorem. Absent where all were solved for their rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<u64>,
     /// The most that a plan's acceptance is below alpha*.
@@ -468,10 +468,6 @@ pub struct PlanRow {
     /// How many positions these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laws_measured: Option<u64>,
-    /// Steps of the solve, mean over positions.
-    pub iterations_mean: f64,
-    /// The most steps.
-    pub iterations_max: f64,
     /// Wall-clock seconds of one solve, mean over positions; only where times
     /// were asked for, since they differ from run to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! What a number of a position is about: its key from the position to the report.
 
 use specgap_core::scheme::SchemeName;
-use specgap_core::verifier::{RowRule, VerifierName};
+use specgap_core::verifier::{RowRate, RowRule, VerifierName};
 use specgap_sampling::sampling::Cuts;
 use std::cmp::Ordering;
 
@@ -64,10 +64,10 @@ fn named_pairs() -> Listed<(Rule, Rule)> {
     }))
 }
 
-/// Optimal plans.
+/// Rules whose plans are solved at rows.
 pub(super) fn plans() -> Listed<Rule> {
-    let all = rules().map(|(rule, _)| rule);
-    listed(all.filter(|rule| rule.1 == VerifierName::OPTIMAL))
+    let planned = rules().filter(|(_, row)| matches!(row.rate, RowRate::Planned(_)));
+    listed(planned.map(|(rule, _)| rule))
 }
 
 /// What engines do with one draft: the likeliest token kept with p (one-hot), a sampled
@@ -173,8 +173,6 @@ pub(super) enum Metric {
     FormulaError { place: Place },
     /// Sum of |output law - p| of the optimal plan.
     PlanError { place: Place, rule: Rule },
-    /// Steps of its solve.
-    PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
     /// A rate of the target's row at the temperature and of another row of the draft.
@@ -246,7 +244,6 @@ impl Metric {
                 | Self::AuditOutside { .. }
                 | Self::PlanShortfall { .. }
                 | Self::PlanError { .. }
-                | Self::PlanSteps { .. }
                 | Self::PlanSeconds { .. }
         )
     }

@@ -100,7 +100,7 @@ pub(super) fn evaluate(
 fn is_known(metric: Metric, number: &Known) -> bool {
     let is_of_a_solve = matches!(
         metric,
-        Metric::PlanError { .. } | Metric::PlanSteps { .. } | Metric::PlanSeconds { .. }
+        Metric::PlanError { .. } | Metric::PlanSeconds { .. }
     );
     let bounds = [number.lower(), number.upper()];
     number.value().is_finite()
@@ -341,10 +341,8 @@ impl Pair {
                 };
                 answers.insert(Metric::Acceptance { place, rule }, rate);
                 if let Some(plan) = answer.plan {
-                    let steps = plan.iterations as f64;
                     for (metric, value) in [
                         (Metric::PlanError { place, rule }, plan.law_l1_error),
-                        (Metric::PlanSteps { place, rule }, Some(steps)),
                         (Metric::PlanSeconds { place, rule }, Some(plan.seconds)),
                     ] {
                         if let Some(value) = value {

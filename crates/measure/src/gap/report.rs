@@ -328,7 +328,6 @@ impl Pages<'_> {
                 // Where all are solved it is the gap.
                 let below = check.or_else(|| self.find(Metric::Gap { place, rule }))?;
                 let error = self.find(Metric::PlanError { place, rule });
-                let steps = self.find(Metric::PlanSteps { place, rule })?;
                 let seconds = self.find(Metric::PlanSeconds { place, rule });
                 let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;
                 Some(PlanRow {
@@ -339,8 +338,6 @@ impl Pages<'_> {
                     shortfall_max: below.highest.max(0.0),
                     law_l1_max: error.map(|error| error.highest),
                     laws_measured: error.map(Tally::count),
-                    iterations_mean: mean(steps),
-                    iterations_max: steps.highest,
                     seconds_mean: seconds.map(mean),
                 })
             })

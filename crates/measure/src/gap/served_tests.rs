@@ -153,8 +153,7 @@ fn rates_of_served_rows_are_those_of_the_definition() {
             }
         }
         let (p, q) = (pair.target.clone(), pair.draft.clone());
-        let mut settings = Settings::new(&[temperature], &[n], 1).unwrap();
-        settings.sequential_plans = round % 5 == 0;
+        let settings = Settings::new(&[temperature], &[n], 1).unwrap();
         let mut answers = Answers::new();
         let asked = AskedOf {
             asked: &settings.asked(),

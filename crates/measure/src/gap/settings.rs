@@ -45,16 +45,16 @@ impl std::str::FromStr for SlowRates {
 
 /// At which positions the optimal plans of i.i.d. drafts are solved.
 ///
-/// That such a plan accepts alpha* is a theorem (`docs/theory/plans.md`, sections 2 and 3), so
-/// the rate of `optimal` needs no plan. Solving plans in `f64` checks the theorem and the solver.
+/// That such a plan accepts alpha* is a theorem (`docs/theory/level-rule.md`), so the rate of
+/// `level` needs no plan. Solving plans in `f64` checks the theorem and the solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SolvedPlans {
-    /// At those where fast rates are audited; the rate of `optimal` is alpha* with its
+    /// At those where fast rates are audited; the rate of `level` is alpha* with its
     /// enclosure everywhere, and [`GapReport::plans`](super::GapReport::plans) is of the plans
     /// that were solved.
     #[default]
     Audited,
-    /// At every position; the rate of `optimal` is what the plans accept.
+    /// At every position; the rate of `level` is what the plans accept.
     Every,
 }
 
@@ -97,7 +97,7 @@ pub struct Settings {
     pub temperatures: Vec<f64>,
     /// Numbers of drafts n, 1..=64.
     pub drafts: Vec<usize>,
-    /// Schemes whose optima are measured; all of [`Settings::schemes`] at first.
+    /// Schemes whose optima are measured; those of [`Settings::schemes`] at first.
     pub schemes: Vec<SchemeName>,
     /// Verifiers that are measured, under every scheme above for which they are
     /// lossless; those of [`Settings::verifiers`] at first.
@@ -111,9 +111,6 @@ pub struct Settings {
     pub cuts: Cuts,
     /// Where the optimal plans of i.i.d. drafts are solved.
     pub plans: SolvedPlans,
-    /// Whether the optimal plans of sequential draws are solved too, at every position, for as
-    /// many drafts as such plans can have, which takes longer than everything else together.
-    pub sequential_plans: bool,
     /// How `rrs-wo` is computed on rows that list all tokens.
     pub rrs_wo: SlowRates,
     /// L of the bounds on blocks.
@@ -210,9 +207,14 @@ impl Settings {
         }
     }
 
-    /// Schemes that have an optimum in a report.
-    pub fn schemes() -> Vec<SchemeName> {
+    /// Schemes that a log's rows can make, which have an optimum in a report.
+    pub fn all_schemes() -> Vec<SchemeName> {
         schemes().collect()
+    }
+
+    /// Those of them that a report measures where none are named.
+    pub fn schemes() -> Vec<SchemeName> {
+        schemes().filter(|name| name.entry().by_default).collect()
     }
 
     /// Verifiers that a report measures where none are named.
@@ -268,7 +270,6 @@ impl Settings {
             draft_cuts: None,
             cuts: Cuts::default(),
             plans: SolvedPlans::default(),
-            sequential_plans: false,
             rrs_wo: SlowRates::default(),
             block_length: Self::BLOCK_LENGTH,
             seed,
@@ -327,14 +328,12 @@ impl Settings {
         all.iter().map(rule).collect()
     }
 
-    /// What is asked of them: what is asked of each n, but for slow plans.
+    /// What is asked of them.
     pub(super) fn asked_again(&self) -> Vec<Asked> {
         let mut asked = self.asked();
         asked.retain(|one| self.drafts.contains(&one.drafts));
         for one in &mut asked {
-            one.rules.retain(|((scheme, name), rule)| {
-                rule.slow.is_none() && self.asks_for((*scheme, *name))
-            });
+            one.rules.retain(|(rule, _)| self.asks_for(*rule));
             one.optima
                 .retain(|(scheme, _)| self.schemes.contains(scheme));
             one.pairs.clear();
@@ -344,13 +343,8 @@ impl Settings {
 
     /// The verifiers that are run for n drafts.
     pub(super) fn rules(&self, drafts: usize) -> Listed<(Rule, RowRule)> {
-        listed(rules().filter(|&((scheme, name), rule)| {
-            let affordable = rule.slow.is_none() || self.sequential_plans;
-            self.asks_for((scheme, name))
-                && scheme.fits(drafts)
-                && name.is_lossless(scheme, drafts)
-                && drafts <= rule.most
-                && affordable
+        listed(rules().filter(|&((scheme, name), _)| {
+            self.asks_for((scheme, name)) && scheme.fits(drafts) && name.is_lossless(scheme, drafts)
         }))
     }
 
@@ -422,11 +416,6 @@ impl Settings {
                 "--plans",
                 self.plans.as_str().to_owned(),
                 other.plans.as_str().to_owned(),
-            ),
-            (
-                "--sequential-plans",
-                self.sequential_plans.to_string(),
-                other.sequential_plans.to_string(),
             ),
             (
                 "--rrs-wo",
@@ -505,9 +494,6 @@ impl Settings {
         }
         if self.plans != SolvedPlans::default() {
             options += &format!(" --plans {}", self.plans.as_str());
-        }
-        if self.sequential_plans {
-            options += " --sequential-plans";
         }
         if self.rrs_wo != SlowRates::default() {
             options += &format!(" --rrs-wo {}", self.rrs_wo.as_str());

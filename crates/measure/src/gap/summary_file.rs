@@ -57,6 +57,8 @@ struct SettingsRecord {
     /// Absent from summaries of versions without a choice, which solved all.
     #[serde(default = "every")]
     plans: String,
+    /// Of earlier versions, which could solve plans of sequential draws; never written.
+    #[serde(default, skip_serializing)]
     sequential_plans: bool,
     /// Absent from summaries of versions without a choice, which took this one.
     #[serde(default = "enclosed")]
@@ -314,7 +316,6 @@ impl Summary {
             Metric::Acceptance { place, rule }
             | Metric::Gap { place, rule }
             | Metric::PlanError { place, rule }
-            | Metric::PlanSteps { place, rule }
             | Metric::PlanSeconds { place, rule }
             | Metric::AuditDifference { place, rule }
             | Metric::AuditOutside { place, rule }
@@ -323,7 +324,6 @@ impl Summary {
                     Metric::Acceptance { .. } => "acceptance",
                     Metric::Gap { .. } => "gap",
                     Metric::PlanError { .. } => "plan-error",
-                    Metric::PlanSteps { .. } => "plan-steps",
                     Metric::AuditDifference { .. } => "audit-difference",
                     Metric::AuditOutside { .. } => "audit-outside",
                     Metric::PlanShortfall { .. } => "plan-shortfall",
@@ -382,7 +382,7 @@ impl SettingsRecord {
             schemes: own(&schemes),
             verifiers: own(&verifiers),
             plans: settings.plans.as_str().to_owned(),
-            sequential_plans: settings.sequential_plans,
+            sequential_plans: false,
             rrs_wo: settings.rrs_wo.as_str().to_owned(),
             block_length: settings.block_length,
             seed: settings.seed,
@@ -394,6 +394,13 @@ impl SettingsRecord {
     }
 
     fn settings(&self) -> Result<Settings, String> {
+        if self.sequential_plans {
+            return Err(
+                "settings: sequential_plans: plans of sequential draws are not solved any more; \
+                 measure the log again"
+                    .to_owned(),
+            );
+        }
         let settings = Settings::new(&self.temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(self.cuts.unwrap_or_default()))
             .and_then(|settings| settings.redrafted(&self.draft_temperatures, self.draft_cuts))
@@ -402,7 +409,6 @@ impl SettingsRecord {
             schemes: names(&self.schemes)?,
             verifiers: names(&self.verifiers)?,
             plans: (self.plans.parse()).map_err(|why| format!("settings: plans: {why}"))?,
-            sequential_plans: self.sequential_plans,
             rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
             block_length: self.block_length,
             timing: self.timing,
@@ -445,7 +451,9 @@ impl Document {
         let sizes: Vec<u64> = (summary.clusters.iter())
             .map(|cluster| cluster.positions)
             .collect();
-        for record in self.tallies {
+        // Steps of solvers that took steps: earlier versions counted them.
+        let counted = |record: &TallyRecord| record.about != "plan-steps";
+        for record in self.tallies.into_iter().filter(counted) {
             let about = record.about.clone();
             let asked = summary.settings.temperatures.contains(&record.temperature);
             let (metric, tally) = (asked.then_some(record))
@@ -670,7 +678,6 @@ impl TallyRecord {
                     "acceptance" => Metric::Acceptance { place, rule },
                     "gap" => Metric::Gap { place, rule },
                     "plan-error" => Metric::PlanError { place, rule },
-                    "plan-steps" => Metric::PlanSteps { place, rule },
                     "plan-seconds" => Metric::PlanSeconds { place, rule },
                     "audit-difference" => Metric::AuditDifference { place, rule },
                     "audit-outside" => Metric::AuditOutside { place, rule },

@@ -16,9 +16,7 @@ mod sum;
 
 pub use by_ratio::by_rising_ratio;
 pub use by_ratio::{RatioCut, Rows};
-pub use exponential::{
-    LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal, wait_and_ring,
-};
+pub use exponential::{exp_nonpositive, wait_and_ring};
 pub use logits::Softmax;
 pub(crate) use lowest_terms::{difference, product, quotient, sum};
 pub use rational::integer_weights;

@@ -23,12 +23,12 @@
 
 /// Bound on the error of the trapezoidal rule of a step in log t, for the integral of
 /// s e^{-st} P(k <= N_t < n), 0 <= k < n = `draws`.
-pub fn log_time_error(draws: usize, step: f64) -> f64 {
+fn log_time_error(draws: usize, step: f64) -> f64 {
     let angle = (std::f64::consts::TAU / (draws as f64 * step)).atan();
     2.0 * angle.cos().powi(-(draws as i32)) / (std::f64::consts::TAU * angle / step).exp_m1()
 }
 
-/// A step in log t, and its [`log_time_error`], which is at most `error`.
+/// A step in log t, and the bound on its error, which is at most `error`.
 pub fn log_time_step(draws: usize, error: f64) -> (f64, f64) {
     let mut step = 0.5;
     while log_time_error(draws, step) > error {

@@ -1,17 +1,11 @@
-//! Nodes and weights of the integrals behind plans and scans, and the linear systems of
-//! their Newton steps.
+//! Nodes and weights of the integrals behind plans and scans, and a linear system.
 //!
-//! [`gauss_legendre`] is for audits, which share nothing with what they check; everything
-//! else here is for solves.
+//! [`gauss_legendre`] is for the audit of plans, which shares nothing with what it checks.
 
 mod elimination;
-mod geometric;
-mod laplace;
 mod legendre;
 mod log_time;
 
-pub use elimination::{dense, laplacian};
-pub use geometric::{GeometricGrid, Resolution};
-pub use laplace::{BLOCK, LaplaceGrid, PER_OCTAVE, QUADRATURE_ERROR, decay};
+pub use elimination::dense;
 pub use legendre::gauss_legendre;
-pub use log_time::{log_time_error, log_time_step};
+pub use log_time::log_time_step;

@@ -67,32 +67,6 @@ impl Thinning {
         &self.keep
     }
 
-    /// Picks one of the competing drafts, each a slot and a token, in proportion to its
-    /// weight in `total`, or none; thins it; else draws from the residual.
-    pub(super) fn emit(
-        &self,
-        competing: impl Iterator<Item = (usize, u32)>,
-        weight: &[f64],
-        total: f64,
-        rng: &mut dyn RngCore,
-    ) -> Verdict {
-        let mut left = rng.random::<f64>() * total;
-        for (slot, token) in competing {
-            let weight = weight[token as usize];
-            if left < weight {
-                if rng.random::<f64>() < self.keep[token as usize] {
-                    return Verdict {
-                        token,
-                        accepted: Some(slot),
-                    };
-                }
-                break;
-            }
-            left -= weight;
-        }
-        self.reject(rng)
-    }
-
     /// Keeps the token of a slot as often as it should, else draws from the residual.
     pub(super) fn keep_or_reject(
         &self,

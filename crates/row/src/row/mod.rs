@@ -35,9 +35,7 @@ pub use overlap::residual_error;
 pub use rejections::RejectionBudget;
 pub use rejections::Rejections;
 pub use scan::is_doubtful;
-pub use scan::{
-    MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace, sequential_subset,
-};
+pub use scan::{MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace};
 
 use specgap_number::known::Known;
 

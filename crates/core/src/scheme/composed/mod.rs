@@ -405,6 +405,7 @@ pub const LAW: Law = Law {
     sort_theorem: None,
     next_draft: None,
     on_row: None,
+    by_default: false,
     hue: 7,
 };
 

@@ -1,7 +1,7 @@
 //! The level rule of i.i.d. drafts: one number a token.
 
+use super::super::error::PlanError;
 use super::super::thinning::{PlanLaw, Thinning, Verdict};
-use super::super::token_plan::{Draws, PlanError};
 use super::audit;
 use super::sweep::{NO_TIER, sweep};
 use rand::{Rng, RngCore};
@@ -90,16 +90,7 @@ impl LevelPlan {
         order: &RatioOrder,
         drafts: usize,
     ) -> Result<Self, PlanError> {
-        if target.vocab() != draft.vocab() {
-            return Err(PlanError::Vocabulary {
-                target: target.vocab(),
-                draft: draft.vocab(),
-            });
-        }
-        if !(1..=Draws::Iid.most()).contains(&drafts) {
-            let draws = Draws::Iid;
-            return Err(PlanError::Drafts { draws, drafts });
-        }
+        PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let (p, q) = (target.probabilities(), draft.probabilities());
         let found = sweep(q, &order.0, drafts);
         let (thinning, accepted) = Thinning::new(p, &found.emitted);

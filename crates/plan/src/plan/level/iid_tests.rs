@@ -203,7 +203,10 @@ fn refuses_rows_of_two_vocabularies_and_no_drafts() {
     assert!(error.contains("2 tokens") && error.contains('3'), "{error}");
     let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.5]);
     let error = LevelPlan::iid(&p, &q, 0).unwrap_err().to_string();
-    assert!(error.contains("i.i.d. drafts"), "{error}");
+    assert!(
+        error.contains("drafts is 0; plans need it in 1..=2147483647"),
+        "{error}"
+    );
     // Tokens beyond V compete for nothing.
     let plan = LevelPlan::iid(&p, &q, 2).unwrap();
     let accepted = plan.accepted(&[7, 1]);

@@ -1,7 +1,7 @@
 //! Level passes over strata.
 
+use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
-use super::super::token_plan::PlanError;
 use super::strata::{Home, Link, Straddle, Strata, chance_inside};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{
@@ -583,15 +583,7 @@ impl LevelPasses {
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Result<Self, PlanError> {
-        if target.vocab() != draft.vocab() {
-            return Err(PlanError::Vocabulary {
-                target: target.vocab(),
-                draft: draft.vocab(),
-            });
-        }
-        if drafts == 0 {
-            return Err(PlanError::NoDrafts);
-        }
+        PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let strata = Strata::of(draft, drafts);
         Ok(Self::over(target, draft, &strata, straddle, levels))
     }

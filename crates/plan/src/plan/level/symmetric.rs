@@ -1,7 +1,7 @@
 //! Passes over all i.i.d. drafts at once: no sort, a few sums over the vocabulary each.
 
+use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
-use super::super::token_plan::{Draws, PlanError};
 use super::sweep::mean_price;
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};
@@ -98,16 +98,7 @@ impl SymmetricPasses {
         drafts: usize,
         levels: &[f64],
     ) -> Result<Self, PlanError> {
-        if target.vocab() != draft.vocab() {
-            return Err(PlanError::Vocabulary {
-                target: target.vocab(),
-                draft: draft.vocab(),
-            });
-        }
-        if !(1..=Draws::Iid.most()).contains(&drafts) {
-            let draws = Draws::Iid;
-            return Err(PlanError::Drafts { draws, drafts });
-        }
+        PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let (p, q) = (target.probabilities(), draft.probabilities());
         let ratio: Vec<f64> = (p.iter().zip(q))
             .map(|(&p, &q)| if q > 0.0 { p / q } else { 0.0 })

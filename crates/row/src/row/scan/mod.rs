@@ -42,7 +42,6 @@ use iid::Iid;
 use minimum::{Candidates, by_buckets};
 use race::Race;
 use sequential::Sequential;
-use specgap_number::distribution::{Draft, Target};
 use symmetric::Symmetric;
 
 /// A workspace for pairs of rows, loaded with one after another.
@@ -255,22 +254,4 @@ impl<'a> Row<'a> {
         let chain = Sequential::new(&mut scan.race, buckets, self.rows, draws);
         Ok(by_chords(buckets, self.rows, &mut scan.chords, chain))
     }
-}
-
-/// The set H that [`Row::without_replacement`] finds for one pair of rows, in a
-/// workspace of its own: what a plan of sequential draws is given.
-///
-/// # Errors
-/// As [`Workspace::load`] and [`Row::without_replacement`].
-pub fn sequential_subset(
-    target: &Target,
-    draft: &Draft,
-    drafts: usize,
-) -> Result<RatioCut, RowError> {
-    let rows = Rows {
-        target: target.probabilities(),
-        draft: draft.probabilities(),
-    };
-    let mut scan = Workspace::new();
-    Ok(scan.load(rows, drafts)?.without_replacement(drafts)?.subset)
 }
