@@ -576,7 +576,7 @@ def audit(
 ) -> Report:
     """Whether an engine samples what it claims: four verdicts on a log of its rounds.
 
-    ``rule`` is what it claims: token, rrs, rrs-wo, k-seq, block, one-hot, exact-match,
+    ``rule`` is what it claims: token, rrs, rrs-wo, level-4, k-seq, block, one-hot, exact-match,
     threshold:A or text, which is taken if the log has no drafts. ``seeds`` says whether requests
     drew random numbers of their own (``fresh``) or not (``shared``), where the log does not; what
     is not known counts as shared. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a

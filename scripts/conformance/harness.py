@@ -10,7 +10,7 @@ that it has, named after the rule with `_` for `-`. Each gets one vector and doe
         ...
         return accepted, token                  # integers [samples]
 
-    def rrs(vector, samples, seed):             # and rrs_wo, exact_match
+    def rrs(vector, samples, seed):             # and rrs_wo, level_4, exact_match
         ...
         return token                            # integers [samples]
 

@@ -80,5 +80,85 @@ def rrs_wo(vector, samples, seed):
     return siblings(vector, samples, seed, True)
 
 
+def cut(q, n):
+    """Sure tokens, and of each stratum: its tokens, and what each has of it. Heaviest first."""
+    order = [x for x in numpy.argsort(-q, kind="stable") if q[x] > 0]
+    sure = []
+    rest = q[order[::-1]].sum()
+    while len(sure) < n - 1 and (n - len(sure)) * q[order[0]] >= rest * (1 - 1e-12):
+        sure.append(order.pop(0))
+        rest = q[order[::-1]].sum()
+    order, k = numpy.array(order), n - len(sure)
+    ends = numpy.append(numpy.cumsum(q[order]) * (k / rest), k)
+    ends[-2] = k
+    begins = numpy.append(0.0, ends[:-2])
+    strata = []
+    for j in range(k):
+        share = numpy.minimum(ends[:-1], j + 1) - numpy.maximum(begins, j)
+        some = share > numpy.minimum(1e-13, ends[:-1] - begins) * 0.5
+        strata.append((order[some], share[some]))
+    return sure, strata
+
+
+def ways(strata):
+    """All ways in which tokens over cuts may be drafted, with their probabilities: for each stratum
+    "left" or "right" if its draft is the token over that cut, else "inside". Inside, strata are
+    independent."""
+    over, all_ways = [], [((), 1.0)]
+    for j, (tokens, shares) in enumerate(strata):
+        left = j > 0 and tokens[0] == strata[j - 1][0][-1]
+        right = j + 1 < len(strata) and tokens[-1] == strata[j + 1][0][0]
+        a = float(strata[j - 1][1][-1]) if left else 0.0
+        b = float(shares[0]) if left else 0.0
+        c = float(shares[-1]) if right else 0.0
+        over.append((left, right))
+        longer = []
+        for way, chance in all_ways:
+            again = 0.0 if way and way[-1] == "right" else b / (1 - a)
+            for kind, share in [("left", None), ("inside", 1 - b - c), ("right", c)]:
+                given = again if share is None else (1 - again) * max(share, 0.0) / (1 - b)
+                if given > 0:
+                    longer.append(((*way, kind), chance * given))
+        all_ways = longer
+    return over, all_ways
+
+
+def level_4(vector, samples, seed):
+    """Rejection at the levels .8, .5, .2 and 0 over strata, the last one first. Every number is a
+    sum over the ways in which tokens over cuts were drafted."""
+    left, q = row(vector.target[0]), row(vector.draft[0])
+    drafts = [int(x) for x in vector.drafts]
+    sure, strata = cut(q, len(drafts))
+    over, all_ways = ways(strata)
+    # Of each stratum, by kind: its law, and at last what of it no pass has accepted.
+    laws = []
+    for (tokens, shares), (has_left, has_right) in zip(strata, over):
+        first, last = int(has_left), len(tokens) - int(has_right)
+        inside = numpy.zeros(len(tokens))
+        inside[first:last] = shares[first:last] / max(shares[first:last].sum(), 1e-300)
+        ends = numpy.eye(len(tokens))
+        laws.append({"left": ends[0], "inside": inside, "right": ends[-1]})
+    law, alive = numpy.zeros_like(left), 1.0
+    for level in (0.8, 0.5, 0.2, 0.0):
+        for j in reversed(range(len(strata))):
+            tokens = strata[j][0]
+            mass = numpy.zeros(len(tokens))
+            for way, chance in all_ways:
+                for i, kind in enumerate(way):
+                    chance *= 1.0 if i == j else laws[i][kind].sum()
+                mass += chance * laws[j][way[j]]
+            take = numpy.clip((left[tokens] - level * mass) / (1 - level), 0, mass)
+            share = numpy.divide(take, mass, out=numpy.zeros_like(take), where=mass > 0)
+            for kind in laws[j]:
+                laws[j][kind] = laws[j][kind] * (1 - share)
+            left[tokens] = numpy.maximum(left[tokens] - take, 0)
+            place = numpy.flatnonzero(tokens == drafts[len(sure) + j])[0]
+            law[tokens[place]] += alive * share[place]
+            alive *= 1 - share[place]
+    if left.sum() > 0:
+        law += alive * left / left.sum()
+    return invert(law, numpy.random.default_rng(seed).random(samples))
+
+
 def exact_match(vector, samples, seed):
     return invert(row(vector.target[0]), numpy.random.default_rng(seed).random(samples))

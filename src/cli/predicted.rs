@@ -26,7 +26,7 @@ pub(super) fn refused(rule: RuleName) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, spechub or select-block"
+        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, level-4, spechub or select-block"
     ))
 }
 

@@ -578,6 +578,7 @@ fn sampled_text_has_the_targets_law() {
             RuleName::RRS_WO,
             Shape::Tree(uneven.clone(), SchemeName::WITHOUT_REPLACEMENT),
         ),
+        (RuleName::LEVEL_4, tree(2, SchemeName::STRATIFIED)),
         (RuleName::SPECHUB, tree(2, SchemeName::HUB)),
         (RuleName::TRAVERSAL, tree(2, SchemeName::WITH_REPLACEMENT)),
         (

@@ -164,6 +164,30 @@ fn several_drafts_and_blocks_that_are_honest_pass_and_bugs_in_them_are_found() {
             "{rule}"
         );
     }
+    for drafts in [2, 4] {
+        let of_strata = |bug, follows| Simulator {
+            siblings: true,
+            drafts,
+            follows,
+            ..engine(Rule::LEVEL_4, bug)
+        };
+        let play = |simulator: Simulator, positions| {
+            let runs = simulator.runs(&log(), 1, positions).unwrap();
+            (refuted(&runs), runs[0].suspects.clone())
+        };
+        assert_eq!(play(of_strata(None, None), 240).0, [0; 4], "{drafts}");
+        // Drafts of another law under the right rule, the right drafts under another rule, and
+        // recursive rejection of i.i.d. drafts that is called level-4.
+        let (parts, who) = play(of_strata(Some("drafts-from-all-of-q"), None), 240);
+        assert_eq!(parts[..2], [1, 0], "{drafts} {parts:?}");
+        assert_eq!(who[0].as_deref(), Some("drafts-from-all-of-q"));
+        let wrong = of_strata(Some("strata-verified-as-all-of-q"), None);
+        let (parts, who) = play(wrong, 2_400);
+        assert_eq!(parts[..2], [0, 1], "{drafts} {parts:?}");
+        assert_eq!(who[1].as_deref(), Some("strata-verified-as-all-of-q"));
+        let (parts, _) = play(of_strata(None, Some(Rule::RRS)), 240);
+        assert_eq!(parts[0], 1, "{drafts} {parts:?}");
+    }
     let block = engine(Rule::BLOCK, None).runs(&log(), 1, 120).unwrap();
     assert_eq!(refuted(&block), [0; 4]);
     let wrong = Simulator {

@@ -52,7 +52,7 @@ fn vectors_and_a_manifest_of_them_are_written() {
             .collect()
     };
     let (rules, situations, arrays) = (named("rules"), named("situations"), named("arrays"));
-    let expected = ["token", "one-hot", "rrs", "rrs-wo", "exact-match"];
+    let expected = ["token", "one-hot", "rrs", "rrs-wo", "level-4", "exact-match"];
     assert_eq!(rules, BTreeSet::from(expected));
     for file in files {
         assert!(rules.contains(file["rule"].as_str().unwrap()));
@@ -146,6 +146,52 @@ fn python() -> Option<PathBuf> {
     let has = found.is_ok_and(|found| found.status.success());
     assert!(has || named.is_none(), "{}: has no NumPy", python.display());
     has.then_some(python)
+}
+
+/// Kernels for stratified drafts: the reference of its own derivation passes; rejection of i.i.d. or
+/// of distinct drafts in its place, and one residual too many, do not. Skipped where there is no
+/// Python with NumPy.
+#[test]
+fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
+    let Some(python) = python() else {
+        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let run = conformance(
+        folder.path(),
+        "--out vectors --vocab 4,8,17,300 --rules level-4",
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for (name, code) in [
+        ("reference", None),
+        ("rrs.py", Some("from reference import rrs as level_4")),
+        ("rrs_wo.py", Some("from reference import rrs_wo as level_4")),
+        // One residual too many: levels that begin with (p - q)+.
+        (
+            "residual.py",
+            Some(
+                "import copy\nimport reference\n\n\ndef level_4(vector, samples, seed):\n    \
+                 other = copy.copy(vector)\n    left = reference.positive(vector.target[0], \
+                 vector.draft[0])\n    other.target = [left]\n    \
+                 return reference.level_4(other, samples, seed)\n",
+            ),
+        ),
+    ] {
+        if let Some(code) = code {
+            std::fs::write(folder.path().join(name), code).unwrap();
+        }
+        let run = Command::new(&python)
+            .arg(Path::new(ROOT).join("scripts/conformance/harness.py"))
+            .args(["vectors", "--kernel", name, "--samples", "20000"])
+            .current_dir(folder.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .unwrap();
+        let [out, err] = [&run.stdout, &run.stderr].map(|x| String::from_utf8_lossy(x));
+        let expected = i32::from(code.is_some());
+        assert_eq!(run.status.code(), Some(expected), "{name}: {out}{err}");
+    }
 }
 
 /// A harness that can find nothing finds nothing wrong: the seven planted bugs are found, and the

@@ -9,11 +9,12 @@ use specgap::audit::{
     negative_control, plan,
 };
 
-fn rules() -> [Rule; 8] {
+fn rules() -> [Rule; 9] {
     [
         Rule::TOKEN,
         Rule::RRS,
         Rule::RRS_WO,
+        Rule::LEVEL_4,
         Rule::K_SEQ,
         Rule::BLOCK,
         Rule::ONE_HOT,
@@ -23,7 +24,7 @@ fn rules() -> [Rule; 8] {
 }
 
 fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
-    let siblings = [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ].contains(&rule);
+    let siblings = [Rule::RRS, Rule::RRS_WO, Rule::LEVEL_4, Rule::K_SEQ].contains(&rule);
     Simulator {
         siblings,
         drafts: if siblings { 2 } else { 3 },

@@ -21,6 +21,8 @@ pub(super) struct Laws {
     /// Of a chain: for each number of accepted drafts, the law of the next token; all 0
     /// where this number cannot be. Of siblings: the law of the output, alone.
     pub next: Vec<Vec<f64>>,
+    /// They were computed in fractions. Of many strata and large V these take too long.
+    pub exact: bool,
 }
 
 impl Laws {
@@ -39,10 +41,11 @@ impl Laws {
 
     fn chain(vector: &Vector, exact: bool) -> Result<Self, Box<dyn Error>> {
         let (mut keeps, mut accepted, mut next) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reached = 1.0;
+        let (mut reached, mut all_exact) = (1.0, true);
         for ((p, q), &token) in vector.target.iter().zip(&vector.draft).zip(&vector.drafts) {
             let scheme = Arc::new(WithReplacement::new(Draft::new(&wide(q))?, 1));
-            let law = conditional(RuleName::TOKEN, p, scheme, &[token], exact)?;
+            let (law, is_exact) = conditional(RuleName::TOKEN, p, scheme, &[token], exact)?;
+            all_exact &= is_exact;
             let keep = law.accepted.first().copied().unwrap_or(0.0);
             keeps.push(keep);
             accepted.push(reached * law.rejected);
@@ -60,6 +63,7 @@ impl Laws {
             keeps,
             accepted,
             next,
+            exact: all_exact,
         })
     }
 
@@ -78,7 +82,7 @@ impl Laws {
         let MadeOf::OneDraft(made) = law.entry().made_of else {
             return Err(format!("{law} drafts are not drawn from one q").into());
         };
-        let law = conditional(rule, p, made(draft, n), tuple, exact)?;
+        let (law, exact) = conditional(rule, p, made(draft, n), tuple, exact)?;
         let mut left = 1.0;
         let mut keeps = Vec::with_capacity(n);
         for &mass in &law.accepted {
@@ -105,18 +109,19 @@ impl Laws {
             keeps,
             accepted,
             next: vec![output],
+            exact,
         })
     }
 }
 
-/// The law of one verifier's output given its drafts.
+/// The law of one verifier's output given its drafts, and whether it comes of fractions.
 fn conditional(
     rule: RuleName,
     p: &[f32],
     scheme: Arc<dyn DraftScheme>,
     tuple: &[u32],
     exact: bool,
-) -> Result<ConditionalLaw<f64>, Box<dyn Error>> {
+) -> Result<(ConditionalLaw<f64>, bool), Box<dyn Error>> {
     let problem = Problem::from_law("conformance", Target::new(&wide(p))?, scheme)?;
     let rule = verifier(rule.as_str().parse()?, &problem)?;
     let fractions = if exact {
@@ -124,14 +129,16 @@ fn conditional(
     } else {
         None
     };
-    Ok(match fractions {
+    let is_exact = fractions.is_some();
+    let law = match fractions {
         Some(law) => ConditionalLaw {
             accepted: law.accepted.iter().map(round_nearest).collect(),
             rejected: round_nearest(&law.rejected),
             residual: law.residual.iter().map(round_nearest).collect(),
         },
         None => rule.conditional(tuple),
-    })
+    };
+    Ok((law, is_exact))
 }
 
 fn wide(row: &[f32]) -> Vec<f64> {

@@ -77,7 +77,7 @@ pub fn rules() -> Vec<RuleName> {
     all.filter(|rule| rule.entry().vectors.is_some()).collect()
 }
 
-/// Up to this V, laws are computed in exact fractions and rounded once.
+/// Up to this V, laws are computed in exact fractions and rounded once, where they can be.
 const EXACT: usize = 1024;
 /// From this V on, there is one number of drafts and few situations.
 const LARGE: usize = 20_000;
@@ -159,7 +159,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                 if listed.iter().any(|file: &File| file.file == name) {
                     continue;
                 }
-                let (situations, tensors) = file(rule, vocabulary, drafts, settings.seed)?;
+                let (situations, tensors, exact) = file(rule, vocabulary, drafts, settings.seed)?;
                 if situations.is_empty() {
                     continue;
                 }
@@ -171,7 +171,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                     rule: rule.as_str(),
                     vocabulary,
                     drafts,
-                    arithmetic: if vocabulary <= EXACT { "exact" } else { "f64" },
+                    arithmetic: if exact { "exact" } else { "f64" },
                     situations,
                 });
             }
@@ -205,23 +205,24 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
     Ok(files)
 }
 
-/// The vectors of one file, and the situation of each.
+/// The vectors of one file, the situation of each, and whether all their laws are exact.
 fn file(
     rule: RuleName,
     vocabulary: usize,
     drafts: usize,
     seed: u64,
-) -> Result<(Vec<&'static str>, Vec<RawTensor>), ConformanceError> {
+) -> Result<(Vec<&'static str>, Vec<RawTensor>, bool), ConformanceError> {
     let mut arrays = Arrays::new(rule, vocabulary, drafts);
-    let mut situations = Vec::new();
+    let (mut situations, mut exact) = (Vec::new(), true);
     for situation in Situation::of(rule, vocabulary, drafts, vocabulary >= LARGE) {
         let vector = situation.vector(rule, vocabulary, drafts, seed);
         let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
             .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
+        exact &= laws.exact;
         situations.push(situation.as_str());
         arrays.push(&vector, &laws);
     }
-    Ok((situations, arrays.finish()))
+    Ok((situations, arrays.finish(), exact))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_core::rule::{Drafts, RuleName};
+use specgap_core::scheme::SchemeName;
 
 /// What is special about the first position of a vector; the others of a chain are
 /// ordinary.
@@ -230,6 +231,10 @@ impl Situation {
                 vector.drafts.push(token as u32);
             }
             vector.target.push(row(vocabulary, 2.0, &mut random));
+        } else if rule.entry().drafts == Drafts::Drawn(SchemeName::STRATIFIED) {
+            let q = vector.draft.first().cloned().unwrap_or_default();
+            let wanted = vector.drafts.first().copied().unwrap_or(0);
+            vector.drafts = of_strata(&q, wanted, drafts, &mut random);
         } else {
             let q = vector.draft.first().cloned().unwrap_or_default();
             while vector.drafts.len() < drafts {
@@ -392,6 +397,22 @@ fn draw(row: &[f32], random: &mut ChaCha8Rng) -> usize {
         }
     }
     held
+}
+
+/// Drafts of strata, a token that has some of q among them: it is drafted where it first can be.
+fn of_strata(row: &[f32], wanted: u32, count: usize, random: &mut ChaCha8Rng) -> Vec<u32> {
+    let q: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+    let (mut drafts, mut weights) = (Vec::with_capacity(count), Vec::new());
+    for _ in 0..count {
+        SchemeName::STRATIFIED.next_draft(&q, &drafts, count, &mut weights);
+        let law: Vec<f32> = weights.iter().map(|&x| x as f32).collect();
+        let can_be = law.get(wanted as usize).is_some_and(|&x| x > 0.0);
+        drafts.push(match can_be && !drafts.contains(&wanted) {
+            true => wanted,
+            false => draw(&law, random) as u32,
+        });
+    }
+    drafts
 }
 
 /// The likeliest token that is not among some; where all mass is taken, the first of the

@@ -63,6 +63,9 @@ fn derived(rule: RuleName, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64
         accepted.push(1.0 - accepted.iter().sum::<f64>());
         return (accepted, vec![p[0].clone()]);
     }
+    if rule == RuleName::LEVEL_4 {
+        return by_level(&p[0], &q[0], &vector.drafts);
+    }
     let (mut r, mut row, mut reached) = (p[0].clone(), q[0].clone(), 1.0);
     let (mut accepted, mut output) = (Vec::new(), vec![0.0; p[0].len()]);
     for &token in &vector.drafts {
@@ -82,6 +85,112 @@ fn derived(rule: RuleName, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64
         .iter_mut()
         .zip(&r)
         .for_each(|(out, r)| *out += reached * r);
+    (accepted, vec![output])
+}
+
+/// `level-4` of drafts of strata, with every tuple that can be drafted and the part of it that no
+/// pass has accepted.
+fn by_level(p: &[f64], q: &[f64], drafts: &[u32]) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let mut order: Vec<usize> = (0..q.len()).filter(|&x| q[x] > 0.0).collect();
+    order.sort_by(|&a, &b| q[b].total_cmp(&q[a]).then(a.cmp(&b)));
+    let mut sure = Vec::new();
+    let rest = |order: &[usize]| order.iter().rev().map(|&x| q[x]).sum::<f64>();
+    while sure.len() + 1 < drafts.len()
+        && (drafts.len() - sure.len()) as f64 * q[order[0]] >= rest(&order) * (1.0 - 1e-14)
+    {
+        sure.push(order.remove(0));
+    }
+    let (count, rest) = (drafts.len() - sure.len(), rest(&order));
+    // What each token has of each stratum.
+    let mut strata = vec![Vec::new(); count];
+    let mut begin = 0.0;
+    for x in order {
+        let end = begin + count as f64 * q[x] / rest;
+        for (j, stratum) in strata.iter_mut().enumerate() {
+            let cut = if j + 1 < count {
+                j as f64 + 1.0
+            } else {
+                f64::INFINITY
+            };
+            let share = f64::min(end, cut) - f64::max(begin, j as f64);
+            if share > 1e-13 || (share > 0.0 && q[x] * 1e6 < rest) {
+                stratum.push((x, share));
+            }
+        }
+        begin = end;
+    }
+    let share = |j: usize, x: usize| {
+        let found = strata[j].iter().find(|one| one.0 == x);
+        found.map_or(0.0, |one| one.1)
+    };
+    let mut tuples = vec![(Vec::new(), 1.0)];
+    for j in 0..count {
+        let over = (strata[j].iter()).find(|one| j > 0 && share(j - 1, one.0) > 0.0);
+        let mut next = Vec::new();
+        for (tuple, mass) in tuples {
+            for &(x, own) in &strata[j] {
+                let given = match over {
+                    None => own,
+                    Some(&(token, behind)) => {
+                        let chance = behind / (1.0 - share(j - 1, token));
+                        let was = tuple.last() == Some(&token);
+                        match (x == token, was) {
+                            (true, true) => 0.0,
+                            (true, false) => chance,
+                            (false, true) => own / (1.0 - behind),
+                            (false, false) => (1.0 - chance) * own / (1.0 - behind),
+                        }
+                    }
+                };
+                if given > 0.0 {
+                    let mut longer = tuple.clone();
+                    longer.push(x);
+                    next.push((longer, mass * given));
+                }
+            }
+        }
+        tuples = next;
+    }
+    let drawn: Vec<usize> = drafts.iter().map(|&x| x as usize).collect();
+    let (mut left, mut alive) = (p.to_vec(), 1.0);
+    let mut accepted = vec![0.0; drafts.len()];
+    for level in [0.8, 0.5, 0.2, 0.0] {
+        for j in (0..count).rev() {
+            let mut mass = vec![0.0; q.len()];
+            for (tuple, share) in &tuples {
+                mass[tuple[j]] += share;
+            }
+            let kept: Vec<f64> = (left.iter().zip(&mass))
+                .map(|(left, mass)| ((left - level * mass) / (1.0 - level)).clamp(0.0, *mass))
+                .collect();
+            let refused = |x: usize| match mass[x] > 0.0 {
+                true => 1.0 - kept[x] / mass[x],
+                false => 1.0,
+            };
+            for (tuple, share) in &mut tuples {
+                *share *= refused(tuple[j]);
+            }
+            let own = refused(drawn[sure.len() + j]);
+            accepted[sure.len() + j] += alive * (1.0 - own);
+            alive *= own;
+            for (left, kept) in left.iter_mut().zip(kept) {
+                *left = (*left - kept).max(0.0);
+            }
+        }
+    }
+    let total: f64 = left.iter().sum();
+    let last = |x: usize| match total > 1e-14 {
+        true => alive * left[x] / total,
+        false => 0.0,
+    };
+    let mut output: Vec<f64> = (0..q.len()).map(last).collect();
+    for (accepted, &x) in accepted.iter_mut().zip(&sure) {
+        *accepted = last(x);
+    }
+    for (accepted, &x) in accepted.iter().zip(&drawn).skip(sure.len()) {
+        output[x] += accepted;
+    }
+    accepted.push(1.0 - accepted.iter().sum::<f64>());
     (accepted, vec![output])
 }
 
@@ -124,9 +233,13 @@ fn situations_are_what_they_say() {
     let mut seen = std::collections::HashSet::new();
     each(&[8, 17], |rule, situation, vector, laws| {
         seen.insert(situation);
-        let token = vector.drafts[0] as usize;
+        // Of strata the token of the situation is drafted where it first can be.
+        let last = u32::try_from(vector.target[0].len() - 1).unwrap();
+        let place = vector.drafts.iter().position(|&x| x == last);
+        let place = place.filter(|_| rule == RuleName::LEVEL_4).unwrap_or(0);
+        let token = vector.drafts[place] as usize;
         let (p, q) = (vector.target[0][token], vector.draft[0][token]);
-        let keeps = laws.keeps[0];
+        let keeps = laws.keeps[place];
         match situation {
             Situation::Equal if rule == RuleName::TOKEN => assert_eq!(keeps, 1.0),
             Situation::Disjoint | Situation::ZeroTarget => assert_eq!((p, keeps), (0.0, 0.0)),
@@ -137,10 +250,10 @@ fn situations_are_what_they_say() {
                 assert_eq!((keeps, laws.next[0][0]), (0.5, 1.0));
             }
             Situation::Duplicate => assert_eq!(vector.drafts[0], vector.drafts[1]),
-            Situation::Close => assert!(keeps > 0.5 && keeps < 1.0),
+            Situation::Close if rule != RuleName::LEVEL_4 => assert!(keeps > 0.5 && keeps < 1.0),
             _ => {}
         }
-        if rule == RuleName::RRS_WO {
+        if rule.tests_drafts() && rule.entry().drafts.are_distinct() {
             let mut distinct = vector.drafts.clone();
             distinct.sort_unstable();
             distinct.dedup();

@@ -20,6 +20,7 @@ pub fn draws_children(law: SchemeName) -> bool {
         SchemeName::WITH_REPLACEMENT,
         SchemeName::WITHOUT_REPLACEMENT,
         SchemeName::HUB,
+        SchemeName::STRATIFIED,
     ];
     laws.contains(&law)
 }
@@ -55,7 +56,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     if entry.verifies == Verifies::Chain || !entry.decoded {
         return Some(format!(
             "verifier {rule} settles chains, not trees; give --length alone, or verifier rrs, \
-             rrs-wo, spechub or traversal"
+             rrs-wo, level-4, spechub or traversal"
         ));
     }
     let drawn = match entry.drafts {
@@ -1047,6 +1048,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(21);
         let with = SchemeName::WITH_REPLACEMENT;
         let without = SchemeName::WITHOUT_REPLACEMENT;
+        let strata = SchemeName::STRATIFIED;
         let uneven = || DraftTree::from_json("[[0],[1],[0,0]]").unwrap().shape();
         let paths = paths_of;
         for (rule, law, topology, vocab) in [
@@ -1058,6 +1060,11 @@ mod tests {
             (RuleName::RRS_WO, without, full(2, 2), 2),
             (RuleName::RRS_WO, without, full(3, 1), 2),
             (RuleName::RRS_WO, without, uneven(), 3),
+            (RuleName::LEVEL_4, strata, full(2, 1), 4),
+            (RuleName::LEVEL_4, strata, full(3, 1), 5),
+            (RuleName::LEVEL_4, strata, full(2, 2), 3),
+            (RuleName::LEVEL_4, strata, full(3, 1), 2),
+            (RuleName::LEVEL_4, strata, uneven(), 3),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 1), 4),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 2),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 3),
@@ -1071,6 +1078,8 @@ mod tests {
             (RuleName::TRAVERSAL, without, uneven(), 3),
             (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 2), 2),
             (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 1), 4),
+            (RuleName::TRAVERSAL, strata, full(2, 2), 3),
+            (RuleName::TRAVERSAL, strata, uneven(), 3),
             (RuleName::SELECT_BLOCK, with, paths(2, 2), 2),
             (RuleName::SELECT_BLOCK, with, paths(3, 1), 3),
         ] {
@@ -1111,6 +1120,7 @@ mod tests {
             ("2x2", SchemeName::WITH_REPLACEMENT, binary, 2),
             ("2x2", SchemeName::WITHOUT_REPLACEMENT, binary, 3),
             ("2x2", SchemeName::HUB, binary, 3),
+            ("2x2", SchemeName::STRATIFIED, binary, 3),
             ("uneven", SchemeName::WITH_REPLACEMENT, uneven, 3),
             ("uneven", SchemeName::WITHOUT_REPLACEMENT, uneven, 3),
             ("two paths", SchemeName::WITH_REPLACEMENT, two, 3),
@@ -1271,6 +1281,7 @@ mod tests {
             for (rule, law) in [
                 (RuleName::RRS, with),
                 (RuleName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
+                (RuleName::LEVEL_4, SchemeName::STRATIFIED),
                 (RuleName::SPECHUB, SchemeName::HUB),
                 (RuleName::TRAVERSAL, with),
                 (RuleName::TRAVERSAL, SchemeName::HUB),
@@ -1302,6 +1313,24 @@ mod tests {
         // The hub first: the second is drawn from the others; else the hub is the second.
         assert_eq!(drawn(SchemeName::HUB, 2, &[0.2, 0.9]), [1, 2]);
         assert_eq!(drawn(SchemeName::HUB, 2, &[0.9, 0.9]), [2, 1]);
+        // Token 1 is certain, and one draft is left for 0 and 2; of three all are certain.
+        assert_eq!(drawn(SchemeName::STRATIFIED, 2, &[0.9, 0.2]), [1, 0]);
+        assert_eq!(drawn(SchemeName::STRATIFIED, 2, &[0.9, 0.4]), [1, 2]);
+        assert_eq!(drawn(SchemeName::STRATIFIED, 4, &[0.1; 4]), [1, 2, 0]);
+        // Laid as 0, 3, 1, 2, token 3 has .2 of the first stratum and .4 of the second: not
+        // drafted in the first, it has half of the second.
+        let even = Law::of_weights(vec![4.0, 2.0, 1.0, 3.0]).unwrap();
+        for (numbers, tuple) in [
+            ([0.9, 0.0], [3, 1]),
+            ([0.1, 0.1], [0, 1]),
+            ([0.1, 0.9], [0, 3]),
+        ] {
+            let mut numbers = numbers.into_iter();
+            let mut uniform = || numbers.next().unwrap();
+            let law = SchemeName::STRATIFIED;
+            let found = children(law, &even, 2, &mut uniform, &mut Vec::new());
+            assert_eq!(found, tuple);
+        }
     }
 
     #[test]
@@ -1314,6 +1343,7 @@ mod tests {
         let with = SchemeName::WITH_REPLACEMENT;
         assert!(says(with, RuleName::TOKEN).contains("chains"));
         assert!(says(with, RuleName::RRS_WO).contains("--scheme"));
+        assert!(says(with, RuleName::LEVEL_4).contains("--scheme"));
         assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
         assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
         let three = full(3, 1);

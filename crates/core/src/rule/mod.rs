@@ -18,6 +18,7 @@
 //! A rule is added by its file and its line in the table.
 
 mod k_seq;
+mod level;
 mod named;
 mod rejection;
 mod spechub;

@@ -52,13 +52,6 @@ rules! {
                 together: alpha* of i.i.d. drafts",
         ..RuleEntry::named(Verifies::Siblings, IID)
     };
-    /// Passes at four levels.
-    LEVEL_4 = RuleEntry {
-        name: "level-4",
-        words: "reject by falling level of what is left of p over what is left of q, in a few \
-                passes over all drafts",
-        ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::STRATIFIED))
-    };
     /// A plan that attains alpha*.
     OPTIMAL = RuleEntry {
         name: "optimal",

@@ -1,6 +1,6 @@
 //! All rules.
 
-use super::{RuleEntry, RuleName, k_seq, named, rejection, spechub, target_mass};
+use super::{RuleEntry, RuleName, k_seq, level, named, rejection, spechub, target_mass};
 use crate::entry_name::entry_table;
 
 /// Every rule: of chains, of siblings, of paths and trees, of none.
@@ -13,7 +13,7 @@ pub const RULES: &[&RuleEntry] = &[
     &rejection::RRS,
     &rejection::RRS_WO,
     &named::LEVEL,
-    &named::LEVEL_4,
+    &level::LEVEL_4,
     &k_seq::K_SEQ,
     &named::NAIVE_TREE,
     &spechub::SPECHUB,

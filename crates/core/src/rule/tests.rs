@@ -90,8 +90,10 @@ fn laws_on_a_row_are_those_in_fractions() {
             for (p, q) in rows {
                 for drafts in 1..=3 {
                     let scheme = made(Draft::new(&q).unwrap(), drafts);
-                    // One pass over strata is another rule of that name.
-                    let is_own = rule != RuleName::RRS || law == SchemeName::WITH_REPLACEMENT;
+                    // One pass over strata, and passes over drafts of other laws, are other
+                    // rules of those names.
+                    let is_own = ![RuleName::RRS, RuleName::LEVEL_4].contains(&rule)
+                        || rule.entry().drafts == Drafts::Drawn(law);
                     if !own.lossless.holds(law, scheme.drafts()) || !is_own {
                         continue;
                     }
@@ -99,7 +101,7 @@ fn laws_on_a_row_are_those_in_fractions() {
                     let problem = Problem::from_law("row", target, scheme.clone()).unwrap();
                     let exact = verifier(rule.as_str().parse().unwrap(), &problem).unwrap();
                     scheme.for_each_tuple(&mut |tuple, mass| {
-                        if mass <= 0.0 || (rule == RuleName::TOKEN && !rule_is_fit(law)) {
+                        if mass < 1e-12 || (rule == RuleName::TOKEN && !rule_is_fit(law)) {
                             return;
                         }
                         let mine = in_turn(step, &p, &q, tuple);

@@ -452,26 +452,10 @@ impl SchemeName {
     pub const STRATIFIED_INDEPENDENT: Self = Self(&INDEPENDENT);
 }
 
-/// Puts the law of the next draft in place of q.
+/// Puts the law of the next draft in place of q. The strata are those of the plans: at any
+/// vocabulary, in `f64`.
 fn next_draft(straddle: Straddle, q: &[f64], before: &[u32], drafts: usize, weights: &mut [f64]) {
-    weights.fill(0.0);
-    let Ok(draft) = Draft::new(q) else {
-        return;
-    };
-    let law = Stratified::new(draft, drafts, straddle);
-    if let Some(&token) = law.certain.get(before.len()) {
-        weights[token] = 1.0;
-        return;
-    }
-    let place = before.len() - law.certain.len();
-    let strata = law.float.strata();
-    let across = place.checked_sub(1).is_some_and(|left| {
-        let mut shares = strata[left].iter();
-        shares.any(|share| share.across_right && before.ends_with(&[token_id(share.token)]))
-    });
-    for share in strata.get(place).into_iter().flatten() {
-        weights[share.token] = share.given[usize::from(across)];
-    }
+    specgap_plan::plan::Strata::of_row(q, drafts).next_draft(straddle, before, weights);
 }
 
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.

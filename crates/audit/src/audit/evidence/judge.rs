@@ -442,8 +442,8 @@ impl Judge {
         let is_drafted = !drafts.is_empty();
         if is_drafted && self.rule.drafts() != Drafts::Any {
             tally.steps[0] += 1;
-            for (k, &draft) in drafts.iter().enumerate() {
-                self.next(at, drafts.get(..k).unwrap_or_default(), draft, tally);
+            for k in 0..drafts.len() {
+                self.next(at, drafts, k, tally);
             }
         }
         let claimed = decide(self.rule, &Engine::HONEST, at, drafts);
@@ -485,9 +485,15 @@ impl Judge {
         }
     }
 
-    /// One of several drafts, given those before it.
-    fn next(&self, at: &Position<'_>, earlier: &[usize], draft: usize, tally: &mut Tally) {
-        let Some(law) = next_draft(self.rule, &Engine::HONEST, at, earlier) else {
+    /// One of several drafts, given those before it. A log says how many drafts there are
+    /// by their number alone; where a law drafts fewer as q has no more tokens, it is the law of
+    /// so many.
+    fn next(&self, at: &Position<'_>, drafts: &[usize], k: usize, tally: &mut Tally) {
+        let (earlier, Some(&draft)) = (drafts.get(..k).unwrap_or_default(), drafts.get(k)) else {
+            return;
+        };
+        let law_of = |engine: &Engine| next_draft(self.rule, engine, at, drafts.len(), earlier);
+        let Some(law) = law_of(&Engine::HONEST) else {
             return;
         };
         if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
@@ -505,7 +511,7 @@ impl Judge {
         );
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
             if let Some(one) = self.component(places[0])
-                && let Some(wrong) = next_draft(self.rule, &bug.engine, at, earlier)
+                && let Some(wrong) = law_of(&bug.engine)
             {
                 self.book.against(tally, one, [&law, &wrong], draft);
             }
@@ -872,7 +878,13 @@ mod tests {
     #[test]
     fn every_bet_on_several_drafts_wins_if_the_engine_has_the_bug() {
         let at = MANY;
-        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
+        for rule in [
+            Rule::RRS,
+            Rule::RRS_WO,
+            Rule::LEVEL_4,
+            Rule::K_SEQ,
+            Rule::ONE_HOT,
+        ] {
             let judge = Judge::new(rule, 0.002);
             let honest = Engine::HONEST;
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
@@ -893,7 +905,9 @@ mod tests {
                     );
                     let mut sums = [0.0; 4];
                     for (k, &x) in step.drafts.iter().enumerate() {
-                        let law = |engine| next_draft(rule, engine, &at, &step.drafts[..k]);
+                        let law = |engine| {
+                            next_draft(rule, engine, &at, step.drafts.len(), &step.drafts[..k])
+                        };
                         if let (Some(claimed), Some(wrong)) = (law(&honest), law(&bug.engine))
                             && rule != Rule::ONE_HOT
                         {
@@ -1035,13 +1049,19 @@ mod tests {
     #[test]
     fn every_bet_on_several_drafts_is_fair_under_the_rule() {
         let at = MANY;
-        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
+        for rule in [
+            Rule::RRS,
+            Rule::RRS_WO,
+            Rule::LEVEL_4,
+            Rule::K_SEQ,
+            Rule::ONE_HOT,
+        ] {
             let judge = Judge::new(rule, 0.0);
             let mut mean = vec![0.0; judge.book.logs];
             let honest = Engine::HONEST;
-            let first = next_draft(rule, &honest, &at, &[]).unwrap();
+            let first = next_draft(rule, &honest, &at, 2, &[]).unwrap();
             for (a, mass_a) in first.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
-                let second = next_draft(rule, &honest, &at, &[a]).unwrap();
+                let second = next_draft(rule, &honest, &at, 2, &[a]).unwrap();
                 for (b, mass_b) in second.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
                     let found = decide(rule, &honest, &at, &[a, b]);
                     let mut play = |mass: f64, accepted: bool, output: usize| {

@@ -112,7 +112,7 @@ impl Player {
     fn several(&mut self, at: &Position<'_>) -> Step {
         let mut drafts = Vec::with_capacity(self.drafts);
         for _ in 0..self.drafts {
-            let Some(law) = next_draft(self.rule, &self.engine, at, &drafts) else {
+            let Some(law) = next_draft(self.rule, &self.engine, at, self.drafts, &drafts) else {
                 break;
             };
             drafts.push(draw(&law, self.random.random()));

@@ -271,7 +271,8 @@ impl Steps {
                 format!(
                     "has {} drafts for one position, and {rule} takes one; without accepted [N] \
                      every position is a round of its own, and drafts behind a round's first \
-                     position are alternatives: add accepted, or name rrs, rrs-wo or k-seq",
+                     position are alternatives: add accepted, or name rrs, rrs-wo, \
+                     level-4 or k-seq",
                     steps.most
                 ),
             ));

@@ -3,6 +3,7 @@
 use crate::audit::model::engine::{Change, Corrects, Engine, Keeps};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
 
 /// A way in which engines were seen to differ from what they claim.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +38,15 @@ fn off_draft(rule: Rule) -> bool {
 }
 
 fn independent(rule: Rule) -> bool {
-    rule.needs_siblings() && !distinct(rule)
+    rule.needs_siblings() && !rule.drafts().are_distinct()
 }
 
 fn distinct(rule: Rule) -> bool {
-    rule.needs_siblings() && rule.drafts().are_distinct()
+    rule.needs_siblings() && rule.drafts().are_distinct() && !stratified(rule)
+}
+
+fn stratified(rule: Rule) -> bool {
+    rule.drafts() == Drafts::Drawn(SchemeName::STRATIFIED)
 }
 
 fn all(_: Rule) -> bool {
@@ -59,7 +64,7 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(crate) static BUGS: [Bug; 26] = [
+pub(crate) static BUGS: [Bug; 29] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
@@ -262,6 +267,32 @@ pub(crate) static BUGS: [Bug; 26] = [
         weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::RRS),
         of: distinct,
+    },
+    Bug {
+        name: "drafts-from-all-of-q",
+        words: "each draft is drawn from all of q, and verified as if it came from its stratum",
+        cure: "draw the certain tokens and one token from each stratum, in that order, none \
+               twice; or name the rule rrs and verify it as such",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: HONEST.draws_as(Rule::RRS),
+        of: stratified,
+    },
+    Bug {
+        name: "strata-without-replacement",
+        words: "drafts are drawn from what is left of q, and verified as if from strata",
+        cure: "draw one token from each stratum, or name the rule rrs-wo and verify it as such",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: HONEST.draws_as(Rule::RRS_WO),
+        of: stratified,
+    },
+    Bug {
+        name: "strata-verified-as-all-of-q",
+        words: "each draft of a stratum is tested with all of q: recursive rejection of i.i.d. \
+                drafts",
+        cure: "test it with the law that it was drawn from, by falling level",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: HONEST.tests_as(Rule::RRS),
+        of: stratified,
     },
     Bug {
         name: "bf16-drafts",

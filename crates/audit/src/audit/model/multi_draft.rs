@@ -6,12 +6,13 @@ use specgap_core::rule::{Drafts, InTurn, Step, TargetMass, normalise};
 use specgap_core::scheme::SchemeName;
 use specgap_number::distribution::token_id;
 
-/// The law of the next of several drafts, given those before; `None` where nothing is
-/// claimed, or every token was drafted.
+/// The law of the next of so many drafts, given those before; `None` where nothing is claimed,
+/// or every token was drafted.
 pub(crate) fn next_draft(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
+    count: usize,
     earlier: &[usize],
 ) -> Option<Vec<f64>> {
     let drawn = engine.draws_as.unwrap_or(rule).drafts();
@@ -33,9 +34,8 @@ pub(crate) fn next_draft(
         change(at.q, engine.draft, at)
     };
     let before: Vec<u32> = earlier.iter().map(|&token| token_id(token)).collect();
-    // n is not said by a log: no law that an engine is audited for asks for it.
     let mut weights = Vec::new();
-    law.next_draft(&row, &before, earlier.len() + 1, &mut weights);
+    law.next_draft(&row, &before, count, &mut weights);
     normalise(&mut weights).then_some(weights)
 }
 
@@ -401,12 +401,43 @@ mod tests {
             (Rule::EXACT_MATCH, likeliest, &[2], Some([0., 1., 0., 0.])),
         ];
         for (rule, engine, earlier, expected) in cases {
-            let found = next_draft(rule, &engine, &at(), earlier);
+            let found = next_draft(rule, &engine, &at(), earlier.len() + 1, earlier);
             assert_eq!(found.is_some(), expected.is_some(), "{rule} {earlier:?}");
             if let (Some(found), Some(expected)) = (found, expected) {
                 assert!(near(&found, &expected), "{rule} {earlier:?}: {found:?}");
             }
         }
+    }
+
+    /// By hand: quarters in two strata, (0, 1) and (2, 3).
+    #[test]
+    fn drafts_of_strata_and_what_is_kept_of_them() {
+        let p = [0.5, 0.25, 0.25, 0.0];
+        let at = Position::new(&p, &[0.25; 4]);
+        let honest = Engine::HONEST;
+        let law = |engine, count, earlier: &[usize]| {
+            next_draft(Rule::LEVEL_4, engine, &at, count, earlier).unwrap()
+        };
+        assert!(near(&law(&honest, 2, &[]), &[0.5, 0.5, 0.0, 0.0]));
+        assert!(near(&law(&honest, 2, &[1]), &[0.0, 0.0, 0.5, 0.5]));
+        // Of three strata of 4/3 tokens, token 1 has 1/4 of the first and 1/2 of the second.
+        assert!(near(&law(&honest, 3, &[]), &[0.75, 0.25, 0.0, 0.0]));
+        assert!(near(&law(&honest, 3, &[1]), &[0.0, 0.0, 1.0, 0.0]));
+        let rest = 1.0 / 3.0;
+        assert!(near(&law(&honest, 3, &[0]), &[0.0, 2.0 * rest, rest, 0.0]));
+        let iid = honest.draws_as(Rule::RRS);
+        assert!(near(&law(&iid, 2, &[1]), &[0.25; 4]));
+        // Level .8: of the second stratum 2, whose ratio is .5, and 3 give nothing; in the first
+        // 0, of ratio 1, is used up and 1 waits. At the end 2 and 1 are as often asked as owed.
+        let kept = found(Rule::LEVEL_4, &honest, &at, &[0, 3]);
+        assert!(near(&kept, &[1.0, 0.0, 0.0, 0.0, 0.0]), "{kept:?}");
+        // One that cannot be of its stratum is refused.
+        let kept = found(Rule::LEVEL_4, &honest, &at, &[3, 0]);
+        assert!(near(&kept, &[0.0, 0.0, 0.0, 0.0, 1.0]), "{kept:?}");
+        // Recursive rejection keeps all of token 0 where it is first.
+        let wrong = honest.tests_as(Rule::RRS);
+        let kept = found(Rule::LEVEL_4, &wrong, &at, &[3, 0]);
+        assert!(near(&kept, &[1.0, 0.0, 0.0, 0.0, 0.0]), "{kept:?}");
     }
 
     #[test]

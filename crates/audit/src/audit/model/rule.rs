@@ -27,6 +27,8 @@ impl Rule {
     pub const RRS: Self = Self::of(RuleName::RRS);
     /// n sequential draws without replacement for one position, rejected in turn.
     pub const RRS_WO: Self = Self::of(RuleName::RRS_WO);
+    /// n stratified drafts for one position, none twice, rejected by falling level.
+    pub const LEVEL_4: Self = Self::of(RuleName::LEVEL_4);
     /// n i.i.d. drafts for one position, each kept with min(1, p/(rho q)).
     pub const K_SEQ: Self = Self::of(RuleName::K_SEQ);
     /// A chain x ~ q that is kept or refused as a block.

@@ -603,7 +603,8 @@ impl LevelPasses {
         Self::of_rows(rows, order, strata, straddle, levels)
     }
 
-    pub(super) fn of_rows(
+    /// [`Self::over`] of rows, p and q, that sum to 1, or nearly. `strata` are those of q.
+    pub fn of_rows(
         rows: (&[f64], &[f64]),
         order: &RatioOrder,
         strata: &Strata,
@@ -741,29 +742,26 @@ impl LevelPasses {
         &self.thinning.residual
     }
 
-    /// What part of the token in a stratum survives a step.
+    /// What part of the token in a stratum survives a step: all of one that is not of it.
     fn part(&self, index: usize, stratum: usize, token: u32) -> f64 {
         let step = &self.steps[index];
-        let over = |cut: Option<usize>| {
-            let straddler = cut.and_then(|cut| self.strata.straddlers().get(cut).copied());
-            straddler.flatten().is_some_and(|one| one.token == token)
-        };
-        if over(stratum.checked_sub(1)) {
-            step.left
-        } else if over(Some(stratum)) {
-            step.right
-        } else {
-            let first = self.first.get(token as usize).copied().unwrap_or(NEVER) as usize;
-            match index.cmp(&first) {
-                std::cmp::Ordering::Less => 1.0,
-                std::cmp::Ordering::Equal => self.survival[token as usize],
-                std::cmp::Ordering::Greater => step.tied,
+        match self.strata.home(token) {
+            Home::Cut(cut) if cut + 1 == stratum => step.left,
+            Home::Cut(cut) if cut == stratum => step.right,
+            Home::Stratum(own) if own == stratum => {
+                match index.cmp(&(self.first[token as usize] as usize)) {
+                    std::cmp::Ordering::Less => 1.0,
+                    std::cmp::Ordering::Equal => self.survival[token as usize],
+                    std::cmp::Ordering::Greater => step.tied,
+                }
             }
+            _ => 1.0,
         }
     }
 
     /// Probability that each draft of the tuple is accepted; the rest of 1 goes to tokens
-    /// that were not drafted. The tuple is one that [`Strata::draw`] can give. O(steps).
+    /// that were not drafted. A token where [`Strata::draw`] cannot put it is never accepted.
+    /// O(steps).
     pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
         let mut accepted = vec![0.0; tuple.len()];
         let sure = self.certain.len();
@@ -781,8 +779,11 @@ impl LevelPasses {
             *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
         }
         let rest = 1.0 - accepted.iter().sum::<f64>();
-        for (share, &token) in accepted.iter_mut().zip(self.strata.certain()) {
-            *share = rest.max(0.0) * self.thinning.residual[token as usize];
+        let own = self.strata.certain().iter().zip(tuple);
+        for (share, (&token, &draft)) in accepted.iter_mut().zip(own) {
+            if draft == token {
+                *share = rest.max(0.0) * self.thinning.residual[token as usize];
+            }
         }
         accepted
     }
@@ -805,6 +806,7 @@ impl LevelPasses {
         let mut verdict = self.thinning.keep_or_reject(emitted, rng);
         if verdict.accepted.is_none()
             && let Home::Certain(slot) = self.strata.home(verdict.token)
+            && tuple.get(slot) == Some(&verdict.token)
         {
             verdict.accepted = Some(slot);
         }

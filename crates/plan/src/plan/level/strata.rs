@@ -122,6 +122,11 @@ impl Strata {
         Self::listed(draft.probabilities(), 0.0, drafts)
     }
 
+    /// [`Self::of`] of a row that sums to 1, or nearly.
+    pub fn of_row(q: &[f64], drafts: usize) -> Self {
+        Self::listed(q, 0.0, drafts)
+    }
+
     /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
     /// they are laid last.
     pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
@@ -370,6 +375,32 @@ impl Strata {
             }
         }
         sums.into_iter().map(TwoFloat::value).collect()
+    }
+
+    /// Puts the law of the next draft, given those before it in their tuple, in place of q, the
+    /// row that the strata are of; 0 behind the last. O(V).
+    pub fn next_draft(&self, straddle: Straddle, before: &[u32], q: &mut [f64]) {
+        if let Some(&sure) = self.certain.get(before.len()) {
+            q.fill(0.0);
+            q[sure as usize] = 1.0;
+            return;
+        }
+        let stratum = before.len() - self.certain.len();
+        let Some(&link) = self.links(straddle).get(stratum) else {
+            return q.fill(0.0);
+        };
+        let left = stratum.checked_sub(1).map(Home::Cut);
+        let was_over = (before.last()).is_some_and(|&last| Some(self.home(last)) == left);
+        let state = usize::from(was_over);
+        for (token, mass) in (0u32..).zip(q) {
+            let home = self.home(token);
+            *mass = match home {
+                Home::Cut(cut) if cut == stratum => self.before(cut) * link.other[state],
+                Home::Stratum(own) if own == stratum => *mass * self.scale * link.other[state],
+                _ if Some(home) == left => link.left[state],
+                _ => 0.0,
+            };
+        }
     }
 
     /// One tuple of drafts: F, then one token of each stratum. O(n log V).

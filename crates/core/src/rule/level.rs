@@ -1,0 +1,65 @@
+//! `level-4`: rejection of stratified drafts by falling level.
+
+use super::step::{InTurn, Step, ratio};
+use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
+use crate::scheme::{SchemeName, Straddle};
+use specgap_plan::plan::{LevelPasses, Levels, Strata};
+
+/// Passes at the levels .8, .5, .2 and 0 over strata that draft no token twice. The drafts are a
+/// tuple of the law: certain tokens, heaviest first, then the draft of each stratum. One that the
+/// law cannot put in its place is refused.
+///
+/// Passes go through all drafts several times. Asked in turn, draft k is kept with its share of
+/// all outputs over what the shares before it leave.
+#[derive(Debug)]
+struct FourLevels;
+
+impl Step for FourLevels {
+    fn in_turn(&self, p: &[f64], q: &[f64], drafts: &[u32]) -> InTurn {
+        let mut residual = p.to_vec();
+        if drafts.is_empty() {
+            let ratios = Vec::new();
+            return InTurn { ratios, residual };
+        }
+        let strata = Strata::of_row(q, drafts.len());
+        let passes = LevelPasses::of_rows((p, q), &strata, Straddle::Once, Levels::FOUR);
+        let mut left = 1.0;
+        let ratios = (passes.accepted(drafts).into_iter())
+            .map(|share| {
+                let ratio = ratio(share, left);
+                left -= share;
+                ratio
+            })
+            .collect();
+        // A certain token that comes out at last is a draft.
+        let mut last = passes.residual().to_vec();
+        for (&token, _) in strata.certain().iter().zip(drafts).filter(|(a, b)| a == b) {
+            last[token as usize] = 0.0;
+        }
+        // Nothing is left where no draft is ever refused; p is then as good.
+        if last.iter().any(|&mass| mass > 0.0) {
+            residual = last;
+        }
+        InTurn { ratios, residual }
+    }
+}
+
+pub(super) static LEVEL_4: RuleEntry = RuleEntry {
+    name: "level-4",
+    words: "reject by falling level of what is left of p over what is left of q, in a few passes \
+            over all drafts",
+    step: Some(&FourLevels),
+    needs_full_rows: Some("where q is cut, and what a pass leaves of p, are sums over all tokens"),
+    audited: true,
+    decoded: true,
+    vectors: Some(Vectors {
+        drafts: &[2, 3],
+        stream: 5,
+    }),
+    ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::STRATIFIED))
+};
+
+impl RuleName {
+    /// Passes at four levels.
+    pub const LEVEL_4: Self = Self(&LEVEL_4);
+}
