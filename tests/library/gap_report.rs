@@ -758,7 +758,7 @@ fn plans_say_where_they_were_solved() {
     report.plans[1].shortfall_max = 3e-5;
     assert!(!lines(&report).contains("accept less than alpha*"));
     assert!(lines(&report).contains(
-        "Plans of optimal did not reach alpha*: without-replacement at T = 1.0 with 3 drafts: by \
+        "Plans of level did not reach alpha*: without-replacement at T = 1.0 with 3 drafts: by \
          up to 3.0e-5. That is where their solver stopped, and not what an optimal plan loses."
     ));
     report.plans[0].shortfall_max = 3e-5;

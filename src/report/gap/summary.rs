@@ -318,13 +318,13 @@ fn short_plans(report: &GapReport) -> [Option<String>; 2] {
     let checks = of(true).map(|names| {
         format!(
             "Optimal plans that were solved as a check accept less than alpha*: {names}. The rate \
-             of optimal is alpha* all the same, by a theorem; --plans every measures what the \
+             of level is alpha* all the same, by a theorem; --plans every measures what the \
              plans accept."
         )
     });
     let rates = of(false).map(|names| {
         format!(
-            "Plans of optimal did not reach alpha*: {names}. That is where their solver stopped, \
+            "Plans of level did not reach alpha*: {names}. That is where their solver stopped, \
              and not what an optimal plan loses."
         )
     });
