@@ -195,12 +195,13 @@ fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
         all => writeln!(text, "**It loses to them** at {}.", all.join("; "))?,
     }
     for (name, report) in logs {
-        let (positions, clusters) = (report.log.positions, report.clusters);
+        let log = report.logs.first().ok_or("a report of no log")?;
+        let (positions, clusters) = (log.positions, report.clusters);
         writeln!(
             text,
             "\n## {name}\n\n{positions} positions of {clusters} prompts, V = {}. ± is 95% over prompts, \
              of paired differences.\n",
-            report.log.vocabulary
+            log.vocabulary
         )?;
         text.push_str("|T, n|");
         for (label, ..) in COLUMNS {

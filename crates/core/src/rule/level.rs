@@ -3,7 +3,7 @@
 use super::step::{InTurn, Step, ratio};
 use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
-use specgap_plan::plan::{LevelPasses, Levels, Strata};
+use specgap_plan::plan::{LevelPasses, Levels, RatioOrder, Strata};
 
 /// Passes at the levels .8, .5, .2 and 0 over strata that draft no token twice. The drafts are a
 /// tuple of the law: certain tokens, heaviest first, then the draft of each stratum. One that the
@@ -22,7 +22,8 @@ impl Step for FourLevels {
             return InTurn { ratios, residual };
         }
         let strata = Strata::of_row(q, drafts.len());
-        let passes = LevelPasses::of_rows((p, q), &strata, Straddle::Once, Levels::FOUR);
+        let order = RatioOrder::of_rows(p, q);
+        let passes = LevelPasses::of_rows((p, q), &order, &strata, Straddle::Once, Levels::FOUR);
         let mut left = 1.0;
         let ratios = (passes.accepted(drafts).into_iter())
             .map(|share| {

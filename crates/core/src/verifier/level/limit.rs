@@ -61,7 +61,7 @@ pub struct Level {
 
 #[derive(Debug)]
 enum Rule {
-    Iid(LevelPlan),
+    Iid(Box<LevelPlan>),
     /// With the law of the output where it is no draft.
     Strata(Box<LevelPasses>, Arc<[f64]>),
 }
@@ -95,7 +95,9 @@ impl Level {
                 })
             }
             None if scheme.name() == SchemeName::WITH_REPLACEMENT => {
-                LevelPlan::iid(target, &draft, drafts).ok().map(Rule::Iid)
+                LevelPlan::iid(target, &draft, drafts)
+                    .ok()
+                    .map(|plan| Rule::Iid(Box::new(plan)))
             }
             None => None,
         };

@@ -22,7 +22,8 @@ impl RatioOrder {
         Self::of_rows(target.probabilities(), draft.probabilities())
     }
 
-    pub(super) fn of_rows(target: &[f64], draft: &[f64]) -> Self {
+    /// [`Self::of`] for rows whose entries are taken as they are.
+    pub fn of_rows(target: &[f64], draft: &[f64]) -> Self {
         Self(by_rising_ratio(Rows { target, draft }))
     }
 
