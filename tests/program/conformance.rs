@@ -52,7 +52,14 @@ fn vectors_and_a_manifest_of_them_are_written() {
             .collect()
     };
     let (rules, situations, arrays) = (named("rules"), named("situations"), named("arrays"));
-    let expected = ["token", "one-hot", "rrs", "rrs-wo", "level-4", "exact-match"];
+    let expected = [
+        "token",
+        "one-hot",
+        "rrs",
+        "rrs-wo",
+        "level-4",
+        "exact-match",
+    ];
     assert_eq!(rules, BTreeSet::from(expected));
     for file in files {
         assert!(rules.contains(file["rule"].as_str().unwrap()));
