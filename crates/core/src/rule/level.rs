@@ -1,6 +1,6 @@
 //! `level-4`: rejection of stratified drafts by falling level.
 
-use super::step::{InTurn, Step, ratio};
+use super::step::{InTurn, Step, normalise, ratio};
 use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
 use specgap_plan::plan::{LevelPasses, Levels, RatioOrder, Strata};
@@ -38,7 +38,7 @@ impl Step for FourLevels {
             last[token as usize] = 0.0;
         }
         // Nothing is left where no draft is ever refused; p is then as good.
-        if last.iter().any(|&mass| mass > 0.0) {
+        if normalise(&mut last) {
             residual = last;
         }
         InTurn { ratios, residual }

@@ -430,16 +430,18 @@ fn large_rows_are_closed_by_adaptive_passes() {
 fn no_drafts_are_refused() {
     let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.5]);
     let error = LevelPasses::solve(&p, &q, 0, Straddle::Once, Levels::ONE).unwrap_err();
-    assert_eq!(error.to_string(), "drafts is 0; give at least 1");
+    assert!(error.to_string().starts_with("drafts is 0; "), "{error}");
     // All of q is drafted: what p has of it is accepted.
     let (p, q) = rows(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]);
     let passes = LevelPasses::solve(&p, &q, 4, Straddle::Once, Levels::ONE).unwrap();
     assert_eq!(passes.strata().slots(), 2);
     assert_eq!(passes.acceptance_rate().value(), 0.75);
     assert_eq!(passes.strata().ceiling(&p, &q), 0.75);
-    tuples(&[0.5, 0.5], 2, |tuple, _| {
-        assert_eq!(passes.accepted(tuple).iter().sum::<f64>(), 0.75);
-    });
+    assert_eq!(passes.accepted(&[0, 1]).iter().sum::<f64>(), 0.75);
+    // Where they cannot be drafted they are not accepted.
+    assert_eq!(passes.accepted(&[1, 0]), [0.0, 0.0]);
+    let mut rng = ChaCha8Rng::seed_from_u64(17);
+    assert!((0..20).all(|_| passes.emit(&[1, 0], &mut rng).accepted.is_none()));
 }
 
 /// Stratified drafts, drafted once, allow at least as much as independent strata, and these as
