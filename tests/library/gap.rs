@@ -265,7 +265,7 @@ fn plans_are_a_check_unless_all_are_asked_for() {
         Summary::from_json(&text.replace("\"plans\":\"every\",", &said))
     };
     assert_eq!(asked("false").unwrap().report(""), all);
-    let refusal = asked("true").unwrap_err();
+    let refusal = asked("true").unwrap_err().to_string();
     assert!(refusal.contains("measure the log again"), "{refusal}");
     let steps = text.replace("\"about\":\"plan-error\"", "\"about\":\"plan-steps\"");
     assert_ne!(steps, text);
