@@ -94,7 +94,8 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     temperature: Vec<f64>,
-    /// Draft schemes whose optima and verifiers are measured; all if not given.
+    /// Draft schemes whose optima and verifiers are measured; all but stratified-independent if
+    /// not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
     #[arg(

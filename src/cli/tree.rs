@@ -27,7 +27,7 @@ pub struct TreeArgs {
         help = trees_help()
     )]
     topology: Vec<String>,
-    /// Laws of a node's children; all if not given.
+    /// Laws of a node's children; all but stratified-independent if not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
     /// Verifiers of a node's children; all but single if not given.
