@@ -471,6 +471,23 @@ fn used_up(problem: &Problem, rule: &dyn Verifier) -> Option<Vec<usize>> {
     Some(held(problem, |token| residual[token as usize].is_zero()))
 }
 
+/// What recursive rejection of drafts of these laws accepts where the optimum is 1.
+fn of_worst(finding: &mut Finding, p: Vec<Rational>, rows: Vec<Vec<Rational>>) -> Rational {
+    let drafts = rows.into_iter().map(Draft::from_rationals);
+    let law = drafts.collect::<Result<_, _>>().ok().and_then(Product::new);
+    let target = Target::from_rationals(p).ok();
+    let problem = target
+        .zip(law)
+        .and_then(|(target, law)| Problem::new("worst", target, law).ok());
+    let is_one = problem
+        .as_ref()
+        .is_some_and(|problem| optimum(problem).is_one());
+    finding.require(is_one, || "an optimum of 1 is missing".to_owned());
+    problem
+        .and_then(|problem| summed(finding, &problem, VerifierName::RRS))
+        .unwrap_or_default()
+}
+
 fn three_quarters() -> Finding {
     let mut finding = Finding::default();
     let mut family = Family::new(903);
@@ -538,35 +555,20 @@ fn three_quarters() -> Finding {
     ] {
         let h = fraction(h);
         let split = |share: Rational| vec![Rational::one() - &share, share];
-        let p = Target::from_rationals(split(pow(h.clone(), drafts)));
-        let q = Draft::from_rationals(split(h));
-        let (Ok(p), Ok(q)) = (p, q) else { continue };
-        let Ok(problem) = Problem::new("worst", p, WithReplacement::new(q, drafts)) else {
-            continue;
-        };
-        let accepted = summed(&mut finding, &problem, VerifierName::RRS).unwrap_or_default();
+        let rows = vec![split(h.clone()); drafts];
+        let accepted = of_worst(&mut finding, split(pow(h, drafts)), rows);
         let share = round_nearest(&accepted);
         finding.number(name, share);
-        let attains = optimum(&problem).is_one()
-            && at_most_worst(&(Rational::one() - &accepted), drafts)
+        let attains = at_most_worst(&(Rational::one() - &accepted), drafts)
             && (share - least_share(drafts)).abs() < 1e-6
             && (drafts > 2 || accepted == fraction("23/27"));
         finding.require(attains, || format!("n = {drafts}: {accepted}"));
     }
-    let row = |a: &str, b: &str| vec![fraction(a), fraction(b)];
-    let drafts = [row("0", "1"), row("1/2", "1/2")].map(Draft::from_rationals);
-    let product = Product::new(drafts.into_iter().flatten().collect());
-    let worst = Target::from_rationals(row("1/2", "1/2"))
-        .ok()
-        .and_then(|p| Problem::new("worst", p, product?).ok());
-    if let Some(problem) = &worst {
-        let accepted = summed(&mut finding, problem, VerifierName::RRS).unwrap_or_default();
-        let attains = optimum(problem).is_one() && accepted == fraction("3/4");
-        finding.require(attains, || format!("{accepted} of two different drafts"));
-        finding.text("two different drafts attain", format_rational(&accepted));
-    }
-    finding.require(worst.is_some(), || {
-        "no problem of two different drafts".to_owned()
+    let row = |share: &str| vec![fraction(share), Rational::one() - fraction(share)];
+    let accepted = of_worst(&mut finding, row("1/2"), vec![row("0"), row("1/2")]);
+    finding.text("two different drafts attain", format_rational(&accepted));
+    finding.require(accepted == fraction("3/4"), || {
+        format!("{accepted} of two different drafts")
     });
     finding
 }
