@@ -1,6 +1,6 @@
 //! Strata and level passes against all tuples and all sets, from definitions.
 
-use super::iid_tests::{KINDS, row, rows, tuples};
+use super::iid_tests::{KINDS, row, rows};
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
