@@ -59,7 +59,7 @@ pub struct Level {
 
 #[derive(Debug)]
 enum Rule {
-    Iid(LevelPlan),
+    Iid(Box<LevelPlan>),
     /// With the law of the output where it is no draft.
     Strata(Box<LevelPasses>, Arc<[f64]>),
 }
@@ -93,7 +93,8 @@ impl Level {
                 })
             }
             None if scheme.name() == SchemeName::WITH_REPLACEMENT => {
-                LevelPlan::iid(target, &draft, drafts).ok().map(Rule::Iid)
+                let plan = LevelPlan::iid(target, &draft, drafts).ok();
+                plan.map(|plan| Rule::Iid(Box::new(plan)))
             }
             None => None,
         };

@@ -368,8 +368,8 @@ impl<'a> Run<'a> {
         if part >= 1.0 {
             return;
         }
-        for side in 0..2 {
-            let taken = (1.0 - part) * drafted[side];
+        for (side, drafted) in drafted.iter().enumerate() {
+            let taken = (1.0 - part) * drafted;
             over.emitted[side] += taken;
             over.target = (over.target - taken).max(0.0);
             over.mass[side] *= part;
