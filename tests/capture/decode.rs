@@ -732,6 +732,7 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         ("rrs", ["--tree", "2x2", "--verifier", "rrs"]),
         ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"]),
         ("uneven", ["--tree", "prefix-3-1-2", "--verifier", "rrs-wo"]),
+        ("level-4", ["--tree", "2x2", "--verifier", "level-4"]),
         (
             "spechub",
             ["--tree", "spechub-binary-2", "--verifier", "spechub"],

@@ -125,9 +125,7 @@ fn by_level(p: &[f64], q: &[f64], drafts: &[u32]) -> (Vec<f64>, Vec<Vec<f64>>) {
     };
     let mut tuples = vec![(Vec::new(), 1.0)];
     for (j, stratum) in strata.iter().enumerate() {
-        let over = stratum
-            .iter()
-            .find(|one| j > 0 && share(j - 1, one.0) > 0.0);
+        let over = (stratum.iter()).find(|one| j > 0 && share(j - 1, one.0) > 0.0);
         let mut next = Vec::new();
         for (tuple, mass) in tuples {
             for &(x, own) in stratum {

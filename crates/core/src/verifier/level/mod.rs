@@ -87,7 +87,7 @@ const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
 /// let law = Stratified::new(q, 2, Straddle::Once);
 /// let problem = Problem::new("quarters", Target::new(&[0.5, 0.25, 0.25, 0.0])?, law)?;
 /// let rate = verifier(VerifierName::LEVEL_4, &problem)?.acceptance().membership;
-/// assert_eq!(rate.value(), 0.75);
+/// assert_eq!(rate.value(), 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
