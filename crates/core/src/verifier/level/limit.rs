@@ -4,7 +4,7 @@ use super::{LAWS, straddle_of};
 use crate::optimum::ratio_scan;
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{SchemeName, Straddle, limit, listed};
+use crate::scheme::{SchemeName, Straddle, limit, listed, ordered};
 use crate::verifier::{
     Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
     RowRuleError, Verdict, Verifier, VerifierError, VerifierName,
@@ -12,8 +12,8 @@ use crate::verifier::{
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::{Number, normalised};
-use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, RatioOrder};
-use specgap_row::row::{Question, Row, RowError};
+use specgap_plan::plan::{LevelPasses, LevelPlan, Levels};
+use specgap_row::row::{Question, Row};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,8 +26,10 @@ use std::time::Instant;
 ///
 /// # Acceptance
 /// Of i.i.d. drafts alpha\* = 1 + P(H) - q(H)^n, H the tokens of q that are not used up at the end
-/// (`docs/theory/level-rule.md`, Theorem L1). Of independent strata alpha\* in the limit
-/// (Theorem L2); where tokens across cuts are drafted once, as far as it was tried. Algorithmic and membership acceptance are equal:
+/// (`docs/theory/level-rule.md`, Theorem L1). Of independent strata alpha\* in the limit where no
+/// token lies across a cut (Theorem L2); where tokens across cuts are drafted once, alpha\* as
+/// far as it was tried; of independent strata with tokens across cuts it may stay below, by what
+/// the enclosure of alpha\* says. Algorithmic and membership acceptance are equal:
 /// nothing is left of p on tokens that may be drafted and refused.
 ///
 /// # Exactness
@@ -161,37 +163,17 @@ impl Verifier for Level {
     }
 }
 
-/// What plans of a row are solved from: the rows, and the tokens of q > 0 by rising p/q.
-struct Planned {
-    p: Target,
-    q: Draft,
-    order: RatioOrder,
-}
-
-impl Planned {
-    fn of(row: &mut Row<'_>) -> Result<Self, RowError> {
-        let rows = row.rows();
-        let p = Target::new(rows.target).map_err(RowError::Target)?;
-        let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
-        let order = RatioOrder::of(&p, &q);
-        Ok(Self { p, q, order })
-    }
-}
-
 /// The plan of n i.i.d. drafts on a row; whether its law is measured by another integral.
 fn on_row(row: &mut Row<'_>, drafts: usize, measures: bool) -> Result<RowAnswer, RowRuleError> {
-    let planned = match row.memo().take::<Planned>() {
-        Some(planned) => planned,
-        None => Box::new(Planned::of(row)?),
-    };
-    let Planned { p, q, order } = &*planned;
-    let started = Instant::now();
-    let plan = LevelPlan::iid_in_order(p, q, order, drafts)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let law = measures.then(|| plan.law(p, q));
-    let answer = RowAnswer::of_plan(plan.acceptance_rate().clone(), law, seconds);
-    row.memo().keep(planned);
-    Ok(answer)
+    let answer = ordered(row, |p, q, order| {
+        let started = Instant::now();
+        let plan = LevelPlan::iid_in_order(p, q, order, drafts)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let law = measures.then(|| plan.law(p, q));
+        let rate = plan.acceptance_rate().clone();
+        Ok(RowAnswer::of_plan(rate, law, seconds))
+    });
+    answer?
 }
 
 /// The rate of n i.i.d. drafts on a row.

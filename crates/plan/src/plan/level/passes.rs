@@ -2,11 +2,10 @@
 
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
+use super::iid::RatioOrder;
 use super::strata::{Home, Link, Straddle, Strata, chance_inside};
 use rand::{Rng, RngCore};
-use specgap_number::distribution::{
-    Draft, Rows, Target, TwoFloat, UnitSum, by_rising_ratio, split_sum,
-};
+use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum, split_sum};
 use specgap_number::known::Known;
 use std::sync::Arc;
 
@@ -161,13 +160,14 @@ fn survives(ratio: f64, level: f64) -> f64 {
 }
 
 impl<'a> Run<'a> {
-    fn new((p, q): (&'a [f64], &'a [f64]), strata: &Strata, links: &'a [Link]) -> Self {
+    fn new(
+        (p, q): (&'a [f64], &'a [f64]),
+        order: &RatioOrder,
+        strata: &Strata,
+        links: &'a [Link],
+    ) -> Self {
         let mut interiors = vec![Interior::default(); strata.strata()];
-        let order = by_rising_ratio(Rows {
-            target: p,
-            draft: q,
-        });
-        for &(ratio, token) in order.iter().rev() {
+        for &(ratio, token) in order.rising().iter().rev() {
             if let Home::Stratum(stratum) = strata.home(token) {
                 interiors[stratum].tokens.push((ratio, token));
             }
@@ -585,30 +585,34 @@ impl LevelPasses {
     ) -> Result<Self, PlanError> {
         PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let strata = Strata::of(draft, drafts);
-        Ok(Self::over(target, draft, &strata, straddle, levels))
+        let order = RatioOrder::of(target, draft);
+        let rows = (target, draft);
+        Ok(Self::in_order(rows, &order, &strata, straddle, levels))
     }
 
-    /// [`Self::solve`] with the strata of `draft`, which do not depend on p.
-    pub fn over(
-        target: &Target,
-        draft: &Draft,
+    /// [`Self::solve`] with the order of the same rows, which does not depend on n, and the
+    /// strata of the draft, which do not depend on p.
+    pub fn in_order(
+        (target, draft): (&Target, &Draft),
+        order: &RatioOrder,
         strata: &Strata,
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
         let rows = (target.probabilities(), draft.probabilities());
-        Self::of_rows(rows, strata, straddle, levels)
+        Self::of_rows(rows, order, strata, straddle, levels)
     }
 
     /// [`Self::over`] of rows, p and q, that sum to 1, or nearly. `strata` are those of q.
     pub fn of_rows(
         rows: (&[f64], &[f64]),
+        order: &RatioOrder,
         strata: &Strata,
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
         let links = strata.links(straddle);
-        let mut run = Run::new(rows, strata, &links);
+        let mut run = Run::new(rows, order, strata, &links);
         match levels {
             Levels::Fixed(levels) => {
                 for &level in levels {
