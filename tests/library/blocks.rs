@@ -324,7 +324,9 @@ fn spectr_runs_every_rule_for_iid_drafts() {
         let of = |rule| output_law(&tree, &SpecTr::new(&problem, rule, 2));
         let best = of(VerifierName::OPTIMAL);
         let mut rules = 0;
-        for rule in VerifierName::ALL {
+        // The level rule has no law in fractions.
+        let exact = |rule: &VerifierName| *rule != VerifierName::LEVEL;
+        for rule in VerifierName::ALL.into_iter().filter(exact) {
             let law = of(rule);
             if rule.is_lossless(SchemeName::WITH_REPLACEMENT, 2) {
                 rules += 1;

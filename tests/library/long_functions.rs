@@ -9,11 +9,6 @@ const LONGEST: usize = 120;
 /// Longer functions, by file and name, and why nothing is gained by cutting them.
 const REASONS: &[(&str, &str, &str)] = &[
     (
-        "audit.rs",
-        "emission",
-        "one sum over rings, whose accumulators all stages share",
-    ),
-    (
         "generate.rs",
         "run_batch",
         "one step of all models: what is read, drawn, kept and stopped",

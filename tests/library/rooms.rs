@@ -25,7 +25,7 @@ const ALLOWED: [(&str, Arrows); 6] = [
             ("distribution", &["scratch"]),
             ("known", &["distribution"]),
             ("number", &["distribution"]),
-            ("quadrature", &["distribution"]),
+            ("quadrature", &[]),
         ],
     ),
     (

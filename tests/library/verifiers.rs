@@ -124,6 +124,12 @@ proptest! {
             for one in &evaluation.verifiers {
                 let Some(measured) = one.outcome.done() else { continue };
                 let variation = measured.total_variation.as_ref().unwrap();
+                if one.name == VerifierName::LEVEL {
+                    // It has no law in fractions.
+                    prop_assert!(variation.value < 1e-13);
+                    prop_assert!(measured.is_ok(), "{:?}", measured);
+                    continue;
+                }
                 prop_assert!(
                     variation.exact.as_ref().is_some_and(Number::is_nil),
                     "{} on {}: {:?}", one.name, problem.name(), variation
@@ -142,6 +148,10 @@ proptest! {
                     let miss = Rational::one() - Rational::new(1.into(), drafts.into());
                     let share = Rational::one() - num_traits::Pow::pow(&miss, n);
                     prop_assert!(membership + parse_rational("1e-14").unwrap() >= &share * &best);
+                } else if one.name == VerifierName::LEVEL_4 && measured.note.is_some() {
+                    // Of i.i.d. drafts, whose last passes leave a little of both.
+                    prop_assert!(algorithmic <= membership);
+                    continue;
                 } else {
                     prop_assert_eq!(algorithmic, membership);
                 }

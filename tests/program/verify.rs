@@ -52,8 +52,14 @@ fn the_json_is_the_documented_one() {
         }
         assert_eq!(one["status"], "measured", "{name}");
         assert_eq!(one["lossless"], true, "{name}");
-        assert_eq!(one["total_variation"], 0.0, "{name}");
-        assert_eq!(one["total_variation_exact"], true, "{name}");
+        // The level rule has no law in fractions.
+        let has_exact_law = rule != VerifierName::LEVEL;
+        assert_eq!(one["total_variation_exact"], has_exact_law, "{name}");
+        let variation = one["total_variation"].as_f64().unwrap();
+        assert!(
+            variation <= if has_exact_law { 0.0 } else { 1e-15 },
+            "{name}"
+        );
         let membership = one["membership_acceptance"].as_f64().unwrap();
         assert!(one["algorithmic_acceptance"].as_f64().unwrap() <= membership);
         assert!((0.85 - membership - one["gap"].as_f64().unwrap()).abs() < 1e-15);

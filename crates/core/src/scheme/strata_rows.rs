@@ -138,6 +138,7 @@ pub(crate) fn listed(
             target: &listed.target,
             draft: &listed.draft,
             unlisted: listed.unlisted,
+            apart: listed.apart,
             largest: listed.largest,
         };
         listed_rates(rows, ask.drafts, straddle)

@@ -477,7 +477,7 @@ pub const LAW: Law = Law {
             full: |row, drafts| Ok(limit(row, drafts, Straddle::Once)?.optimum),
             cut: |row, ask| Ok(listed(row, ask, Straddle::Once)?.optimum),
         },
-        status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
+        status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
         hits: None,
     }),
     by_default: true,
@@ -503,7 +503,7 @@ pub const INDEPENDENT: Law = Law {
             full: |row, drafts| Ok(limit(row, drafts, Straddle::Independent)?.optimum),
             cut: |row, ask| Ok(listed(row, ask, Straddle::Independent)?.optimum),
         },
-        status: "enclosed: between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
+        status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
         hits: None,
     }),
     // Drafts that may repeat are drawn by no engine; it is what proofs compare with.

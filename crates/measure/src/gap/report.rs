@@ -13,6 +13,7 @@ use super::metric::{
     plans, rules,
 };
 use super::sequence::estimates;
+use super::settings::SolvedPlans;
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
@@ -321,13 +322,16 @@ impl Pages<'_> {
     }
 
     fn plans(&self) -> Vec<PlanRow> {
+        let every = self.summary.settings.plans == SolvedPlans::Every;
         let mut rows: Vec<PlanRow> = self
             .places()
             .flat_map(|place| plans().map(move |rule| (place, rule)))
             .filter_map(|(place, rule)| {
                 let check = self.find(Metric::PlanShortfall { place, rule });
-                // Where all are solved it is the gap.
-                let below = check.or_else(|| self.find(Metric::Gap { place, rule }))?;
+                // Where all are solved it is the gap; of rows that list some tokens none is.
+                let gap = self.find(Metric::Gap { place, rule });
+                let solved = gap.filter(|gap| every && gap.truncated == 0);
+                let below = check.or(solved)?;
                 let error = self.find(Metric::PlanError { place, rule });
                 let seconds = self.find(Metric::PlanSeconds { place, rule });
                 let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;

@@ -1,6 +1,6 @@
 //! The limit of many levels.
 
-use super::{LAWS, straddle_of};
+use super::laws::{LAWS, straddle_of};
 use crate::optimum::ratio_scan;
 use crate::problem::Problem;
 use crate::rule::RuleName;

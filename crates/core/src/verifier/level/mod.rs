@@ -2,6 +2,7 @@
 //! draft.
 
 mod in_order;
+mod laws;
 mod limit;
 mod strata;
 mod symmetric;
@@ -20,6 +21,7 @@ use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{SchemeName, Straddle, Strata, Stratified, given, listed, ordered, passes};
 use in_order::InOrder;
+use laws::{LAWS, straddle_of, stratified};
 pub use limit::Level;
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, exact_value, token_id};
@@ -30,13 +32,6 @@ use specgap_row::row::{Answer, Question, Row, RowError};
 use std::sync::OnceLock;
 use strata::Passes;
 use symmetric::Symmetric;
-
-/// The draft laws that levels are for.
-const LAWS: &[SchemeName] = &[
-    SchemeName::WITH_REPLACEMENT,
-    SchemeName::STRATIFIED,
-    SchemeName::STRATIFIED_INDEPENDENT,
-];
 
 /// The levels of `level-4`, as fractions.
 const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
@@ -129,23 +124,6 @@ impl<M: Number> Form<M> {
             Self::Symmetric(rule) => [rule.rejected.complement(), rule.refused_draft.clone()],
         }
     }
-}
-
-/// What becomes of tokens across cuts under a stratified law.
-fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
-    if scheme == SchemeName::STRATIFIED {
-        Some(Straddle::Once)
-    } else {
-        (scheme == SchemeName::STRATIFIED_INDEPENDENT).then_some(Straddle::Independent)
-    }
-}
-
-/// The law of a problem's drafts, if they are stratified.
-fn stratified(problem: &Problem) -> Option<Stratified> {
-    let scheme = problem.scheme();
-    let straddle = straddle_of(scheme.name())?;
-    let draft = scheme.draft()?.clone();
-    Some(Stratified::new(draft, problem.drafts(), straddle))
 }
 
 impl Staged {

@@ -1,14 +1,23 @@
 //! How often the clocks of a plan emit each token, by Gauss-Legendre quadrature between starts.
 
-use crate::plan::LevelPlan;
-use specgap_number::distribution::{TwoFloat, compensated_sum};
+use super::super::thinning::PlanLaw;
+use super::iid::LevelPlan;
+use specgap_number::distribution::{Draft, Target, TwoFloat, compensated_sum};
 use specgap_number::quadrature::gauss_legendre;
+
+impl LevelPlan {
+    /// The output law, by an integral that shares nothing with the sweep. O(n V + V log V).
+    pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
+        let emitted = emission(self, draft.probabilities());
+        self.thinning.law(emitted, target.probabilities())
+    }
+}
 
 /// Of the plan's tiers and delays alone. In tier order, s at time t is the mass of later
 /// tiers and of clocks that have not rung, and token x is emitted the integral of
 /// `n s^(n-1) q e^-(t - start) dt`. With u = e^-(t - start of a piece) that is a polynomial of
 /// degree n - 1 in u.
-pub(super) fn emission(plan: &LevelPlan, draft: &[f64]) -> Vec<f64> {
+fn emission(plan: &LevelPlan, draft: &[f64]) -> Vec<f64> {
     let drafts = plan.drafts() as f64;
     let rule = gauss_legendre(plan.drafts().div_ceil(2).max(1));
     let mut emitted = vec![0.0; draft.len()];

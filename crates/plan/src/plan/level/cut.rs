@@ -14,6 +14,8 @@ pub struct ListedRows<'a> {
     pub draft: &'a [f64],
     /// Mass of the tokens that the draft does not list.
     pub unlisted: f64,
+    /// q of the tokens of the list whose p is not known, as the target does not list them.
+    pub apart: f64,
     /// None of them has more q than this.
     pub largest: f64,
 }
@@ -44,7 +46,8 @@ pub struct ListedRates {
 /// - *Upper bound.* An optimal rule accepts at most L in A: without what it accepts in U it is
 ///   a rule for that completion. In U it accepts at most the sum of min(p, P(drafted)), and
 ///   P(drafted) <= c q. So `alpha* <= L + min(p(U), c q(U))`, p(U) being all that p has
-///   outside A.
+///   outside A. Tokens of A that the target does not list have p = 0 in L, and are added as
+///   those of U are.
 /// - *Passes.* They accept at most alpha\*, and at least alpha\* - alpha\*^2/4 (theorem G),
 ///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
 ///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
@@ -60,6 +63,7 @@ pub struct ListedRates {
 ///     target: &[0.5, 0.3],
 ///     draft: &[0.3, 0.6],
 ///     unlisted: 0.1,
+///     apart: 0.0,
 ///     largest: 0.05,
 /// };
 /// let rates = listed_rates(rows, 2, Straddle::Once).ok_or("open")?;
@@ -93,7 +97,7 @@ pub fn listed_rates(
     let passes = LevelPasses::of_rows((&p, &q), &order, &strata, straddle, levels);
     let least = passes.optimal_acceptance_rate();
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
-    let more = short.min(strata.scale() * unlisted);
+    let more = short.min(strata.scale() * (unlisted + rows.apart));
     let optimum = [least.lower(), (least.upper() + more).min(1.0)];
     let rejection = optimum[0] * (1.0 - 0.25 * optimum[0]);
     Some(ListedRates {

@@ -27,6 +27,7 @@ fn bounds_hold_under_every_completion() {
             target: &p_list,
             draft: &q_list,
             unlisted,
+            apart: 0.0,
             largest,
         };
         for straddle in [Straddle::Once, Straddle::Independent] {
@@ -86,6 +87,7 @@ fn light_listed_tokens_are_as_unlisted_ones() {
         target: &[0.5, 0.2, 0.2],
         draft: &[0.4, 0.3, 0.1],
         unlisted: 0.2,
+        apart: 0.0,
         largest,
     };
     let narrow = listed_rates(rows(0.09), 2, Straddle::Once).unwrap().optimum;

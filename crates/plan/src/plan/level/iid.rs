@@ -1,8 +1,7 @@
 //! The level rule of i.i.d. drafts: one number a token.
 
 use super::super::error::PlanError;
-use super::super::thinning::{PlanLaw, Thinning, Verdict};
-use super::audit;
+use super::super::thinning::{Thinning, Verdict};
 use super::sweep::{NO_TIER, sweep};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{
@@ -61,7 +60,7 @@ pub struct LevelPlan {
     horizon: f64,
     /// H, by token.
     held: Vec<bool>,
-    thinning: Thinning,
+    pub(super) thinning: Thinning,
     acceptance: Known,
     optimum: Known,
 }
@@ -255,11 +254,5 @@ impl LevelPlan {
             }
         }
         self.thinning.keep_or_reject(first.1, rng)
-    }
-
-    /// The output law, by an integral that shares nothing with the sweep. O(n V + V log V).
-    pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
-        let emitted = audit::emission(self, draft.probabilities());
-        self.thinning.law(emitted, target.probabilities())
     }
 }

@@ -84,6 +84,8 @@ pub struct ListedByDraft {
     pub draft: Vec<f64>,
     /// Mass of q that is not listed.
     pub unlisted: f64,
+    /// q of the tokens that the target does not list.
+    pub apart: f64,
     /// No token that the draft does not list has more.
     pub largest: f64,
 }
@@ -342,12 +344,16 @@ impl CutRow<'_> {
             target: Vec::new(),
             draft: Vec::new(),
             unlisted: self.unlisted[1].mass[1],
+            apart: 0.0,
             largest: self.unlisted[1].most(),
         };
         for token in self.tokens {
             if let Some([q, _]) = token.draft {
                 listed.target.push(token.target.map_or(0.0, |[p, _]| p));
                 listed.draft.push(q);
+                if token.target.is_none() {
+                    listed.apart += q;
+                }
             }
         }
         is_known.then_some(listed)
