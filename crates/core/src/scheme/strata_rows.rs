@@ -141,7 +141,7 @@ pub(crate) fn listed(
             apart: listed.apart,
             largest: listed.largest,
         };
-        listed_rates(rows, ask.drafts, straddle)
+        listed_rates(rows, ask.drafts, straddle, |c| row.more(|q| c * q))
     });
     if let Some(rates) = known {
         return Ok(rates);

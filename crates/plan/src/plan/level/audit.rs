@@ -1,7 +1,6 @@
 //! How often the clocks of a plan emit each token, by Gauss-Legendre quadrature between starts.
 
-use super::super::thinning::PlanLaw;
-use super::iid::LevelPlan;
+use crate::plan::{LevelPlan, PlanLaw};
 use specgap_number::distribution::{Draft, Target, TwoFloat, compensated_sum};
 use specgap_number::quadrature::gauss_legendre;
 

@@ -47,7 +47,7 @@ pub struct ListedRates {
 ///   a rule for that completion. In U it accepts at most the sum of min(p, P(drafted)), and
 ///   P(drafted) <= c q. So `alpha* <= L + min(p(U), c q(U))`, p(U) being all that p has
 ///   outside A. Tokens of A that the target does not list have p = 0 in L, and are added as
-///   those of U are.
+///   those of U are. `beyond`, given c, is what tokens that are not in both lists add at most.
 /// - *Passes.* They accept at most alpha\*, and at least alpha\* - alpha\*^2/4 (theorem G),
 ///   which rises with alpha\*: passes over independent strata, and adaptive ones, in which a token
 ///   across a cut has one clock. Fixed levels over strata that draft it once may fall short.
@@ -66,7 +66,7 @@ pub struct ListedRates {
 ///     apart: 0.0,
 ///     largest: 0.05,
 /// };
-/// let rates = listed_rates(rows, 2, Straddle::Once).ok_or("open")?;
+/// let rates = listed_rates(rows, 2, Straddle::Once, |c| c * 0.1).ok_or("open")?;
 /// // Token 1 is certain; 0 comes with 0.3/0.4, what is not listed with 0.1/0.4.
 /// assert!((rates.optimum[0] - 0.8).abs() < 1e-9);
 /// assert!((rates.optimum[1] - 1.0).abs() < 1e-9);
@@ -76,14 +76,15 @@ pub fn listed_rates(
     rows: ListedRows<'_>,
     drafts: usize,
     straddle: Straddle,
+    beyond: impl Fn(f64) -> f64,
 ) -> Option<ListedRates> {
     let outside = |q: f64| q <= rows.largest;
     let tokens = || rows.target.iter().zip(rows.draft);
     let inside = || tokens().filter(|one| !outside(*one.1));
     let p: Vec<f64> = inside().map(|one| *one.0).collect();
     let q: Vec<f64> = inside().map(|one| *one.1).collect();
-    let light = tokens().map(|one| *one.1).filter(|&q| outside(q));
-    let unlisted = compensated_sum(light.chain([rows.unlisted]));
+    let light = || tokens().filter(|one| outside(*one.1));
+    let unlisted = compensated_sum(light().map(|one| *one.1).chain([rows.unlisted]));
     if drafts == 0 {
         return None;
     }
@@ -97,7 +98,11 @@ pub fn listed_rates(
     let passes = LevelPasses::of_rows((&p, &q), &order, &strata, straddle, levels);
     let least = passes.optimal_acceptance_rate();
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
-    let more = short.min(strata.scale() * (unlisted + rows.apart));
+    let scale = strata.scale();
+    let kept = light().map(|(&p, &q)| p.min(scale * q));
+    let more = (compensated_sum(kept) + beyond(scale))
+        .min(scale * (unlisted + rows.apart))
+        .min(short);
     let optimum = [least.lower(), (least.upper() + more).min(1.0)];
     let rejection = optimum[0] * (1.0 - 0.25 * optimum[0]);
     Some(ListedRates {

@@ -31,7 +31,7 @@ fn bounds_hold_under_every_completion() {
             largest,
         };
         for straddle in [Straddle::Once, Straddle::Independent] {
-            let Some(rates) = listed_rates(known, drafts, straddle) else {
+            let Some(rates) = listed_rates(known, drafts, straddle, |c| c * unlisted) else {
                 continue;
             };
             answered += 1;
@@ -90,13 +90,17 @@ fn light_listed_tokens_are_as_unlisted_ones() {
         apart: 0.0,
         largest,
     };
-    let narrow = listed_rates(rows(0.09), 2, Straddle::Once).unwrap().optimum;
-    let wide = listed_rates(rows(0.1), 2, Straddle::Once).unwrap().optimum;
+    let narrow = listed_rates(rows(0.09), 2, Straddle::Once, |c| c * 0.2)
+        .unwrap()
+        .optimum;
+    let wide = listed_rates(rows(0.1), 2, Straddle::Once, |c| c * 0.2)
+        .unwrap()
+        .optimum;
     assert!(
         wide[0] < narrow[0] && narrow[1] <= wide[1],
         "{narrow:?} {wide:?}"
     );
     // Nothing that is listed is sure to be heavy: what is certain is open.
-    assert_eq!(listed_rates(rows(0.4), 3, Straddle::Once), None);
-    assert_eq!(listed_rates(rows(0.1), 0, Straddle::Once), None);
+    assert_eq!(listed_rates(rows(0.4), 3, Straddle::Once, |_| 1.0), None);
+    assert_eq!(listed_rates(rows(0.1), 0, Straddle::Once, |_| 1.0), None);
 }

@@ -379,7 +379,7 @@ impl CutRow<'_> {
     ///
     /// What is put out there is in the target's list, and then it was drafted, or it has
     /// target mass that is not listed. The same the other way round.
-    fn more(&self, reach: impl Fn(f64) -> f64) -> f64 {
+    pub fn more(&self, reach: impl Fn(f64) -> f64) -> f64 {
         let [target, draft] = self.unlisted;
         let reach = |q: f64| reach(q).min(1.0);
         let (mut of_target, mut of_draft) = (0.0, 0.0);
