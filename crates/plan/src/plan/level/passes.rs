@@ -603,7 +603,7 @@ impl LevelPasses {
         Self::of_rows(rows, order, strata, straddle, levels)
     }
 
-    /// [`Self::over`] of rows, p and q, that sum to 1, or nearly. `strata` are those of q.
+    /// [`Self::in_order`] of rows, p and q, that sum to 1, or nearly. `strata` are those of q.
     pub fn of_rows(
         rows: (&[f64], &[f64]),
         order: &RatioOrder,
