@@ -181,9 +181,9 @@ impl<K: Ord + std::borrow::Borrow<Q>, Q: ?Sized + Ord, V> std::ops::Index<&Q> fo
     type Output = V;
 
     fn index(&self, key: &Q) -> &V {
-        match self.place(key) {
-            Ok(place) | Err(place) => &self.0[place].1,
-        }
+        // Out of bounds where the key is not there.
+        let place = self.place(key).unwrap_or(usize::MAX);
+        &self.0[place].1
     }
 }
 
@@ -256,5 +256,13 @@ mod tests {
         assert!(own.iter().eq(tree.iter()) && own.len() == tree.len());
         assert_eq!(format!("{own:?}"), format!("{tree:?}"));
         assert!(own.get(&4) == tree.get(&4) && own.get(&3).is_none());
+        assert_eq!(own[&7], tree[&7]);
+    }
+
+    #[test]
+    #[should_panic]
+    fn no_key_has_the_value_of_another() {
+        let own = Map::from([(1, 1), (3, 3)]);
+        let _ = own[&2];
     }
 }

@@ -96,7 +96,7 @@ impl Logged {
 
     fn answers(&self, temperature: f64, drafts: usize) -> Answers {
         let log = self.log();
-        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap();
+        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap().of_all_schemes();
         let task = Task {
             log: &log,
             settings: &settings,
@@ -137,6 +137,12 @@ impl Logged {
             drafts,
         };
         let mut counts = [0; 2];
+        let level = |metric: Metric| match metric {
+            Metric::Acceptance { rule, .. } | Metric::Gap { rule, .. } => {
+                rule.1 == VerifierName::LEVEL
+            }
+            _ => false,
+        };
         let mut within = |metric: Metric, full: f64| {
             let Some(answer) = answers.get(&metric) else {
                 return;
@@ -145,6 +151,9 @@ impl Logged {
             // Beside that of the bounds, the rounding of what is compared.
             let room = match answer.kind() {
                 Kind::MonteCarlo => 0.1,
+                // Its passes end near alpha*, and a last bit of a row decides where: most within
+                // 1e-9, and at 20,000 passes where they close in slowly.
+                _ if level(metric) => 1e-5,
                 _ => 1e-12,
             };
             assert!(
@@ -162,7 +171,7 @@ impl Logged {
             },
             overlap,
         );
-        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap();
+        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap().of_all_schemes();
         for (scheme, problem) in problems(&p, &q, drafts) {
             let best = best(&problem).unwrap().rate.value();
             within(Metric::Optimum { place, scheme }, best);

@@ -277,6 +277,13 @@ impl Settings {
         })
     }
 
+    /// Measures the laws too that are not measured by default.
+    #[cfg(test)]
+    pub(in crate::gap) fn of_all_schemes(mut self) -> Self {
+        self.schemes = Self::all_schemes();
+        self
+    }
+
     /// Keeps of both rows what an engine keeps that serves with these settings.
     ///
     /// # Errors

@@ -230,7 +230,7 @@ pub(super) mod tests {
                     one.mass = [rest * rng.random_range(0.0..1.0), more];
                 }
             }
-            let settings = Settings::new(&[1.0], &[n], 1).unwrap();
+            let settings = Settings::new(&[1.0], &[n], 1).unwrap().of_all_schemes();
             let (target, draft) = (
                 shares(&p, &listed, &lists[0]),
                 shares(&q, &listed, &lists[1]),
