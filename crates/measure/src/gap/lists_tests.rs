@@ -96,7 +96,9 @@ impl Logged {
 
     fn answers(&self, temperature: f64, drafts: usize) -> Answers {
         let log = self.log();
-        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap().of_all_schemes();
+        let settings = Settings::new(&[temperature], &[drafts], 0)
+            .unwrap()
+            .of_all_schemes();
         let task = Task {
             log: &log,
             settings: &settings,
@@ -171,7 +173,9 @@ impl Logged {
             },
             overlap,
         );
-        let settings = Settings::new(&[temperature], &[drafts], 0).unwrap().of_all_schemes();
+        let settings = Settings::new(&[temperature], &[drafts], 0)
+            .unwrap()
+            .of_all_schemes();
         for (scheme, problem) in problems(&p, &q, drafts) {
             let best = best(&problem).unwrap().rate.value();
             within(Metric::Optimum { place, scheme }, best);

@@ -20,6 +20,9 @@ const SHORT: u64 = 1 << 31;
 /// Quotients of Euclid's algorithm come from the leading bits, as long as these decide
 /// them: some 30 bits go in one pass over the digits. O(bits^2).
 pub(super) fn common_divisor(a: &BigUint, b: &BigUint) -> BigUint {
+    if let Some(shared) = with_binary(a, b).or_else(|| with_binary(b, a)) {
+        return shared;
+    }
     let (mut a, mut b) = if a >= b {
         (a.clone(), b.clone())
     } else {
@@ -39,6 +42,21 @@ pub(super) fn common_divisor(a: &BigUint, b: &BigUint) -> BigUint {
     }
     let (small, rest) = (lowest(&b), lowest(&(a % &b)));
     small.gcd(&rest).into()
+}
+
+/// The greatest common divisor where `short` is a power of two times what fits 64 bits, as
+/// denominators are that come from floats. One pass over the digits.
+fn with_binary(short: &BigUint, other: &BigUint) -> Option<BigUint> {
+    let zeros = short.trailing_zeros()?;
+    if short.bits() - zeros > u64::from(u64::BITS) {
+        return None;
+    }
+    let odd = lowest(&(short >> zeros));
+    let Some(others) = other.trailing_zeros() else {
+        return Some(short.clone());
+    };
+    let shared = odd.gcd(&lowest(&(other % odd)));
+    Some(BigUint::from(shared) << zeros.min(others))
 }
 
 /// The lowest 64 bits.
@@ -210,7 +228,11 @@ mod tests {
         #[test]
         fn divisors_are_those_of_the_library(
             a in any_number(), b in any_number(), c in any_number(), shift in 0u64..200,
+            odd in any::<u64>(),
         ) {
+            let binary = BigUint::from(odd) << shift;
+            prop_assert_eq!(common_divisor(&(&a * 3u32), &binary), (&a * 3u32).gcd(&binary));
+            prop_assert_eq!(common_divisor(&binary, &(&b << 9)), (&b << 9u32).gcd(&binary));
             for (a, b) in [(&a * &c, &b * &c), (a.clone() << shift, b.clone()), (a.clone(), &a * &c)] {
                 prop_assert_eq!(common_divisor(&a, &b), a.gcd(&b));
                 prop_assert_eq!(common_divisor(&b, &a), a.gcd(&b));

@@ -99,6 +99,9 @@ const ROUNDED: &str = "chances of clocks are floats, and the last passes leave a
 /// Most strata whose passes are computed exactly.
 pub const MOST_EXACT_STRATA: usize = 4;
 
+/// Most products a pass, over all tuples of i.i.d. drafts, that are computed exactly.
+const MOST_EXACT_PRODUCTS: f64 = 10_000.0;
+
 #[derive(Debug)]
 enum Form<M: Number> {
     Passes(Passes<M>),
@@ -232,6 +235,11 @@ impl Staged {
         let bits = target.exact_bits() as f64 + scheme.draft().map_or(0.0, own);
         let n = self.problem.drafts();
         let Some(law) = stratified(&self.problem) else {
+            // A tuple's law takes n^2 products a pass.
+            let tuples = vocab.powi(n as i32);
+            if tuples * (n * n) as f64 > MOST_EXACT_PRODUCTS {
+                return f64::INFINITY;
+            }
             // Each pass adds the bits of a float to every number, n times to every price.
             let passes = SYMMETRIC_LEVELS.len() as f64;
             return n as f64 * (bits + passes * 60.0) * vocab * 10.0;
@@ -276,12 +284,21 @@ impl Verifier for Staged {
                 note: Some(ROUNDED.to_owned()),
             };
         }
-        Acceptance::same(self.enclosed().unwrap_or_else(|| {
-            let [rate, besides] = self.float().rates();
+        let [rate, besides] = self.float().rates();
+        let algorithmic = self.enclosed().unwrap_or_else(|| {
             // Errors of what is left of p double with every draft at most.
             let error = 16.0 * f64::EPSILON * 4f64.powi(self.problem.drafts() as i32);
-            Known::rate_within(rate, error + besides)
-        }))
+            Known::rate_within(rate, error)
+        });
+        if besides <= 0.0 {
+            return Acceptance::same(algorithmic);
+        }
+        let most = algorithmic.upper() + besides + f64::EPSILON;
+        Acceptance {
+            membership: Known::rate(algorithmic.value(), algorithmic.lower(), most),
+            algorithmic,
+            note: Some(ROUNDED.to_owned()),
+        }
     }
 
     fn has_rounded_parameter(&self) -> bool {

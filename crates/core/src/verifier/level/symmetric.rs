@@ -68,6 +68,8 @@ pub(super) struct Symmetric<M> {
     picked: Vec<M>,
     keep: Vec<M>,
     residual: Arc<[M]>,
+    /// 1/1 to 1/n.
+    shares: Vec<M>,
     /// P(nothing is accepted).
     pub(super) rejected: M,
     /// P(the output is a draft that was refused) is at most this: what floats leave of both p and
@@ -110,6 +112,9 @@ impl<M: Number> Symmetric<M> {
             chances,
             picked,
             keep,
+            shares: (1..=drafts)
+                .map(|count| M::fraction(&1u32.into(), &count.into()))
+                .collect(),
             refused_draft,
             rejected: M::total(&lacking),
             residual: normalised(&lacking).unwrap_or_else(|| p.to_vec()).into(),
@@ -118,10 +123,9 @@ impl<M: Number> Symmetric<M> {
 
     /// P(the output is a token of mass `p`, and draft k was accepted): the same for all n drafts.
     pub(super) fn masses(&self, token: usize, p: &M, drafts: usize) -> Vec<M> {
-        let one = p
-            .smaller(&self.picked[token])
-            .times(&M::fraction(&1u32.into(), &drafts.into()));
-        vec![one; drafts]
+        let one = p.smaller(&self.picked[token]);
+        let share = self.shares.last().map(|share| one.times(share));
+        vec![share.unwrap_or(one); drafts]
     }
 
     /// The law of the output given n drafts.
@@ -132,7 +136,7 @@ impl<M: Number> Symmetric<M> {
             let chances: Vec<&M> = tuple.iter().map(|&x| &chance[x as usize]).collect();
             for (slot, &own) in chances.iter().enumerate() {
                 let others = (0..tuple.len()).filter(|&other| other != slot);
-                let alone = mean_of_survival::<M>(others.map(|other| chances[other]));
+                let alone = mean_of_survival(others.map(|other| chances[other]), &self.shares);
                 accepted[slot].gain(&reached.times(&own.times(&alone)));
             }
             for own in chances {
@@ -150,8 +154,8 @@ impl<M: Number> Symmetric<M> {
     }
 }
 
-/// The integral over u in [0, 1] of the product of 1 - e u.
-fn mean_of_survival<'a, M: Number>(chances: impl Iterator<Item = &'a M>) -> M {
+/// The integral over u in [0, 1] of the product of 1 - e u; `shares` are 1/1, 1/2 and so on.
+fn mean_of_survival<'a, M: Number>(chances: impl Iterator<Item = &'a M>, shares: &[M]) -> M {
     // In powers of 1 - u, 1 - e u = (1 - e) + e (1 - u): no term is negative.
     let mut powers = vec![M::one()];
     for chance in chances {
@@ -164,8 +168,8 @@ fn mean_of_survival<'a, M: Number>(chances: impl Iterator<Item = &'a M>) -> M {
         powers = next;
     }
     let mut sum = M::zero();
-    for (power, factor) in powers.iter().enumerate() {
-        sum.gain(&factor.times(&M::fraction(&1u32.into(), &(power + 1).into())));
+    for (factor, share) in powers.iter().zip(shares) {
+        sum.gain(&factor.times(share));
     }
     sum
 }
