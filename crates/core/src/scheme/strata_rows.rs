@@ -4,27 +4,21 @@ use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
 use specgap_plan::plan::{
-    LevelPasses, Levels, ListedRates, ListedRows, RatioOrder, Strata, listed_rates,
+    Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows, RatioOrder,
+    Strata, listed_rates,
 };
 use specgap_row::row::{CutQuestion, CutRow, Row, RowError};
 
-/// What level rules of a row are made of, for all n; strata are those of one n.
+/// What level rules of a row are made of, for all n; answers are those of one n.
 struct Planned {
     p: Target,
     q: Draft,
     order: RatioOrder,
-    strata: Option<(usize, Strata)>,
-    /// What adaptive passes found for that n.
-    limits: Vec<(Straddle, Limit)>,
-}
-
-/// What adaptive passes say.
-#[derive(Clone)]
-pub(crate) struct Limit {
-    /// alpha\*.
-    pub optimum: Known,
-    /// What the passes accept.
-    pub acceptance: Known,
+    heaviest: Option<Heaviest>,
+    drafts: usize,
+    interiors: Option<Interiors>,
+    /// What adaptive passes found.
+    limits: Vec<(Straddle, LevelRates)>,
 }
 
 /// Asks what the row's rules are made of, which is kept with the row.
@@ -39,7 +33,9 @@ fn planned<A>(row: &mut Row<'_>, answer: impl FnOnce(&mut Planned) -> A) -> Resu
                 order: RatioOrder::of(&p, &q),
                 p,
                 q,
-                strata: None,
+                heaviest: None,
+                drafts: 0,
+                interiors: None,
                 limits: Vec::new(),
             })
         }
@@ -57,26 +53,33 @@ pub(crate) fn ordered<A>(
     planned(row, |Planned { p, q, order, .. }| answer(p, q, order))
 }
 
-/// Runs passes of `drafts` drafts, or looks whether what is asked is known already.
+/// Asks what passes of `drafts` drafts go over, and p; and what adaptive ones found.
 fn asked<A>(
     row: &mut Row<'_>,
     drafts: usize,
-    answer: impl FnOnce(&dyn Fn(Straddle, Levels<'_>) -> LevelPasses, &mut Vec<(Straddle, Limit)>) -> A,
+    answer: impl FnOnce(&Interiors, &[f64], &mut Vec<(Straddle, LevelRates)>) -> A,
 ) -> Result<A, RowError> {
     planned(row, |planned| {
-        let (p, q, order) = (&planned.p, &planned.q, &planned.order);
-        let (_, strata) = match planned.strata.take() {
-            Some(same) if same.0 == drafts => planned.strata.insert(same),
-            _ => {
-                planned.limits.clear();
-                planned.strata.insert((drafts, Strata::of(q, drafts)))
-            }
-        };
-        let strata = &*strata;
-        let run = |straddle, levels: Levels<'_>| {
-            LevelPasses::in_order((p, q), order, strata, straddle, levels)
-        };
-        answer(&run, &mut planned.limits)
+        let Planned {
+            p,
+            q,
+            order,
+            heaviest,
+            drafts: last,
+            interiors,
+            limits,
+        } = planned;
+        if *last != drafts {
+            *interiors = None;
+            limits.clear();
+            *last = drafts;
+        }
+        let interiors = interiors.get_or_insert_with(|| {
+            let heaviest = heaviest.get_or_insert_with(|| Heaviest::of(q));
+            let rows = (p.probabilities(), q.probabilities());
+            Interiors::of_rows(rows, order, Strata::of_order(heaviest, drafts))
+        });
+        answer(interiors, p.probabilities(), limits)
     })
 }
 
@@ -89,20 +92,20 @@ pub(crate) fn given(
     drafts: usize,
     straddle: Straddle,
 ) -> Result<Vec<(usize, f64)>, RowError> {
-    asked(row, drafts, |run, _| {
-        run(straddle, Levels::FOUR).given(token, p)
+    asked(row, drafts, |all, row, _| {
+        LevelPasses::of_interiors(all, row, straddle, Levels::FOUR).given(token, p)
     })
 }
 
-/// What passes at fixed levels accept. O(V) behind the first question of a row.
+/// What passes at fixed levels accept. O(V).
 pub(crate) fn passes(
     row: &mut Row<'_>,
     drafts: usize,
     straddle: Straddle,
     levels: Levels<'static>,
 ) -> Result<Known, RowError> {
-    asked(row, drafts, |run, _| {
-        run(straddle, levels).acceptance_rate().clone()
+    asked(row, drafts, |all, _, _| {
+        LevelRates::of_interiors(all, straddle, levels).acceptance
     })
 }
 
@@ -111,24 +114,43 @@ pub(crate) fn limit(
     row: &mut Row<'_>,
     drafts: usize,
     straddle: Straddle,
-) -> Result<Limit, RowError> {
-    asked(row, drafts, |run, limits| {
+) -> Result<LevelRates, RowError> {
+    asked(row, drafts, |all, _, limits| {
         if let Some((_, known)) = limits.iter().find(|(known, _)| *known == straddle) {
             return known.clone();
         }
-        let passes = run(straddle, Levels::ADAPTIVE);
-        let limit = Limit {
-            optimum: passes.optimal_acceptance_rate().clone(),
-            acceptance: passes.acceptance_rate().clone(),
-        };
-        limits.push((straddle, limit.clone()));
-        limit
+        let rates = LevelRates::of_interiors(all, straddle, Levels::ADAPTIVE);
+        limits.push((straddle, rates.clone()));
+        rates
     })
 }
 
 /// Bounds for rows that list some tokens; where what is not listed decides which tokens are
 /// certain, i.i.d. drafts bound alpha\* from below, and nothing from above.
 pub(crate) fn listed(
+    row: &mut CutRow<'_>,
+    ask: CutQuestion,
+    straddle: Straddle,
+) -> Result<ListedRates, RowError> {
+    let mut asked = row.memo().take::<Listed>().unwrap_or_default();
+    let same = |one: &&(CutQuestion, Straddle, ListedRates)| one.0 == ask && one.1 == straddle;
+    let known = asked.0.iter().find(same).map(|one| one.2);
+    let rates = match known {
+        Some(known) => known,
+        None => listed_anew(row, ask, straddle)?,
+    };
+    if known.is_none() {
+        asked.0.push((ask, straddle, rates));
+    }
+    row.memo().keep(asked);
+    Ok(rates)
+}
+
+/// Bounds of a row that lists some tokens.
+#[derive(Default)]
+struct Listed(Vec<(CutQuestion, Straddle, ListedRates)>);
+
+fn listed_anew(
     row: &mut CutRow<'_>,
     ask: CutQuestion,
     straddle: Straddle,

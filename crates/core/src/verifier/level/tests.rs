@@ -120,10 +120,10 @@ fn three_equal_tokens_and_two_drafts() {
 fn symmetric_passes_come_near_the_optimum() {
     let mut state = 11;
     let (mut worst, mut sum, mut tried) = (0.0f64, 0.0, 0);
-    for drafts in [1, 2, 3, 4] {
+    for (drafts, vocab) in [(1, 6), (2, 6), (3, 6), (4, 4)] {
         for _ in 0..15 {
-            let p = Target::from_rationals(weights(&mut state, 6, 12)).unwrap();
-            let q = Draft::from_rationals(weights(&mut state, 6, 12)).unwrap();
+            let p = Target::from_rationals(weights(&mut state, vocab, 12)).unwrap();
+            let q = Draft::from_rationals(weights(&mut state, vocab, 12)).unwrap();
             let law = crate::scheme::WithReplacement::new(q, drafts);
             let problem = Problem::new("iid", p, law).unwrap();
             let rule = Staged::four(&problem).unwrap();

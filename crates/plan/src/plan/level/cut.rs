@@ -1,7 +1,7 @@
 //! Rows that list only some tokens: what stratified drafts accept under every completion.
 
 use super::iid::RatioOrder;
-use super::passes::{LevelPasses, Levels};
+use super::passes::{Interiors, LevelRates, Levels};
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
 
@@ -94,11 +94,10 @@ pub fn listed_rates(
         return None;
     }
     let order = RatioOrder::of_rows(&p, &q);
-    let levels = Levels::ADAPTIVE;
-    let passes = LevelPasses::of_rows((&p, &q), &order, &strata, straddle, levels);
-    let least = passes.optimal_acceptance_rate();
-    let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let scale = strata.scale();
+    let all = Interiors::of_rows((&p, &q), &order, strata);
+    let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;
+    let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));
     let more = (compensated_sum(kept) + beyond(scale))
         .min(scale * (unlisted + rows.apart))

@@ -14,8 +14,8 @@ mod symmetric;
 
 pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
-pub use passes::{LevelPasses, Levels};
-pub use strata::{Home, Straddle, Straddler, Strata};
+pub use passes::{Interiors, LevelPasses, LevelRates, Levels};
+pub use strata::{Heaviest, Home, Straddle, Straddler, Strata};
 pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use super::strata::{Home, Link, Straddle, Strata, chance_inside};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum, split_sum};
 use specgap_number::known::Known;
+use specgap_number::scratch::Scratch;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The token has not been touched.
@@ -58,6 +60,10 @@ struct Step {
     right: f64,
     /// P(token drafted, nothing accepted) over its mass, for tokens inside.
     price: f64,
+    /// To what ratio it brings them.
+    level: f64,
+    /// Up to which place tokens inside are touched by now.
+    touched: u32,
 }
 
 /// The level rule for stratified drafts at any V.
@@ -113,13 +119,82 @@ struct Over {
     emitted: [f64; 2],
 }
 
-/// Tokens inside a stratum.
-#[derive(Clone, Debug, Default)]
+/// Tokens inside a stratum, by falling p/q.
+#[derive(Debug)]
 struct Interior {
-    /// By falling p/q: the ratio and the token.
-    tokens: Vec<(f64, u32)>,
-    /// Mass from each on.
-    rest: Vec<f64>,
+    tokens: Scratch<u32>,
+    p: Scratch<f64>,
+    /// On [0, k).
+    mass: Scratch<f64>,
+    /// p over that.
+    ratio: Scratch<f64>,
+    /// Mass from each on, with what is not listed.
+    rest: Scratch<f64>,
+}
+
+/// What passes of two rows go over, whatever their levels.
+#[derive(Debug)]
+pub struct Interiors {
+    strata: Strata,
+    interiors: Vec<Interior>,
+    /// p of the tokens over the cuts, and of F.
+    over: Vec<f64>,
+    certain: Vec<f64>,
+    /// p of all tokens that can be drafted.
+    drafted: f64,
+}
+
+impl Interiors {
+    /// Of rows that sum to 1, or nearly, with the order of both and the strata of q. O(V).
+    pub fn of_rows((p, q): (&[f64], &[f64]), order: &RatioOrder, strata: Strata) -> Self {
+        let sizes = strata.sizes();
+        let empty = |size: usize| Interior {
+            tokens: Scratch::filled(size, 0),
+            p: Scratch::filled(size, 0.0),
+            mass: Scratch::filled(size, 0.0),
+            ratio: Scratch::filled(size, 0.0),
+            rest: Scratch::filled(size + 1, 0.0),
+        };
+        let mut interiors: Vec<Interior> = sizes.into_iter().map(empty).collect();
+        let mut places = vec![0; interiors.len()];
+        let scale = strata.scale();
+        for &(_, token) in order.rising().iter().rev() {
+            let Home::Stratum(stratum) = strata.home(token) else {
+                continue;
+            };
+            let (interior, place) = (&mut interiors[stratum], places[stratum]);
+            let (p, mass) = (p[token as usize], q[token as usize] * scale);
+            interior.tokens[place] = token;
+            interior.p[place] = p;
+            interior.mass[place] = mass;
+            interior.ratio[place] = p / mass;
+            places[stratum] += 1;
+        }
+        for (stratum, interior) in interiors.iter_mut().enumerate() {
+            let mut sum = TwoFloat::from(strata.unlisted(stratum));
+            let count = interior.mass.len();
+            interior.rest[count] = sum.value();
+            for place in (0..count).rev() {
+                sum += interior.mass[place];
+                interior.rest[place] = sum.value();
+            }
+        }
+        let straddlers = strata.straddlers().iter();
+        let over = straddlers.map(|one| one.map_or(0.0, |one| p[one.token as usize]));
+        let certain = strata.certain().iter().map(|&x| p[x as usize]);
+        Self {
+            over: over.collect(),
+            certain: certain.collect(),
+            strata,
+            drafted: split_sum(p, q, |p, q| if q > 0.0 { p } else { 0.0 }),
+            interiors,
+        }
+    }
+}
+
+/// How far the tokens of a stratum are.
+#[derive(Clone, Debug, Default)]
+struct State {
     /// Touched so far.
     touched: usize,
     /// Mass of those touched and not used up, and their target over it.
@@ -127,25 +202,34 @@ struct Interior {
     ratio: f64,
 }
 
-impl Interior {
-    fn mass(&self) -> f64 {
-        self.tied.value() + self.rest[self.touched]
-    }
-}
-
 /// The state between passes.
 struct Run<'a> {
-    q: &'a [f64],
-    p: &'a [f64],
-    scale: f64,
+    all: &'a Interiors,
     links: &'a [Link],
-    interiors: Vec<Interior>,
+    states: Vec<State>,
     over: Vec<Over>,
-    first: Vec<u32>,
-    survival: Vec<f64>,
     steps: Vec<Step>,
     /// A token over a cut is one token, not one in each stratum.
     joint: bool,
+}
+
+/// What passes came to.
+#[derive(Clone, Debug)]
+struct Trace {
+    steps: Vec<Step>,
+    over: Vec<Over>,
+    passes: usize,
+}
+
+/// What a trace accepts, and what its H bounds.
+#[derive(Clone, Debug)]
+struct Tally {
+    accepted: f64,
+    /// 1 + P(H) - Q(H), and Q(H).
+    most: f64,
+    inside: f64,
+    /// Which tokens over cuts H has; none where it is all that can be drafted.
+    over: Option<Vec<bool>>,
 }
 
 /// What survives of a ratio that a pass brings to a level.
@@ -160,63 +244,39 @@ fn survives(ratio: f64, level: f64) -> f64 {
 }
 
 impl<'a> Run<'a> {
-    fn new(
-        (p, q): (&'a [f64], &'a [f64]),
-        order: &RatioOrder,
-        strata: &Strata,
-        links: &'a [Link],
-    ) -> Self {
-        let mut interiors = vec![Interior::default(); strata.strata()];
-        for &(ratio, token) in order.rising().iter().rev() {
-            if let Home::Stratum(stratum) = strata.home(token) {
-                interiors[stratum].tokens.push((ratio, token));
-            }
-        }
-        let scale = strata.scale();
-        for (stratum, interior) in interiors.iter_mut().enumerate() {
-            let mut sum = TwoFloat::from(strata.unlisted(stratum));
-            interior.rest = vec![sum.value(); interior.tokens.len() + 1];
-            for place in (0..interior.tokens.len()).rev() {
-                sum += q[interior.tokens[place].1 as usize] * scale;
-                interior.rest[place] = sum.value();
-            }
-        }
-        let over = strata.straddlers().iter().map(|straddler| {
-            straddler.map_or_else(Over::default, |one| Over {
-                target: p[one.token as usize],
-                mass: [one.before, one.behind],
-                emitted: [0.0; 2],
-            })
-        });
-        Self {
-            q,
-            p,
-            scale,
+    fn new(all: &'a Interiors, links: &'a [Link], joint: bool) -> Self {
+        let mut run = Self {
+            all,
             links,
-            over: over.collect(),
-            interiors,
-            first: vec![NEVER; q.len()],
-            survival: vec![1.0; q.len()],
+            states: vec![State::default(); all.interiors.len()],
+            over: vec![Over::default(); all.over.len()],
             steps: Vec::new(),
-            joint: false,
-        }
+            joint,
+        };
+        run.reset();
+        run
     }
 
     /// Back to the start.
-    fn reset(&mut self, strata: &Strata) {
-        for interior in &mut self.interiors {
-            (interior.touched, interior.tied) = (0, TwoFloat::ZERO);
-        }
-        for (over, straddler) in self.over.iter_mut().zip(strata.straddlers()) {
+    fn reset(&mut self) {
+        self.states.fill(State::default());
+        let straddlers = self.all.strata.straddlers();
+        for ((over, straddler), &p) in self.over.iter_mut().zip(straddlers).zip(&self.all.over) {
             if let Some(one) = straddler {
-                over.target = self.p[one.token as usize];
-                over.mass = [one.before, one.behind];
-                over.emitted = [0.0; 2];
+                *over = Over {
+                    target: p,
+                    mass: [one.before, one.behind],
+                    emitted: [0.0; 2],
+                };
             }
         }
-        self.first.fill(NEVER);
-        self.survival.fill(1.0);
         self.steps.clear();
+    }
+
+    /// What is left of the tokens inside a stratum.
+    fn mass(&self, stratum: usize) -> f64 {
+        let state = &self.states[stratum];
+        state.tied.value() + self.all.interiors[stratum].rest[state.touched]
     }
 
     /// Surviving shares of the tokens over the cuts of a stratum, in it: before it and behind
@@ -228,11 +288,11 @@ impl<'a> Run<'a> {
     }
 
     /// What survives of the token over the cut before a stratum, as a part.
-    fn left_part(&self, stratum: usize, strata: &Strata) -> f64 {
+    fn left_part(&self, stratum: usize) -> f64 {
         let Some(cut) = stratum.checked_sub(1) else {
             return 0.0;
         };
-        let whole = strata.straddlers()[cut].map_or(0.0, |one| one.behind);
+        let whole = self.all.strata.straddlers()[cut].map_or(0.0, |one| one.behind);
         if whole > 0.0 {
             self.over[cut].mass[1] / whole
         } else {
@@ -241,25 +301,25 @@ impl<'a> Run<'a> {
     }
 
     /// P(drafts before a stratum not accepted), by whether the last is over the cut.
-    fn forward(&self, strata: &Strata) -> Vec<[f64; 2]> {
+    fn forward(&self) -> Vec<[f64; 2]> {
         let mut earlier = vec![[1.0, 0.0]];
         for (stratum, link) in self.links.iter().enumerate() {
             let [plain, over] = earlier[stratum];
             let [_, right] = self.shares(stratum);
             let other = plain * link.other[0] + over * link.other[1];
             let left = plain * link.left[0] + over * link.left[1];
-            let left = left * self.left_part(stratum, strata);
-            let inside = other * self.interiors[stratum].mass();
+            let left = left * self.left_part(stratum);
+            let inside = other * self.mass(stratum);
             earlier.push([inside + left, other * right]);
         }
         earlier
     }
 
     /// P(drafts from a stratum on not accepted), given that of the later ones.
-    fn backward(&self, stratum: usize, strata: &Strata, later: [f64; 2]) -> [f64; 2] {
+    fn backward(&self, stratum: usize, later: [f64; 2]) -> [f64; 2] {
         let [_, right] = self.shares(stratum);
-        let others = self.interiors[stratum].mass() * later[0] + right * later[1];
-        let left = self.left_part(stratum, strata) * later[0];
+        let others = self.mass(stratum) * later[0] + right * later[1];
+        let left = self.left_part(stratum) * later[0];
         let link = self.links[stratum];
         [0, 1].map(|state| link.other[state] * others + link.left[state] * left)
     }
@@ -277,41 +337,40 @@ impl<'a> Run<'a> {
     fn drafted_over(
         &self,
         cut: usize,
-        strata: &Strata,
         earlier: &[[f64; 2]],
         [later, last]: [[f64; 2]; 2],
     ) -> [f64; 2] {
         let [_, _, right] = self.prices(cut, earlier[cut], later);
         let [_, left, _] = self.prices(cut + 1, earlier[cut + 1], last);
         let before = right * self.over[cut].mass[0];
-        [before, left * self.left_part(cut + 1, strata)]
+        [before, left * self.left_part(cut + 1)]
     }
 
     /// The largest ratio of what can still run.
-    fn largest(&self, strata: &Strata) -> f64 {
-        let earlier = self.forward(strata);
-        let count = self.interiors.len();
+    fn largest(&self) -> f64 {
+        let earlier = self.forward();
+        let count = self.states.len();
         let mut later = vec![[1.0, 1.0]; count + 1];
         for stratum in (0..count).rev() {
-            later[stratum] = self.backward(stratum, strata, later[stratum + 1]);
+            later[stratum] = self.backward(stratum, later[stratum + 1]);
         }
         let mut largest = 0.0f64;
         for stratum in 0..count {
             let [price, _, _] = self.prices(stratum, earlier[stratum], later[stratum + 1]);
-            let interior = &self.interiors[stratum];
+            let (state, interior) = (&self.states[stratum], &self.all.interiors[stratum]);
             if price <= 0.0 {
                 continue;
             }
-            if interior.tied.value() > 0.0 {
-                largest = largest.max(interior.ratio / price);
+            if state.tied.value() > 0.0 {
+                largest = largest.max(state.ratio / price);
             }
-            if let Some(&(ratio, _)) = interior.tokens.get(interior.touched) {
-                largest = largest.max(ratio / (self.scale * price));
+            if let Some(&ratio) = interior.ratio.get(state.touched) {
+                largest = largest.max(ratio / price);
             }
         }
         for (cut, over) in self.over.iter().enumerate() {
             let last = [later[cut + 1], later[cut + 2]];
-            let [before, behind] = self.drafted_over(cut, strata, &earlier, last);
+            let [before, behind] = self.drafted_over(cut, &earlier, last);
             if over.target <= 0.0 {
                 continue;
             }
@@ -333,32 +392,25 @@ impl<'a> Run<'a> {
 
     /// One pass at a level through all strata, from the last to the first. O(n), and O(1) a
     /// token that it is the first to touch.
-    fn pass(&mut self, level: f64, strata: &Strata) {
-        let earlier = self.forward(strata);
+    fn pass(&mut self, level: f64) {
+        let earlier = self.forward();
         let mut later = [1.0, 1.0];
         let mut last = later;
-        for stratum in (0..self.interiors.len()).rev() {
-            if self.joint && stratum + 1 < self.interiors.len() {
-                self.pass_over(stratum, level, strata, &earlier, [later, last]);
+        for stratum in (0..self.states.len()).rev() {
+            if self.joint && stratum + 1 < self.states.len() {
+                self.pass_over(stratum, level, &earlier, [later, last]);
                 // What is behind the cut has changed.
-                later = self.backward(stratum + 1, strata, last);
+                later = self.backward(stratum + 1, last);
             }
-            self.pass_inside(stratum, level, strata, earlier[stratum], later);
+            self.pass_inside(stratum, level, earlier[stratum], later);
             last = later;
-            later = self.backward(stratum, strata, later);
+            later = self.backward(stratum, later);
         }
     }
 
     /// The token over a cut, in both strata at once.
-    fn pass_over(
-        &mut self,
-        cut: usize,
-        level: f64,
-        strata: &Strata,
-        earlier: &[[f64; 2]],
-        later: [[f64; 2]; 2],
-    ) {
-        let drafted = self.drafted_over(cut, strata, earlier, later);
+    fn pass_over(&mut self, cut: usize, level: f64, earlier: &[[f64; 2]], later: [[f64; 2]; 2]) {
+        let drafted = self.drafted_over(cut, earlier, later);
         let sum = drafted[0] + drafted[1];
         let over = &mut self.over[cut];
         if over.target <= 0.0 || sum <= 0.0 {
@@ -377,67 +429,61 @@ impl<'a> Run<'a> {
         if level == 0.0 && part > 0.0 {
             over.target = 0.0;
         }
-        let step = |stratum: usize, left, right| Step {
-            stratum: stratum as u32,
-            tied: 1.0,
-            left,
-            right,
-            price: 0.0,
-        };
-        self.steps.push(step(cut + 1, part, 1.0));
-        self.steps.push(step(cut, 1.0, part));
+        for (stratum, left, right) in [(cut + 1, part, 1.0), (cut, 1.0, part)] {
+            self.steps.push(Step {
+                stratum: stratum as u32,
+                tied: 1.0,
+                left,
+                right,
+                price: 0.0,
+                level,
+                touched: self.states[stratum].touched as u32,
+            });
+        }
     }
 
     /// The tokens inside a stratum, and those over its cuts unless they are done jointly.
-    fn pass_inside(
-        &mut self,
-        stratum: usize,
-        level: f64,
-        strata: &Strata,
-        earlier: [f64; 2],
-        later: [f64; 2],
-    ) {
+    fn pass_inside(&mut self, stratum: usize, level: f64, earlier: [f64; 2], later: [f64; 2]) {
         let [price, left_price, right_price] = self.prices(stratum, earlier, later);
-        let index = self.steps.len() as u32;
-        let interior = &mut self.interiors[stratum];
+        let (state, interior) = (&mut self.states[stratum], &self.all.interiors[stratum]);
         let mut step = Step {
             stratum: stratum as u32,
             tied: 1.0,
             left: 1.0,
             right: 1.0,
             price,
+            level,
+            touched: 0,
         };
         let mut moved = false;
-        if price > 0.0 && interior.tied.value() > 0.0 {
-            step.tied = survives(interior.ratio / price, level);
+        if price > 0.0 && state.tied.value() > 0.0 {
+            step.tied = survives(state.ratio / price, level);
             moved |= step.tied < 1.0;
-            interior.tied = if step.tied > 0.0 {
-                interior.tied * TwoFloat::from(step.tied)
+            state.tied = if step.tied > 0.0 {
+                state.tied * TwoFloat::from(step.tied)
             } else {
                 TwoFloat::ZERO
             };
         }
-        while let Some(&(ratio, token)) = interior.tokens.get(interior.touched) {
-            let part = survives(ratio / (self.scale * price), level);
+        while let Some(&ratio) = interior.ratio.get(state.touched) {
+            let part = survives(ratio / price, level);
             if ratio <= 0.0 || price <= 0.0 || part >= 1.0 {
                 break;
             }
-            let token = token as usize;
-            self.first[token] = index;
-            self.survival[token] = part;
-            interior.tied += self.q[token] * self.scale * part;
-            interior.touched += 1;
+            state.tied += interior.mass[state.touched] * part;
+            state.touched += 1;
             moved = true;
         }
+        step.touched = state.touched as u32;
         if level < 1.0 && moved {
-            interior.ratio = level * price;
+            state.ratio = level * price;
         }
         if !self.joint {
             let parts = [
                 (
                     stratum.checked_sub(1),
                     1,
-                    left_price * self.left_part(stratum, strata),
+                    left_price * self.left_part(stratum),
                 ),
                 (Some(stratum), 0, right_price * self.shares(stratum)[1]),
             ];
@@ -470,93 +516,296 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How often tokens are emitted, and which are not used up.
-    fn emitted(&self, strata: &Strata) -> (Vec<f64>, Vec<bool>) {
-        let count = self.interiors.len();
-        // Behind each step: what a unit of surviving mass is still emitted, and whether any
-        // of it survives to the end.
-        let mut now = vec![(0.0, true); count];
-        let mut rest = vec![(0.0, true); self.steps.len()];
-        for (step, rest) in self.steps.iter().zip(&mut rest).rev() {
-            let now = &mut now[step.stratum as usize];
-            *rest = *now;
-            now.0 = (1.0 - step.tied) * step.price + step.tied * now.0;
-            now.1 &= step.tied > 0.0;
+    fn trace(&self, passes: usize) -> Trace {
+        Trace {
+            steps: self.steps.clone(),
+            over: self.over.clone(),
+            passes,
         }
-        let mut emitted = vec![0.0; self.q.len()];
-        let mut held = vec![false; self.q.len()];
-        for interior in &self.interiors {
-            for &(_, token) in &interior.tokens {
-                let token = token as usize;
-                let first = self.first[token];
-                if first == NEVER {
-                    held[token] = true;
-                    continue;
-                }
-                let (later, lives) = rest[first as usize];
-                let part = self.survival[token];
-                let price = self.steps[first as usize].price;
-                let mass = self.q[token] * self.scale;
-                emitted[token] = mass * ((1.0 - part) * price + part * later);
-                held[token] = part > 0.0 && lives;
+    }
+}
+
+/// Tokens inside a stratum that one step was the first to touch.
+struct Touched {
+    places: Range<usize>,
+    step: usize,
+    /// What a unit of mass that survives the step is still emitted, and whether any of it
+    /// survives to the end.
+    later: f64,
+    lives: bool,
+}
+
+impl Trace {
+    /// By stratum, what its steps touched first, and how many tokens in all.
+    fn touched(&self, strata: usize) -> Vec<Vec<Touched>> {
+        let mut now = vec![(0.0, true); strata];
+        let mut all: Vec<Vec<Touched>> = (0..strata).map(|_| Vec::new()).collect();
+        for (index, step) in self.steps.iter().enumerate().rev() {
+            let stratum = step.stratum as usize;
+            let (later, lives) = &mut now[stratum];
+            let end = step.touched as usize;
+            // What ends where the next one does has touched nothing.
+            if let Some(next) = all[stratum].last_mut() {
+                next.places.start = end;
             }
+            all[stratum].push(Touched {
+                places: 0..end,
+                step: index,
+                later: *later,
+                lives: *lives,
+            });
+            *later = (1.0 - step.tied) * step.price + step.tied * *later;
+            *lives &= step.tied > 0.0;
         }
-        for (over, straddler) in self.over.iter().zip(strata.straddlers()) {
-            if let Some(one) = straddler {
-                emitted[one.token as usize] = over.emitted[0] + over.emitted[1];
-                held[one.token as usize] = over.mass[0] + over.mass[1] > 0.0;
+        for touched in &mut all {
+            touched.retain(|one| !one.places.is_empty());
+        }
+        all
+    }
+
+    /// What survives the step that touched them first, of each token's mass.
+    fn part(&self, touched: &Touched, interior: &Interior, place: usize) -> f64 {
+        let step = &self.steps[touched.step];
+        survives(interior.ratio[place] / step.price, step.level)
+    }
+
+    /// How much the token of a place is emitted of which this part survives.
+    fn emitted(&self, touched: &Touched, interior: &Interior, place: usize, part: f64) -> f64 {
+        let unit = (1.0 - part) * self.steps[touched.step].price + part * touched.later;
+        interior.mass[place] * unit
+    }
+
+    /// Those of which something is left at the end: tokens that are used up come first.
+    fn left(&self, touched: &Touched, interior: &Interior) -> Range<usize> {
+        let end = touched.places.end;
+        let is_left = |&place: &usize| self.part(touched, interior, place) > 0.0;
+        let first = (touched.lives).then(|| touched.places.clone().find(is_left));
+        first.flatten().unwrap_or(end)..end
+    }
+
+    fn tally(&self, all: &Interiors, links: &[Link]) -> Tally {
+        let strata = &all.strata;
+        let mut accepted = TwoFloat::ZERO;
+        let mut held = TwoFloat::ZERO;
+        let mut masses = Vec::with_capacity(all.interiors.len());
+        let mut room = Scratch::filled(0, 0.0);
+        let stretches = self.touched(all.interiors.len());
+        for (interior, stretches) in all.interiors.iter().zip(stretches) {
+            let count = interior.mass.len();
+            let used = stretches.first().map_or(0, |one| one.places.end);
+            let mut mass = TwoFloat::from(interior.rest[used]);
+            held += split_sum(&interior.p[used..], &interior.p[used..], |p, _| p);
+            room.clear();
+            room.extend((0..count).map(|_| 0.0));
+            for touched in &stretches {
+                for place in touched.places.clone() {
+                    let part = self.part(touched, interior, place);
+                    room[place] = self.emitted(touched, interior, place, part);
+                }
+                let left = self.left(touched, interior);
+                let (p, own) = (&interior.p[left.clone()], &interior.mass[left]);
+                held += split_sum(p, p, |p, _| p);
+                mass += split_sum(own, own, |mass, _| mass);
+            }
+            accepted += split_sum(&interior.p, &room, f64::min);
+            masses.push(mass.value());
+        }
+        for (over, &p) in self.over.iter().zip(&all.over) {
+            accepted += p.min(over.emitted[0] + over.emitted[1]);
+        }
+        for &p in &all.certain {
+            accepted += p;
+            held += p;
+        }
+        let straddlers = strata.straddlers();
+        let over: Vec<bool> = (straddlers.iter().zip(&self.over))
+            .map(|(one, over)| one.is_some() && over.mass[0] + over.mass[1] > 0.0)
+            .collect();
+        let mut tally = least_bound(all, links, (held, &masses), over);
+        tally.accepted = accepted.value().min(1.0);
+        // All that can be drafted is a set too.
+        if all.drafted < tally.most {
+            (tally.most, tally.inside, tally.over) = (all.drafted, 1.0, None);
+        }
+        tally
+    }
+
+    /// H by token.
+    fn held(&self, all: &Interiors, over: Option<&[bool]>) -> Vec<bool> {
+        let strata = &all.strata;
+        let mut held = vec![false; strata.vocab()];
+        let stretches = self.touched(all.interiors.len());
+        for (interior, stretches) in all.interiors.iter().zip(stretches) {
+            let used = stretches.first().map_or(0, |one| one.places.end);
+            let mut hold = |place: usize| held[interior.tokens[place] as usize] = true;
+            (used..interior.tokens.len()).for_each(&mut hold);
+            for touched in &stretches {
+                let places = match over {
+                    Some(_) => self.left(touched, interior),
+                    None => touched.places.clone(),
+                };
+                places.for_each(&mut hold);
             }
         }
         for &token in strata.certain() {
             held[token as usize] = true;
         }
-        (emitted, held)
+        for (cut, straddler) in strata.straddlers().iter().enumerate() {
+            if let Some(one) = straddler {
+                held[one.token as usize] = over.is_none_or(|over| over[cut]);
+            }
+        }
+        held
     }
 }
 
 /// The least of 1 + P(H) - Q(H) over which tokens over cuts H has, one change after another.
 fn least_bound(
-    (p, q): (&[f64], &[f64]),
-    strata: &Strata,
+    all: &Interiors,
     links: &[Link],
-    held: &mut [bool],
-) -> (f64, f64) {
-    let inside = |row: &[f64]| {
-        let terms: Vec<f64> = (held.iter().zip(row))
-            .map(|(&held, &mass)| if held { mass } else { 0.0 })
-            .collect();
-        split_sum(&terms, &terms, |mass, _| mass)
-    };
-    let mut mass = inside(p);
-    let masses = strata.masses(q, |token| held[token as usize]);
+    (inside, masses): (TwoFloat, &[f64]),
+    mut over: Vec<bool>,
+) -> Tally {
+    let strata = &all.strata;
     let straddlers = strata.straddlers();
-    let mut over: Vec<bool> = straddlers
-        .iter()
-        .map(|one| one.is_some_and(|one| held[one.token as usize]))
-        .collect();
-    let mut chance = chance_inside(strata, links, &masses, &over);
+    let p_held = |over: &[bool]| {
+        let held = over.iter().zip(&all.over).filter(|one| *one.0);
+        held.fold(inside, |sum, (_, &p)| sum + TwoFloat::from(p))
+            .value()
+    };
+    let mut mass = p_held(&over);
+    let mut chance = chance_inside(strata, links, masses, &over);
     loop {
         let mut changed = false;
         for cut in 0..straddlers.len() {
-            let Some(one) = straddlers[cut] else { continue };
+            if straddlers[cut].is_none() {
+                continue;
+            }
             over[cut] = !over[cut];
-            let other = chance_inside(strata, links, &masses, &over);
-            let share = p[one.token as usize];
-            let moved = if over[cut] {
-                mass + share
-            } else {
-                mass - share
-            };
+            let other = chance_inside(strata, links, masses, &over);
+            let moved = p_held(&over);
             if moved - other < mass - chance - f64::EPSILON {
                 (mass, chance, changed) = (moved, other, true);
-                held[one.token as usize] = over[cut];
             } else {
                 over[cut] = !over[cut];
             }
         }
         if !changed {
-            return (1.0 + mass - chance, chance);
+            return Tally {
+                accepted: 0.0,
+                most: 1.0 + mass - chance,
+                inside: chance,
+                over: Some(over),
+            };
         }
+    }
+}
+
+/// The passes that accept most and those whose H bounds best.
+struct Found {
+    best: Trace,
+    /// What that accepts.
+    accepted: f64,
+    /// Where another's H is better.
+    bound: Option<Trace>,
+    tally: Tally,
+    rates: LevelRates,
+}
+
+/// What passes over strata accept, and what no rule does.
+#[derive(Clone, Debug)]
+pub struct LevelRates {
+    /// Probability that a draft is accepted, enclosed.
+    pub acceptance: Known,
+    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
+    pub optimum: Known,
+}
+
+impl LevelRates {
+    /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n) a pass.
+    pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
+        found(all, &all.strata.links(straddle), straddle, levels).rates
+    }
+}
+
+fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
+    let accepted = tally.accepted;
+    // A step multiplies a mass and both messages of its stratum; messages are made of n
+    // rounded links.
+    let rounded = (steps + 16) as f64 * 8.0 + 8.0 * links.len() as f64;
+    let error = rounded * f64::EPSILON;
+    let most = tally.most + (16.0 * links.len() as f64 + 32.0) * f64::EPSILON;
+    let upper = (accepted + error).min(most).max(accepted);
+    let acceptance = Known::rate(accepted, accepted - error, upper);
+    let value = tally.most.clamp(accepted, 1.0);
+    LevelRates {
+        optimum: Known::rate(value, acceptance.lower(), most.max(value)),
+        acceptance,
+    }
+}
+
+fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>) -> Found {
+    let of = |best: Trace| {
+        let tally = best.tally(all, links);
+        Found {
+            accepted: tally.accepted,
+            rates: rates(best.steps.len(), links, &tally),
+            bound: None,
+            best,
+            tally,
+        }
+    };
+    match levels {
+        Levels::Fixed(levels) => {
+            let mut run = Run::new(all, links, false);
+            for &level in levels {
+                run.pass(level);
+            }
+            run.pass(0.0);
+            of(run.trace(levels.len() + 1))
+        }
+        Levels::Adaptive { width, passes } => {
+            let mut run = Run::new(all, links, straddle == Straddle::Once);
+            let mut part = COARSEST;
+            let mut spent = 0;
+            let mut best: Option<Found> = None;
+            loop {
+                let most = passes.saturating_sub(spent).max(1);
+                let count = run.adaptive(part, most);
+                spent += count;
+                let next = of(run.trace(count));
+                let better = match best {
+                    Some(best) => best.better(next),
+                    None => next,
+                };
+                if better.rates.optimum.width() <= width || spent >= passes {
+                    return better;
+                }
+                best = Some(better);
+                part *= FINER;
+                run.reset();
+            }
+        }
+    }
+}
+
+impl Found {
+    /// The one that accepts more, with the better bound on alpha\* of both.
+    fn better(self, other: Self) -> Self {
+        let upper = (self.rates.optimum.upper()).min(other.rates.optimum.upper());
+        let (mut best, worse) = if other.accepted > self.accepted {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        if worse.rates.optimum.upper() < best.rates.optimum.upper() {
+            best.bound = Some(worse.bound.unwrap_or(worse.best));
+            best.tally = worse.tally;
+        }
+        let lower = best.rates.acceptance.lower();
+        let value = (best.rates.optimum.value()).min(worse.rates.optimum.value());
+        best.rates.optimum = Known::rate(value, lower, upper.max(lower));
+        best
     }
 }
 
@@ -611,98 +860,58 @@ impl LevelPasses {
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
-        let links = strata.links(straddle);
-        let mut run = Run::new(rows, order, strata, &links);
-        match levels {
-            Levels::Fixed(levels) => {
-                for &level in levels {
-                    run.pass(level, strata);
-                }
-                run.pass(0.0, strata);
-                Self::finished(&run, strata, &links, levels.len() + 1)
-            }
-            Levels::Adaptive { width, passes } => {
-                run.joint = straddle == Straddle::Once;
-                let mut part = COARSEST;
-                let mut spent = 0;
-                let mut best: Option<Self> = None;
-                loop {
-                    let most = passes.saturating_sub(spent).max(1);
-                    let count = run.adaptive(part, most, strata);
-                    spent += count;
-                    let found = Self::finished(&run, strata, &links, count);
-                    let better = match best {
-                        Some(best) => best.better(found),
-                        None => found,
-                    };
-                    let is_done = better.optimum.width() <= width || spent >= passes;
-                    if is_done {
-                        return better;
-                    }
-                    best = Some(better);
-                    part *= FINER;
-                    run.reset(strata);
+        let all = Interiors::of_rows(rows, order, strata.clone());
+        Self::of_interiors(&all, rows.0, straddle, levels)
+    }
+
+    /// [`Self::of_rows`] of what passes go over: the same for all levels. `p` is the row.
+    pub fn of_interiors(
+        all: &Interiors,
+        p: &[f64],
+        straddle: Straddle,
+        levels: Levels<'_>,
+    ) -> Self {
+        let strata = &all.strata;
+        let found = found(all, &strata.links(straddle), straddle, levels);
+        let trace = &found.best;
+        let mut emitted = vec![0.0; p.len()];
+        let mut first = vec![NEVER; p.len()];
+        let mut survival = vec![1.0; p.len()];
+        let stretches = trace.touched(all.interiors.len());
+        for (interior, stretches) in all.interiors.iter().zip(stretches) {
+            for touched in &stretches {
+                for place in touched.places.clone() {
+                    let token = interior.tokens[place] as usize;
+                    let part = trace.part(touched, interior, place);
+                    emitted[token] = trace.emitted(touched, interior, place, part);
+                    (first[token], survival[token]) = (touched.step as u32, part);
                 }
             }
         }
-    }
-
-    /// The one that accepts more, with the lower bound on alpha\* of both.
-    fn better(self, other: Self) -> Self {
-        let upper = self.optimum.upper().min(other.optimum.upper());
-        let (mut best, worse) = if other.acceptance.value() > self.acceptance.value() {
-            (other, self)
-        } else {
-            (self, other)
-        };
-        if worse.optimum.upper() < best.optimum.upper() {
-            (best.held, best.inside) = (worse.held, worse.inside);
+        for (over, straddler) in trace.over.iter().zip(strata.straddlers()) {
+            if let Some(one) = straddler {
+                emitted[one.token as usize] = over.emitted[0] + over.emitted[1];
+            }
         }
-        let lower = best.acceptance.lower();
-        let value = best.optimum.value().min(worse.optimum.value());
-        best.optimum = Known::rate(value, lower, upper.max(lower));
-        best
-    }
-
-    fn finished(run: &Run<'_>, strata: &Strata, links: &[Link], passes: usize) -> Self {
-        let (p, q) = (run.p, run.q);
-        let (emitted, mut held) = run.emitted(strata);
-        let (thinning, accepted) = Thinning::new(p, &emitted);
-        let certain: Vec<f64> = strata.certain().iter().map(|&x| p[x as usize]).collect();
-        let accepted = (accepted + certain.iter().sum::<f64>()).min(1.0);
-        let (mut most, mut inside) = least_bound((p, q), strata, links, &mut held);
-        // All that can be drafted is a set too.
-        let drafted = split_sum(p, q, |p, q| if q > 0.0 { p } else { 0.0 });
-        if drafted < most {
-            (most, inside) = (drafted, 1.0);
-            held = q.iter().map(|&mass| mass > 0.0).collect();
+        let (thinning, _) = Thinning::new(p, &emitted);
+        for (emitted, keep) in emitted.iter_mut().zip(thinning.keep()) {
+            *emitted *= keep;
         }
-        // A step multiplies a mass and both messages of its stratum; messages are made of n
-        // rounded links.
-        let rounded = (run.steps.len() + 16) as f64 * 8.0 + 8.0 * links.len() as f64;
-        let error = rounded * f64::EPSILON;
-        let most_error = (16.0 * links.len() as f64 + 32.0) * f64::EPSILON;
-        let upper = (accepted + error).min(most + most_error).max(accepted);
-        let acceptance = Known::rate(accepted, accepted - error, upper);
-        let value = most.clamp(accepted, 1.0);
-        let optimum = Known::rate(value, acceptance.lower(), (most + most_error).max(value));
-        let kept = (emitted.iter().zip(thinning.keep()))
-            .map(|(emitted, keep)| emitted * keep)
-            .collect();
+        let held = found.bound.as_ref().unwrap_or(trace);
         Self {
+            held: held.held(all, found.tally.over.as_deref()),
             strata: strata.clone(),
-            steps: run.steps.clone(),
-            first: run.first.clone(),
-            survival: run.survival.clone(),
-            over: run.over.iter().map(|over| over.emitted).collect(),
-            kept,
+            first,
+            survival,
+            over: trace.over.iter().map(|over| over.emitted).collect(),
+            kept: emitted,
             thinning,
-            certain,
-            held,
-            inside,
-            acceptance,
-            optimum,
-            passes,
+            certain: all.certain.clone(),
+            inside: found.tally.inside,
+            acceptance: found.rates.acceptance,
+            optimum: found.rates.optimum,
+            passes: found.best.passes,
+            steps: found.best.steps,
         }
     }
 
@@ -859,12 +1068,12 @@ impl LevelPasses {
 
 impl Run<'_> {
     /// Passes at levels a part below the largest ratio, and at last at 0; how many.
-    fn adaptive(&mut self, part: f64, most: usize, strata: &Strata) -> usize {
+    fn adaptive(&mut self, part: f64, most: usize) -> usize {
         // Below this no pass at 0 uses up a token, whatever the others gave out before.
-        let low = 0.5 / (self.interiors.len() + 1) as f64;
+        let low = 0.5 / (self.states.len() + 1) as f64;
         let mut passes = 1;
         while passes < most {
-            let ratio = self.largest(strata);
+            let ratio = self.largest();
             if ratio < low {
                 break;
             }
@@ -873,10 +1082,10 @@ impl Run<'_> {
             } else {
                 (1.0 - part) * ratio
             };
-            self.pass(level, strata);
+            self.pass(level);
             passes += 1;
         }
-        self.pass(0.0, strata);
+        self.pass(0.0);
         passes
     }
 }

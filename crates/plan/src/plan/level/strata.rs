@@ -2,15 +2,17 @@
 
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{
-    Draft, Rows, Target, TwoFloat, UnitSum, by_rising_ratio, split_sum,
+    Draft, Rows, Target, TwoFloat, by_rising_ratio, split_sum, token_id,
 };
+use specgap_number::scratch::Scratch;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A token that misses certainty by rounding alone is certain: the law is continuous there.
 const CERTAIN: f64 = 1.0 - 64.0 * f64::EPSILON;
 
-/// In place of a stratum.
+/// In place of a rank.
 const NOWHERE: u32 = u32::MAX;
-const SURE: u32 = u32::MAX - 1;
 
 /// Whether a token over the cut between two strata may be drafted from both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +63,10 @@ pub(super) struct Link {
 /// token of each stratum: [`Self::slots`] tokens, which is n unless q has fewer.
 ///
 /// # Exactness
-/// Positions are sums in double-double, masses are rounded once.
+/// Positions are sums in double-double.
 ///
 /// # Complexity
-/// O(V) to sort by cells and to lay out.
+/// O(V) to sort by cells; then O(n log V).
 ///
 /// # Source
 /// specgap's; Deville's systematic sampling is ordered pivotal sampling (Chauvet 2012).
@@ -82,27 +84,65 @@ pub(super) struct Link {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Strata {
-    certain: Vec<u32>,
+    heaviest: Heaviest,
+    /// |F|.
+    sure: usize,
     strata: usize,
-    /// Tokens of the strata, heaviest first.
-    order: Vec<u32>,
-    /// Where each ends on [0, k).
-    ends: Vec<f64>,
     /// Mass on [0, k) over q.
     scale: f64,
     /// Of each stratum the places in the order, without the token over the cut before it.
-    places: Vec<std::ops::Range<usize>>,
+    places: Vec<Range<usize>>,
     straddlers: Vec<Option<Straddler>>,
     /// Mass inside each stratum, without tokens over its cuts.
     interior: Vec<f64>,
     /// Of that, what is not listed.
     unlisted: Vec<f64>,
-    stratum: Vec<u32>,
+}
+
+/// The tokens of q > 0, heaviest first (ties: lowest id): all that strata of different n share.
+#[derive(Clone, Debug)]
+pub struct Heaviest(Arc<Order>);
+
+#[derive(Debug)]
+struct Order {
+    tokens: Vec<u32>,
+    /// By token: its place, or nowhere.
+    rank: Vec<u32>,
+    /// Mass from each place on, summed from the light end, with what is not listed.
+    rest: Vec<TwoFloat>,
+    unlisted: f64,
+}
+
+impl Heaviest {
+    /// Of q. O(V) to sort by cells.
+    pub fn of(draft: &Draft) -> Self {
+        Self::listed(draft.probabilities(), 0.0)
+    }
+
+    /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
+    /// they are laid last.
+    fn listed(q: &[f64], unlisted: f64) -> Self {
+        let tokens = heaviest_first(q);
+        let mut rank = vec![NOWHERE; q.len()];
+        let mut sum = TwoFloat::from(unlisted);
+        let mut rest = vec![sum; tokens.len() + 1];
+        for (place, &token) in tokens.iter().enumerate().rev() {
+            rank[token as usize] = token_id(place);
+            sum += q[token as usize];
+            rest[place] = sum;
+        }
+        Self(Arc::new(Order {
+            tokens,
+            rank,
+            rest,
+            unlisted,
+        }))
+    }
 }
 
 /// Tokens of q > 0, heaviest first, ties by id.
 fn heaviest_first(q: &[f64]) -> Vec<u32> {
-    let ones = vec![1.0; q.len()];
+    let ones = Scratch::filled(q.len(), 1.0);
     let rows = Rows {
         target: q,
         draft: &ones,
@@ -119,7 +159,7 @@ fn heaviest_first(q: &[f64]) -> Vec<u32> {
 impl Strata {
     /// The strata of q for so many drafts.
     pub fn of(draft: &Draft, drafts: usize) -> Self {
-        Self::listed(draft.probabilities(), 0.0, drafts)
+        Self::of_order(&Heaviest::of(draft), drafts)
     }
 
     /// [`Self::of`] of a row that sums to 1, or nearly.
@@ -127,114 +167,105 @@ impl Strata {
         Self::listed(q, 0.0, drafts)
     }
 
-    /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
-    /// they are laid last.
+    /// Of a row that lacks the mass `unlisted`.
     pub(super) fn listed(q: &[f64], unlisted: f64, drafts: usize) -> Self {
-        let mut order = heaviest_first(q);
-        // What is left without the first so many: from the light end.
-        let most = drafts.saturating_sub(1).min(order.len());
-        let mut sum = UnitSum::default();
-        sum.add(unlisted);
-        let mut rest = vec![unlisted; most + 1];
-        for (place, &token) in order.iter().enumerate().rev() {
-            if place < most {
-                rest[place + 1] = sum.value();
-            }
-            sum.add(q[token as usize]);
-        }
-        rest[0] = sum.value();
+        Self::of_order(&Heaviest::listed(q, unlisted), drafts)
+    }
+
+    /// [`Self::of`] with the order of q, which does not depend on n. O(n log V).
+    pub fn of_order(heaviest: &Heaviest, drafts: usize) -> Self {
+        let order = &*heaviest.0;
+        let count = order.tokens.len();
+        let most = drafts.saturating_sub(1).min(count);
         let certain = (0..most)
-            .find(|&count| {
-                let mass = q[order[count] as usize];
-                ((drafts - count) as f64) * mass < CERTAIN * rest[count]
+            .find(|&sure| {
+                let mass = (order.rest[sure] - order.rest[sure + 1]).value();
+                ((drafts - sure) as f64) * mass < CERTAIN * order.rest[sure].value()
             })
             .unwrap_or(most);
-        let left = rest[certain];
-        let others = order.split_off(certain);
-        let (certain, order) = (order, others);
-        let strata = if order.is_empty() && unlisted <= 0.0 {
+        let left = order.rest[certain].value();
+        let strata = if certain == count && order.unlisted <= 0.0 {
             0
         } else {
-            drafts - certain.len()
+            drafts - certain
         };
         let scale = if strata > 0 {
             strata as f64 / left
         } else {
             0.0
         };
-        let mut stratum = vec![NOWHERE; q.len()];
-        for &token in &certain {
-            stratum[token as usize] = SURE;
-        }
         let mut found = Self {
-            certain,
+            heaviest: heaviest.clone(),
+            sure: certain,
             strata,
-            ends: Vec::with_capacity(order.len()),
             scale,
             places: Vec::with_capacity(strata),
             straddlers: vec![None; strata.saturating_sub(1)],
             interior: Vec::with_capacity(strata),
             unlisted: vec![0.0; strata],
-            stratum,
-            order,
         };
-        found.lay_out(q, unlisted);
+        found.lay_out();
         found
     }
 
-    fn lay_out(&mut self, q: &[f64], unlisted: f64) {
-        let mut begin = 0;
-        let mut position = TwoFloat::ZERO;
-        let mut inside = TwoFloat::ZERO;
-        for (place, &token) in self.order.iter().enumerate() {
-            let mass = q[token as usize] * self.scale;
-            let end = position + TwoFloat::from(mass);
-            let current = self.places.len();
-            self.stratum[token as usize] = current as u32;
-            self.ends.push(end.value());
-            let cut = (current + 1) as f64;
-            if current + 1 < self.strata && end.value() >= cut {
-                let before = (TwoFloat::from(cut) - position).value();
-                let behind = (end - TwoFloat::from(cut)).value();
-                if before > 0.0 && behind > 0.0 {
-                    let straddler = Straddler {
-                        token,
-                        before,
-                        behind,
-                    };
-                    self.straddlers[current] = Some(straddler);
-                } else {
-                    inside += mass;
-                }
-                self.interior.push(inside.value());
-                inside = TwoFloat::ZERO;
-                self.places.push(begin..place + 1);
-                begin = place + 1;
+    /// Where on [0, k) the token of a place begins.
+    fn position(&self, place: usize) -> TwoFloat {
+        let rest = &self.heaviest.0.rest;
+        (rest[self.sure] - rest[place]) * TwoFloat::from(self.scale)
+    }
+
+    fn lay_out(&mut self) {
+        let count = self.order().len();
+        let mut begin = self.sure;
+        // What is not listed fills up the stratum with the last listed token and those behind.
+        let mut filled = self.position(count);
+        for stratum in 0..self.strata {
+            let cut = TwoFloat::from((stratum + 1) as f64);
+            let last = stratum + 1 == self.strata;
+            let ends_before = |place: usize| self.position(place + 1).value() < cut.value();
+            let over = if last {
+                count
             } else {
-                inside += mass;
-            }
-            position = end;
-        }
-        // What is not listed fills up the last stratum with listed tokens and those behind it.
-        while self.places.len() < self.strata {
-            let current = self.places.len();
-            if unlisted > 0.0 {
-                let cut = TwoFloat::from((current + 1) as f64);
-                let share = (cut - position).value().clamp(0.0, 1.0);
-                self.unlisted[current] = share;
-                inside += share;
-                position = cut;
-            }
+                first_place(begin..count, ends_before)
+            };
+            let start = self.position(begin);
+            let (inside, end) = if over < count {
+                let before = (cut - self.position(over)).value();
+                let behind = (self.position(over + 1) - cut).value();
+                let is_over = before > 0.0 && behind > 0.0;
+                self.straddlers[stratum] = is_over.then(|| Straddler {
+                    token: self.order()[over],
+                    before,
+                    behind,
+                });
+                (
+                    self.position(over + usize::from(!is_over)) - start,
+                    over + 1,
+                )
+            } else {
+                let mut inside = self.position(count) - start;
+                if self.heaviest.0.unlisted > 0.0 {
+                    let share = (cut - filled).value().clamp(0.0, 1.0);
+                    self.unlisted[stratum] = share;
+                    inside += share;
+                    filled = cut;
+                }
+                (inside, count)
+            };
             self.interior.push(inside.value());
-            inside = TwoFloat::ZERO;
-            self.places.push(begin..self.order.len());
-            begin = self.order.len();
+            self.places.push(begin..end);
+            begin = end;
         }
+    }
+
+    /// Tokens of q > 0, heaviest first.
+    fn order(&self) -> &[u32] {
+        &self.heaviest.0.tokens
     }
 
     /// F, heaviest first.
     pub fn certain(&self) -> &[u32] {
-        &self.certain
+        &self.order()[..self.sure]
     }
 
     /// k.
@@ -244,12 +275,12 @@ impl Strata {
 
     /// Drafts in a tuple: |F| + k.
     pub fn slots(&self) -> usize {
-        self.certain.len() + self.strata
+        self.sure + self.strata
     }
 
     /// V.
     pub fn vocab(&self) -> usize {
-        self.stratum.len()
+        self.heaviest.0.rank.len()
     }
 
     /// What is over each of the k - 1 cuts.
@@ -258,23 +289,31 @@ impl Strata {
     }
 
     /// Where a token is drafted from.
+    #[inline]
     pub fn home(&self, token: u32) -> Home {
-        match self.stratum.get(token as usize) {
-            None | Some(&NOWHERE) => Home::Nowhere,
-            Some(&SURE) => {
-                let slot = self.certain.iter().position(|&sure| sure == token);
-                slot.map_or(Home::Nowhere, Home::Certain)
-            }
-            Some(&stratum) => {
-                let stratum = stratum as usize;
-                let straddler = self.straddlers.get(stratum).copied().flatten();
-                if straddler.is_some_and(|straddler| straddler.token == token) {
-                    Home::Cut(stratum)
-                } else {
-                    Home::Stratum(stratum)
-                }
-            }
+        let place = match self.heaviest.0.rank.get(token as usize) {
+            None | Some(&NOWHERE) => return Home::Nowhere,
+            Some(&place) => place as usize,
+        };
+        if place < self.sure {
+            return Home::Certain(place);
         }
+        let mut stratum = 0;
+        while stratum + 1 < self.strata && place >= self.places[stratum].end {
+            stratum += 1;
+        }
+        match self.straddlers.get(stratum) {
+            Some(Some(over)) if over.token == token => Home::Cut(stratum),
+            _ => Home::Stratum(stratum),
+        }
+    }
+
+    /// Tokens inside each stratum.
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        let over = self.straddlers.iter().map(Option::is_some).chain([false]);
+        (self.places.iter().zip(over))
+            .map(|(places, over)| places.len() - usize::from(over))
+            .collect()
     }
 
     /// What of a stratum is not listed.
@@ -301,7 +340,7 @@ impl Strata {
         let (p, q) = (target.probabilities(), draft.probabilities());
         let scale = self.scale;
         let mut sum = split_sum(p, q, |p, q| p.min(scale * q));
-        for &token in &self.certain {
+        for &token in self.certain() {
             let (p, q) = (p[token as usize], q[token as usize]);
             sum += p - p.min(scale * q);
         }
@@ -349,7 +388,7 @@ impl Strata {
 
     /// Q(H): the probability that all drafts lie in the set that `holds` tells. O(V).
     pub fn inside(&self, draft: &Draft, straddle: Straddle, holds: impl Fn(u32) -> bool) -> f64 {
-        if !self.certain.iter().all(|&token| holds(token)) {
+        if !self.certain().iter().all(|&token| holds(token)) {
             return 0.0;
         }
         let masses = self.masses(draft.probabilities(), &holds);
@@ -368,7 +407,7 @@ impl Strata {
         for (stratum, places) in self.places.iter().enumerate() {
             let over = self.straddlers.get(stratum).copied().flatten();
             let over = over.map(|straddler| straddler.token);
-            for &token in &self.order[places.clone()] {
+            for &token in &self.order()[places.clone()] {
                 if holds(token) && over != Some(token) {
                     sums[stratum] += q[token as usize] * self.scale;
                 }
@@ -380,12 +419,12 @@ impl Strata {
     /// Puts the law of the next draft, given those before it in their tuple, in place of q, the
     /// row that the strata are of; 0 behind the last. O(V).
     pub fn next_draft(&self, straddle: Straddle, before: &[u32], q: &mut [f64]) {
-        if let Some(&sure) = self.certain.get(before.len()) {
+        if let Some(&sure) = self.certain().get(before.len()) {
             q.fill(0.0);
             q[sure as usize] = 1.0;
             return;
         }
-        let stratum = before.len() - self.certain.len();
+        let stratum = before.len() - self.sure;
         let Some(&link) = self.links(straddle).get(stratum) else {
             return q.fill(0.0);
         };
@@ -406,7 +445,7 @@ impl Strata {
     /// One tuple of drafts: F, then one token of each stratum. O(n log V).
     pub fn draw(&self, straddle: Straddle, rng: &mut dyn RngCore) -> Vec<u32> {
         let mut tuple = Vec::with_capacity(self.slots());
-        tuple.extend_from_slice(&self.certain);
+        tuple.extend_from_slice(self.certain());
         let mut was_over = false;
         for (stratum, link) in self.links(straddle).iter().enumerate() {
             let left = stratum.checked_sub(1).and_then(|cut| self.straddlers[cut]);
@@ -420,14 +459,27 @@ impl Strata {
             let from = stratum as f64 + self.behind(stratum);
             let point = from + rng.random::<f64>() * ((stratum + 1) as f64 - from);
             let places = self.places[stratum].clone();
-            let ends = &self.ends[places.clone()];
-            let place = ends.partition_point(|&end| end <= point);
-            let token = self.order[places.start + place.min(ends.len() - 1)];
+            let last = places.end - 1;
+            let ends_before = |place: usize| self.position(place + 1).value() <= point;
+            let token = self.order()[first_place(places, ends_before).min(last)];
             was_over = self.home(token) == Home::Cut(stratum);
             tuple.push(token);
         }
         tuple
     }
+}
+
+/// The first place of a range that does not come before.
+fn first_place(mut places: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    while !places.is_empty() {
+        let middle = places.start + places.len() / 2;
+        if before(middle) {
+            places.start = middle + 1;
+        } else {
+            places.end = middle;
+        }
+    }
+    places.start
 }
 
 /// Q of a set by its masses inside strata, and which tokens over cuts it holds.

@@ -20,6 +20,7 @@ mod fixed;
 mod optima;
 
 use super::Answer;
+use super::memo::Memo;
 use super::scan::{Row, RowError, Rows, Workspace};
 use specgap_number::distribution::heaviest;
 
@@ -34,7 +35,7 @@ pub const CUT_ROUNDING: f64 = 1e-11;
 pub type CutAnswer = fn(&mut CutRow<'_>, CutQuestion) -> Result<[f64; 2], RowError>;
 
 /// What is asked of a cut row, and what is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutQuestion {
     /// n.
     pub drafts: usize,
@@ -329,6 +330,11 @@ impl CutRow<'_> {
     /// Whether full rows with the merged row's numbers fit what is listed.
     fn is_merged_attained(&self) -> bool {
         self.is_alike && self.merged.is_some()
+    }
+
+    /// What is kept between the questions that are asked of this row.
+    pub fn memo(&mut self) -> &mut Memo {
+        self.sure.memo()
     }
 
     /// Bounds on the masses of the target and of the draft that are not listed.
