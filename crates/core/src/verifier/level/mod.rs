@@ -14,7 +14,7 @@ pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw_from,
 };
 use crate::problem::Problem;
@@ -28,7 +28,7 @@ use specgap_number::distribution::{Draft, Rational, exact_value, token_id};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
 use specgap_plan::plan::{LevelPasses, Levels, SYMMETRIC_LEVELS, SymmetricPasses};
-use specgap_row::row::{Answer, Question, Row, RowError};
+use specgap_row::row::{Question, Row, RowError};
 use std::sync::OnceLock;
 use strata::Passes;
 use symmetric::Symmetric;
@@ -321,9 +321,14 @@ impl VerifierName {
 /// The rate of four levels on a row; of i.i.d. drafts, of eight symmetric passes.
 fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
     if scheme == SchemeName::STRATIFIED {
-        // No bound from below is known for rows that list some tokens.
-        let rate: Answer = |row, drafts| passes(row, drafts, Straddle::Once, Levels::FOUR);
-        return Some(RowRule::always(RowRate::Answer(rate)));
+        return Some(RowRule::of(Question {
+            full: |row, drafts| passes(row, drafts, Straddle::Once, Levels::FOUR),
+            // Half of alpha* is accepted of any law (docs/theory/level-rule.md, Theorem M).
+            cut: |row, ask| {
+                let [least, most] = listed(row, ask, Straddle::Once)?.optimum;
+                Ok([0.5 * least, most])
+            },
+        }));
     }
     (scheme == SchemeName::STRATIFIED_INDEPENDENT).then_some(RowRule::of(Question {
         full: |row, drafts| passes(row, drafts, Straddle::Independent, Levels::FOUR),

@@ -73,6 +73,10 @@ fn passes_are_lossless_and_never_below_three_quarters_of_the_optimum() {
                     if straddle == Straddle::Independent {
                         assert!(rate >= least, "{}: {rate} of {alpha}", rule.name());
                     }
+                    // Theorem M: half, of any law.
+                    if rule.name() == VerifierName::LEVEL_4 {
+                        assert!(&rate + &rate >= alpha, "{rate} of {alpha}");
+                    }
                     *hits += usize::from(rate == alpha);
                 }
                 let iid = crate::scheme::WithReplacement::new(

@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// A token that misses certainty by rounding alone is certain: the law is continuous there.
 const CERTAIN: f64 = 1.0 - 64.0 * f64::EPSILON;
 
+/// A token that is over a cut by rounding alone is not.
+const OVER: f64 = 64.0 * f64::EPSILON;
+
 /// In place of a rank.
 const NOWHERE: u32 = u32::MAX;
 
@@ -222,7 +225,7 @@ impl Strata {
         for stratum in 0..self.strata {
             let cut = TwoFloat::from((stratum + 1) as f64);
             let last = stratum + 1 == self.strata;
-            let ends_before = |place: usize| self.position(place + 1).value() < cut.value();
+            let ends_before = |place: usize| self.position(place + 1).value() < cut.value() - OVER;
             let over = if last {
                 count
             } else {
@@ -232,7 +235,7 @@ impl Strata {
             let (inside, end) = if over < count {
                 let before = (cut - self.position(over)).value();
                 let behind = (self.position(over + 1) - cut).value();
-                let is_over = before > 0.0 && behind > 0.0;
+                let is_over = behind > OVER;
                 self.straddlers[stratum] = is_over.then(|| Straddler {
                     token: self.order()[over],
                     before,
