@@ -228,33 +228,34 @@ fn proved_least(pair: &Pair, most: usize) -> Result<Rational, String> {
     Ok(parts.map(|(prefix, p)| p * &multipliers[prefix]).sum())
 }
 
-/// Calls of a decoder that is built, and the number of its masses; an error if it is none, or
-/// not lossless.
-fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
-    let tokens = pair.tokens();
-    let starts = forward(pair, most);
-    let probabilities = starts_of(pair);
-    // What rounds from each start accept of each prefix: chosen from the longest on.
-    let mut accepted = BTreeMap::<(Vec<usize>, Vec<usize>), Rational>::new();
-    let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
-    let onwards = |accepted: &BTreeMap<(Vec<usize>, Vec<usize>), Rational>,
-                   start: &[usize],
-                   prefix: &[usize]| {
-        let each = (0..vocab).filter_map(|token| {
-            accepted
-                .get(&(start.to_vec(), extended(prefix, token)))
-                .cloned()
-        });
-        each.sum::<Rational>()
-    };
-    for (prefix, p) in probabilities.iter().rev() {
+/// By start and prefix: what rounds from the start accept of the prefix.
+type Accepted = BTreeMap<(Vec<usize>, Vec<usize>), Rational>;
+
+/// What rounds from a start accept of a prefix and of one more token.
+fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize]) -> Rational {
+    let each = (0..vocab).filter_map(|token| {
+        let longer = (start.to_vec(), extended(prefix, token));
+        accepted.get(&longer).cloned()
+    });
+    each.sum()
+}
+
+/// What rounds of the decoder accept, chosen from the longest prefixes on; an error if there is no
+/// choice.
+fn acceptances(
+    pair: &Pair,
+    most: usize,
+    vocab: usize,
+    starts: &BTreeMap<Vec<usize>, Rational>,
+) -> Result<Accepted, String> {
+    let mut accepted = Accepted::new();
+    for (prefix, p) in starts_of(pair).iter().rev() {
         let mut left = p - &starts[prefix];
         let first = prefix.len().saturating_sub(most);
-        let froms = first..prefix.len();
         let mut ends = Vec::new();
-        for from in froms {
+        for from in first..prefix.len() {
             let start = prefix[..from].to_vec();
-            let least = onwards(&accepted, &start, prefix);
+            let least = onwards(&accepted, vocab, &start, prefix);
             let largest = &starts[&start] * drafted(pair, prefix, from);
             left -= &least;
             ends.push((start, least, largest));
@@ -271,6 +272,17 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
             return Err(format!("{left} of {prefix:?} is neither drafted nor free"));
         }
     }
+    Ok(accepted)
+}
+
+/// Calls of a decoder that is built, and the number of its masses; an error if it is none, or
+/// not lossless.
+fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
+    let tokens = pair.tokens();
+    let starts = forward(pair, most);
+    let probabilities = starts_of(pair);
+    let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
+    let accepted = acceptances(pair, most, vocab, &starts)?;
     // Stops, those of the most accepted drafts first, are laid on drafted paths.
     let mut written = BTreeMap::<Vec<usize>, Rational>::new();
     let (mut calls, mut masses) = (Rational::zero(), 0);
@@ -285,7 +297,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                     0 => mass.clone(),
                     _ => accepted[&(start.clone(), path.clone())].clone(),
                 };
-                stops.push((path.clone(), whole - onwards(&accepted, start, path)));
+                stops.push((path.clone(), whole - onwards(&accepted, vocab, start, path)));
             }
             if age < length {
                 let longer = paths.iter().flat_map(|(path, weight)| {
