@@ -28,6 +28,7 @@ mod rows;
 mod rule_names;
 mod sampler;
 mod sequential_plan;
+mod several_rounds;
 mod shipped_problems;
 mod solve_report;
 mod trees;

@@ -301,11 +301,12 @@ fn times(chosen: &Chosen) -> String {
 
 fn points(report: &LengthReport) -> Vec<String> {
     let mut points = vec![format!(
-        "A drafted token of the text is accepted with probability {} on average, and no choice of \
-         lengths with sampled drafts and token verification makes fewer than {} target calls a token.",
+        "A drafted token of the text is accepted with probability {} on average by token \
+         verification.{}",
         plus_minus(&report.acceptance, 3),
-        plus_minus(&report.bounds.oracle.verification_rate, 3)
+        no_fewer(report)
     )];
+    points.extend(above(report));
     if let Some(at) = &report.at_cost {
         let chosen = tables::found(at, Drafts::Sampled, "token").map(|one| one.speedup.mean);
         let share = chosen.map_or_else(String::new, |speed| {
@@ -341,6 +342,48 @@ fn points(report: &LengthReport) -> Vec<String> {
     let logs = report.of.logs.iter().map(|log| log.name.as_str());
     points.extend(paths.and_then(|paths| draft_paths::sentence(paths, logs)));
     points
+}
+
+/// The least calls of any lossless rule of one path, however long its drafts.
+fn no_fewer(report: &LengthReport) -> String {
+    let rows = &report.bounds.fewest_calls;
+    let unlimited = rows.iter().find(|row| row.most.is_none());
+    unlimited.map_or_else(String::new, |row| {
+        format!(
+            " No lossless rule of one path makes fewer than {} target calls a token over all rounds \
+             of a text, however long its drafts.",
+            plus_minus(&row.verification_rate, 3)
+        )
+    })
+}
+
+/// How far rules are from the least calls with as many drafts a round.
+fn above(report: &LengthReport) -> Option<String> {
+    let rows = report.bounds.fewest_calls.iter();
+    let known: Vec<_> = rows.filter(|row| !row.above.is_empty()).collect();
+    // One that is in use, where it is asked for.
+    let usual = |most: u64| known.iter().find(|row| row.most == Some(most));
+    let row = usual(4).or_else(|| usual(1)).or(known.first())?;
+    let parts: Vec<String> = (row.above.iter())
+        .map(|one| {
+            let percent = |value: f64| format!("{}%", decimals(100.0 * value, 1));
+            let [low, high] = one.more_calls.ci95;
+            format!(
+                "{} {} more ({} to {})",
+                one.rule,
+                percent(one.more_calls.mean),
+                percent(low),
+                percent(high)
+            )
+        })
+        .collect();
+    Some(format!(
+        "With at most {} a round no lossless rule of one path makes fewer than {} target calls a \
+         token; of rules that draft as many every round, {}.",
+        counted(row.most? as usize, "draft"),
+        plus_minus(&row.verification_rate, 3),
+        listed(&parts)
+    ))
 }
 
 fn unlisted(report: &LengthReport) -> Option<String> {

@@ -132,8 +132,12 @@ fn bounds(report: &LengthReport) -> Section {
     Section::new(
         "bounds",
         "Bounds",
-        "What no choice of lengths can pass.",
-        std::iter::once(Block::Table(tables::bounds(report))).chain(figure),
+        "What no lossless rule of one path can pass over several rounds, and what no choice of \
+         lengths can.",
+        (tables::fewest(report).into_iter())
+            .chain([tables::bounds(report)])
+            .map(Block::Table)
+            .chain(figure),
     )
 }
 

@@ -3,19 +3,24 @@
 //!
 //! [`Survival`] is the probability that drafts are accepted, [`replay()`] the renewal of
 //! rounds and [`replay_tree`] the same of trees, [`drafted_rounds`] what is drafted behind
-//! rejected tokens, [`oracle_calls`] and [`coin_blind`] what no policy can pass. What the texts
-//! are, and what policies draft, is for others. Proofs are in
-//! `docs/theory/text-replay.md`.
+//! rejected tokens, [`oracle_calls`] and [`coin_blind`] what no policy can pass, and
+//! [`fewest_calls`] what no lossless rule of one path can pass over several rounds. What the
+//! texts are, and what policies draft, is for others. Proofs are in
+//! `docs/theory/text-replay.md` and `docs/theory/several-rounds.md`.
 
 mod bounds;
 mod drafted;
 mod replay;
+mod several;
 mod survival;
 mod trees;
 
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use several::{
+    carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited, fewest_starts,
+};
 pub use survival::{
     ChainVerifier, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
 };

@@ -147,7 +147,7 @@ impl<T: Number> Survival<T> {
 }
 
 /// A product that is 0 where a factor is, however large the other.
-fn scaled<T: Number>(product: &T, ratio: &T) -> T {
+pub(super) fn scaled<T: Number>(product: &T, ratio: &T) -> T {
     if product.is_nil() || ratio.is_nil() {
         T::zero()
     } else {

@@ -18,6 +18,7 @@ mod lists;
 mod optimum;
 mod paths;
 mod rollouts;
+mod rounds;
 mod scores;
 mod table;
 mod text;
@@ -48,6 +49,7 @@ pub fn ledger() -> Vec<Claim> {
         paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        rounds::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
         lists::CLAIMS,

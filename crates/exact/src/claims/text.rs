@@ -251,7 +251,11 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    fn new(vocab: usize, tokens: usize, mut row: impl FnMut() -> [Vec<Rational>; 2]) -> Self {
+    pub(super) fn new(
+        vocab: usize,
+        tokens: usize,
+        mut row: impl FnMut() -> [Vec<Rational>; 2],
+    ) -> Self {
         let mut rows = BTreeMap::new();
         let mut layer = vec![Vec::new()];
         for _ in 0..tokens {

@@ -14,9 +14,10 @@
 //! | draft tokens, where the length is set when a round begins | [`Replay::drafts_set_at_start`](specgap_core::rounds::Replay::drafts_set_at_start) | text and both rows |
 //! | draft tokens of other policies | not from text alone | rollouts of the draft |
 //! | what several draft paths could give, and what verifiers get of it | [`measure_paths`] | text and both rows; for bounds without bias, draft paths |
+//! | what no lossless rule of one path can pass over several rounds | [`fewest_calls`](specgap_core::rounds::fewest_calls) | text and both rows |
 //! | what no policy can pass | [`oracle_calls`](specgap_core::rounds::oracle_calls), [`coin_blind`](specgap_core::rounds::coin_blind) | text and both rows |
 //!
-//! Proofs are in `docs/theory/text-replay.md`; the ledger checks each against enumeration of the whole
+//! Proofs are in `docs/theory/text-replay.md` and `docs/theory/several-rounds.md`; the ledger checks each against enumeration of the whole
 //! random process in exact fractions. [`measure_lengths`] makes the report of
 //! `specgap length`, [`measure_trees`] that of `specgap tree` and [`measure_paths`] that of
 //! `specgap paths`: a folder each, of settings, a measurement and data.
@@ -34,9 +35,9 @@ mod trees;
 
 pub use lengths::length_definitions;
 pub use lengths::{
-    AlongText, AtCost, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn, Drafts, EntropyBound,
-    FAMILIES, Family, Faster, LENGTH_SCHEMA, LengthReport, LengthSettings, Parameter, Policy,
-    PolicyResult, RolloutsRead, measure_lengths,
+    AboveFewest, AlongText, AtCost, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn, Drafts,
+    EntropyBound, FAMILIES, Family, Faster, FewestCalls, LENGTH_SCHEMA, LengthReport,
+    LengthSettings, Parameter, Policy, PolicyResult, RolloutsRead, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};

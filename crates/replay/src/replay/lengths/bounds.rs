@@ -5,7 +5,7 @@ use super::super::timings::Timings;
 use super::data::{Bound, Bounds, EntropyBound};
 use super::drafts::Drafts;
 use super::measure::{Measurement, ratios};
-use super::outcome::Group;
+use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
 use specgap_core::rounds::{
     ChainVerifier, CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end, replay,
@@ -13,7 +13,7 @@ use specgap_core::rounds::{
 use specgap_measure::statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
-    pub(super) fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self, played: &[Played]) -> Bounds {
         let timings = self.settings.timings.as_ref();
         let oracle = |calls: fn(&[f64]) -> f64| Bound {
             verifier: ChainVerifier::Token.as_str().to_owned(),
@@ -27,6 +27,7 @@ impl Measurement<'_> {
             Some(self.coin_blind(timings.filter(|_| known)?, verifier))
         };
         Bounds {
+            fewest_calls: self.fewest_calls(played),
             oracle: oracle(oracle_calls),
             oracle_to_the_end: oracle(oracle_calls_to_the_end),
             coin_blind: blind(ChainVerifier::Token),

@@ -169,11 +169,50 @@ pub struct Bound {
     pub speedup: Option<Estimate>,
 }
 
+/// The least target calls of any lossless rule of one path, over all rounds of a text.
+///
+/// The mean over texts that the target wrote of sum over t < N of s_t, s_0 = 1,
+/// s_t = (1 - sum over k = 1..min(K, t) of s_(t-k) r_(t-k+1) ... r_t)+: exact given the texts,
+/// which are a sample. It is attained (`docs/theory/several-rounds.md`). It bounds means over
+/// the target's texts. On one text, and so in a small sample, a rule may make fewer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FewestCalls {
+    /// K: the most drafts of a round; absent where there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u64>,
+    /// N / least calls: the most that a rule can have.
+    pub tokens_per_call: Estimate,
+    /// Least calls / N.
+    pub verification_rate: Estimate,
+    /// Rules that draft K tokens every round; none without a limit, and none where rows of the
+    /// draft are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<AboveFewest>,
+}
+
+/// A rule that drafts a fixed number of tokens, against the least calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AboveFewest {
+    /// `token`, `block`, or `carried`: the rule that carries to each token the probability
+    /// that a draft stands there.
+    pub rule: String,
+    /// N / its calls.
+    pub tokens_per_call: Estimate,
+    /// (Its calls - least calls) / least calls, paired by prompt.
+    pub more_calls: Estimate,
+}
+
 /// What no policy can pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bounds {
-    /// Of every policy with token verification.
+    /// The least calls of any lossless rule of one path, for each fixed length that is asked
+    /// for as the most drafts of a round, and last without a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fewest_calls: Vec<FewestCalls>,
+    /// Of every policy with token verification, also of one who knows the text and the coins.
     pub oracle: Bound,
     /// The oracle's own rounds, where a text's last token is always the target's.
     pub oracle_to_the_end: Bound,

@@ -180,7 +180,7 @@ impl<'a> Measurement<'a> {
                 ratios.len() as f64 - oracle_calls(&ratios)
             }),
             results: self.results(&ways, &played),
-            bounds: self.bounds(),
+            bounds: self.bounds(&played),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
             draft_paths: None,

@@ -1,7 +1,8 @@
 //! Draft lengths and policies that stop by themselves, replayed along logged text.
 //!
 //! A [`Policy`] says how many tokens a round drafts. [`measure_lengths`] makes the report of
-//! `specgap length`. Proofs are in `docs/theory/text-replay.md`.
+//! `specgap length`. Proofs are in `docs/theory/text-replay.md`, and of what no rule can pass over
+//! several rounds in `docs/theory/several-rounds.md`.
 
 mod at_cost;
 mod bounds;
@@ -12,11 +13,12 @@ mod left_out;
 mod measure;
 mod outcome;
 mod policy;
+mod rounds;
 mod settings;
 
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LENGTH_SCHEMA, LengthReport,
-    Parameter, PolicyResult, RolloutsRead,
+    AboveFewest, AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, FewestCalls,
+    LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead,
 };
 pub use drafts::Drafts;
 pub use glossary::length_definitions;

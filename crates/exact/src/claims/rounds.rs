@@ -1,0 +1,671 @@
+//! Claims about what no lossless rule of one path can pass over several rounds.
+
+use super::family::Family;
+use super::text::{Pair, extended};
+use super::{Claim, Finding, Verdict};
+use num_traits::Signed;
+use specgap_core::rounds::{
+    ChainVerifier, FixedLength, carried_starts, fewest_calls, fewest_calls_unlimited,
+    fewest_starts, oracle_calls_to_the_end, replay,
+};
+use specgap_number::distribution::Rational;
+use specgap_number::number::Number;
+use std::collections::BTreeMap;
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "rounds-optimum",
+        statement: "over all lossless rules of one path with at most L fresh drafts a round, \
+            whatever they couple or remember, the least expected number of target calls for N \
+            tokens is the mean over the target's texts of the sum over t < N of s_t, s_0 = 1, s_t = \
+            (1 - sum over k = 1..min(L, t) of s_(t-k) r_(t-k+1) ... r_t)+",
+        source: "ours; docs/theory/several-rounds.md, Theorem 1",
+        explanation: "In fractions, on random models whose rows depend on the whole prefix, zeros \
+            among them: multipliers that prove that no rule makes fewer calls, held against every \
+            constraint, and a decoder that makes as many, by its masses of every draft, stop and \
+            next token: they have the law of the drafts, and the text is the target's. \
+            scripts/several_rounds.py solves the program over all couplings of all rounds in \
+            fractions, without this theory, and finds the same.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: optimum,
+    },
+    Claim {
+        id: "block-optimal-unlimited",
+        statement: "with drafts as long as the text, block verification makes the least expected \
+            number of target calls of all lossless rules of one path: the total of the largest of the \
+            hybrids p(x_1..x_j) q(x_(j+1)..x_(N-1) | x_1..x_j) over j < N; given the text a round \
+            starts at t with probability (1 - r_t Z_(t-1))+, Z_t = max(1, r_t Z_(t-1)), Z_0 = 1. \
+            Shorter drafts are not optimal",
+        source: "ours, for the rule of Sun et al., Block verification; \
+            docs/theory/several-rounds.md, Theorem 2",
+        explanation: "Text by text against the replay of block verification, and in the mean \
+            against the hybrids, in fractions. For L = 1, 2 below N - 1 block verification is above \
+            the optimum on most of the models.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: unlimited,
+    },
+    Claim {
+        id: "carried-lossless",
+        statement: "the rule that keeps a draft with probability min(1, p/(d q)) and draws every \
+            other token from (p - d q)+, d being the probability, given the text so far, that a draft \
+            stands there, writes the target's text for every L; for L = 1 no lossless rule makes \
+            fewer calls",
+        source: "ours; docs/theory/several-rounds.md, Theorem 4",
+        explanation: "Every draft and coin of random models, in fractions: the law of the text, \
+            and calls against the mean over texts of what is replayed along them. For L = 1 against \
+            the optimum, text by text; for L > 1 never below it in the mean, and above it on some.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: carried_is_lossless,
+    },
+    Claim {
+        id: "calls-ordered",
+        statement: "a rule whose round, from every start and whatever was before, accepts given the \
+            text stochastically at least what token verification of as many drafts does, makes given \
+            the text at most as many target calls in expectation",
+        source: "ours; docs/theory/several-rounds.md, Theorem 3",
+        explanation: "Random texts, in fractions: block verification; coins of at least min(1, r), \
+            as rules of several drafts a position have; and laws of the accepted number that are \
+            at least token verification's and otherwise random, from each start another. Without \
+            token verification on the lower side it fails: rounds that accept at least what block \
+            verification does can make more calls, which the check finds too.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: ordered,
+    },
+];
+
+/// Models of (tokens of the vocabulary, of the text, drafts), rows with zeros among them.
+const SHAPES: [(usize, usize, usize); 8] = [
+    (2, 3, 1),
+    (2, 4, 2),
+    (3, 3, 2),
+    (2, 5, 2),
+    (2, 5, 3),
+    (3, 4, 1),
+    (3, 4, 3),
+    (2, 6, 2),
+];
+
+fn optimum() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(1901);
+    let (mut models, mut masses, mut below) = (0, 0, 0);
+    for index in 0..48 {
+        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
+        let pair = Pair::random(&mut family, vocab, tokens);
+        let mean = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
+        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
+        match proved_least(&pair, most) {
+            Ok(least) => finding.require(least == mean, || {
+                format!("{}: at least {least} calls, claimed {mean}", name())
+            }),
+            Err(wrong) => finding.require(false, || format!("{}: {wrong}", name())),
+        }
+        match decoder(&pair, most) {
+            Ok((calls, count)) => {
+                masses += count;
+                finding.require(calls == mean, || {
+                    format!("{}: a decoder makes {calls} calls, claimed {mean}", name())
+                });
+            }
+            Err(wrong) => finding.require(false, || format!("{}: {wrong}", name())),
+        }
+        let block = mean_calls(&pair, |ratios| {
+            replay(ChainVerifier::Block, ratios, &FixedLength(most))
+                .map_or_else(Rational::zero, |found| found.calls)
+        });
+        below += u64::from(mean < block);
+        models += 1;
+    }
+    finding.count("models, bound and decoder in fractions", models);
+    finding.count("drafts, stops and next tokens of decoders", masses);
+    finding.count("models on which block verification makes more calls", below);
+    finding
+}
+
+/// The mean over texts of a number of calls.
+fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> Rational {
+    let texts = pair.texts().into_iter();
+    texts
+        .map(|(text, weight)| weight * of(&pair.ratios(&text)))
+        .sum()
+}
+
+/// Prefixes behind which a round may start, parents first, with their probabilities.
+fn starts_of(pair: &Pair) -> BTreeMap<Vec<usize>, Rational> {
+    let mut all = BTreeMap::from([(Vec::new(), Rational::one())]);
+    for (prefix, [target, _]) in pair.all_rows() {
+        if prefix.len() + 1 < pair.tokens() {
+            let before = all.get(prefix).cloned().unwrap_or_default();
+            for (token, p) in target.iter().enumerate() {
+                all.insert(extended(prefix, token), &before * p);
+            }
+        }
+    }
+    all
+}
+
+/// q of what a prefix has behind its first `from` tokens.
+fn drafted(pair: &Pair, prefix: &[usize], from: usize) -> Rational {
+    let each = (from..prefix.len()).filter_map(|index| {
+        let [_, draft] = pair.rows(&prefix[..index])?;
+        Some(draft[prefix[index]].clone())
+    });
+    each.product()
+}
+
+/// S of the forward solution: the least starts behind each prefix, given those before.
+fn forward(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, Rational> {
+    let mut starts = BTreeMap::<Vec<usize>, Rational>::new();
+    for (prefix, p) in starts_of(pair) {
+        let first = prefix.len().saturating_sub(most);
+        let supply: Rational = (first..prefix.len())
+            .map(|from| &starts[&prefix[..from]] * drafted(pair, &prefix, from))
+            .sum();
+        starts.insert(prefix, p.excess_over(&supply));
+    }
+    starts
+}
+
+/// What multipliers prove to be the least calls; an error if they break a constraint.
+fn proved_least(pair: &Pair, most: usize) -> Result<Rational, String> {
+    let starts = forward(pair, most);
+    // Behind each prefix: how far the next marked one on a path of the draft is, at it or
+    // behind it; the last entry is for `most` and more.
+    let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
+    let mut multipliers = BTreeMap::new();
+    for (prefix, start) in starts.iter().rev() {
+        let mut behind = vec![Rational::zero(); most + 1];
+        let is_last = prefix.len() + 1 == pair.tokens();
+        match pair.rows(prefix) {
+            Some([_, draft]) if !is_last => {
+                for (token, q) in draft.iter().enumerate() {
+                    for (sum, share) in behind.iter_mut().zip(&next[&extended(prefix, token)]) {
+                        *sum += q * share;
+                    }
+                }
+            }
+            _ => behind[most] = Rational::one(),
+        }
+        let mut here = vec![Rational::zero(); most + 1];
+        for (distance, share) in behind.iter().enumerate().take(most) {
+            here[distance + 1] += share;
+        }
+        let free = behind.swap_remove(most);
+        let multiplier = match start.is_positive() {
+            true => {
+                here[0] += &free;
+                free
+            }
+            false => {
+                here[most] += free;
+                Rational::zero()
+            }
+        };
+        multipliers.insert(prefix.clone(), multiplier);
+        next.insert(prefix.clone(), here);
+    }
+    let probabilities = starts_of(pair);
+    for start in probabilities.keys() {
+        let near = multipliers
+            .iter()
+            .filter(|(prefix, _)| prefix.starts_with(start) && prefix.len() - start.len() <= most);
+        let sum: Rational = near
+            .map(|(prefix, multiplier)| multiplier * drafted(pair, prefix, start.len()))
+            .sum();
+        if sum > Rational::one() || multipliers[start].is_negative() {
+            return Err(format!("multipliers behind {start:?} come to {sum}"));
+        }
+    }
+    let parts = probabilities.iter();
+    Ok(parts.map(|(prefix, p)| p * &multipliers[prefix]).sum())
+}
+
+/// By start and prefix: what rounds from the start accept of the prefix.
+type Accepted = BTreeMap<(Vec<usize>, Vec<usize>), Rational>;
+
+/// What rounds from a start accept of a prefix and of one more token.
+fn onwards(accepted: &Accepted, vocab: usize, start: &[usize], prefix: &[usize]) -> Rational {
+    let each = (0..vocab).filter_map(|token| {
+        let longer = (start.to_vec(), extended(prefix, token));
+        accepted.get(&longer).cloned()
+    });
+    each.sum()
+}
+
+/// What rounds of the decoder accept, chosen from the longest prefixes on; an error if there is no
+/// choice.
+fn acceptances(
+    pair: &Pair,
+    most: usize,
+    vocab: usize,
+    starts: &BTreeMap<Vec<usize>, Rational>,
+) -> Result<Accepted, String> {
+    let mut accepted = Accepted::new();
+    for (prefix, p) in starts_of(pair).iter().rev() {
+        let mut left = p - &starts[prefix];
+        let first = prefix.len().saturating_sub(most);
+        let mut ends = Vec::new();
+        for from in first..prefix.len() {
+            let start = prefix[..from].to_vec();
+            let least = onwards(&accepted, vocab, &start, prefix);
+            let largest = &starts[&start] * drafted(pair, prefix, from);
+            left -= &least;
+            ends.push((start, least, largest));
+        }
+        for (start, least, largest) in ends {
+            let more = left.smaller(&(&largest - &least));
+            if more.is_negative() {
+                return Err(format!("rounds accept too much behind {prefix:?}"));
+            }
+            left -= &more;
+            accepted.insert((start, prefix.clone()), least + more);
+        }
+        if !left.is_nil() {
+            return Err(format!("{left} of {prefix:?} is neither drafted nor free"));
+        }
+    }
+    Ok(accepted)
+}
+
+/// Calls of a decoder that is built, and the number of its masses; an error if it is none, or
+/// not lossless.
+fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
+    let tokens = pair.tokens();
+    let starts = forward(pair, most);
+    let probabilities = starts_of(pair);
+    let vocab = pair.rows(&[]).map_or(0, |[target, _]| target.len());
+    let accepted = acceptances(pair, most, vocab, &starts)?;
+    // Stops, those of the most accepted drafts first, are laid on drafted paths.
+    let mut written = BTreeMap::<Vec<usize>, Rational>::new();
+    let (mut calls, mut masses) = (Rational::zero(), 0);
+    for (start, mass) in &starts {
+        calls += mass;
+        let length = most.min(tokens - 1 - start.len());
+        let mut paths: Vec<(Vec<usize>, Rational)> = vec![(start.clone(), mass.clone())];
+        let mut stops: Vec<(Vec<usize>, Rational)> = Vec::new();
+        for age in 0..=length {
+            for (path, _) in &paths {
+                let whole = match age {
+                    0 => mass.clone(),
+                    _ => accepted[&(start.clone(), path.clone())].clone(),
+                };
+                stops.push((path.clone(), whole - onwards(&accepted, vocab, start, path)));
+            }
+            if age < length {
+                let longer = paths.iter().flat_map(|(path, weight)| {
+                    let row = pair.rows(path).map(|[_, draft]| draft.clone());
+                    let row = row.unwrap_or_default().into_iter().enumerate();
+                    row.map(|(token, q)| (extended(path, token), weight * q))
+                        .collect::<Vec<_>>()
+                });
+                paths = longer.collect();
+            }
+        }
+        for (stop, mut wanted) in stops.into_iter().rev() {
+            if wanted.is_negative() {
+                return Err(format!("behind {stop:?} more is accepted than before"));
+            }
+            // Behind a stop the next token is drawn alike, whatever the round.
+            let free: Vec<Rational> = (0..vocab)
+                .map(|token| {
+                    let longer = extended(&stop, token);
+                    match starts.get(&longer) {
+                        Some(start) => start.clone(),
+                        None => pair.rows(&stop).map_or_else(Rational::zero, |[target, _]| {
+                            &probabilities[&stop] * &target[token]
+                        }),
+                    }
+                })
+                .collect();
+            let total: Rational = free.iter().sum();
+            for (path, left) in &mut paths {
+                if !path.starts_with(&stop) || wanted.is_nil() {
+                    continue;
+                }
+                let taken = left.smaller(&wanted);
+                *left -= &taken;
+                wanted -= &taken;
+                for (token, share) in free
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, share)| share.is_positive())
+                {
+                    masses += 1;
+                    *written.entry(extended(&stop, token)).or_default() += &taken * share / &total;
+                }
+            }
+            if !wanted.is_nil() {
+                return Err(format!("no draft is left for a stop behind {stop:?}"));
+            }
+        }
+        if paths.iter().any(|(_, left)| !left.is_nil()) {
+            return Err(format!("drafts behind {start:?} that nothing is done with"));
+        }
+    }
+    // Where rounds end, rounds start; where texts end, they have the target's law.
+    for (prefix, mass) in &starts {
+        let ended = written.remove(prefix).unwrap_or_default();
+        if !prefix.is_empty() && ended != *mass {
+            return Err(format!(
+                "rounds end behind {prefix:?} with {ended}, not {mass}"
+            ));
+        }
+    }
+    match written == pair.texts() {
+        true => Ok((calls, masses)),
+        false => Err("the text's law is not the target's".to_owned()),
+    }
+}
+
+fn unlimited() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(1902);
+    let (mut texts, mut models, mut shorter) = (0, 0, 0);
+    for index in 0..60 {
+        let (vocab, tokens) = [(2, 4), (3, 3), (2, 6), (3, 4)][index % 4];
+        let pair = Pair::random(&mut family, vocab, tokens);
+        for text in pair.texts().keys() {
+            let ratios = pair.ratios(text);
+            let fewest = fewest_starts(&ratios, tokens - 1);
+            let block = replay(ChainVerifier::Block, &ratios, &FixedLength(tokens - 1));
+            let starts = block.map(|found| found.starts).unwrap_or_default();
+            texts += 1;
+            finding.require(starts.get(..tokens) == Some(&fewest[..]), || {
+                format!("{ratios:?}: block verification's rounds start with {starts:?}")
+            });
+            finding.require(
+                fewest_calls_unlimited(&ratios) == Rational::total(&fewest),
+                || format!("{ratios:?}: two forms of the least calls differ"),
+            );
+            // And no choice of lengths makes fewer with token verification.
+            finding.require(
+                fewest_calls_unlimited(&ratios) <= oracle_calls_to_the_end(&ratios),
+                || format!("{ratios:?}: more than token verification"),
+            );
+        }
+        // The largest hybrids, over all prefixes of N - 1 tokens.
+        let whole = starts_of(&pair);
+        let longest = whole.keys().filter(|prefix| prefix.len() + 1 == tokens);
+        let hybrids: Rational = longest
+            .filter_map(|path| {
+                (0..tokens)
+                    .map(|from| &whole[&path[..from]] * drafted(&pair, path, from))
+                    .max()
+            })
+            .sum();
+        let mean = mean_calls(&pair, fewest_calls_unlimited);
+        finding.require(mean == hybrids, || {
+            format!("model {index}: {mean} calls, hybrids come to {hybrids}")
+        });
+        models += 1;
+        for most in 1..=2.min(tokens - 2) {
+            let block = mean_calls(&pair, |ratios| {
+                replay(ChainVerifier::Block, ratios, &FixedLength(most))
+                    .map_or_else(Rational::zero, |found| found.calls)
+            });
+            let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
+            finding.require(least <= block, || {
+                format!("model {index}: {least}, block {block}")
+            });
+            shorter += u64::from(least < block);
+        }
+    }
+    finding.count("models", models);
+    finding.count("texts", texts);
+    finding.count(
+        "models and shorter L with fewer calls than block verification",
+        shorter,
+    );
+    finding.require(shorter > 30, || "too few models for a check".to_owned());
+    finding
+}
+
+/// Every draft and coin of the carried rule: calls, and the law of the text.
+fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
+    let mut calls = Rational::zero();
+    // Of every text so far: its weight by how many drafts of the running round were accepted.
+    let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
+    if let Some(ways) = layer.get_mut(&Vec::new()) {
+        ways[0] = Rational::one();
+    }
+    for length in 0..pair.tokens() {
+        let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
+        for (prefix, ways) in layer {
+            calls += &ways[0];
+            let Some([target, draft]) = pair.rows(&prefix) else {
+                continue;
+            };
+            // The last token is not drafted.
+            let drafting = if length + 1 == pair.tokens() { 0 } else { most };
+            let standing = Rational::total(&ways[..drafting]) / Rational::total(&ways);
+            let offered: Vec<Rational> = draft.iter().map(|q| q * &standing).collect();
+            let left = target.iter().zip(&offered);
+            let left: Vec<Rational> = left.map(|(p, offered)| p.excess_over(offered)).collect();
+            let total = Rational::total(&left);
+            for (age, weight) in ways
+                .iter()
+                .enumerate()
+                .filter(|(_, weight)| weight.is_positive())
+            {
+                let mut free = weight.clone();
+                if age < drafting {
+                    for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
+                        let kept = (&target[token] / &offered[token]).smaller(&Rational::one());
+                        let kept = weight * q * kept;
+                        free -= &kept;
+                        let longer = next.entry(extended(&prefix, token));
+                        longer.or_insert_with(|| ages(most))[age + 1] += kept;
+                    }
+                }
+                if free.is_nil() {
+                    continue;
+                }
+                for (token, share) in left
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, share)| share.is_positive())
+                {
+                    let longer = next.entry(extended(&prefix, token));
+                    longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
+                }
+            }
+        }
+        next.retain(|_, ways| ways.iter().any(Signed::is_positive));
+        layer = next;
+    }
+    let texts = layer.into_iter();
+    let texts = texts.map(|(text, ways)| (text, Rational::total(&ways)));
+    (calls, texts.collect())
+}
+
+fn ages(most: usize) -> Vec<Rational> {
+    vec![Rational::zero(); most + 1]
+}
+
+fn carried_is_lossless() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(1903);
+    let (mut models, mut attained, mut above, mut below_block) = (0, 0, 0, 0);
+    for index in 0..64 {
+        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
+        let pair = Pair::random(&mut family, vocab, tokens);
+        let (calls, law) = carried(&pair, most);
+        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
+        finding.require(law == pair.texts(), || {
+            format!("{}: the text's law is not the target's", name())
+        });
+        let along = mean_calls(&pair, |ratios| {
+            Rational::total(&carried_starts(ratios, most))
+        });
+        finding.require(along == calls, || {
+            format!("{}: {calls} calls, {along} along the texts", name())
+        });
+        let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
+        finding.require(least <= calls, || {
+            format!("{}: {calls} calls, below {least}", name())
+        });
+        if most == 1 {
+            finding.require(least == calls, || {
+                format!("{}: {calls} calls, {least} are enough", name())
+            });
+        } else {
+            attained += u64::from(least == calls);
+            above += u64::from(least < calls);
+        }
+        let block = mean_calls(&pair, |ratios| {
+            replay(ChainVerifier::Block, ratios, &FixedLength(most))
+                .map_or_else(Rational::zero, |found| found.calls)
+        });
+        below_block += u64::from(calls < block);
+        models += 1;
+    }
+    finding.count("models, all drafts and coins", models);
+    finding.count("of these with L > 1 and the least calls", attained);
+    finding.count("of these with L > 1 and more than the least", above);
+    finding.count(
+        "of these with fewer calls than block verification",
+        below_block,
+    );
+    finding
+}
+
+/// Calls of rounds that accept i of n drafts and more with the probabilities `law` tells of a
+/// start and n.
+fn calls_by(
+    tokens: usize,
+    most: usize,
+    mut law: impl FnMut(usize, usize) -> Vec<Rational>,
+) -> Rational {
+    let mut starts = vec![Rational::zero(); tokens + 1];
+    starts[0] = Rational::one();
+    for start in 0..tokens {
+        let length = most.min(tokens - 1 - start);
+        let reached = law(start, length);
+        for accepted in 0..=length {
+            let beyond = reached.get(accepted + 1).cloned().unwrap_or_default();
+            let ended = &starts[start] * (&reached[accepted] - beyond);
+            starts[start + accepted + 1] += ended;
+        }
+    }
+    Rational::total(&starts[..tokens])
+}
+
+fn ordered() -> Finding {
+    let mut finding = Finding::default();
+    let mut family = Family::new(1904);
+    let (mut texts, mut fewer, mut unordered) = (0, 0, 0);
+    let one = Rational::one();
+    for _ in 0..600 {
+        let tokens = family.between(2, 8);
+        let most = family.between(1, 4);
+        let mut ratio = || Rational::new(family.between(0, 9).into(), family.between(1, 6).into());
+        let ratios: Vec<Rational> = (0..tokens).map(|_| ratio()).collect();
+        let products = |coins: &[Rational]| {
+            let mut reached = vec![Rational::one()];
+            for coin in coins {
+                reached.push(&reached[reached.len() - 1] * coin);
+            }
+            reached
+        };
+        let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
+        let of_token = |start: usize, length: usize| products(&coins[start..start + length]);
+        let token = calls_by(tokens, most, of_token);
+        let replayed = |verifier| {
+            replay(verifier, &ratios, &FixedLength(most))
+                .map_or_else(Rational::zero, |found| found.calls)
+        };
+        finding.require(token == replayed(ChainVerifier::Token), || {
+            format!("{ratios:?}: two ways to token verification's calls differ")
+        });
+        let block = replayed(ChainVerifier::Block);
+        // Coins that are no less, and laws that are no less: from each start another.
+        let mut up = |value: &Rational| {
+            let share = Rational::new(family.between(0, 4).into(), 4.into());
+            value + value.complement() * share
+        };
+        let raised: Vec<Rational> = coins.iter().map(&mut up).collect();
+        let several = calls_by(tokens, most, |start, length| {
+            products(&raised[start..start + length])
+        });
+        let mut raise = |law: Vec<Rational>| {
+            let mut reached = vec![Rational::one()];
+            for least in &law[1..] {
+                let most = reached[reached.len() - 1].clone();
+                let share = Rational::new(family.between(0, 4).into(), 4.into());
+                reached.push(least + (most - least) * share);
+            }
+            reached
+        };
+        let any = calls_by(tokens, most, |start, length| raise(of_token(start, length)));
+        for calls in [&block, &several, &any] {
+            fewer += u64::from(*calls < token);
+            finding.require(*calls <= token, || {
+                format!("{ratios:?}, L = {most}: {calls} calls, token verification {token}")
+            });
+        }
+        // At least block verification's is not enough to be ordered against it.
+        let of_block = |start: usize, length: usize| {
+            let (mut reached, mut product) = (vec![Rational::one()], Rational::one());
+            for ratio in &ratios[start..start + length] {
+                product *= ratio;
+                reached.push(reached[reached.len() - 1].smaller(&product));
+            }
+            reached
+        };
+        let beyond = calls_by(tokens, most, |start, length| raise(of_block(start, length)));
+        unordered += u64::from(beyond > block);
+        texts += 1;
+    }
+    finding.count("texts, three rules each", texts);
+    finding.count("rules with fewer calls than token verification", fewer);
+    finding.count(
+        "rules above block verification a round, with more calls than it",
+        unordered,
+    );
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::family::{fraction, fractions};
+    use super::*;
+
+    /// The example of `docs/theory/text-replay.md`: one draft a round, three tokens.
+    #[test]
+    fn three_tokens_of_a_coin() {
+        let pair = Pair::new(2, 3, || [fractions(&[1, 1]), fractions(&[3, 1])]);
+        assert_eq!(proved_least(&pair, 1).unwrap(), fraction("2"));
+        assert_eq!(decoder(&pair, 1).unwrap().0, fraction("2"));
+        assert_eq!(carried(&pair, 1).0, fraction("2"));
+        assert_eq!(
+            proved_least(&pair, 2).unwrap(),
+            decoder(&pair, 2).unwrap().0
+        );
+    }
+
+    /// A covering program whose multipliers are wrong is noticed: a bound of another length.
+    #[test]
+    fn more_drafts_are_never_worse() {
+        let pair = Pair::random(&mut Family::new(3), 2, 5);
+        let least: Vec<Rational> = (0..5)
+            .map(|most| proved_least(&pair, most).unwrap())
+            .collect();
+        assert!(least.is_sorted_by(|a, b| a >= b), "{least:?}");
+        assert_eq!(least[0], fraction("5"));
+    }
+
+    #[test]
+    fn every_check_holds() {
+        for claim in CLAIMS {
+            assert_eq!((claim.check)().violation, None, "{}", claim.id);
+        }
+    }
+}
