@@ -54,9 +54,10 @@ pub use specgap_measure::gap::Surprise;
 pub use timings::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use trees::tree_definitions;
 pub use trees::{
-    ByBudget, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate, ReferenceTree,
-    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport,
-    TreeResult, TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
+    BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence, Limits, NamedTree,
+    NodeRate, ReferenceTree, SequoiaTree, SlotRates, SlotRule, SlotValues, TREE_SCHEMA,
+    ThresholdTree, TreeDifference, TreeReport, TreeResult, TreeSettings, measure_trees,
+    threshold_accepted, threshold_nodes,
 };
 
 use specgap_log::log::LogError;
