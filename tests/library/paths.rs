@@ -130,6 +130,109 @@ fn numbers_of_a_log_are_those_of_its_chain() {
     }
 }
 
+/// Two paths by codes on the log of the test above: the mean over first tokens' rows of what a
+/// round accepts, by hand-made enumeration of where the two codes lie among the blocks.
+#[test]
+fn coded_paths_of_a_log_are_those_of_its_chain() {
+    let made = Made {
+        prompts: 800,
+        tokens: 2,
+        length: 2,
+        ends: false,
+        ..Made::default()
+    };
+    let report = report_of(&made, &settings(&[1, 2])).unwrap();
+    // Recursive rejection, prefix by prefix, of the paths that are there.
+    fn go(rows_of: &dyn Fn(&[usize]) -> [Vec<f64>; 2], at: &[usize], there: &[&Law]) -> f64 {
+        let [mut residual, _] = rows_of(at);
+        let (mut sum, mut going) = (0.0, 1.0);
+        for (number, law) in there.iter().enumerate() {
+            let next = next_of(law, at);
+            let take: Vec<f64> = residual.iter().zip(&next).map(|(r, q)| r.min(*q)).collect();
+            for (token, &take) in take.iter().enumerate() {
+                if take <= 0.0 {
+                    continue;
+                }
+                let child = [at, &[token]].concat();
+                // Who has it behind the one that is kept: each of the others or not.
+                let others = &there[number + 1..];
+                for set in 0..1usize << others.len() {
+                    let mut chance = going * take;
+                    let mut here = vec![*law];
+                    for (bit, other) in others.iter().enumerate() {
+                        let share = next_of(other, at)[token];
+                        let is_there = set >> bit & 1 == 1;
+                        chance *= if is_there { share } else { 1.0 - share };
+                        here.extend(is_there.then_some(*other));
+                    }
+                    if chance > 0.0 {
+                        let below = if child.len() < 2 {
+                            go(rows_of, &child, &here)
+                        } else {
+                            0.0
+                        };
+                        sum += chance * (1.0 + below);
+                    }
+                }
+            }
+            let kept = 1.0 - take.iter().sum::<f64>();
+            if kept <= 1e-12 {
+                return sum;
+            }
+            for (rest, take) in residual.iter_mut().zip(&take) {
+                *rest = (*rest - take) / kept;
+            }
+            going *= kept;
+        }
+        sum
+    }
+    /// P(a path writes each block of two tokens).
+    type Law = [[f64; V]; V];
+    fn next_of(law: &Law, at: &[usize]) -> Vec<f64> {
+        let of: Vec<f64> = match at {
+            [] => law.iter().map(|row| row.iter().sum()).collect(),
+            [first, ..] => law[*first].to_vec(),
+        };
+        let all: f64 = of.iter().sum();
+        of.iter().map(|mass| mass / all).collect()
+    }
+    let truth: f64 = (0..V)
+        .map(|before| {
+            let rows_of = |at: &[usize]| rows(at.last().copied().unwrap_or(before));
+            let mut laws: [Law; 2] = [[[0.0; V]; V]; 2];
+            let mut begin = 0.0f64;
+            for (first, q) in rows(before)[1].iter().enumerate() {
+                for (second, mass) in rows(first)[1].iter().enumerate() {
+                    let end = begin + q * mass;
+                    for (path, law) in laws.iter_mut().enumerate() {
+                        let (from, to) = (0.5 * path as f64, 0.5 * (path + 1) as f64);
+                        law[first][second] = 2.0 * (end.min(to) - begin.max(from)).max(0.0);
+                    }
+                    begin = end;
+                }
+            }
+            go(&rows_of, &[], &[&laws[0], &laws[1]]) / V as f64
+        })
+        .sum();
+    let two = &report.by_drafts[1];
+    let found = accepted(two, "coded-rrs");
+    assert!(near(&found, truth), "{found:?}, truth {truth}");
+    // One path by a code is one path.
+    let one = &report.by_drafts[0];
+    for name in ["coded-rrs", "coded-level-4"] {
+        let apart = accepted(one, name).mean - accepted(one, "token").mean;
+        assert!(apart.abs() < 1e-9, "{name}: {apart}");
+    }
+    let coded = two.verifiers.iter().filter(|one| one.beside.is_some());
+    for one in coded {
+        let beside = one.beside.as_ref().unwrap();
+        let iid = accepted(two, &beside.verifier).mean;
+        let more = one.expected_accepted_length.mean - iid;
+        assert!((more - beside.expected_accepted_length.mean).abs() < 1e-12);
+        assert_eq!(one.below_upper_bound, None);
+    }
+}
+
 #[test]
 fn blocks_end_with_their_text_and_start_wherever_they_may() {
     // Texts that end by themselves: every position from which L tokens may be written.

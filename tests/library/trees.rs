@@ -483,6 +483,22 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
         "{alone}"
     );
 
+    // Stratified drafts by slot, at the budget; EAGLE's tree was not named.
+    let [equal] = report.equal_nodes.as_slice() else {
+        panic!("{:?}", report.equal_nodes);
+    };
+    assert_eq!(equal.budget, 6);
+    assert!(equal.nodes <= 6 && equal.depth <= 3 && equal.promised > 0.0);
+    assert!(equal.scheme.starts_with("stratified"));
+    assert_eq!(equal.paths.len(), equal.nodes);
+    let [sequoia] = equal.beside.as_slice() else {
+        panic!("{:?}", equal.beside);
+    };
+    assert_eq!(sequoia.tree, "sequoia");
+    assert!(!sequoia.scheme.starts_with("stratified"));
+    let more = equal.tokens_per_call.mean - sequoia.tokens_per_call.mean;
+    assert!((more - sequoia.more.tokens_per_call.mean).abs() < 1e-9);
+
     let hub = report.best.iter().find(|best| best.verifier == "spechub");
     assert!(hub.is_some_and(|best| best.paths.len() % 2 == 0));
     for result in &report.results {

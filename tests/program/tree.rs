@@ -93,6 +93,52 @@ fn json_has_the_fixed_fields() {
     assert!(result["speedup"].is_null());
 }
 
+/// Trees of stratified drafts are put beside those of the same number of tokens, where both
+/// were asked for.
+#[test]
+fn stratified_drafts_are_put_beside_trees_of_as_many_tokens() {
+    let folder = folder_with_log();
+    let asked = "log --topology eagle-25 --schemes stratified,top --budget 8 --format json";
+    let run = tree(folder.path(), asked);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let value: Value = serde_json::from_str(&run.out).unwrap();
+    let equal = value["equal_nodes"].as_array().unwrap();
+    let budgets: Vec<u64> = equal
+        .iter()
+        .filter_map(|one| one["budget"].as_u64())
+        .collect();
+    assert_eq!(budgets, [8, 25]);
+    let names = |at: usize| -> Vec<(&str, &str)> {
+        let beside = equal[at]["beside"].as_array().unwrap().iter();
+        let mut names: Vec<_> = beside
+            .map(|one| {
+                (
+                    one["tree"].as_str().unwrap(),
+                    one["scheme"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(0), [("sequoia", "top")]);
+    assert_eq!(
+        names(1),
+        [
+            ("eagle-25", "stratified"),
+            ("eagle-25", "top"),
+            ("sequoia", "top")
+        ]
+    );
+    assert!(equal[1]["beside"][0]["more"]["tokens_per_call"]["ci95"][0].is_f64());
+    let run = tree(
+        folder.path(),
+        "log --topology eagle-25 --schemes top --format json",
+    );
+    let value: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(value.get("equal_nodes").is_none());
+}
+
 #[test]
 fn what_is_no_tree_is_refused_with_the_cure() {
     let folder = folder_with_log();

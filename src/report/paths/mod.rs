@@ -27,6 +27,7 @@ pub fn page(report: &PathsReport) -> Page {
     let sections = [
         Some(possible(report)),
         Some(verifiers(report)),
+        by_codes(report),
         distances(report),
         upper_bounds(report),
         checks(report),
@@ -82,6 +83,19 @@ fn verifiers(report: &PathsReport) -> Section {
         ],
     )
     .main()
+}
+
+fn by_codes(report: &PathsReport) -> Option<Section> {
+    let table = tables::by_codes(report);
+    (!table.is_empty()).then(|| {
+        Section::new(
+            "coded",
+            "Paths by codes",
+            "One path from each K-th of the unit interval, beside K independent paths with as many \
+             draft tokens: no code is drawn twice, and nothing is sorted.",
+            [Block::Table(table)],
+        )
+    })
 }
 
 fn distances(report: &PathsReport) -> Option<Section> {

@@ -28,6 +28,7 @@ pub fn page(report: &TreeReport) -> Page {
     let sections = [
         what_to_set(report).filter(|_| advises),
         Some(trees(report)),
+        equal_nodes(report).filter(|_| advises),
         deterministic(report),
         slot_values(report),
         independence(report),
@@ -94,6 +95,29 @@ fn trees(report: &TreeReport) -> Section {
         std::iter::once(how).chain(tables),
     )
     .main()
+}
+
+fn equal_nodes(report: &TreeReport) -> Option<Section> {
+    if report.equal_nodes.is_empty() {
+        return None;
+    }
+    let how = Block::Paragraph(
+        "A stratum of the draft is drafted once at every node, and how often each is accepted can be \
+         estimated before a text: by depth, number of children and slot, on half of the prompts. The \
+         tree of largest E[τ] at these rates has larger subtrees below slots that are accepted more."
+            .to_owned(),
+    );
+    let tables = tables::equal_nodes(report).into_iter().map(Block::Table);
+    Some(
+        Section::new(
+            "equal-nodes",
+            "Stratified drafts by slot",
+            "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
+             tokens, on the prompts that chose none of them.",
+            std::iter::once(how).chain(tables),
+        )
+        .main(),
+    )
 }
 
 fn deterministic(report: &TreeReport) -> Option<Section> {

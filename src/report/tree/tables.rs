@@ -1,7 +1,7 @@
 //! The tables of a report on trees.
 
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::replay::{GrownTree, TreeReport};
+use crate::replay::{EqualNodes, GrownTree, TreeReport};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe};
 
 /// A tree for each draft law and verifier.
@@ -47,6 +47,62 @@ pub(super) fn best(report: &TreeReport) -> Table {
     Table::new("best", "The best tree by draft law and verifier", columns)
         .rows(rows.collect::<Vec<_>>())
         .note(note)
+}
+
+/// The trees of stratified drafts beside others, by number of tokens.
+pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
+    let timed = report.timings.is_some();
+    let table = |one: &EqualNodes| {
+        let mut columns = vec![
+            Column::words("tree"),
+            Column::words("drafts"),
+            Column::words("verifier"),
+            Column::number("tokens"),
+            Column::number("tokens per call"),
+            Column::number("stratified has more"),
+        ];
+        if timed {
+            columns.push(Column::number("speed-up more"));
+        }
+        let mut own = vec![
+            Entry::plain("by slot"),
+            Entry::plain(&one.scheme),
+            Entry::plain(&one.verifier),
+            Entry::plain(one.nodes.to_string()),
+            entry(&one.tokens_per_call, 3),
+            Entry::none(),
+        ];
+        if timed {
+            own.push(Entry::none());
+        }
+        own.iter_mut().for_each(|entry| entry.strong = true);
+        let others = one.beside.iter().map(|other| {
+            let mut entries = vec![
+                Entry::plain(&other.tree),
+                Entry::plain(&other.scheme),
+                Entry::plain(&other.verifier),
+                Entry::plain(other.nodes.to_string()),
+                entry(&other.tokens_per_call, 3),
+                entry(&other.more.tokens_per_call, 3),
+            ];
+            if timed {
+                entries.push(maybe(other.more.speedup.as_ref(), 2));
+            }
+            Row::new(entries)
+        });
+        let rows: Vec<Row> = std::iter::once(Row::new(own)).chain(others).collect();
+        Table::new(
+            format!("equal-nodes-{}", one.budget),
+            format!("Trees of at most {} tokens", one.budget),
+            columns,
+        )
+        .rows(rows)
+        .note(
+            "Shape, draft law and verifier of each are chosen on half of the prompts; all numbers \
+             are of the other half. Differences are paired by prompt, with 95% intervals.",
+        )
+    };
+    report.equal_nodes.iter().map(table).collect()
 }
 
 /// The trees that the best one grew through.

@@ -43,10 +43,10 @@ pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
 pub use paths::paths_definitions;
 pub use paths::{
-    AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
-    ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft, lower_bound_of_text,
-    measure_paths, possible_with_paths, read_possible_with_paths, sets_bound, sets_of_text,
-    tree_bound,
+    AtDrafts, BesideIid, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport,
+    SelectedAlong, ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft,
+    lower_bound_of_text, measure_paths, possible_with_paths, read_possible_with_paths, sets_bound,
+    sets_of_text, tree_bound,
 };
 pub use position::{Rest, TextPosition};
 pub use read::{Text, Texts};
@@ -55,9 +55,10 @@ pub use specgap_measure::gap::Surprise;
 pub use timings::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use trees::tree_definitions;
 pub use trees::{
-    ByBudget, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate, ReferenceTree,
-    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport,
-    TreeResult, TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
+    BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence, Limits, NamedTree,
+    NodeRate, ReferenceTree, SequoiaTree, SlotRates, SlotRule, SlotValues, TREE_SCHEMA,
+    ThresholdTree, TreeDifference, TreeReport, TreeResult, TreeSettings, measure_trees,
+    threshold_accepted, threshold_nodes,
 };
 
 use specgap_log::log::LogError;

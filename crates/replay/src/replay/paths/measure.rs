@@ -5,8 +5,11 @@ use super::super::measured::{MeasuredTexts, measured, with_files};
 use super::super::read::{Text, Texts};
 use super::bounds::lower_bound_of_text;
 use super::by_agreement::{Asked, Step, reached};
+use super::coded::{CODED, Coded, interval_of};
 use super::contexts::{Contexts, LoggedPaths, SINGLE, Start, ToldByPaths};
-use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
+use super::data::{
+    AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
+};
 use super::glossary::paths_definitions;
 use super::limits::{CrossFitted, Form};
 use super::means::{ByPrompt, Mean};
@@ -19,7 +22,7 @@ use specgap_measure::statistics::Estimate;
 use std::collections::BTreeSet;
 
 /// Verifiers of K paths, in the order of reports.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "token",
     "block",
     "greedy-block",
@@ -28,7 +31,20 @@ const NAMES: [&str; 8] = [
     "spectr-plan",
     "select-block",
     "select-greedy-block",
+    CODED[0],
+    CODED[1],
 ];
+
+/// The verifier of i.i.d. paths that one of coded paths stands beside: the same rule, and, for
+/// level passes, the rule that accepts nearly alpha\* of i.i.d. drafts.
+fn beside(verifier: &str) -> Option<usize> {
+    let of = match verifier {
+        name if name == CODED[0] => "spectr-rrs",
+        name if name == CODED[1] => "spectr-plan",
+        _ => return None,
+    };
+    NAMES.iter().position(|name| *name == of)
+}
 
 /// Reads the texts of some logs, and the draft paths that they have, and says what K paths
 /// could give and what verifiers get of it. `command` goes into the report, and `progress` is
@@ -40,7 +56,9 @@ const NAMES: [&str; 8] = [
 ///
 /// # Complexity
 /// O(N V) for reading, and some milliseconds a position for selections from up to 8 drafts;
-/// memory grows by 8 bytes a position for each of 3 K (K + 1)/2 numbers.
+/// memory grows by 8 bytes a position for each of 3 K (K + 1)/2 numbers. Rows are read twice, as
+/// the second time the places of paths by codes are known: O(V) and 256 bytes a position for
+/// each K and each round in which more than one of them may be there.
 pub fn measure_paths(
     logs: &[Log],
     settings: &PathSettings,
@@ -57,7 +75,11 @@ pub fn measure_paths(
     let question = |scan: &mut specgap_row::row::Workspace,
                     rows: specgap_number::distribution::Rows<'_>,
                     token: usize,
-                    _: u64| asked.tables(scan, rows, token);
+                    _: u64| {
+        let mut answers = asked.tables(scan, rows, token)?;
+        answers.extend(interval_of(rows.draft, token));
+        Ok(answers)
+    };
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
@@ -66,13 +88,33 @@ pub fn measure_paths(
             paths.check_temperature(log, texts.temperature)?;
         }
     }
+    let drafts: BTreeSet<usize> = settings.drafts.iter().copied().collect();
+    let several: Vec<usize> = drafts
+        .iter()
+        .copied()
+        .filter(|&drafts| drafts > 1)
+        .collect();
+    let interval = |text: &Text, place: usize| {
+        let answers = text.asked.chunks_exact(width(&asked)).nth(place);
+        match answers.and_then(|answers| answers.get(asked.width()..)) {
+            Some(&[from, to]) => [from, to],
+            _ => [0.0; 2],
+        }
+    };
+    let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
         texts: &texts,
         asked: &asked,
-        drafts: settings.drafts.iter().copied().collect(),
+        coded,
+        drafts,
         contexts: Contexts::new(logs, drawn, &texts, length),
     }
     .report(measured(&texts, logs, files, command)))
+}
+
+/// Numbers of a position: tables, and the interval of its token.
+fn width(asked: &Asked) -> usize {
+    asked.width() + 2
 }
 
 fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
@@ -91,6 +133,8 @@ fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
 struct Measurement<'a> {
     texts: &'a Texts,
     asked: &'a Asked,
+    /// None where rows list some tokens only.
+    coded: Option<Coded>,
     /// K.
     drafts: BTreeSet<usize>,
     contexts: Contexts<'a>,
@@ -183,6 +227,10 @@ impl Measurement<'_> {
             .collect();
         let of_forms = [&contexts[..], &from_text];
         let fitted = fitted_bounds(jobs, of_forms, clusters, self.contexts.length);
+        let names = match self.coded {
+            Some(_) => &NAMES[..],
+            None => &NAMES[..NAMES.len() - CODED.len()],
+        };
         let by_drafts: Vec<AtDrafts> = drafts
             .iter()
             .zip(by_prompt.chunks(columns))
@@ -192,7 +240,7 @@ impl Measurement<'_> {
                     one.lower.get(at).copied().unwrap_or(0.0)
                 });
                 let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
-                at_drafts(drafts, (sums, rounds), &lower, &fitted)
+                at_drafts(drafts, (names, sums, rounds), &lower, &fitted)
             })
             .collect();
         let checks = self.checks(&told, &drafts, &by_prompt);
@@ -225,7 +273,7 @@ impl Measurement<'_> {
         };
         let of = |step: Step| {
             let range = self.asked.range(step);
-            let rows = text.asked.chunks_exact(self.asked.width());
+            let rows = text.asked.chunks_exact(width(self.asked));
             let rows = rows.skip(start.begin).take(start.places.len());
             let tables = rows.map(|row| row.get(range.clone()).unwrap_or(&[]));
             reached(tables, drafts, step == Step::Selected)
@@ -233,6 +281,10 @@ impl Measurement<'_> {
         let selected = of(Step::Selected);
         let [by_block, by_greedy_block] = selected.selected;
         let [token, block, greedy_block] = ChainVerifier::ALL.map(single);
+        let stretch = (start.begin, start.places.len());
+        let coded = self.coded.as_ref();
+        let coded = coded.map(|coded| coded.survivals(text, stretch, drafts));
+        let [coded_rrs, coded_level] = coded.unwrap_or_default();
         [
             token,
             block,
@@ -242,6 +294,8 @@ impl Measurement<'_> {
             selected.by_token,
             by_block,
             by_greedy_block,
+            coded_rrs,
+            coded_level,
         ]
     }
 
@@ -343,6 +397,13 @@ impl Measurement<'_> {
                 self.contexts.length
             ));
         }
+        if self.coded.is_none() {
+            left_out.push(format!(
+                "{} and {}: paths by codes need the interval of every token, and rows here list \
+                 some tokens only; log whole rows",
+                CODED[0], CODED[1]
+            ));
+        }
         left_out.push(
             "traversal, and trees whose children are drawn without replacement (sequential \
              children, EAGLE's, SpecHub's pairs): they need the rows at every node that is drafted, \
@@ -361,7 +422,7 @@ impl Measurement<'_> {
 /// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
 fn at_drafts(
     drafts: usize,
-    (sums, rounds): (&[ByPrompt], &[ByPrompt]),
+    (names, sums, rounds): (&[&str], &[ByPrompt], &[ByPrompt]),
     lower: &Mean,
     fitted: &[((usize, Form), CrossFitted)],
 ) -> AtDrafts {
@@ -391,7 +452,7 @@ fn at_drafts(
             })
             .collect(),
         lower_bound: of_text.estimate(),
-        verifiers: NAMES
+        verifiers: names
             .iter()
             .zip(sums)
             .enumerate()
@@ -399,7 +460,18 @@ fn at_drafts(
                 verifier: (*name).to_owned(),
                 uses: if index < SINGLE { 1 } else { drafts },
                 expected_accepted_length: sum.mean().estimate(),
-                below_upper_bound: below(sum),
+                // The bound is one of i.i.d. paths.
+                below_upper_bound: below(sum).filter(|_| beside(name).is_none()),
+                beside: beside(name).and_then(|of| {
+                    let more = |all: &[ByPrompt], sum: &ByPrompt| {
+                        Some(sum.mean().minus(&all.get(of)?.mean()).estimate())
+                    };
+                    Some(BesideIid {
+                        verifier: NAMES.get(of)?.to_string(),
+                        expected_accepted_length: more(sums, sum)?,
+                        tokens_per_call: more(rounds, rounds.get(index)?)?,
+                    })
+                }),
                 tokens_per_call: rounds
                     .get(index)
                     .filter(|_| !name.ends_with("greedy-block"))

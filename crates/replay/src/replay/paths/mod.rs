@@ -14,11 +14,13 @@
 //! | lower bound of the best verifier | text, or draft paths ([`lower_bound_of_text`]) | unbiased |
 //! | token, block, greedy-block | text, or draft paths ([`accepted_of_draft`]) | unbiased |
 //! | SpecTr, select | text and its rows | unbiased |
+//! | the same of coded paths | text and its rows | unbiased |
 //!
 //! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/theory/paths.md`.
 
 mod bounds;
 mod by_agreement;
+mod coded;
 mod contexts;
 mod data;
 mod drafted_tree;
@@ -33,7 +35,9 @@ pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
 };
 pub use by_agreement::SelectedAlong;
-pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
+pub use data::{
+    AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
+};
 pub use drafted_tree::{DraftedTree, TreeBound, tree_bound};
 pub use glossary::paths_definitions;
 pub use measure::measure_paths;

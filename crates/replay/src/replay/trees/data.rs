@@ -38,6 +38,10 @@ pub struct TreeReport {
     /// A tree that needs nothing new, beside the first of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<ReferenceTree>,
+    /// The best tree of stratified drafts, by slot and depth, beside trees of Sequoia and EAGLE
+    /// with as many nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equal_nodes: Vec<EqualNodes>,
     /// Trees that follow the text: every node whose product of q is large enough.
     #[serde(default)]
     pub dynamic: Vec<ThresholdTree>,
@@ -165,6 +169,55 @@ pub struct ThresholdTree {
     /// Against the target alone if every round took a draft step a level; where a verifying
     /// pass costs the same however large the tree is.
     pub speedup_at_least: Option<Estimate>,
+}
+
+/// The best tree of stratified drafts with so many nodes, by what its slots get at each depth.
+/// Fitted on one half of the prompts, and its law and verifier chosen on it; all numbers but
+/// `promised` are of the other prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EqualNodes {
+    /// The most draft tokens.
+    pub budget: usize,
+    /// Its draft tokens.
+    pub nodes: usize,
+    /// Its levels.
+    pub depth: usize,
+    /// The law of each node's children.
+    pub scheme: String,
+    /// What verifies them.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
+    pub verifier: String,
+    /// E\[tau\] that the program promises, from the prompts that choose.
+    pub promised: f64,
+    /// E\[tau\]; none where no text has room for the tree.
+    pub expected_accepted_length: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// EAGLE's list.
+    pub paths: Vec<Vec<usize>>,
+    /// Others with at most as many nodes, each with the draft law and verifier that are best on
+    /// the prompts that choose.
+    pub beside: Vec<BesideTree>,
+}
+
+/// A tree beside that of stratified drafts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BesideTree {
+    /// `sequoia`, or the name of a tree.
+    pub tree: String,
+    /// Its draft tokens.
+    pub nodes: usize,
+    /// The law of each node's children.
+    pub scheme: String,
+    /// What verifies them.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
+    pub verifier: String,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// The tree of stratified drafts minus this one, paired by prompt.
+    pub more: TreeDifference,
 }
 
 /// The best tree within some limits, grown on one half of the prompts.

@@ -7,6 +7,7 @@ use super::super::read::Texts;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
+use super::equal::compared;
 use super::glossary::tree_definitions;
 use super::outcome::{Along, Candidate, Group, Half, Rounds, Timed};
 use super::pairs::{OptimaOf, Pair, Plan, Shares};
@@ -113,6 +114,7 @@ impl Measurement<'_> {
         let is_cut = places().any(|place| place.rest != Rest::None);
         let mut unbounded = Vec::new();
         let mut reference: Option<Candidate> = None;
+        let mut at_nodes = self.at_nodes();
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
             if is_cut && shares.bounds.is_none() {
@@ -132,6 +134,7 @@ impl Measurement<'_> {
                 }
             }
             best.extend(self.grown(pair, &shares));
+            self.enter(pair, &shares, &mut at_nodes);
             independence.extend(self.independence(pair, &shares));
         }
         let of_tree = |result: &TreeResult| {
@@ -176,6 +179,7 @@ impl Measurement<'_> {
             results,
             best,
             reference,
+            equal_nodes: compared(at_nodes),
             dynamic,
             slot_values: self.slot_values(),
             independence,

@@ -13,6 +13,7 @@
 mod between;
 mod data;
 mod dynamic;
+mod equal;
 mod glossary;
 mod grow;
 mod grown;
@@ -22,14 +23,17 @@ mod outcome;
 mod pairs;
 mod settings;
 mod shares;
+mod siblings;
 mod values;
 
 pub use data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, ReferenceTree, SequoiaTree, SlotRule,
-    SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport, TreeResult,
+    BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Independence, NodeRate, ReferenceTree,
+    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport,
+    TreeResult,
 };
 pub use dynamic::{threshold_accepted, threshold_nodes};
 pub use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::measure_trees;
 pub use settings::{NamedTree, TreeSettings};
+pub use siblings::SlotRates;

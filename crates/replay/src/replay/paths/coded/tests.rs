@@ -1,0 +1,347 @@
+//! Coded paths against every draft and every coin.
+
+use super::*;
+use crate::random_problem::random_problem;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use specgap_core::problem::BlockProblem;
+use specgap_core::tree::{Node, TokenTree};
+use specgap_number::distribution::{Rational, Rows};
+
+/// P(path j writes each block): what the block's interval and the path's own share, over 1/K.
+fn block_laws(tree: &TokenTree<Rational>, paths: usize) -> Vec<Vec<Rational>> {
+    let share = |at: usize| Rational::fraction(&at.into(), &paths.into());
+    let path = |j: usize| {
+        let mut begin = Rational::zero();
+        let blocks = tree.draft_layer(tree.length()).iter().map(|mass| {
+            let end = begin.plus(mass);
+            let from = if begin < share(j) {
+                share(j)
+            } else {
+                begin.clone()
+            };
+            let common = end.smaller(&share(j + 1)).excess_over(&from);
+            begin = end;
+            common.over(&share(1))
+        });
+        blocks.collect()
+    };
+    (0..paths).map(path).collect()
+}
+
+/// A decoder's round, gone through draft by draft and coin by coin. It knows what a path's next
+/// token is likely to be from the blocks that the path may still be, by Bayes' rule.
+struct Round<'a> {
+    tree: &'a TokenTree<Rational>,
+    laws: &'a [Vec<Rational>],
+    levels: &'a [Rational],
+    /// P(text), and E[tau; text].
+    texts: Vec<[Rational; 2]>,
+}
+
+impl Round<'_> {
+    fn prefix(&self, block: usize, depth: usize) -> Node {
+        let leaf = Node {
+            depth: self.tree.length(),
+            index: block,
+        };
+        self.tree.ancestor(leaf, depth)
+    }
+
+    /// The law of a path's token behind a prefix where it is.
+    fn next(&self, path: usize, prefix: Node) -> Vec<Rational> {
+        let under = |node: Node| {
+            let blocks = self.laws[path].iter().enumerate();
+            let inside = blocks.filter(|(block, _)| self.prefix(*block, node.depth) == node);
+            Rational::total(inside.map(|(_, mass)| mass))
+        };
+        let all = under(prefix);
+        let tokens = 0..self.tree.vocab();
+        let each = tokens.map(|token| under(self.tree.child(prefix, token)).over(&all));
+        each.collect()
+    }
+
+    /// The round has come to a prefix, with these paths there: their numbers and blocks.
+    fn go(&mut self, prefix: Node, there: &[(usize, usize)], chance: &Rational) {
+        if chance.is_nil() {
+            return;
+        }
+        let depth = prefix.depth;
+        if depth == self.tree.length() {
+            return self.put(prefix, depth, chance);
+        }
+        let mut residual = self.tree.target_next(prefix).unwrap().to_vec();
+        let mut laws: Vec<Vec<Rational>> = there
+            .iter()
+            .map(|&(path, _)| self.next(path, prefix))
+            .collect();
+        let token_of = |block: usize| self.tree.last_token(self.prefix(block, depth + 1));
+        let tokens: Vec<usize> = there.iter().map(|&(_, block)| token_of(block)).collect();
+        let mut going = chance.clone();
+        for level in self.levels {
+            for (law, &token) in laws.iter_mut().zip(&tokens) {
+                let mut take = Vec::new();
+                for (left, mass) in residual.iter().zip(&*law) {
+                    let more = left.excess_over(&level.times(mass));
+                    take.push(more.over(&level.complement()).smaller(mass));
+                }
+                let accepted = take[token].over(&law[token]);
+                let together: Vec<(usize, usize)> = there
+                    .iter()
+                    .zip(&tokens)
+                    .filter(|(_, other)| **other == token)
+                    .map(|(one, _)| *one)
+                    .collect();
+                self.go(
+                    self.tree.child(prefix, token),
+                    &together,
+                    &going.times(&accepted),
+                );
+                going = going.times(&accepted.complement());
+                if going.is_nil() {
+                    return;
+                }
+                let kept = Rational::total(&take).complement();
+                for ((left, mass), take) in residual.iter_mut().zip(law).zip(&take) {
+                    *left = left.minus(take).over(&kept);
+                    *mass = mass.minus(take).over(&kept);
+                }
+            }
+        }
+        for (token, left) in residual.iter().enumerate() {
+            let child = self.tree.child(prefix, token);
+            self.put(child, depth, &going.times(left));
+        }
+    }
+
+    /// The round ends with a prefix; the target writes the rest of the block.
+    fn put(&mut self, prefix: Node, accepted: usize, chance: &Rational) {
+        if chance.is_nil() {
+            return;
+        }
+        let length = self.tree.length();
+        let before = self.tree.target(prefix);
+        for block in 0..self.texts.len() {
+            if self.prefix(block, prefix.depth) != prefix {
+                continue;
+            }
+            let leaf = Node {
+                depth: length,
+                index: block,
+            };
+            let mass = chance.times(&self.tree.target(leaf).over(before));
+            let [text, sum] = &mut self.texts[block];
+            text.gain(&mass);
+            sum.gain(&mass.times(&Rational::fraction(&accepted.into(), &1u32.into())));
+        }
+    }
+}
+
+/// Calls with every draw of the paths and its probability.
+fn each_draw(laws: &[Vec<Rational>], mut visit: impl FnMut(&[usize], &Rational)) {
+    let width = laws[0].len();
+    for tuple in 0..width.pow(laws.len() as u32) {
+        let blocks: Vec<usize> = (0..laws.len())
+            .map(|place| tuple / width.pow(place as u32) % width)
+            .collect();
+        let chance = laws
+            .iter()
+            .zip(&blocks)
+            .fold(Rational::one(), |chance, (law, &block)| {
+                chance.times(&law[block])
+            });
+        if !chance.is_nil() {
+            visit(&blocks, &chance);
+        }
+    }
+}
+
+fn rows(problem: &BlockProblem, prefix: &[u32]) -> CodedRow<Rational> {
+    let exact = |row: &specgap_number::distribution::Distribution| Rational::row(row);
+    CodedRow::new(
+        &exact(problem.target().get(prefix).unwrap()),
+        &exact(problem.draft().get(prefix).unwrap()),
+    )
+}
+
+/// The sum of P(tau >= d | text) by the four patterns.
+fn by_patterns<T: Number>(
+    text: &[u32],
+    paths: usize,
+    levels: &[T],
+    row: impl Fn(&[u32]) -> CodedRow<T>,
+) -> T {
+    let (mut pieces, mut patterns) = (Pieces::of_paths(paths), Patterns::start());
+    let mut sum = T::zero();
+    for (depth, &token) in text.iter().enumerate() {
+        let row = row(&text[..depth]);
+        let token = token as usize;
+        patterns.take(&row.transition(&pieces, token, levels));
+        pieces = pieces.below(&row.interval(token));
+        sum.gain(&patterns.total());
+    }
+    sum
+}
+
+fn text(tree: &TokenTree<Rational>, block: usize) -> Vec<u32> {
+    let leaf = Node {
+        depth: tree.length(),
+        index: block,
+    };
+    (1..=tree.length())
+        .map(|depth| tree.last_token(tree.ancestor(leaf, depth)) as u32)
+        .collect()
+}
+
+/// Texts have the target's law, and given each the mean accepted length is what the four
+/// patterns say, in fractions.
+#[test]
+fn every_draft_and_coin_agrees_with_the_four_patterns() {
+    let mut rng = ChaCha8Rng::seed_from_u64(24);
+    let mut models = 0;
+    for (vocab, length, paths) in [
+        (2, 2, 2),
+        (2, 2, 3),
+        (3, 2, 2),
+        (3, 2, 3),
+        (2, 3, 2),
+        (2, 3, 3),
+        (3, 3, 2),
+        (2, 1, 5),
+        (4, 1, 3),
+    ] {
+        for _ in 0..5 {
+            let problem = random_problem(&mut rng, vocab, length);
+            let tree = TokenTree::<Rational>::new(&problem);
+            let laws = block_laws(&tree, paths);
+            for levels in levels::<Rational>() {
+                let width = tree.width(length);
+                let mut round = Round {
+                    tree: &tree,
+                    laws: &laws,
+                    levels: &levels,
+                    texts: vec![[Rational::zero(), Rational::zero()]; width],
+                };
+                let root = Node { depth: 0, index: 0 };
+                each_draw(&laws, |blocks, chance| {
+                    let there: Vec<(usize, usize)> = blocks.iter().copied().enumerate().collect();
+                    round.go(root, &there, chance);
+                });
+                for (block, [mass, sum]) in round.texts.iter().enumerate() {
+                    let p = &tree.target_layer(length)[block];
+                    assert_eq!(mass, p, "V {vocab}, L {length}, K {paths}, text {block}");
+                    if p.is_nil() {
+                        continue;
+                    }
+                    let text = text(&tree, block);
+                    let known = by_patterns(&text, paths, &levels, |at| rows(&problem, at));
+                    assert_eq!(
+                        sum,
+                        &p.times(&known),
+                        "V {vocab}, L {length}, K {paths}, text {block}"
+                    );
+                }
+            }
+            models += 1;
+        }
+    }
+    assert_eq!(models, 45);
+}
+
+/// In `f64` as in fractions.
+#[test]
+fn floats_are_close_to_fractions() {
+    let mut rng = ChaCha8Rng::seed_from_u64(25);
+    for (vocab, length, paths) in [(5, 3, 4), (3, 4, 8), (8, 2, 5), (2, 5, 3)] {
+        for _ in 0..3 {
+            let problem = random_problem(&mut rng, vocab, length);
+            let tree = TokenTree::<Rational>::new(&problem);
+            let float = |at: &[u32]| {
+                let rows = Rows {
+                    target: problem.target().get(at).unwrap().probabilities(),
+                    draft: problem.draft().get(at).unwrap().probabilities(),
+                };
+                CodedRow::new(rows.target, rows.draft)
+            };
+            for (exact, rounded) in levels::<Rational>().iter().zip(&levels::<f64>()) {
+                for block in (0..tree.width(length)).step_by(7) {
+                    if tree.target_layer(length)[block].is_nil() {
+                        continue;
+                    }
+                    let text = text(&tree, block);
+                    let known = by_patterns(&text, paths, exact, |at| rows(&problem, at));
+                    let found = by_patterns(&text, paths, rounded, float);
+                    let known = known.to_f64();
+                    assert!((known - found).abs() < 1e-9, "{known} {found}");
+                }
+            }
+        }
+    }
+}
+
+/// One path is verified token by token, by any levels.
+#[test]
+fn one_path_is_verified_token_by_token() {
+    let row = CodedRow::new(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25]);
+    let pieces = Pieces::of_paths(1);
+    for levels in levels::<f64>() {
+        for (token, kept) in [(0, 0.5), (1, 1.0), (2, 1.0)] {
+            let transition = row.transition(&pieces, token, &levels);
+            assert!((transition[BOTH][BOTH] - kept).abs() < 1e-15);
+            let mut by_ratio = Patterns::start();
+            by_ratio.take_one(&[0.5, 2.0, 1.0][token]);
+            assert!((by_ratio.total() - kept).abs() < 1e-15);
+        }
+    }
+}
+
+/// Two paths and one token of half a unit on either side of the cut, by hand: q = (1/4, 1/2,
+/// 1/4), p = (0, 1, 0). The first path has token 1 with 1/2 and is kept then; else the second is
+/// asked, which has it with 1/2 too. So 3/4 is kept. Both have it with 1/4; the second alone
+/// also with 1/4.
+#[test]
+fn a_token_across_a_cut_by_hand() {
+    let row = CodedRow::new(&[0.0, 1.0, 0.0], &[0.25, 0.5, 0.25]);
+    let transition = row.transition(&Pieces::of_paths(2), 1, &[0.0]);
+    assert_eq!(transition[BOTH], [0.0, 0.25, 0.25, 0.25]);
+    // Behind it the cut is in the middle.
+    let below = Pieces::of_paths(2).below(&row.interval(1));
+    assert_eq!(below.cuts, [0.5]);
+    // Behind token 0 the first path is alone.
+    assert!(Pieces::of_paths(2).below(&row.interval(0)).is_one());
+}
+
+/// J of coded paths is at least that of i.i.d. paths, for all sets of prefixes: E of the most
+/// prefixes outside that one path has.
+#[test]
+fn the_bound_of_coded_paths_is_never_below_that_of_iid_paths() {
+    let mut rng = ChaCha8Rng::seed_from_u64(26);
+    for paths in [2, 3] {
+        for _ in 0..4 {
+            let problem = random_problem(&mut rng, 2, 2);
+            let tree = TokenTree::<Rational>::new(&problem);
+            let coded = block_laws(&tree, paths);
+            let alike = vec![tree.draft_layer(2).to_vec(); paths];
+            let mut larger = 0;
+            for set in 0..64u32 {
+                // Prefixes of one token are bits 0 and 1, of two bits 2 to 5.
+                let outside = |block: usize| {
+                    let bits = [block / 2, 2 + block];
+                    bits.iter().filter(|&&bit| set >> bit & 1 == 0).count()
+                };
+                let [here, there] = [&coded, &alike].map(|laws| {
+                    let mut sum = Rational::zero();
+                    each_draw(laws, |blocks, chance| {
+                        let most = blocks.iter().map(|&block| outside(block)).max();
+                        let most = Rational::fraction(&most.unwrap_or(0).into(), &1u32.into());
+                        sum.gain(&chance.times(&most));
+                    });
+                    sum
+                });
+                assert!(here >= there, "{set}: {here} {there}");
+                larger += usize::from(here > there);
+            }
+            assert!(larger > 0);
+        }
+    }
+}
