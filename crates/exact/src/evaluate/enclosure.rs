@@ -4,9 +4,7 @@ use num_traits::One;
 use specgap_core::certify::{self, CertificateError};
 use specgap_core::problem::Problem;
 use specgap_core::verifier::{Level, Verifier, VerifierError};
-use specgap_number::distribution::{
-    Rational, format_rational, round_down, round_nearest, round_up,
-};
+use specgap_number::distribution::{Rational, format_rational, round_nearest, round_up};
 use specgap_number::known::Known;
 
 /// Why there is no enclosure.
@@ -95,7 +93,7 @@ mod tests {
     use specgap_core::scheme::{
         DraftScheme, Straddle, Stratified, WithReplacement, WithoutReplacement,
     };
-    use specgap_number::distribution::{Draft, Target};
+    use specgap_number::distribution::{Draft, Target, round_down};
     use std::sync::Arc;
 
     /// A row of fractions, some of them 0.
