@@ -556,6 +556,7 @@ def audit(
     log: LogLike,
     rule: str | None = None,
     *,
+    scheme: str | None = None,
     seeds: str | None = None,
     tolerance: float | None = None,
     alpha: float | None = None,
@@ -577,13 +578,15 @@ def audit(
     """Whether an engine samples what it claims: four verdicts on a log of its rounds.
 
     ``rule`` is what it claims: token, rrs, rrs-wo, level-4, k-seq, block, one-hot, exact-match,
-    threshold:A or text, which is taken if the log has no drafts. ``seeds`` says whether requests
+    threshold:A or text, which is taken if the log has no drafts. ``scheme`` is the law of its drafts
+    where it verifies several: stratified or stratified-independent of level-4. ``seeds`` says whether requests
     drew random numbers of their own (``fresh``) or not (``shared``), where the log does not; what
     is not known counts as shared. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
     part is refuted or a hard check fails.
     """
     options = {
         "rule": rule,
+        "scheme": scheme,
         "seeds": seeds,
         "tolerance": tolerance,
         "alpha": alpha,

@@ -33,6 +33,11 @@ pub(super) struct AuditArgs {
     /// What the engine says that it does; text, if the log has no drafts.
     #[arg(long, value_name = "RULE", value_parser = Rule::from_str, long_help = rules())]
     rule: Option<Rule>,
+    /// How the drafts are drawn, where the rule verifies drafts of several laws: level-4 is of
+    /// stratified drafts (a token across a cut at most once) and of stratified-independent ones.
+    /// The rule's first law, if not given.
+    #[arg(long, value_name = "LAW")]
+    scheme: Option<String>,
     /// Whether each request drew random numbers of its own (fresh), or any two may have drawn the
     /// same (shared); what the log says, if not given, and shared where it does not.
     #[arg(long, value_name = "fresh|shared", value_parser = Seeds::from_str)]
@@ -95,10 +100,20 @@ fn rules() -> String {
 impl AuditArgs {
     /// The rule that is named, or that a log without drafts leaves.
     fn rule(&self, has_drafts: bool) -> Result<Rule, CliError> {
-        match self.rule {
-            Some(rule) => Ok(rule),
-            None if !has_drafts => Ok(Rule::TEXT),
-            None => Err(CliError::Input {
+        match (self.rule, &self.scheme) {
+            (Some(rule), None) => Ok(rule),
+            (Some(rule), Some(law)) => rule.under(law).map_err(|message| CliError::Input {
+                path: self.log.clone(),
+                message: format!("--scheme: {message}"),
+            }),
+            (None, Some(_)) => Err(CliError::Input {
+                path: self.log.clone(),
+                message: "--scheme says how the drafts of a rule are drawn: name the rule by \
+                          --rule, such as --rule level-4"
+                    .to_owned(),
+            }),
+            (None, None) if !has_drafts => Ok(Rule::TEXT),
+            (None, None) => Err(CliError::Input {
                 path: self.log.clone(),
                 message: "has drafts: say by --rule what the engine says that it does with them, \
                           such as --rule single, or --rule text to audit what came out alone"
@@ -163,6 +178,7 @@ impl AuditArgs {
         let changed = |value: f64, usual: f64| (value != usual).then_some(value);
         command
             .option("rule", self.rule)
+            .option("scheme", self.scheme.as_ref())
             .option("seeds", self.seeds)
             .number("tolerance", changed(self.tolerance, Settings::TOLERANCE))
             .number("alpha", changed(self.alpha, Settings::ALPHA))

@@ -62,8 +62,8 @@ mod with_models {
         /// select-greedy-block or traversal of paths.
         #[arg(long, value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
-        /// How a tree's children are drawn: with-replacement, without-replacement, hub or stratified; as
-        /// the verifier needs it, if not given.
+        /// How a tree's children are drawn: with-replacement, without-replacement, hub,
+        /// stratified or stratified-independent; as the verifier needs it, if not given.
         #[arg(long, value_name = "LAW", value_parser = child_law)]
         scheme: Option<SchemeName>,
         /// Time the target alone too, on the same prompts, and its passes by their
@@ -92,7 +92,10 @@ mod with_models {
 
     fn child_law(text: &str) -> Result<SchemeName, String> {
         let law = text.parse().ok().filter(|&law| draws_children(law));
-        law.ok_or_else(|| "is with-replacement, without-replacement, hub or stratified".to_owned())
+        law.ok_or_else(|| {
+            "is with-replacement, without-replacement, hub, stratified or stratified-independent"
+                .to_owned()
+        })
     }
 
     /// What is drafted, the rule, and what the file says of both.

@@ -114,7 +114,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
     Block(block::BlockArgs),
-    /// Check a certificate of an optimal acceptance rate, without any solver.
+    /// Check a certificate of an optimal acceptance rate; without one, enclose the rate by one run
+    /// of the level rule.
     Certify(certify::CertifyArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),

@@ -1,6 +1,6 @@
 //! What the replay expects of a decoder's rounds, given the texts that it wrote.
 
-use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, children_of_rule};
+use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
 use crate::distribution::Rows;
 use crate::replay::{CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree};
 use crate::rounds::{ChainVerifier, ChildShares};
@@ -122,7 +122,10 @@ fn of_tree(
 ) -> Result<Option<CountMoments<f64>>, CaptureError> {
     let refused = |message: String| CaptureError::Setting { message };
     let rule = decoder.settings().rule;
-    let law = children_of_rule(rule);
+    let law = match &decoder.settings().drafts {
+        Shape::Tree(_, law) => *law,
+        Shape::Chain(_) => children_of_rule(rule),
+    };
     let name: VerifierName =
         (rule.as_str().parse()).map_err(|error: UnknownVerifier| refused(error.to_string()))?;
     let rule = name

@@ -579,6 +579,10 @@ fn sampled_text_has_the_targets_law() {
             Shape::Tree(uneven.clone(), SchemeName::WITHOUT_REPLACEMENT),
         ),
         (RuleName::LEVEL_4, tree(2, SchemeName::STRATIFIED)),
+        (
+            RuleName::LEVEL_4,
+            tree(2, SchemeName::STRATIFIED_INDEPENDENT),
+        ),
         (RuleName::SPECHUB, tree(2, SchemeName::HUB)),
         (RuleName::TRAVERSAL, tree(2, SchemeName::WITH_REPLACEMENT)),
         (
@@ -726,21 +730,32 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         }
         ["calls", "draft_tokens_in_text"].map(|what| totals[what]["z"].as_f64().unwrap())
     };
-    for (out, more) in [
-        ("token", ["--length", "4", "--verifier", "token"]),
-        ("block", ["--length", "4", "--verifier", "block"]),
-        ("rrs", ["--tree", "2x2", "--verifier", "rrs"]),
-        ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"]),
-        ("uneven", ["--tree", "prefix-3-1-2", "--verifier", "rrs-wo"]),
-        ("level-4", ["--tree", "2x2", "--verifier", "level-4"]),
+    let apart = ["--scheme", "stratified-independent"];
+    for (out, more, law) in [
+        ("token", ["--length", "4", "--verifier", "token"], &[][..]),
+        ("block", ["--length", "4", "--verifier", "block"], &[]),
+        ("rrs", ["--tree", "2x2", "--verifier", "rrs"], &[]),
+        ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"], &[]),
+        (
+            "uneven",
+            ["--tree", "prefix-3-1-2", "--verifier", "rrs-wo"],
+            &[],
+        ),
+        ("level-4", ["--tree", "2x2", "--verifier", "level-4"], &[]),
+        ("apart", ["--tree", "2x2", "--verifier", "level-4"], &apart),
         (
             "spechub",
             ["--tree", "spechub-binary-2", "--verifier", "spechub"],
+            &[],
         ),
-        ("select", ["--paths", "3", "--verifier", "select-block"]),
+        (
+            "select",
+            ["--paths", "3", "--verifier", "select-block"],
+            &[],
+        ),
     ] {
         // A false alarm in about 10^6 seeds each; the seed is fixed.
-        let found = z(out, &more);
+        let found = z(out, &[&more[..], law].concat());
         assert!(found.iter().all(|z| z.abs() < 5.0), "{out}: {found:?}");
     }
 }

@@ -147,6 +147,38 @@ fn a_text_is_audited_without_a_rule() {
     }
 }
 
+/// An engine that draws from strata independently is told from one that draws no token twice.
+#[test]
+fn the_scheme_says_which_form_strata_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
+    let simulator = Simulator {
+        settings: Settings::new(Rule::LEVEL_4_INDEPENDENT),
+        follows: None,
+        bug: None,
+        drafts: 4,
+        siblings: true,
+        noise: 0.0,
+    };
+    let made = simulator.log(&rows).unwrap();
+    let path = folder.path().join("engine.safetensors");
+    write(&small(), &made, &path, &[]);
+    let line = "audit engine.safetensors --rule level-4 --format json";
+    let apart = format!("{line} --scheme stratified-independent");
+    let run = specgap(folder.path(), apart.split(' '));
+    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["rule"], "stratified-independent/level-4");
+    let command = report["command"].as_str().unwrap();
+    assert!(
+        command.ends_with("--scheme stratified-independent"),
+        "{command}"
+    );
+    // The rule's own name says the same.
+    let named = line.replace("level-4", "stratified-independent/level-4");
+    assert_eq!(specgap(folder.path(), named.split(' ')).code, Some(0));
+}
+
 #[test]
 fn bad_input_exits_2_and_writes_nothing() {
     let folder = folder(None);
@@ -163,6 +195,14 @@ fn bad_input_exits_2_and_writes_nothing() {
     for (line, words) in [
         ("audit engine.safetensors --rule nonsense", "is no rule"),
         ("audit engine.safetensors --rule threshold:2", "at most 1"),
+        (
+            "audit engine.safetensors --rule rrs --scheme stratified",
+            "it is for with-replacement",
+        ),
+        (
+            "audit engine.safetensors --scheme stratified-independent",
+            "--rule level-4",
+        ),
         (
             "audit engine.safetensors --rule token --tolerance -1",
             "--tolerance",

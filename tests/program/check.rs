@@ -23,7 +23,7 @@ fn baseline_of(problems: &[&str]) -> String {
     serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 31] = [
     "certain-not-monotone-none",
     "certain-not-monotone-one",
     "distinct-below-replacement-distinct",
@@ -33,6 +33,7 @@ const NAMES: [&str; 30] = [
     "gbv-lossless-uniform-2",
     "gbv-upper-bernoulli",
     "gbv-upper-k-seq",
+    "level-not-universal",
     "madow-not-dominating-iid",
     "madow-not-dominating-madow",
     "per-depth-nested",

@@ -152,6 +152,11 @@ fn solve_verify_block_and_certify_print_what_the_schemas_say() {
         let line = format!("certify {problem} {certificate}");
         printed(root, &line, "certify");
     }
+    printed(
+        root,
+        "certify problems/hand/coin-two-drafts.toml",
+        "certify",
+    );
     printed(root, "explain alpha*", "explain");
 }
 

@@ -136,6 +136,39 @@ fn certificates_are_written_and_checked() {
     certify(path).refused(&["two-laws-sequential.json"]);
 }
 
+/// Without a certificate one run of the level rule makes one.
+#[test]
+fn one_run_of_the_level_rule_encloses_the_optimum() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.toml");
+    let problem = |scheme: &str, p: &str, q: &str| {
+        let text = format!(
+            "schema = 1\nname = \"made\"\ntarget = [{p}]\ndrafts = 2\n[draft]\nscheme = \
+             \"{scheme}\"\nq = [{q}]\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        run(&["certify", path.to_str().unwrap(), "--format", "json"])
+    };
+    let halves = ("\"1/2\", \"1/2\"", "\"3/4\", \"1/4\"");
+    let found = problem("with-replacement", halves.0, halves.1);
+    assert_eq!(found.code, Some(0), "{}", found.err);
+    let json: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!(json["optimal_acceptance_rate"], "15/16");
+    assert_eq!(json["enclosure"]["upper_bound"], "15/16");
+    assert_eq!(json["enclosure"]["subset"], serde_json::json!([0]));
+    // Token 0 is drafted with 2/3, and nothing else is accepted: H = {1, 2}.
+    let thirds = ("\"1\", \"0\", \"0\"", "\"1/3\", \"1/3\", \"1/3\"");
+    for scheme in ["stratified", "stratified-independent"] {
+        let found = problem(scheme, thirds.0, thirds.1);
+        assert_eq!(found.code, Some(0), "{}", found.err);
+        let json: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+        assert_eq!(json["enclosure"]["upper_bound"], "2/3", "{scheme}: {json}");
+        let lower = json["enclosure"]["lower"].as_f64().unwrap();
+        assert!((lower - 2.0 / 3.0).abs() < 1e-9, "{scheme}: {json}");
+    }
+    problem("without-replacement", halves.0, halves.1).refused(&["draft.scheme", "made.toml"]);
+}
+
 #[test]
 fn a_certificate_folder_that_cannot_be_made_is_bad_usage() {
     let problem = "problems/hand/coin-one-draft.toml";

@@ -9,12 +9,13 @@ use specgap::audit::{
     negative_control, plan,
 };
 
-fn rules() -> [Rule; 9] {
+fn rules() -> [Rule; 10] {
     [
         Rule::TOKEN,
         Rule::RRS,
         Rule::RRS_WO,
         Rule::LEVEL_4,
+        Rule::LEVEL_4_INDEPENDENT,
         Rule::K_SEQ,
         Rule::BLOCK,
         Rule::ONE_HOT,
@@ -24,7 +25,14 @@ fn rules() -> [Rule; 9] {
 }
 
 fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
-    let siblings = [Rule::RRS, Rule::RRS_WO, Rule::LEVEL_4, Rule::K_SEQ].contains(&rule);
+    let several = [
+        Rule::RRS,
+        Rule::RRS_WO,
+        Rule::LEVEL_4,
+        Rule::LEVEL_4_INDEPENDENT,
+        Rule::K_SEQ,
+    ];
+    let siblings = several.contains(&rule);
     Simulator {
         siblings,
         drafts: if siblings { 2 } else { 3 },

@@ -862,3 +862,121 @@ fn rounds_that_a_recorder_lost_fail_a_check() {
     let none = with(r#", "lost_rounds": {"count": 0}, "not_comparable": {"count": 3}"#);
     assert!(none.ok && none.not_comparable.unwrap().count == 3);
 }
+
+/// Rows of two models that are near to each other, and tensors of what an engine did.
+fn flat_log(rows: usize, more: Tensors) -> Log {
+    let tokens = 7;
+    let mut random = ChaCha8Rng::seed_from_u64(41);
+    let target = logits(rows, tokens, 0.7, &mut random);
+    let draft = logits(rows, tokens, 0.5, &mut random);
+    let mut tensors: Tensors = vec![
+        ("target_logits", Dtype::F64, tokens, floats(&target)),
+        ("draft_logits", Dtype::F64, tokens, floats(&draft)),
+    ];
+    tensors.extend(more);
+    held(rows, &tensors, PLAIN)
+}
+
+const BOTH_FORMS: [Rule; 2] = [Rule::LEVEL_4, Rule::LEVEL_4_INDEPENDENT];
+
+fn of_strata(rule: Rule, follows: Rule, bug: Option<&str>) -> Simulator {
+    Simulator {
+        follows: Some(follows),
+        siblings: true,
+        drafts: 3,
+        ..simulator(rule, bug)
+    }
+}
+
+/// The honest engine of each form passes; one of the other form, and every bug of strata, is
+/// refuted where it is, and named.
+#[test]
+fn forms_of_strata_and_their_bugs_are_told_apart() {
+    use Part::{Acceptance, DraftLaw, TargetLaw};
+    let log = flat_log(30, Vec::new());
+    let play = |simulator: Simulator, positions| {
+        let runs = simulator.runs(&log, 2, positions).unwrap();
+        let refuted = |part: Part| {
+            let all = runs.iter().map(|run| run.verdicts[part.index()]);
+            all.filter(|verdict| *verdict == Outcome::Refuted).count()
+        };
+        (Part::ALL.map(refuted), runs[0].suspects.clone())
+    };
+    for (rule, other, drawn, verified) in [
+        (
+            Rule::LEVEL_4,
+            Rule::LEVEL_4_INDEPENDENT,
+            "straddler-drawn-twice",
+            "verified-as-independent-strata",
+        ),
+        (
+            Rule::LEVEL_4_INDEPENDENT,
+            Rule::LEVEL_4,
+            "straddler-drawn-once",
+            "verified-as-straddling-once",
+        ),
+    ] {
+        let (parts, _) = play(of_strata(rule, rule, None), 6_000);
+        assert_eq!(parts, [0; 4], "{rule}");
+        let (parts, _) = play(of_strata(rule, other, None), 6_000);
+        assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (2, 0));
+        for (bug, part) in [
+            (drawn, DraftLaw),
+            (verified, Acceptance),
+            ("levels-inside-strata", Acceptance),
+            ("drafts-from-all-of-q", DraftLaw),
+        ] {
+            let positions = if bug == verified { 24_000 } else { 6_000 };
+            let (parts, suspects) = play(of_strata(rule, rule, Some(bug)), positions);
+            assert_eq!(parts[part.index()], 2, "{rule} {bug}: {parts:?}");
+            let innocent = if part == DraftLaw {
+                Acceptance
+            } else {
+                DraftLaw
+            };
+            assert_eq!(parts[innocent.index()], 0, "{rule} {bug}: {parts:?}");
+            assert_eq!(suspects[part.index()].as_deref(), Some(bug), "{rule}");
+            if bug == "levels-inside-strata" {
+                assert_eq!(parts[TargetLaw.index()], 0, "it is lossless");
+            }
+        }
+    }
+}
+
+/// A log of each form, audited as each: what fits is named, by the law and the rule.
+#[test]
+fn a_log_says_which_form_of_strata_it_fits() {
+    let rows = 3_000;
+    let alone = flat_log(rows, Vec::new());
+    for own in BOTH_FORMS {
+        let records = of_strata(own, own, None).log(&alone).unwrap().records;
+        let one = |of: fn(&EngineRecord) -> Option<i64>| {
+            whole(records.iter().map(|record| of(record).unwrap_or(-1)))
+        };
+        let drafts = whole(records.iter().flat_map(|record| record.drafts.clone()));
+        let log = flat_log(
+            rows,
+            vec![
+                ("drafts", Dtype::I64, 3, drafts),
+                ("output", Dtype::I64, 0, one(|record| record.output)),
+                ("accepted", Dtype::I64, 0, one(|record| record.accepted)),
+            ],
+        );
+        for claimed in BOTH_FORMS {
+            let found = audited(&log, &settings(claimed, Some(Seeds::Fresh)));
+            let repeated = (found.hard_checks.iter())
+                .find(|one| one.name == "draft-repeated")
+                .unwrap();
+            let twice = own == Rule::LEVEL_4_INDEPENDENT && claimed == Rule::LEVEL_4;
+            assert_eq!(repeated.violations > 0, twice, "{own} as {claimed}");
+            assert_eq!(found.rule, claimed.to_string());
+            if own == claimed {
+                assert!(found.ok, "{own}: {found:#?}");
+            } else {
+                assert!(!found.ok);
+                assert_eq!(found.conclusion, Conclusion::LosslessAnotherRule);
+                assert_eq!(found.fits.as_deref(), Some(&*own.to_string()));
+            }
+        }
+    }
+}

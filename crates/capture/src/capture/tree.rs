@@ -21,11 +21,12 @@ pub fn draws_children(law: SchemeName) -> bool {
         SchemeName::WITHOUT_REPLACEMENT,
         SchemeName::HUB,
         SchemeName::STRATIFIED,
+        SchemeName::STRATIFIED_INDEPENDENT,
     ];
     laws.contains(&law)
 }
 
-/// The law of a tree's children that a rule needs.
+/// The law of a tree's children that a rule needs; of several, the first.
 pub fn children_of_rule(rule: RuleName) -> SchemeName {
     match rule.entry().drafts {
         Drafts::Drawn(law) => law,
@@ -60,7 +61,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
         ));
     }
     let drawn = match entry.drafts {
-        Drafts::Drawn(own) => own == law,
+        Drafts::Drawn(_) => rule.laws().any(|own| own == law),
         Drafts::Likeliest | Drafts::Any => draws_children(law),
     };
     if !drawn {
@@ -140,9 +141,13 @@ pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
 
 /// What a top-down rule does at a node, given its children; `None` of a rule without a law at
 /// one position.
-fn at_node(rule: RuleName, [p, q]: [&Law; 2], children: &[u32]) -> Option<InTurn> {
+fn at_node(
+    (rule, law): (RuleName, SchemeName),
+    [p, q]: [&Law; 2],
+    children: &[u32],
+) -> Option<InTurn> {
     let [p, q] = [p, q].map(|law| law.probabilities().collect::<Vec<f64>>());
-    let step = rule.entry().step?;
+    let step = rule.step_of(law)?;
     Some(step.in_turn(&p, &q, children))
 }
 
@@ -176,12 +181,12 @@ pub(super) fn settle_tree<E>(
             }
         }
         Verifies::Paths => settle_selected(rule, nodes, p, carried, chance),
-        _ => settle_top_down(rule, nodes, p, chance),
+        _ => settle_top_down((rule, law), nodes, p, chance),
     }
 }
 
 fn settle_top_down<E>(
-    rule: RuleName,
+    rule: (RuleName, SchemeName),
     nodes: &[Node],
     p: &mut Laws<'_, E>,
     chance: &mut dyn Chance,
@@ -244,7 +249,7 @@ pub(super) fn ends<E>(
                 if let Some(q) = node.law.as_ref().filter(|_| left > 0.0) {
                     let target = p(here)?;
                     let drawn = tokens(nodes, &node.children);
-                    let step = at_node(rule, [&target, q], &drawn);
+                    let step = at_node((rule, law), [&target, q], &drawn);
                     let keeps = step.iter().flat_map(InTurn::keeps);
                     for (&child, kept) in node.children.iter().zip(keeps) {
                         reached[child] = left * kept;
@@ -270,7 +275,8 @@ pub(super) fn ends<E>(
 /// r <- Z/(Z + 1 - r),   P <- max(r P - q_k, 0)/Z
 /// ```
 ///
-/// and behind all children the node is kept with r, and P draws the token behind it.
+/// and behind all children the node is kept with r, and P draws the token behind it. Each node of
+/// a set has drawn its children by itself: the ones before are those of the same node.
 /// Given the children before it, child k has the law q_k: the mass of outputs through it is
 /// min(r P, q_k), and what is left is owed by what comes later (`crates/exact/src/block/traversal.rs`).
 struct Visits<'a, 'p, E> {
@@ -295,6 +301,8 @@ struct Owed {
     /// Children of all nodes of the set, in order, and their tokens.
     children: Vec<usize>,
     drawn: Vec<u32>,
+    /// By child, where those of its node begin, and how many these are.
+    own: Vec<(usize, usize)>,
     scratch: Vec<f64>,
 }
 
@@ -307,11 +315,17 @@ impl<E> Visits<'_, '_, E> {
             .iter()
             .flat_map(|&node| nodes[node].children.iter().copied())
             .collect();
+        let mut own = Vec::with_capacity(children.len());
+        for &node in set {
+            let (start, count) = (own.len(), nodes[node].children.len());
+            own.resize(start + count, (start, count));
+        }
         let owed = nodes[first].law.as_ref().map(|_| Owed {
             ratio,
             law: law.probabilities().collect(),
             drawn: tokens(nodes, &children),
             children,
+            own,
             scratch: Vec::new(),
         });
         Ok((owed, law))
@@ -327,8 +341,10 @@ impl<E> Visits<'_, '_, E> {
             return Step::Again;
         };
         let row: Vec<f64> = q.probabilities().collect();
-        let count = owed.drawn.len();
-        self.law.next_draft(&row, before, count, &mut owed.scratch);
+        let (start, count) = owed.own.get(place).copied().unwrap_or_default();
+        let siblings = before.get(start..).unwrap_or_default();
+        self.law
+            .next_draft(&row, siblings, count, &mut owed.scratch);
         let open: f64 = owed.scratch.iter().sum();
         let step = if before.contains(&token) {
             Step::Again
@@ -1049,6 +1065,7 @@ mod tests {
         let with = SchemeName::WITH_REPLACEMENT;
         let without = SchemeName::WITHOUT_REPLACEMENT;
         let strata = SchemeName::STRATIFIED;
+        let apart = SchemeName::STRATIFIED_INDEPENDENT;
         let uneven = || DraftTree::from_json("[[0],[1],[0,0]]").unwrap().shape();
         let paths = paths_of;
         for (rule, law, topology, vocab) in [
@@ -1065,6 +1082,12 @@ mod tests {
             (RuleName::LEVEL_4, strata, full(2, 2), 3),
             (RuleName::LEVEL_4, strata, full(3, 1), 2),
             (RuleName::LEVEL_4, strata, uneven(), 3),
+            (RuleName::LEVEL_4, apart, full(2, 1), 3),
+            (RuleName::LEVEL_4, apart, full(3, 1), 5),
+            (RuleName::LEVEL_4, apart, full(2, 2), 3),
+            (RuleName::LEVEL_4, apart, uneven(), 3),
+            (RuleName::TRAVERSAL, apart, full(2, 2), 3),
+            (RuleName::TRAVERSAL, apart, uneven(), 3),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 1), 4),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 2),
             (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 3),
@@ -1121,6 +1144,7 @@ mod tests {
             ("2x2", SchemeName::WITHOUT_REPLACEMENT, binary, 3),
             ("2x2", SchemeName::HUB, binary, 3),
             ("2x2", SchemeName::STRATIFIED, binary, 3),
+            ("2x2", SchemeName::STRATIFIED_INDEPENDENT, binary, 3),
             ("uneven", SchemeName::WITH_REPLACEMENT, uneven, 3),
             ("uneven", SchemeName::WITHOUT_REPLACEMENT, uneven, 3),
             ("two paths", SchemeName::WITH_REPLACEMENT, two, 3),
@@ -1282,6 +1306,7 @@ mod tests {
                 (RuleName::RRS, with),
                 (RuleName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
                 (RuleName::LEVEL_4, SchemeName::STRATIFIED),
+                (RuleName::LEVEL_4, SchemeName::STRATIFIED_INDEPENDENT),
                 (RuleName::SPECHUB, SchemeName::HUB),
                 (RuleName::TRAVERSAL, with),
                 (RuleName::TRAVERSAL, SchemeName::HUB),
@@ -1331,6 +1356,14 @@ mod tests {
             let found = children(law, &even, 2, &mut uniform, &mut Vec::new());
             assert_eq!(found, tuple);
         }
+        // Independently it has .4 of the second whatever came before.
+        for (numbers, tuple) in [([0.9, 0.7], [3, 3]), ([0.1, 0.7], [0, 3])] {
+            let mut numbers = numbers.into_iter();
+            let mut uniform = || numbers.next().unwrap();
+            let law = SchemeName::STRATIFIED_INDEPENDENT;
+            let found = children(law, &even, 2, &mut uniform, &mut Vec::new());
+            assert_eq!(found, tuple);
+        }
     }
 
     #[test]
@@ -1344,6 +1377,9 @@ mod tests {
         assert!(says(with, RuleName::TOKEN).contains("chains"));
         assert!(says(with, RuleName::RRS_WO).contains("--scheme"));
         assert!(says(with, RuleName::LEVEL_4).contains("--scheme"));
+        let apart = SchemeName::STRATIFIED_INDEPENDENT;
+        assert_eq!(refused(&tree, apart, RuleName::LEVEL_4), None);
+        assert!(says(apart, RuleName::RRS).contains("--scheme"));
         assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
         assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
         let three = full(3, 1);

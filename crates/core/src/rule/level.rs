@@ -5,16 +5,35 @@ use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
 use specgap_plan::plan::{LevelPasses, Levels, RatioOrder, Strata};
 
-/// Passes at the levels .8, .5, .2 and 0 over strata that draft no token twice. The drafts are a
-/// tuple of the law: certain tokens, heaviest first, then the draft of each stratum. One that the
-/// law cannot put in its place is refused.
+/// Passes over strata: certain tokens, heaviest first, then the draft of each stratum. A draft
+/// that the law cannot put in its place is refused.
 ///
 /// Passes go through all drafts several times. Asked in turn, draft k is kept with its share of
 /// all outputs over what the shares before it leave.
-#[derive(Debug)]
-struct FourLevels;
+#[derive(Clone, Copy, Debug)]
+pub struct LevelStep {
+    /// How a token across a cut is drafted.
+    pub straddle: Straddle,
+    /// The levels, each a pass over all strata.
+    pub levels: Levels<'static>,
+}
 
-impl Step for FourLevels {
+impl LevelStep {
+    /// `level-4`: the levels .8, .5, .2 and 0.
+    pub const fn four(straddle: Straddle) -> Self {
+        let levels = Levels::FOUR;
+        Self { straddle, levels }
+    }
+
+    /// One pass: recursive rejection, the draft of the last stratum first. Levels that run
+    /// inside a loop over strata come to the same, as the last of them takes all there is.
+    pub const fn one(straddle: Straddle) -> Self {
+        let levels = Levels::ONE;
+        Self { straddle, levels }
+    }
+}
+
+impl Step for LevelStep {
     fn in_turn(&self, p: &[f64], q: &[f64], drafts: &[u32]) -> InTurn {
         let mut residual = p.to_vec();
         if drafts.is_empty() {
@@ -23,7 +42,7 @@ impl Step for FourLevels {
         }
         let strata = Strata::of_row(q, drafts.len());
         let order = RatioOrder::of_rows(p, q);
-        let passes = LevelPasses::of_rows((p, q), &order, &strata, Straddle::Once, Levels::FOUR);
+        let passes = LevelPasses::of_rows((p, q), &order, &strata, self.straddle, self.levels);
         let mut left = 1.0;
         let ratios = (passes.accepted(drafts).into_iter())
             .map(|share| {
@@ -49,7 +68,11 @@ pub(super) static LEVEL_4: RuleEntry = RuleEntry {
     name: "level-4",
     words: "reject by falling level of what is left of p over what is left of q, in a few passes \
             over all drafts",
-    step: Some(&FourLevels),
+    step: Some(&LevelStep::four(Straddle::Once)),
+    also: &[(
+        SchemeName::STRATIFIED_INDEPENDENT,
+        &LevelStep::four(Straddle::Independent),
+    )],
     needs_full_rows: Some("where q is cut, and what a pass leaves of p, are sums over all tokens"),
     audited: true,
     decoded: true,

@@ -7,7 +7,7 @@
 //! | column | for |
 //! | --- | --- |
 //! | [`RuleEntry::words`] | help texts, glossaries, reports |
-//! | [`RuleEntry::drafts`], [`RuleEntry::step`] | what is drawn and kept on a row, in `f64`: `audit`, `decode` |
+//! | [`RuleEntry::drafts`], [`RuleEntry::step`], [`RuleEntry::also`] | what is drawn and kept on a row, in `f64`: `audit`, `decode` |
 //! | [`RuleEntry::audited`], [`RuleEntry::needs_full_rows`] | `audit` |
 //! | [`RuleEntry::vectors`] | `conformance` |
 //! | [`RuleEntry::decoded`] | `decode` |
@@ -32,6 +32,7 @@ use crate::entry_name::{Named, entry_name};
 use crate::scheme::SchemeName;
 use serde::{Deserialize, Deserializer};
 
+pub use level::LevelStep;
 pub use step::normalise;
 pub use step::{InTurn, Step};
 pub use table::{RULES, UnknownRule};
@@ -53,6 +54,9 @@ pub struct RuleEntry {
     /// What it does with drafts of one position, on rows; `None` where that rests on a plan or
     /// on other positions.
     pub step: Option<&'static dyn Step>,
+    /// Other laws of drafts that an engine with this rule may draw by, each with what the rule
+    /// then does.
+    pub also: &'static [(SchemeName, &'static dyn Step)],
     /// Why rows that list some tokens only cannot be audited.
     pub needs_full_rows: Option<&'static str>,
     /// Whether an engine that claims it can be audited.
@@ -119,6 +123,7 @@ impl RuleEntry {
             verifies,
             drafts,
             step: None,
+            also: &[],
             needs_full_rows: None,
             audited: false,
             vectors: None,
@@ -175,6 +180,31 @@ pub fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, 
 }
 
 impl RuleName {
+    /// The laws by which an engine with this rule may draw its drafts, its own first; none if it
+    /// does not look at how they are drawn.
+    pub fn laws(self) -> impl Iterator<Item = SchemeName> {
+        let own = match self.0.drafts {
+            Drafts::Drawn(law) => Some(law),
+            Drafts::Likeliest | Drafts::Any => None,
+        };
+        own.into_iter()
+            .chain(self.0.also.iter().map(|(law, _)| *law))
+    }
+
+    /// What it does with drafts of a law, on rows; `None` if it does not verify them, or not on a
+    /// row. A rule that does not look at how drafts are drawn takes them all.
+    pub fn step_of(self, law: SchemeName) -> Option<&'static dyn Step> {
+        match self.0.drafts {
+            Drafts::Drawn(own) if own != law => {
+                let mut others = self.0.also.iter();
+                others
+                    .find(|(other, _)| *other == law)
+                    .map(|(_, step)| *step)
+            }
+            _ => self.0.step,
+        }
+    }
+
     /// What it does, in one line.
     pub fn words(self) -> &'static str {
         self.0.words

@@ -1,6 +1,6 @@
 use super::*;
 use crate::problem::Problem;
-use crate::scheme::MadeOf;
+use crate::scheme::{DraftScheme, MadeOf, Straddle, Stratified};
 use crate::verifier::{ConditionalLaw, VERIFIERS, verifier};
 use specgap_number::distribution::{Draft, Target};
 
@@ -78,10 +78,9 @@ fn laws_on_a_row_are_those_in_fractions() {
     ];
     let mut checked = 0;
     for rule in RuleName::ALL {
-        let (Some(step), Drafts::Drawn(_) | Drafts::Any) = (rule.entry().step, rule.entry().drafts)
-        else {
+        if rule.entry().step.is_none() || rule.entry().drafts == Drafts::Likeliest {
             continue;
-        };
+        }
         let own = VERIFIERS.iter().find(|entry| entry.rule == rule).unwrap();
         for law in SchemeName::ALL {
             let MadeOf::OneDraft(made) = law.entry().made_of else {
@@ -93,7 +92,8 @@ fn laws_on_a_row_are_those_in_fractions() {
                     // One pass over strata, and passes over drafts of other laws, are other
                     // rules of those names.
                     let is_own = ![RuleName::RRS, RuleName::LEVEL_4].contains(&rule)
-                        || rule.entry().drafts == Drafts::Drawn(law);
+                        || rule.laws().any(|other| other == law);
+                    let step = rule.step_of(law).or(rule.entry().step).unwrap();
                     if !own.lossless.holds(law, scheme.drafts()) || !is_own {
                         continue;
                     }
@@ -119,6 +119,54 @@ fn laws_on_a_row_are_those_in_fractions() {
         }
     }
     assert!(checked > 1000, "{checked}");
+}
+
+/// Loops over levels inside one over strata, written out by the law of each draft given that all
+/// are refused so far: one pass.
+#[test]
+fn levels_inside_a_loop_over_strata_are_one_pass() {
+    let rows: [([f64; 5], [f64; 5]); 2] = [
+        ([0.3, 0.3, 0.2, 0.15, 0.05], [0.1, 0.25, 0.25, 0.2, 0.2]),
+        ([0.0, 0.1, 0.5, 0.2, 0.2], [0.3, 0.25, 0.2, 0.15, 0.1]),
+    ];
+    let mut checked = 0;
+    for (p, q) in rows {
+        for straddle in [Straddle::Once, Straddle::Independent] {
+            for drafts in [2, 3] {
+                let law = Stratified::new(Draft::new(&q).unwrap(), drafts, straddle);
+                let strata = law.strata();
+                let all = strata.strata();
+                let mut alive: Vec<Vec<f64>> = all.iter().map(|own| vec![1.0; own.len()]).collect();
+                let mut left = p;
+                for j in (0..all.len()).rev() {
+                    for level in [0.8, 0.5, 0.2, 0.0] {
+                        let offered = strata.weighed(j, |at, place| &alive[at][place]);
+                        for ((share, mass), alive) in all[j].iter().zip(offered).zip(&mut alive[j])
+                        {
+                            let wanted = (left[share.token] - level * mass) / (1.0 - level);
+                            let given = wanted.clamp(0.0, mass);
+                            left[share.token] -= given;
+                            *alive *= if mass > 0.0 { 1.0 - given / mass } else { 1.0 };
+                        }
+                    }
+                }
+                let sure = law.certain().len();
+                law.for_each_tuple(&mut |tuple, _| {
+                    let found = in_turn(&LevelStep::one(straddle), &p, &q, tuple);
+                    let mut refused = 1.0;
+                    for (j, own) in all.iter().enumerate().rev() {
+                        let token = tuple[sure + j] as usize;
+                        let place = own.iter().position(|share| share.token == token).unwrap();
+                        let kept = refused * (1.0 - alive[j][place]);
+                        assert!((found.accepted[sure + j] - kept).abs() < 1e-12);
+                        refused *= alive[j][place];
+                    }
+                    checked += 1;
+                });
+            }
+        }
+    }
+    assert!(checked > 20, "{checked}");
 }
 
 /// Of one draft every law that draws it from q is q.

@@ -506,7 +506,7 @@ pub const INDEPENDENT: Law = Law {
         status: "between what passes over strata accept and 1 + P(H) - Q(H) of what they leave",
         hits: None,
     }),
-    // Drafts that may repeat are drawn by no engine; it is what proofs compare with.
+    // Its numbers are those of `stratified` to a thousandth or two: named, not by default.
     by_default: false,
     hue: 9,
 };

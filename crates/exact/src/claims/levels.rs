@@ -236,6 +236,19 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: straddled_strata,
     },
     Claim {
+        id: "level-not-universal",
+        statement: "the level rule accepts alpha* of every law of drafts",
+        source: "a natural guess; refuted by specgap",
+        explanation: "Wrong: pairs {0, 1}, {0, 2}, {2, 3} with 4/11, 1/11, 6/11, and p = (1, 0, 1, 1)/3. \
+            H = {0, 1} alone attains alpha* = 32/33, so a rule that does has to use up 2 and 3 \
+            before 0. But 0 has the largest ratio, 11/15 to 11/21 and 11/18. Until it meets 3 it \
+            comes out on 1/35 of all draws that have 2 as well, and at most 32/33 - 1/35 is accepted.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &["refuted/level-not-universal.toml"],
+        check: universal,
+    },
+    Claim {
         id: "slots-apart-below-three-quarters",
         statement: "level-4 accepts at least 3/4 of alpha* of drafts that straddle once",
         source: "a natural guess; refuted by specgap",
@@ -1316,6 +1329,76 @@ fn straddled_strata() -> Finding {
     finding.number("levels that follow the ratio", known.value());
     finding.require(known.upper() >= round_nearest(&alpha) - 1e-6, || {
         format!("{}: {} of {alpha}", describe(&problem), known.value())
+    });
+    finding
+}
+
+/// The level rule's first token, x, runs alone until its ratio meets the largest of tokens that
+/// are never drafted with it, which stay. Where every set that attains alpha\* holds x, what it
+/// gives out of draws that touch the complement is lost (`docs/theory/level-rule.md`, Lemma 0).
+fn universal() -> Finding {
+    let mut finding = Finding::default();
+    let Ok(problem) = shipped_single(include_str!(
+        "../../../../problems/refuted/level-not-universal.toml"
+    )) else {
+        return finding;
+    };
+    let (alpha, vocab) = (optimum(&problem), problem.vocab());
+    let target = problem.target().exact();
+    let mut law: Vec<(Vec<usize>, Rational)> = Vec::new();
+    problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
+        law.push((
+            tuple.iter().map(|&token| token as usize).collect(),
+            mass.clone(),
+        ));
+    });
+    let drafted = |holds: &dyn Fn(&[usize]) -> bool| -> Rational {
+        let draws = law.iter().filter(|(draw, _)| holds(draw));
+        draws.map(|(_, mass)| mass).sum()
+    };
+    let minimisers: Vec<Vec<usize>> = subsets(vocab)
+        .filter(|set| {
+            let inside = problem.scheme().inside_exact(set);
+            Rational::one() + target.mass(set) - inside == alpha
+        })
+        .collect();
+    let included = |x: usize| drafted(&|draw| draw.contains(&x));
+    let ratio = |x: usize| match included(x) {
+        all if all.is_zero() => Rational::zero(),
+        all => target.probability(x) / all,
+    };
+    let Some(first) = (0..vocab).max_by_key(|&x| ratio(x)) else {
+        return finding;
+    };
+    let with_first =
+        |x: usize| drafted(&|draw: &[usize]| draw.contains(&x) && draw.contains(&first));
+    let others = (0..vocab).filter(|&x| x != first);
+    let apart = others.clone().filter(|&x| with_first(x).is_zero());
+    let met = apart.map(ratio).max().unwrap_or_default();
+    // (p - (1 - t) pi)/(t pi) = met; others that are drafted with it are below until then.
+    let one = Rational::one;
+    let gone = one() - (one() - ratio(first)) / (one() - &met);
+    let alone = others.filter(|&x| !included(x).is_zero()).all(|x| {
+        let left = included(x) - &gone * with_first(x);
+        target.probability(x) <= &met * left
+    });
+    let least = minimisers.iter().map(|set| {
+        let across =
+            |draw: &[usize]| draw.contains(&first) && draw.iter().any(|x| !set.contains(x));
+        match set.contains(&first) {
+            true => drafted(&across) * &gone,
+            false => Rational::zero(),
+        }
+    });
+    let lost = least.min().unwrap_or_default();
+    finding.text("alpha*", format_rational(&alpha));
+    finding.count("sets that attain it", minimisers.len() as u64);
+    finding.count("the token that runs first", first as u64);
+    finding.text("its ratio", format_rational(&ratio(first)));
+    finding.text("the ratio that it meets", format_rational(&met));
+    finding.text("lost at least", format_rational(&lost));
+    finding.require(!alone || lost <= Rational::zero(), || {
+        format!("{}: at most {alpha} - {lost}", describe(&problem))
     });
     finding
 }

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`solve`] | alpha* by every method; [`specgap_core::certify`] recomputes the answer | [`Solution`] |
 //! | [`verify`] | what every verifier accepts, and whether it is lossless | [`Verification`] |
+//! | [`enclose`] | alpha* from one run of the level rule; its set is checked in fractions | [`Enclosure`] |
 //! | [`block`] | the block optimum, bounds, and every block verifier's law | [`BlockEvaluation`] |
 //!
 //! They share one [`Outcome`] of a method, one [`Agreement`] between numbers, one
@@ -13,6 +14,7 @@
 mod agreement;
 mod block;
 mod direct;
+mod enclosure;
 mod evaluated;
 mod expectation;
 mod json;
@@ -28,6 +30,7 @@ mod verify;
 
 pub use agreement::Agreement;
 pub use block::{BlockEvaluation, BlockLaw, BlockVerification, OptimumMethod, block};
+pub use enclosure::{Enclosure, EnclosureError, enclose};
 pub use evaluated::Evaluated;
 pub use expectation::Expectation;
 pub use json::{JSON_SCHEMA, NotTaken};

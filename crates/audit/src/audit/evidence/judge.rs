@@ -882,6 +882,7 @@ mod tests {
             Rule::RRS,
             Rule::RRS_WO,
             Rule::LEVEL_4,
+            Rule::LEVEL_4_INDEPENDENT,
             Rule::K_SEQ,
             Rule::ONE_HOT,
         ] {
@@ -1053,6 +1054,7 @@ mod tests {
             Rule::RRS,
             Rule::RRS_WO,
             Rule::LEVEL_4,
+            Rule::LEVEL_4_INDEPENDENT,
             Rule::K_SEQ,
             Rule::ONE_HOT,
         ] {

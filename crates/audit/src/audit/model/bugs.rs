@@ -38,15 +38,23 @@ fn off_draft(rule: Rule) -> bool {
 }
 
 fn independent(rule: Rule) -> bool {
-    rule.needs_siblings() && !rule.drafts().are_distinct()
+    rule.needs_siblings() && !rule.drafts().are_distinct() && !stratified(rule)
 }
 
 fn distinct(rule: Rule) -> bool {
     rule.needs_siblings() && rule.drafts().are_distinct() && !stratified(rule)
 }
 
-fn stratified(rule: Rule) -> bool {
+fn straddling_once(rule: Rule) -> bool {
     rule.drafts() == Drafts::Drawn(SchemeName::STRATIFIED)
+}
+
+fn independent_strata(rule: Rule) -> bool {
+    rule.drafts() == Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT)
+}
+
+fn stratified(rule: Rule) -> bool {
+    straddling_once(rule) || independent_strata(rule)
 }
 
 fn all(_: Rule) -> bool {
@@ -64,7 +72,7 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(crate) static BUGS: [Bug; 29] = [
+pub(crate) static BUGS: [Bug; 34] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
@@ -271,8 +279,8 @@ pub(crate) static BUGS: [Bug; 29] = [
     Bug {
         name: "drafts-from-all-of-q",
         words: "each draft is drawn from all of q, and verified as if it came from its stratum",
-        cure: "draw the certain tokens and one token from each stratum, in that order, none \
-               twice; or name the rule rrs and verify it as such",
+        cure: "draw the certain tokens and one token from each stratum, in that order; or name \
+               the rule rrs and verify it as such",
         weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::RRS),
         of: stratified,
@@ -292,6 +300,53 @@ pub(crate) static BUGS: [Bug; 29] = [
         cure: "test it with the law that it was drawn from, by falling level",
         weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::RRS),
+        of: stratified,
+    },
+    Bug {
+        name: "straddler-drawn-twice",
+        words: "strata are drawn from independently, so that a token across a cut may come twice, \
+                and verified as if it could not",
+        cure: "if the draft before was the token across the cut, draw from the rest of the \
+               stratum; or name the law stratified-independent and verify it as such",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: HONEST.draws_as(Rule::LEVEL_4_INDEPENDENT),
+        of: straddling_once,
+    },
+    Bug {
+        name: "verified-as-independent-strata",
+        words: "drafts of which none comes twice are verified as if strata were independent",
+        cure: "test each draft with its law given that all are still refused; or draw from each \
+               stratum independently and name the law stratified-independent",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: HONEST.tests_as(Rule::LEVEL_4_INDEPENDENT),
+        of: straddling_once,
+    },
+    Bug {
+        name: "straddler-drawn-once",
+        words: "a token across a cut is never drafted twice, and strata are verified as if they \
+                were independent",
+        cure: "draw from each stratum whatever was drawn before, or name the law stratified and \
+               verify it as such",
+        weights: [3.0, 0.0, 0.0, 0.0],
+        engine: HONEST.draws_as(Rule::LEVEL_4),
+        of: independent_strata,
+    },
+    Bug {
+        name: "verified-as-straddling-once",
+        words: "independent strata are verified as if no token could come twice",
+        cure: "test each draft with what is left of its own stratum, or name the law stratified \
+               and draw by it",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: HONEST.tests_as(Rule::LEVEL_4),
+        of: independent_strata,
+    },
+    Bug {
+        name: "levels-inside-strata",
+        words: "loops are swapped: all levels of one stratum, then those of the next, which is \
+                one pass of recursive rejection",
+        cure: "nothing is lost but acceptance: run the levels outermost, the strata inside",
+        weights: [0.0, 3.0, 2.0, 0.0],
+        engine: HONEST.levels_inside(),
         of: stratified,
     },
     Bug {

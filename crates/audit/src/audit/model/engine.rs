@@ -126,6 +126,8 @@ pub(crate) struct Engine {
     pub draws_as: Option<Rule>,
     /// Several drafts for one position: verified as this rule verifies them.
     pub tests_as: Option<Rule>,
+    /// Levels run inside a loop over strata.
+    pub levels_inside: bool,
 }
 
 impl Engine {
@@ -141,6 +143,7 @@ impl Engine {
         drops: None,
         draws_as: None,
         tests_as: None,
+        levels_inside: false,
     };
 
     // What it does otherwise, named as the fields are.
@@ -181,6 +184,11 @@ impl Engine {
 
     pub(crate) const fn draws_as(mut self, draws_as: Rule) -> Self {
         self.draws_as = Some(draws_as);
+        self
+    }
+
+    pub(crate) const fn levels_inside(mut self) -> Self {
+        self.levels_inside = true;
         self
     }
 

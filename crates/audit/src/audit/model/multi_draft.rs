@@ -2,8 +2,8 @@
 
 use crate::audit::model::engine::{Corrects, Engine, Keeps, Position, change};
 use crate::audit::model::rule::Rule;
-use specgap_core::rule::{Drafts, InTurn, Step, TargetMass, normalise};
-use specgap_core::scheme::SchemeName;
+use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
+use specgap_core::scheme::{SchemeName, Straddle};
 use specgap_number::distribution::token_id;
 
 /// The law of the next of so many drafts, given those before; `None` where nothing is claimed,
@@ -71,7 +71,14 @@ pub(crate) fn decide(
         Keeps::Target => false,
         Keeps::Rule | Keeps::Over(_) => rule.tests_drafts(),
     };
-    let InTurn { ratios, residual } = if in_turn {
+    let InTurn { ratios, residual } = if engine.levels_inside {
+        let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
+        let straddle = match rule.drafts() == independent {
+            true => Straddle::Independent,
+            false => Straddle::Once,
+        };
+        LevelStep::one(straddle).in_turn(&p, &q, &tuple)
+    } else if in_turn {
         let rule = if rule.tests_drafts() { rule } else { Rule::RRS };
         rule.with_step(1.0, |step| step.in_turn(&p, &q, &tuple))
     } else if engine.keeps == Keeps::Target {

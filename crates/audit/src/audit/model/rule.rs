@@ -1,16 +1,24 @@
 //! The rules that an engine can claim: those of the table of all rules that are audited.
 
 use specgap_core::rule::{Drafts, RULES, RuleEntry, RuleName, Step, TargetMass, Verifies};
+use specgap_core::scheme::SchemeName;
 use std::fmt;
 use std::str::FromStr;
 
 /// What an engine says that it does with its drafts.
+///
+/// A rule names how its drafts are drawn. Where it verifies drafts of another law too, that law
+/// stands before its name: `stratified-independent/level-4`.
 ///
 /// ```
 /// use specgap_audit::audit::Rule;
 /// assert_eq!("threshold:0.9".parse(), Rule::threshold(0.9));
 /// assert!("threshold:2".parse::<Rule>().is_err());
 /// assert!(!Rule::threshold(0.9)?.is_lossless() && Rule::EXACT_MATCH.is_lossless());
+/// let independent = Rule::LEVEL_4.under("stratified-independent")?;
+/// assert_eq!(independent.to_string(), "stratified-independent/level-4");
+/// assert_eq!("stratified-independent/level-4".parse(), Ok(independent));
+/// assert!(Rule::RRS.under("stratified").is_err());
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +26,8 @@ pub struct Rule {
     name: RuleName,
     /// A of `threshold:A`; 1 of the others.
     over: f64,
+    /// How drafts are drawn, where it is not the rule's first law.
+    law: Option<SchemeName>,
 }
 
 impl Rule {
@@ -29,6 +39,12 @@ impl Rule {
     pub const RRS_WO: Self = Self::of(RuleName::RRS_WO);
     /// n stratified drafts for one position, none twice, rejected by falling level.
     pub const LEVEL_4: Self = Self::of(RuleName::LEVEL_4);
+    /// The same with strata that are drawn from independently: a token across a cut may come
+    /// twice.
+    pub const LEVEL_4_INDEPENDENT: Self = Self {
+        law: Some(SchemeName::STRATIFIED_INDEPENDENT),
+        ..Self::LEVEL_4
+    };
     /// n i.i.d. drafts for one position, each kept with min(1, p/(rho q)).
     pub const K_SEQ: Self = Self::of(RuleName::K_SEQ);
     /// A chain x ~ q that is kept or refused as a block.
@@ -41,7 +57,45 @@ impl Rule {
     pub const TEXT: Self = Self::of(RuleName::TEXT);
 
     const fn of(name: RuleName) -> Self {
-        Self { name, over: 1.0 }
+        Self {
+            name,
+            over: 1.0,
+            law: None,
+        }
+    }
+
+    /// The same rule with drafts that are drawn by this law, by its name.
+    ///
+    /// # Errors
+    /// The rule does not verify such drafts; the message names those that it does.
+    pub fn under(self, law: &str) -> Result<Self, String> {
+        let laws: Vec<SchemeName> = self.name.laws().collect();
+        let Some(place) = laws.iter().position(|own| own.as_str() == law) else {
+            let names: Vec<&str> = laws.iter().map(|own| own.as_str()).collect();
+            return Err(if names.is_empty() {
+                format!("{self} does not look at how drafts are drawn: leave the law {law:?} out")
+            } else {
+                format!(
+                    "{self} is not for drafts by the law {law:?}; it is for {}",
+                    names.join(" or ")
+                )
+            });
+        };
+        let law = laws.get(place).copied().filter(|_| place > 0);
+        Ok(Self { law, ..self })
+    }
+
+    /// Each rule that can be audited and has no parameter, with each law of its drafts.
+    pub(crate) fn with_laws() -> impl Iterator<Item = Self> {
+        let rules = Self::entries().filter_map(|entry| entry.name.parse::<Self>().ok());
+        rules.flat_map(|rule| {
+            let others = rule.name.laws().skip(1);
+            let others = others.map(move |law| Self {
+                law: Some(law),
+                ..rule
+            });
+            std::iter::once(rule).chain(others)
+        })
     }
 
     /// The likeliest tokens of q, kept with min(1, p(x)/A): lossy by design if A < 1.
@@ -51,7 +105,10 @@ impl Rule {
     pub fn threshold(over: f64) -> Result<Self, String> {
         if over > 0.0 && over <= 1.0 {
             let name = RuleName::THRESHOLD;
-            Ok(Self { name, over })
+            Ok(Self {
+                over,
+                ..Self::of(name)
+            })
         } else {
             Err(format!(
                 "the threshold is {over}; it is above 0 and at most 1"
@@ -79,7 +136,7 @@ impl Rule {
     }
 
     pub(crate) fn drafts(self) -> Drafts {
-        self.name.entry().drafts
+        self.law.map_or(self.name.entry().drafts, Drafts::Drawn)
     }
 
     /// Whether it compares p and q of a draft; else it looks at p alone.
@@ -105,7 +162,11 @@ impl Rule {
     /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
     pub(crate) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
         let over = self.over * scale;
-        match self.name.entry().step {
+        let step = match self.law {
+            Some(law) => self.name.step_of(law),
+            None => self.name.entry().step,
+        };
+        match step {
             Some(step) if self.tests_drafts() => ask(step),
             _ => ask(&TargetMass { over }),
         }
@@ -126,6 +187,8 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_threshold() {
             write!(f, "threshold:{:?}", self.over)
+        } else if let Some(law) = self.law {
+            write!(f, "{law}/{}", self.name)
         } else {
             f.write_str(self.name.as_str())
         }
@@ -142,6 +205,9 @@ impl FromStr for Rule {
                 over.map_err(|_| format!("{text:?} has no number; write threshold:0.9"))?,
             );
         }
+        if let Some((law, rule)) = text.split_once('/') {
+            return rule.parse::<Self>()?.under(law);
+        }
         match text.parse::<RuleName>() {
             Ok(name) if name.entry().audited && name != RuleName::THRESHOLD => Ok(Self::of(name)),
             _ => {
@@ -157,6 +223,8 @@ impl Rule {
     /// One of each kind.
     pub(crate) fn all() -> Vec<Self> {
         let parsed = |entry: &RuleEntry| entry.name.replace(":A", ":0.9").parse().unwrap();
-        Self::entries().map(parsed).collect()
+        let mut all: Vec<Self> = Self::entries().map(parsed).collect();
+        all.push(Self::LEVEL_4_INDEPENDENT);
+        all
     }
 }

@@ -96,7 +96,7 @@ impl RowChecks {
                 "a token was drafted that the draft gives probability 0",
             ),
             self.repeated.check(
-                "draft-repeated",
+                REPEATED,
                 "a token was drafted twice for one position, where drafts are distinct",
             ),
             structure.not_emitted.check(
@@ -691,18 +691,21 @@ fn verdict_of(report: &AuditReport, part: Part) -> Outcome {
 }
 
 fn needs_another_rule(report: &AuditReport) -> bool {
-    report
-        .parts
-        .iter()
-        .any(|one| one.verdict == Outcome::Refuted)
+    let failed = report.hard_checks.iter().filter(|one| one.violations > 0);
+    // That drafts are distinct is a claim of the rule alone.
+    let (of_rule, others): (Vec<_>, Vec<_>) = failed.partition(|one| one.name == REPEATED);
+    let refuted = |one: &PartReport| one.verdict == Outcome::Refuted;
+    (report.parts.iter().any(refuted) || !of_rule.is_empty())
         && verdict_of(report, Part::TargetLaw) != Outcome::Refuted
-        && report.hard_checks.iter().all(|check| check.violations == 0)
+        && others.is_empty()
 }
+
+/// The check that no token is drafted twice, where drafts are distinct.
+const REPEATED: &str = "draft-repeated";
 
 /// A lossless rule under which nothing is refuted, and acceptance is tested.
 fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<String>, AuditError> {
-    let mut candidates: Vec<Rule> = Rule::entries()
-        .filter_map(|entry| entry.name.parse().ok())
+    let mut candidates: Vec<Rule> = Rule::with_laws()
         .filter(|rule: &Rule| match opened.steps.siblings {
             true => rule.has_siblings(),
             false => rule.has_chains(),

@@ -10,7 +10,7 @@ use crate::verifier::{
     RowRuleError, Verdict, Verifier, VerifierError, VerifierName,
 };
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::distribution::{Draft, Rational, Target, token_id};
 use specgap_number::number::{Number, normalised};
 use specgap_plan::plan::{LevelPasses, LevelPlan, Levels};
 use specgap_row::row::{Question, Row};
@@ -105,6 +105,18 @@ impl Level {
             problem: problem.clone(),
             draft,
         })
+    }
+
+    /// H, ascending: the set that the run leaves to bound alpha\* from above by 1 + P(H) - Q(H).
+    /// It was found in `f64`; [`crate::certify::upper_bound`] says what it proves.
+    pub fn held(&self) -> Vec<usize> {
+        let holds = |token: usize| match &self.rule {
+            Rule::Iid(plan) => plan.holds(token_id(token)),
+            Rule::Strata(passes, _) => passes.holds(token_id(token)),
+        };
+        (0..self.problem.vocab())
+            .filter(|&token| holds(token))
+            .collect()
     }
 }
 
