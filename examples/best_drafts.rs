@@ -132,7 +132,7 @@ fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
         });
         Line {
             label: COLUMNS[column].0.to_owned(),
-            hue: [5, 0, 0, 3, 1, 1, 8, 8][column],
+            hue: [5, 0, 0, 3, 1, 1, 7, 7][column],
             stroke: COLUMNS[column].3,
             points: points.collect(),
         }

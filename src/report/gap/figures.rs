@@ -548,6 +548,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn laws_of_a_report_are_drawn_in_colours_of_their_own() {
+        use crate::page::canvas::Ink;
+        let laws = crate::gap::Settings::all_schemes();
+        // Beyond the last hue they begin anew.
+        let hues = laws.iter().map(|law| law.entry().hue % Ink::HUES);
+        let distinct: std::collections::BTreeSet<usize> = hues.collect();
+        assert_eq!(distinct.len(), laws.len());
+    }
+
+    #[test]
     fn shares_fall_from_edge_to_edge() {
         let mut histogram = vec![0; HISTOGRAM_EDGES.len() - 1];
         (histogram[0], histogram[3], histogram[9]) = (5, 3, 2);

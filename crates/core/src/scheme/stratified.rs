@@ -481,7 +481,7 @@ pub const LAW: Law = Law {
         hits: None,
     }),
     by_default: true,
-    hue: 8,
+    hue: 7,
 };
 
 /// [`Stratified`] with independent strata, in the table of laws.
@@ -508,5 +508,5 @@ pub const INDEPENDENT: Law = Law {
     }),
     // Its numbers are those of `stratified` to a thousandth or two: named, not by default.
     by_default: false,
-    hue: 9,
+    hue: 8,
 };

@@ -57,7 +57,8 @@ const PALETTE: [Ink; 11] = [
 ];
 
 impl Ink {
-    pub(crate) const HUES: usize = 7;
+    /// How many hues there are.
+    pub const HUES: usize = 9;
 
     /// On light paper. No two are equal: the dark scheme tells them apart by it.
     fn light(self) -> RGBColor {
@@ -73,6 +74,8 @@ impl Ink {
                 3 => RGBColor(170, 60, 140),
                 4 => RGBColor(140, 108, 0),
                 5 => RGBColor(60, 60, 150),
+                7 => RGBColor(160, 15, 45),
+                8 => RGBColor(0, 105, 125),
                 _ => RGBColor(110, 110, 110),
             },
         }
@@ -92,6 +95,8 @@ impl Ink {
                 3 => RGBColor(230, 140, 205),
                 4 => RGBColor(225, 195, 70),
                 5 => RGBColor(160, 160, 245),
+                7 => RGBColor(255, 115, 130),
+                8 => RGBColor(95, 215, 225),
                 _ => RGBColor(175, 175, 175),
             },
         }
