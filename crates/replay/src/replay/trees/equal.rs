@@ -144,34 +144,34 @@ impl Measurement<'_> {
         let (tree, promised) = best_topology(&rates, limits).ok()?;
         Some((SEQUOIA.to_owned(), tree, promised))
     }
-}
 
-/// What the report says of them.
-pub(super) fn compared(all: Vec<AtNodes>) -> Vec<EqualNodes> {
-    let of = |at: AtNodes| {
-        let slots = at.slots?;
-        let mut others = at.others;
-        others.sort_by(|a, b| b.worth.total_cmp(&a.worth));
-        let beside = others.into_iter().map(|one| BesideTree {
-            more: slots.along.minus(&one.along),
-            tree: one.name,
-            nodes: one.tree.len(),
-            scheme: one.scheme.to_string(),
-            verifier: one.verifier,
-            tokens_per_call: one.tokens_per_call,
-        });
-        Some(EqualNodes {
-            budget: at.nodes,
-            beside: beside.collect(),
-            nodes: slots.tree.len(),
-            depth: slots.tree.depth(),
-            scheme: slots.scheme.to_string(),
-            verifier: slots.verifier,
-            promised: slots.promised,
-            expected_accepted_length: slots.accepted,
-            tokens_per_call: slots.tokens_per_call,
-            paths: slots.tree.paths().to_vec(),
-        })
-    };
-    all.into_iter().filter_map(of).collect()
+    /// What the report says of them.
+    pub(super) fn compared(all: Vec<AtNodes>) -> Vec<EqualNodes> {
+        let of = |at: AtNodes| {
+            let slots = at.slots?;
+            let mut others = at.others;
+            others.sort_by(|a, b| b.worth.total_cmp(&a.worth));
+            let beside = others.into_iter().map(|one| BesideTree {
+                more: slots.along.minus(&one.along),
+                tree: one.name,
+                nodes: one.tree.len(),
+                scheme: one.scheme.to_string(),
+                verifier: one.verifier,
+                tokens_per_call: one.tokens_per_call,
+            });
+            Some(EqualNodes {
+                budget: at.nodes,
+                beside: beside.collect(),
+                nodes: slots.tree.len(),
+                depth: slots.tree.depth(),
+                scheme: slots.scheme.to_string(),
+                verifier: slots.verifier,
+                promised: slots.promised,
+                expected_accepted_length: slots.accepted,
+                tokens_per_call: slots.tokens_per_call,
+                paths: slots.tree.paths().to_vec(),
+            })
+        };
+        all.into_iter().filter_map(of).collect()
+    }
 }

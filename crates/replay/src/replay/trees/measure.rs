@@ -7,7 +7,6 @@ use super::super::read::Texts;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
-use super::equal::compared;
 use super::glossary::tree_definitions;
 use super::outcome::{Along, Candidate, Group, Half, Rounds, Timed};
 use super::pairs::{OptimaOf, Pair, Plan, Shares};
@@ -179,7 +178,7 @@ impl Measurement<'_> {
             results,
             best,
             reference,
-            equal_nodes: compared(at_nodes),
+            equal_nodes: Self::compared(at_nodes),
             dynamic,
             slot_values: self.slot_values(),
             independence,
