@@ -100,6 +100,7 @@ impl LevelPlan {
         let (p, q) = (target.probabilities(), draft.probabilities());
         let found = sweep(q, order.rising(), drafts);
         let (thinning, accepted) = Thinning::new(p, &found.emitted);
+        let accepted = accepted.min(1.0);
         let last = found.tiers.wrapping_sub(1);
         let stops = found.horizon < f64::INFINITY;
         let held: Vec<bool> = (found.tier.iter().zip(q))

@@ -137,6 +137,7 @@ impl SymmetricPasses {
             passes.push(pass);
         }
         let (thinning, accepted) = Thinning::new(p, &emitted);
+        let accepted = accepted.min(1.0);
         let inside = |row: &[f64]| {
             split_sum(&mass, row, |left, mass| if left > 0.0 { mass } else { 0.0 }).min(1.0)
         };

@@ -4,6 +4,7 @@ use super::iid_tests::{KINDS, row, rows, tuples};
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use specgap_number::distribution::{Draft, Target};
 
 #[test]
 fn outputs_p_and_stays_just_below_the_level_plan() {
@@ -96,6 +97,35 @@ fn simulated_rounds_follow_the_shares_of_symmetric_passes() {
         for (count, share) in counts.iter().zip(passes.accepted(&tuple)) {
             let error = (share * (1.0 - share) / ROUNDS as f64).sqrt();
             assert!((count / ROUNDS as f64 - share).abs() < 5.0 * error + 1e-12);
+        }
+    }
+}
+
+/// Sums over tokens may round to above 1.
+#[test]
+fn no_more_than_everything_is_accepted() {
+    let p = [
+        0.3115264797507788,
+        0.3115264797507788,
+        0.003115264797507788,
+        0.031152647975077885,
+        0.3115264797507788,
+        0.031152647975077885,
+    ];
+    let q = [
+        0.16978377223527932,
+        0.21974663095422062,
+        0.2665116358908254,
+        0.015540436164809686,
+        0.230904242238556,
+        0.097513282516309,
+    ];
+    let (target, draft) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
+    for drafts in 1..=64 {
+        let plan = LevelPlan::iid(&target, &draft, drafts).unwrap();
+        let passes = SymmetricPasses::solve(&target, &draft, drafts, &SYMMETRIC_LEVELS).unwrap();
+        for rate in [plan.acceptance_rate(), passes.acceptance_rate()] {
+            assert!(rate.value() <= 1.0 && rate.upper() <= 1.0, "{drafts}");
         }
     }
 }
