@@ -588,26 +588,24 @@ impl Trace {
         let mut accepted = TwoFloat::ZERO;
         let mut held = TwoFloat::ZERO;
         let mut masses = Vec::with_capacity(all.interiors.len());
-        let mut room = Scratch::filled(0, 0.0);
         let stretches = self.touched(all.interiors.len());
         for (interior, stretches) in all.interiors.iter().zip(stretches) {
             let count = interior.mass.len();
             let used = stretches.first().map_or(0, |one| one.places.end);
             let mut mass = TwoFloat::from(interior.rest[used]);
             held += split_sum(&interior.p[used..], &interior.p[used..], |p, _| p);
-            room.clear();
-            room.extend((0..count).map(|_| 0.0));
+            let mut emitted = Scratch::filled(count, 0.0);
             for touched in &stretches {
                 for place in touched.places.clone() {
                     let part = self.part(touched, interior, place);
-                    room[place] = self.emitted(touched, interior, place, part);
+                    emitted[place] = self.emitted(touched, interior, place, part);
                 }
                 let left = self.left(touched, interior);
                 let (p, own) = (&interior.p[left.clone()], &interior.mass[left]);
                 held += split_sum(p, p, |p, _| p);
                 mass += split_sum(own, own, |mass, _| mass);
             }
-            accepted += split_sum(&interior.p, &room, f64::min);
+            accepted += split_sum(&interior.p, &emitted, f64::min);
             masses.push(mass.value());
         }
         for (over, &p) in self.over.iter().zip(&all.over) {
@@ -835,24 +833,12 @@ impl LevelPasses {
         PlanError::check(target.vocab(), draft.vocab(), drafts)?;
         let strata = Strata::of(draft, drafts);
         let order = RatioOrder::of(target, draft);
-        let rows = (target, draft);
-        Ok(Self::in_order(rows, &order, &strata, straddle, levels))
-    }
-
-    /// [`Self::solve`] with the order of the same rows, which does not depend on n, and the
-    /// strata of the draft, which do not depend on p.
-    pub fn in_order(
-        (target, draft): (&Target, &Draft),
-        order: &RatioOrder,
-        strata: &Strata,
-        straddle: Straddle,
-        levels: Levels<'_>,
-    ) -> Self {
         let rows = (target.probabilities(), draft.probabilities());
-        Self::of_rows(rows, order, strata, straddle, levels)
+        Ok(Self::of_rows(rows, &order, &strata, straddle, levels))
     }
 
-    /// [`Self::in_order`] of rows, p and q, that sum to 1, or nearly. `strata` are those of q.
+    /// [`Self::solve`] of rows, p and q, that sum to 1, or nearly, with their order, which does not
+    /// depend on n, and the strata of q.
     pub fn of_rows(
         rows: (&[f64], &[f64]),
         order: &RatioOrder,

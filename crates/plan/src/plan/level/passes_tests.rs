@@ -409,8 +409,15 @@ fn large_rows_are_closed_by_adaptive_passes() {
             let iid = LevelPlan::iid(&p, &q, drafts).unwrap();
             let strata = Strata::of(&q, drafts);
             let order = RatioOrder::of(&p, &q);
-            let of =
-                |levels| LevelPasses::in_order((&p, &q), &order, &strata, Straddle::Once, levels);
+            let of = |levels| {
+                LevelPasses::of_rows(
+                    (p.probabilities(), q.probabilities()),
+                    &order,
+                    &strata,
+                    Straddle::Once,
+                    levels,
+                )
+            };
             let (one, four, all) = (of(Levels::ONE), of(Levels::FOUR), of(Levels::ADAPTIVE));
             let known = all.optimal_acceptance_rate();
             assert!(known.width() < 1e-6, "{known:?}");
