@@ -323,6 +323,11 @@ impl Fault {
         self
     }
 
+    #[cold]
+    fn in_value(self) -> Self {
+        self.at(Spot::Value)
+    }
+
     fn refused<E>(self, error: E) -> Refused<E> {
         Refused {
             path: self.shown(),
@@ -568,33 +573,143 @@ impl Reader {
     }
 }
 
+impl Reader {
+    fn list<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Node::List(entries) = self.node else {
+            return Err(self.unexpected(&visitor));
+        };
+        let mut list = List::new(entries, self.format);
+        match visitor.visit_seq(&mut list) {
+            Ok(value) => list.end().map(|()| value),
+            Err(fault) => Err(fault.at(list.spot())),
+        }
+    }
+
+    fn table<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Node::Table(entries) = self.node else {
+            return Err(self.unexpected(&visitor));
+        };
+        let mut table = Table::new(entries, self.format);
+        let read = visitor.visit_map(&mut table);
+        read.map_err(|fault| fault.at(table.spot()))
+    }
+
+    fn truth<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Node::Truth(value) = self.node else {
+            return Err(self.unexpected(&visitor));
+        };
+        visitor.visit_bool(value).map_err(Fault::in_value)
+    }
+
+    fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Node::Text(value) = self.node else {
+            return Err(self.unexpected(&visitor));
+        };
+        visitor.visit_string(value).map_err(Fault::in_value)
+    }
+
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let read = match self.node {
+            Node::Natural(value) => visitor.visit_u64(value),
+            Node::Negative(value) => visitor.visit_i64(value),
+            _ => return Err(self.unexpected(&visitor)),
+        };
+        read.map_err(Fault::in_value)
+    }
+
+    fn float<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let read = match self.node {
+            Node::Float(value) => visitor.visit_f64(value),
+            Node::Natural(value) => visitor.visit_u64(value),
+            Node::Negative(value) => visitor.visit_i64(value),
+            _ => return Err(self.unexpected(&visitor)),
+        };
+        read.map_err(Fault::in_value)
+    }
+
+    /// What is found where another kind is expected.
+    #[cold]
+    fn unexpected(self, expected: &dyn Expected) -> Fault {
+        let wide;
+        let (found, spot) = match &self.node {
+            Node::Null => (Unexpected::Unit, Spot::Value),
+            Node::Truth(value) => (Unexpected::Bool(*value), Spot::Value),
+            Node::Natural(value) => (Unexpected::Unsigned(*value), Spot::Value),
+            Node::Negative(value) => (Unexpected::Signed(*value), Spot::Value),
+            Node::Wide(value) => {
+                wide = format!("integer `{value}` as i128");
+                (Unexpected::Other(&wide), Spot::Value)
+            }
+            Node::Float(value) => (Unexpected::Float(*value), Spot::Value),
+            Node::Text(value) => (Unexpected::Str(value), Spot::Value),
+            Node::List(_) => (Unexpected::Seq, Spot::Bracket),
+            Node::Table(_) => (Unexpected::Map, Spot::Bracket),
+        };
+        Fault::invalid_type(found, expected).at(spot)
+    }
+}
+
+/// By the kind that a type asks for, so that the code which reads it has no branch for others.
+macro_rules! asked_for {
+    ($($kind:ident: $($name:ident)*;)*) => {$($(
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            self.$kind(visitor)
+        }
+    )*)*};
+}
+
 impl<'de> Deserializer<'de> for Reader {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let mut spot = Spot::Value;
         let read = match self.node {
             Node::Null => visitor.visit_unit(),
-            Node::Truth(value) => visitor.visit_bool(value),
-            Node::Natural(value) => visitor.visit_u64(value),
-            Node::Negative(value) => visitor.visit_i64(value),
+            Node::Truth(_) => return self.truth(visitor),
+            Node::Natural(_) | Node::Negative(_) => return self.integer(visitor),
             Node::Wide(value) => visitor.visit_i128(value),
-            Node::Float(value) => visitor.visit_f64(value),
-            Node::Text(value) => visitor.visit_string(value),
-            Node::List(entries) => {
-                let mut list = List::new(entries, self.format);
-                let read = visitor.visit_seq(&mut list);
-                spot = list.spot();
-                read.and_then(|value| list.end().map(|()| value))
-            }
-            Node::Table(entries) => {
-                let mut table = Table::new(entries, self.format);
-                let read = visitor.visit_map(&mut table);
-                spot = table.spot();
-                read
-            }
+            Node::Float(_) => return self.float(visitor),
+            Node::Text(_) => return self.text(visitor),
+            Node::List(_) => return self.list(visitor),
+            Node::Table(_) => return self.table(visitor),
         };
-        read.map_err(|fault| fault.at(spot))
+        read.map_err(Fault::in_value)
+    }
+
+    asked_for! {
+        truth: deserialize_bool;
+        integer: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64;
+        float: deserialize_f32 deserialize_f64;
+        text: deserialize_str deserialize_string;
+        list: deserialize_seq;
+        table: deserialize_map;
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.list(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.list(visitor)
+    }
+
+    /// Fields go by name: a list of them is refused.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.table(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -641,8 +756,7 @@ impl<'de> Deserializer<'de> for Reader {
     }
 
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier
+        i128 u128 char bytes byte_buf unit unit_struct identifier
     }
 }
 
@@ -661,6 +775,15 @@ impl List {
             ended: false,
             format,
         }
+    }
+
+    fn entry(&mut self) -> Option<Reader> {
+        let node = self.entries.next();
+        match node {
+            Some(_) => self.next += 1,
+            None => self.ended = true,
+        }
+        node.map(|node| Reader::new(node, self.format))
     }
 
     /// Where an error is that no entry has.
@@ -688,15 +811,13 @@ impl<'de> SeqAccess<'de> for &mut List {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
-        let Some(node) = self.entries.next() else {
-            self.ended = true;
+        let Some(entry) = self.entry() else {
             return Ok(None);
         };
-        let entry = self.next;
-        self.next += 1;
-        seed.deserialize(Reader::new(node, self.format))
-            .map(Some)
-            .map_err(|fault| fault.below(Step::Entry(entry)))
+        match seed.deserialize(entry) {
+            Ok(value) => Ok(Some(value)),
+            Err(fault) => Err(fault.below(Step::Entry(self.next - 1))),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -706,7 +827,8 @@ impl<'de> SeqAccess<'de> for &mut List {
 
 struct Table {
     entries: std::vec::IntoIter<(String, Node)>,
-    value: Option<(String, Node)>,
+    name: String,
+    value: Option<Node>,
     begun: bool,
     ended: bool,
     format: Format,
@@ -716,11 +838,36 @@ impl Table {
     fn new(entries: Vec<(String, Node)>, format: Format) -> Self {
         Self {
             entries: entries.into_iter(),
+            name: String::new(),
             value: None,
             begun: false,
             ended: false,
             format,
         }
+    }
+
+    fn name(&mut self) -> Option<&str> {
+        self.begun = true;
+        let Some((name, node)) = self.entries.next() else {
+            self.ended = true;
+            return None;
+        };
+        self.name = name;
+        self.value = Some(node);
+        Some(&self.name)
+    }
+
+    fn value(&mut self) -> Result<Reader, Fault> {
+        match self.value.take() {
+            Some(node) => Ok(Reader::new(node, self.format)),
+            None => Err(Fault::custom("a value was asked for before its key")),
+        }
+    }
+
+    /// A fault of the field that was read last.
+    #[cold]
+    fn below(&mut self, fault: Fault) -> Fault {
+        fault.below(Step::Field(std::mem::take(&mut self.name)))
     }
 
     /// Where an error is that no field has.
@@ -740,26 +887,18 @@ impl<'de> MapAccess<'de> for &mut Table {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
-        self.begun = true;
-        let Some((name, node)) = self.entries.next() else {
-            self.ended = true;
+        let Some(name) = self.name() else {
             return Ok(None);
         };
-        let key = seed.deserialize(Key(&name)).map_err(|fault| {
-            let fault = fault.at(Spot::Key);
-            fault.below(Step::Field(name.clone()))
-        })?;
-        self.value = Some((name, node));
-        Ok(Some(key))
+        match seed.deserialize(Key(name)) {
+            Ok(key) => Ok(Some(key)),
+            Err(fault) => Err(self.below(fault.at(Spot::Key))),
+        }
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
-        let (name, node) = self
-            .value
-            .take()
-            .ok_or_else(|| Fault::custom("a value was asked for before its key"))?;
-        seed.deserialize(Reader::new(node, self.format))
-            .map_err(|fault| fault.below(Step::Field(name)))
+        let value = self.value()?;
+        seed.deserialize(value).map_err(|fault| self.below(fault))
     }
 }
 
@@ -874,7 +1013,7 @@ impl<'de> VariantAccess<'de> for Variant {
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
         let (name, reader) = self.inside()?;
         reader
-            .deserialize_any(visitor)
+            .list(visitor)
             .map_err(|fault| fault.below(Step::Variant(name)))
     }
 
@@ -885,7 +1024,7 @@ impl<'de> VariantAccess<'de> for Variant {
     ) -> Result<V::Value, Fault> {
         let (name, reader) = self.inside()?;
         reader
-            .deserialize_any(visitor)
+            .table(visitor)
             .map_err(|fault| fault.below(Step::Variant(name)))
     }
 }

@@ -217,3 +217,15 @@ fn texts_are_refused_in_the_words_of_toml() {
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn fields_are_read_by_name_and_not_by_place() {
+    let text = r#"["a", 1, null, [], {}, null, "none", null]"#;
+    let [theirs, _] = both::<Whole>(text);
+    assert!(theirs.is_ok(), "serde_json takes them by place: {theirs:?}");
+    let refused = json::<Whole>(text).err().map(|error| error.to_string());
+    assert_eq!(
+        refused.as_deref(),
+        Some("invalid type: sequence, expected struct Whole at line 1 column 0")
+    );
+}
