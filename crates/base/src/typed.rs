@@ -685,11 +685,7 @@ impl<'de> Deserializer<'de> for Reader {
         table: deserialize_map;
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
         self.list(visitor)
     }
 

@@ -10,7 +10,7 @@ pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
 pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, Shape, TopologyError};
 
 use crate::problem::{BlockProblem, Conditionals};
-use specgap_number::distribution::Distribution;
+use specgap_number::distribution::{Distribution, token_id};
 use specgap_number::number::Number;
 use std::ops::Deref;
 
@@ -173,6 +173,18 @@ impl<T: Number> TokenTree<T> {
     /// The last token of a prefix.
     pub fn last_token(&self, node: Node) -> usize {
         node.index % self.vocab
+    }
+
+    /// The token at a place of a prefix, the first at 0.
+    pub fn token_at(&self, node: Node, place: usize) -> usize {
+        self.last_token(self.ancestor(node, place + 1))
+    }
+
+    /// A prefix's tokens, the first first.
+    pub fn tokens(&self, node: Node) -> Vec<u32> {
+        (0..node.depth)
+            .map(|place| token_id(self.token_at(node, place)))
+            .collect()
     }
 
     /// Number of tokens that two blocks of L tokens share at the front.

@@ -110,7 +110,7 @@ impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
                 continue;
             }
             let mut next = vec![T::zero(); tree.vocab()];
-            next[tree.last_token(tree.ancestor(leaf, choice.shared + 1))] = T::one();
+            next[tree.token_at(leaf, choice.shared)] = T::one();
             outcomes.stop(accepted, &choice.probability, Some(&next));
         }
     }

@@ -101,13 +101,13 @@ pub fn several_rounds(
                     let Some(row) = rule.next_target(&tree, inner) else {
                         continue;
                     };
-                    let whole = [prefix.as_slice(), &tokens(&tree, inner)].concat();
+                    let whole = [prefix.as_slice(), &tree.tokens(inner)].concat();
                     let model = problem.target().get(&whole)?;
                     if row != Rational::row(model) {
                         next.insert(whole, row);
                     }
                 }
-                let longer = [prefix.as_slice(), &tokens(&tree, node)].concat();
+                let longer = [prefix.as_slice(), &tree.tokens(node)].concat();
                 let state = states.get_mut(longer.len())?.entry((longer, next));
                 state
                     .or_insert_with(Rational::zero)
@@ -130,13 +130,6 @@ pub fn several_rounds(
         strings,
         rounds,
     })
-}
-
-/// The tokens of a node.
-fn tokens(tree: &TokenTree<Rational>, node: Node) -> Vec<u32> {
-    (1..=node.depth)
-        .map(|depth| token_id(tree.last_token(tree.ancestor(node, depth))))
-        .collect()
 }
 
 /// A node and all below it that are less than `span` deep.

@@ -182,7 +182,7 @@ impl<T: Number> Select<T> {
                 depth: tree.length(),
                 index: block,
             };
-            tree.last_token(tree.ancestor(leaf, node.depth + 1))
+            tree.token_at(leaf, node.depth)
         };
         let mut set: Vec<u32> = agreeing.iter().map(|&b| token_id(token_of(b))).collect();
         set.sort_unstable();
@@ -224,9 +224,7 @@ fn plan<T: Number>(
     drafts: usize,
     plans: SelectingPlan,
 ) -> Option<Step<T>> {
-    let prefix: Vec<u32> = (1..=node.depth)
-        .map(|depth| token_id(tree.last_token(tree.ancestor(node, depth))))
-        .collect();
+    let prefix = tree.tokens(node);
     let target = problem.target().get(&prefix)?.clone();
     let draft = problem.draft().get(&prefix)?.clone();
     let target = match plans {

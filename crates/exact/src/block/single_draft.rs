@@ -58,7 +58,7 @@ impl<T: Number> BlockVerifier<T> for Token {
         let mut reached = T::one();
         for depth in 0..tree.length() {
             let node = tree.ancestor(leaf, depth);
-            let token = tree.last_token(tree.ancestor(leaf, depth + 1));
+            let token = tree.token_at(leaf, depth);
             let (Some(p), q) = (tree.target_next(node), tree.draft_next(node)) else {
                 continue;
             };
@@ -84,7 +84,7 @@ impl<T: Number> BlockVerifier<T> for Block {
         let mut ratios = vec![T::one()];
         for depth in 0..tree.length() {
             let node = tree.ancestor(leaf, depth);
-            let token = tree.last_token(tree.ancestor(leaf, depth + 1));
+            let token = tree.token_at(leaf, depth);
             let (Some(p), q) = (tree.target_next(node), tree.draft_next(node)) else {
                 continue;
             };

@@ -84,19 +84,17 @@ impl SpecTr {
             outcomes.stop(node, reached, tree.target_next(node));
             return;
         }
-        let token_at = |depth: usize, block: usize| {
+        let token_at = |place: usize, block: usize| {
             let leaf = Node {
                 depth: tree.length(),
                 index: block,
             };
-            token_id(tree.last_token(tree.ancestor(leaf, depth)))
+            token_id(tree.token_at(leaf, place))
         };
-        let prefix: Vec<u32> = (1..=node.depth)
-            .map(|depth| token_id(tree.last_token(tree.ancestor(node, depth))))
-            .collect();
+        let prefix = tree.tokens(node);
         let tokens: Vec<u32> = alive
             .iter()
-            .map(|&block| token_at(node.depth + 1, block))
+            .map(|&block| token_at(node.depth, block))
             .collect();
         let step = self.step(&prefix, node, alive.len());
         let Some(law) = step.and_then(|rule| T::conditional(rule.as_ref(), &tokens)) else {

@@ -335,13 +335,10 @@ mod tests {
     }
 
     fn text(tree: &TokenTree<f64>, block: usize) -> Vec<u32> {
-        let leaf = Node {
+        tree.tokens(Node {
             depth: tree.length(),
             index: block,
-        };
-        (1..=tree.length())
-            .map(|depth| tree.last_token(tree.ancestor(leaf, depth)) as u32)
-            .collect()
+        })
     }
 
     struct Accepted {

@@ -184,13 +184,10 @@ fn by_patterns<T: Number>(
 }
 
 fn text(tree: &TokenTree<Rational>, block: usize) -> Vec<u32> {
-    let leaf = Node {
+    tree.tokens(Node {
         depth: tree.length(),
         index: block,
-    };
-    (1..=tree.length())
-        .map(|depth| tree.last_token(tree.ancestor(leaf, depth)) as u32)
-        .collect()
+    })
 }
 
 /// Texts have the target's law, and given each the mean accepted length is what the four
