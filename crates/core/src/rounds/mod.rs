@@ -9,6 +9,7 @@
 //! `docs/theory/text-replay.md` and `docs/theory/several-rounds.md`.
 
 mod bounds;
+mod carry;
 mod drafted;
 mod replay;
 mod several;
@@ -16,6 +17,7 @@ mod survival;
 mod trees;
 
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
+pub use carry::{BlockCarry, Carry, GivenOut, carried_block_starts};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use several::{

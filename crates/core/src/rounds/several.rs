@@ -1,6 +1,7 @@
 //! What no lossless rule of one drafted path can pass over several rounds, and a rule that
 //! carries a few numbers from token to token.
 
+use super::carry::Carry;
 use super::survival::scaled;
 use specgap_number::number::Number;
 use std::collections::VecDeque;
@@ -166,20 +167,8 @@ pub fn fewest_calls_between(ratios: &[[f64; 2]], most: Option<usize>) -> [f64; 2
     calls
 }
 
-/// For every token of a text, the probability that a round of the carried rule starts in front
-/// of it, with at most `most` drafts a round.
-///
-/// The rule keeps d, the probability given the text so far that a draft stands at the next
-/// position. A draft is kept with probability min(1, p/(d q)). Every other token is drawn from
-/// (p - d q)+, normalised: behind a rejected draft and behind a round whose drafts were all
-/// accepted. The text is the target's, since min(p, d q) + (p - d q)+ = p. A round alone is
-/// not.
-///
-/// # Formula
-/// w_j is the probability, given the text, that j drafts of the running round were accepted:
-/// w_0 = 1 at the start, d = w_0 + ... + w_(K-1), and behind a token
-/// `w'_(j+1) = (w_j/d) min(1, d r)` for j < K, `w'_0 = 1 - min(1, d r)`. Calls are the mean of
-/// the sum of w_0.
+/// For every token of a text, the probability that a round of the rule [`Carry`] starts in front
+/// of it, with at most `most` drafts a round. Calls are the mean of the sum.
 ///
 /// # Exactness
 /// Exact in rationals, given the text. For K = 1 it is [`fewest_starts`], so that no lossless
@@ -202,24 +191,11 @@ pub fn carried_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
     let Some((_, drafted)) = ratios.split_last() else {
         return Vec::new();
     };
-    let one = T::one();
+    let mut carry = Carry::new(most);
     let mut starts = vec![T::one()];
-    // By accepted drafts, of rounds that go on drafting.
-    let mut drafting = VecDeque::from([T::one()]);
     for ratio in drafted {
-        drafting.truncate(most);
-        let standing = T::total(&drafting);
-        let accepted = scaled(&standing, ratio).smaller(&one);
-        for share in &mut drafting {
-            *share = if accepted.is_nil() {
-                T::zero()
-            } else {
-                share.over(&standing).times(&accepted)
-            };
-        }
-        let start = one.excess_over(&accepted);
-        drafting.push_front(start.clone());
-        starts.push(start);
+        carry.pass(ratio);
+        starts.push(carry.start().clone());
     }
     starts
 }
