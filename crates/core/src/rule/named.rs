@@ -32,6 +32,20 @@ rules! {
         words: "verify a chain as greedily as one round can; the next round's target is changed",
         ..RuleEntry::named(Verifies::Chain, IID)
     };
+    /// One chain by token, with what the rounds before did not need.
+    CARRIED = RuleEntry {
+        name: "carried",
+        words: "keep a draft x ~ q with min(1, p/(d q)), d the chance given the text that one stands \
+                there, else draw from (p - d q)+; lossless as text",
+        ..RuleEntry::named(Verifies::Chain, IID)
+    };
+    /// The same by block.
+    CARRIED_BLOCK = RuleEntry {
+        name: "carried-block",
+        words: "verify a chain from its end by what rounds of each age have drafted and kept of the \
+                text; lossless as text",
+        ..RuleEntry::named(Verifies::Chain, IID)
+    };
     /// Rejection of the first draft alone.
     NAIVE_TREE = RuleEntry {
         name: "naive-tree",

@@ -10,6 +10,8 @@ pub const RULES: &[&RuleEntry] = &[
     &target_mass::THRESHOLD,
     &named::BLOCK,
     &named::GREEDY_BLOCK,
+    &named::CARRIED,
+    &named::CARRIED_BLOCK,
     &rejection::RRS,
     &rejection::RRS_WO,
     &named::LEVEL,
