@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::replay::{Drafts, FAMILIES, Family, LengthSettings, Policy, RolloutList};
 use crate::report;
 use crate::rounds::ChainVerifier;
+use crate::rule::RuleName;
 use clap::Args;
 use std::str::FromStr;
 
@@ -23,9 +24,10 @@ pub struct LengthArgs {
     /// families if not given.
     #[arg(long, value_name = "NAME[=X],...", value_delimiter = ',', value_parser = policies, long_help = policies_help())]
     policies: Vec<Named>,
-    /// token, block, greedy-block; all if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
-    verifiers: Vec<ChainVerifier>,
+    /// token, block, greedy-block; these if not given. Also carried-block, which reads the rows once
+    /// more; carried is always there.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verified)]
+    verifiers: Vec<RuleName>,
     /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
     /// the target draws the same); all that the log can tell of if not given.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
@@ -57,6 +59,19 @@ fn policies(text: &str) -> Result<Named, String> {
         text: text.to_owned(),
         policies,
     })
+}
+
+/// Rules whose rounds are not lossless one by one.
+const CARRY: [RuleName; 2] = [RuleName::CARRIED, RuleName::CARRIED_BLOCK];
+
+/// A rule that is replayed along texts.
+fn verified(text: &str) -> Result<RuleName, String> {
+    match text.parse() {
+        Ok(rule) if CARRY.contains(&rule) => Ok(rule),
+        _ => ChainVerifier::from_str(text)
+            .map(ChainVerifier::rule)
+            .map_err(|error| format!("{error}, {} or {}", CARRY[0], CARRY[1])),
+    }
 }
 
 fn policies_help() -> String {
@@ -103,17 +118,15 @@ impl LengthArgs {
                 each_once.push(policy);
             }
         }
-        let mut verifiers = if self.verifiers.is_empty() {
-            usual.verifiers
-        } else {
-            self.verifiers.clone()
-        };
-        verifiers.sort_unstable();
-        verifiers.dedup();
+        let mut verifiers = usual.verifiers;
+        if !self.verifiers.iter().all(|rule| CARRY.contains(rule)) {
+            verifiers.retain(|verifier| self.verifiers.contains(&verifier.rule()));
+        }
         Ok(LengthSettings {
             policies: each_once,
             verifiers,
             drafts: self.drafts.clone(),
+            carried_block: self.verifiers.contains(&RuleName::CARRIED_BLOCK),
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,

@@ -5,6 +5,7 @@
 //! on what was drafted.
 
 use super::survival::scaled;
+use num_bigint::BigUint;
 use specgap_number::number::{Number, RunningSum};
 use std::collections::VecDeque;
 
@@ -37,7 +38,7 @@ use std::collections::VecDeque;
 /// // The target writes a token that was drafted half as often as it is written.
 /// carry.pass(&0.5);
 /// // A draft stands at the next token half of the time. It is kept with p/(d q) = 1/(d r).
-/// assert_eq!((carry.start(), carry.standing(), carry.keeps(&4.0)), (0.5, 0.5, 0.5));
+/// assert_eq!((carry.start(), carry.standing(), carry.keeps(&4.0)), (&0.5, 0.5, 0.5));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carry<T> {
@@ -104,12 +105,20 @@ impl<T: Number> Carry<T> {
 /// drafted, and all kept together are 1.
 ///
 /// # Formula
-/// s_j drafted, a_j kept; at the start s_0 = a_0 = 1. At rows p and q, youngest age first,
+/// s_j drafted, a_j kept; at the start s_0 = a_0 = 1. Of rows p and q ages j < K give out g_j, in
+/// two steps. First all together, in proportion to what they drafted and to how many drafts they
+/// have to go, as far as they have kept enough:
 ///
-/// `g_j(y) = min(c_j q(y), p(y) - sum over i < j of g_i(y)), j < K`
+/// `c_j = (K - j)/K s_j`, `C = sum of c_j`, `m(y) = min(q(y), p(y)/C)`,
+/// `b_j = min(c_j, a_j / sum of m)`, `g_j(y) = b_j m(y)`
 ///
-/// c_j the largest number of at most s_j with sum over y of g_j(y) <= a_j. Behind a token y
-/// `s'_(j+1) = s_j q(y)/p(y)`, `a'_(j+1) = g_j(y)/p(y)`, and `s'_0 = a'_0` is 1 less all these a'.
+/// Then, the youngest first, what they drafted and kept beyond that, evenly on what is left of p:
+///
+/// `h_j(y) = min(s_j q(y) - b_j m(y), what is left of p(y))`,
+/// `g_j(y) += h_j(y) min(1, (a_j - sum of b_j m)/sum of h_j)`
+///
+/// Behind a token y `s'_(j+1) = s_j q(y)/p(y)`, `a'_(j+1) = g_j(y)/p(y)`, and `s'_0 = a'_0` is 1
+/// less all these a'.
 ///
 /// A round settles its path from its end backwards, by [`GivenOut::stops`]: it stops at its last
 /// node, of age j, with a_j/s_j, at an earlier one with (a_j - sum g_j)/(s_j - sum g_j), and in
@@ -117,11 +126,11 @@ impl<T: Number> Carry<T> {
 /// p - sum over j of g_j, normalised.
 ///
 /// # Exactness
-/// Exact in rationals: c_j is found in finitely many steps. In `f64` sums over V have an error that
-/// does not grow with V.
+/// Exact in rationals. In `f64` sums over V have an error that does not grow with V; shares above
+/// 2^332 count as that.
 ///
 /// # Complexity
-/// O(V) a step and age, some five steps; O(K) memory.
+/// O(V) a step and age, two passes; O(K + V) memory.
 ///
 /// # Source
 /// This project; `docs/theory/several-rounds.md`, section 6.
@@ -147,10 +156,29 @@ pub struct BlockCarry<T> {
 /// What each age gives out of a row: g of [`BlockCarry`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenOut<T> {
-    /// c_j, ages ascending; none of ages that draft nothing more.
-    scales: Vec<T>,
-    /// The sum of g_j over all tokens.
-    totals: Vec<T>,
+    /// C.
+    offered: T,
+    /// Ages ascending; none of ages that draft nothing more.
+    ages: Vec<Age<T>>,
+}
+
+/// What one age gives out.
+#[derive(Clone, Debug, PartialEq)]
+struct Age<T> {
+    drafted: T,
+    /// b: what it gives of min(q, p/C).
+    together: T,
+    /// What it then gives of its own, at most 1.
+    alone: T,
+    /// The sum of g over all tokens.
+    total: T,
+}
+
+impl<T: Number> Age<T> {
+    /// What it has drafted of a token beyond that, as far as it is left.
+    fn room(&self, q: &T, together: &T, left: &T) -> T {
+        scaled(&self.drafted, q).excess_over(together).smaller(left)
+    }
 }
 
 impl<T: Number> BlockCarry<T> {
@@ -171,22 +199,56 @@ impl<T: Number> BlockCarry<T> {
     /// nothing.
     pub fn give_out(&self, rows: Option<(&[T], &[T])>) -> GivenOut<T> {
         let mut given = GivenOut {
-            scales: Vec::new(),
-            totals: Vec::new(),
+            offered: T::zero(),
+            ages: Vec::new(),
         };
         let Some((p, q)) = rows else {
             return given;
         };
-        let mut left = p.to_vec();
-        for [drafted, kept] in self.ages.iter().take(self.most) {
-            let (scale, total) = largest_scale(&left, q, drafted, kept);
-            if !scale.is_nil() {
-                for (left, q) in left.iter_mut().zip(q) {
-                    *left = left.excess_over(&scaled(&scale, q));
-                }
+        let number = |count: usize| T::fraction(&count.into(), &1u32.into());
+        for (age, [drafted, _]) in self.ages.iter().take(self.most).enumerate() {
+            let share = number(self.most - age).over(&number(self.most));
+            let together = drafted.times(&share);
+            given.offered.gain(&together);
+            given.ages.push(Age {
+                drafted: drafted.clone(),
+                together,
+                alone: T::zero(),
+                total: T::zero(),
+            });
+        }
+        let even: Vec<T> = (p.iter().zip(q)).map(|(p, q)| given.even(p, q)).collect();
+        let sum = summed(even.iter());
+        for (age, [_, kept]) in given.ages.iter_mut().zip(&self.ages) {
+            if scaled(&age.together, &sum) > *kept {
+                age.together = kept.over(&sum);
             }
-            given.scales.push(scale);
-            given.totals.push(total);
+            age.total = age.together.times(&sum);
+        }
+        // Together first, then each age alone.
+        let mut left: Vec<T> = (p.iter().zip(&even))
+            .map(|(p, even)| {
+                let given = given.ages.iter().map(|age| age.together.times(even));
+                given.fold(p.clone(), |left, given| left.excess_over(&given))
+            })
+            .collect();
+        for (age, [_, kept]) in given.ages.iter_mut().zip(&self.ages) {
+            let more = kept.excess_over(&age.total);
+            if more.is_nil() {
+                continue;
+            }
+            let rooms: Vec<T> = (q.iter().zip(&even).zip(&left))
+                .map(|((q, even), left)| age.room(q, &age.together.times(even), left))
+                .collect();
+            let room = summed(rooms.iter());
+            if room.is_nil() {
+                continue;
+            }
+            age.alone = more.over(&room).smaller(&T::one());
+            age.total.gain(&room.times(&age.alone).smaller(&more));
+            for (left, room) in left.iter_mut().zip(&rooms) {
+                *left = left.excess_over(&room.times(&age.alone));
+            }
         }
         given
     }
@@ -205,9 +267,13 @@ impl<T: Number> BlockCarry<T> {
         let shares = given.of_token(p, q);
         let ratio = if p.is_nil() { T::zero() } else { q.over(p) };
         let mut free = T::one();
-        self.ages.truncate(given.scales.len());
+        self.ages.truncate(given.ages.len());
         for ([drafted, kept], share) in self.ages.iter_mut().zip(&shares) {
             *drafted = scaled(drafted, &ratio);
+            if !T::EXACT {
+                *drafted =
+                    drafted.smaller(&T::fraction(&(BigUint::from(1u32) << 332u32), &1u32.into()));
+            }
             *kept = if p.is_nil() { T::zero() } else { share.over(p) };
             // Rounding alone can bring it above.
             *kept = kept.smaller(drafted).smaller(&free);
@@ -218,13 +284,30 @@ impl<T: Number> BlockCarry<T> {
 }
 
 impl<T: Number> GivenOut<T> {
+    /// m of a token.
+    fn even(&self, p: &T, q: &T) -> T {
+        match scaled(&self.offered, q) > *p {
+            true => p.over(&self.offered),
+            false => q.clone(),
+        }
+    }
+
     /// g_j of a token, ages ascending.
     pub fn of_token(&self, p: &T, q: &T) -> Vec<T> {
-        let mut left = p.clone();
-        let each = self.scales.iter().map(|scale| {
-            let share = scaled(scale, q).smaller(&left);
-            left = left.excess_over(&share);
-            share
+        let even = self.even(p, q);
+        // All together, then each alone.
+        let together: Vec<T> = self
+            .ages
+            .iter()
+            .map(|age| age.together.times(&even))
+            .collect();
+        let mut left = together
+            .iter()
+            .fold(p.clone(), |left, given| left.excess_over(given));
+        let each = self.ages.iter().zip(together).map(|(age, together)| {
+            let alone = age.room(q, &together, &left).times(&age.alone);
+            left = left.excess_over(&alone);
+            together.plus(&alone)
         });
         each.collect()
     }
@@ -244,7 +327,8 @@ impl<T: Number> GivenOut<T> {
         let Some([drafted, kept]) = carry.ages.get(age) else {
             return T::one();
         };
-        let total = self.totals.get(age).cloned().unwrap_or_else(T::zero);
+        let total = self.ages.get(age);
+        let total = total.map_or_else(T::zero, |age| age.total.clone());
         let path = drafted.excess_over(&total);
         let stops = kept.excess_over(&total);
         if age == 0 {
@@ -260,44 +344,10 @@ impl<T: Number> GivenOut<T> {
     }
 }
 
-/// The largest scale of at most `most` for which min(scale q, left) adds up to at most `wanted`,
-/// and what it then adds up to.
-///
-/// The sum is concave and piecewise linear in the scale, so that Newton's steps from below rise to
-/// the end of finitely many pieces.
-fn largest_scale<T: Number>(left: &[T], q: &[T], most: &T, wanted: &T) -> (T, T) {
-    if most.is_nil() || wanted.is_nil() {
-        return (T::zero(), T::zero());
-    }
-    let at = |scale: &T| {
-        let (mut capped, mut open) = (T::Sum::default(), T::Sum::default());
-        let mut count = 0;
-        for (left, q) in left.iter().zip(q).filter(|(_, q)| !q.is_nil()) {
-            if scaled(scale, q) >= *left {
-                capped.add(left);
-                count += 1;
-            } else {
-                open.add(q);
-            }
-        }
-        (capped.value(), open.value(), count)
-    };
-    let sum = |capped: &T, open: &T, scale: &T| capped.plus(&scaled(scale, open));
-    let (capped, open, _) = at(most);
-    let whole = sum(&capped, &open, most);
-    if whole <= *wanted {
-        return (most.clone(), whole);
-    }
-    let (mut scale, mut before) = (T::zero(), None);
-    loop {
-        let (capped, open, count) = at(&scale);
-        // As many as before are the same ones: the scale is exact. It never falls, but by rounding.
-        if before.is_some_and(|before| count <= before) || open.is_nil() {
-            return (scale.clone(), sum(&capped, &open, &scale).smaller(wanted));
-        }
-        before = Some(count);
-        scale = wanted.excess_over(&capped).over(&open).smaller(most);
-    }
+fn summed<'a, T: Number>(terms: impl Iterator<Item = &'a T>) -> T {
+    let mut sum = T::Sum::default();
+    terms.for_each(|term| sum.add(term));
+    sum.value()
 }
 
 /// For every token of a text, the probability that a round of the rule [`BlockCarry`] starts in

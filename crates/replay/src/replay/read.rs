@@ -6,9 +6,10 @@ use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, Task, Workspace, position_refused};
 use specgap_log::log::{Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
+use specgap_number::distribution::{Rows, Softmax};
 
 use rayon::prelude::*;
-use specgap_sampling::sampling::Lists;
+use specgap_sampling::sampling::{Lists, probabilities};
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
@@ -134,6 +135,53 @@ impl Texts {
             all.add(log, progress, question, rollouts.as_ref())?;
         }
         Ok(all)
+    }
+
+    /// Reads the rows of a text again, of which none leaves tokens out, in order: both rows and
+    /// the text's token.
+    pub(super) fn rows_along(
+        &self,
+        logs: &[Log],
+        text: &Text,
+        visit: &mut dyn FnMut(Rows<'_>, usize),
+    ) -> Result<(), ReplayError> {
+        let Workspace {
+            mut row,
+            mut logits,
+            mut target,
+            mut draft,
+            ..
+        } = Workspace::default();
+        for &number in &text.numbers {
+            let mut here = number;
+            let Some(log) = logs.iter().find(|log| {
+                let inside = here < log.positions();
+                here -= if inside { 0 } else { log.positions() };
+                inside
+            }) else {
+                continue;
+            };
+            log.read(here, &mut row)?;
+            let rule = Softmax {
+                temperature: self.temperature / log.metadata().applied(),
+                ..Softmax::default()
+            };
+            let both = [
+                ("target", &row.target, row.target_kind, &mut target),
+                ("draft", &row.draft, row.draft_kind, &mut draft),
+            ];
+            for (name, entries, kind, into) in both {
+                probabilities(entries, kind, &rule, &mut logits, into)
+                    .map_err(|error| position_refused(log, here, format!("{name}: {error}")))?;
+            }
+            let token = row.token.and_then(|token| usize::try_from(token).ok());
+            let rows = Rows {
+                target: &target,
+                draft: &draft,
+            };
+            visit(rows, token.unwrap_or(usize::MAX));
+        }
+        Ok(())
     }
 
     /// Whether the rollouts of all logs have a list.

@@ -195,8 +195,8 @@ pub struct FewestCalls {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AboveFewest {
-    /// `token`, `block`, or `carried`: the rule that carries to each token the probability
-    /// that a draft stands there.
+    /// `token`, `block`, `carried`, the rule that carries to each token the probability that a
+    /// draft stands there, or `carried-block`, where it was asked for and rows are whole.
     pub rule: String,
     /// N / its calls.
     pub tokens_per_call: Estimate,

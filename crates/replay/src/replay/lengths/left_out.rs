@@ -85,6 +85,16 @@ impl Measurement<'_> {
         }
     }
 
+    /// Why the rule `carried-block` is not replayed although it was asked for.
+    fn lacks_carried_block(&self) -> Option<String> {
+        let asked = self.settings.carried_block && self.carried_block.is_none();
+        asked.then(|| {
+            "carried-block: rows of this log list some tokens only, and what the rule gives out of a \
+             row needs them all; capture without --top"
+                .to_owned()
+        })
+    }
+
     /// Why nothing can be said of a kind of drafts, and the cure.
     pub(super) fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
         let places = || self.texts.texts.iter().flat_map(|text| &text.places);
@@ -129,6 +139,7 @@ impl Measurement<'_> {
         lines.extend(self.behind_rejections(logs, played));
         lines.extend(self.not_in_logs(logs));
         lines.extend(self.not_asked());
+        lines.extend(self.lacks_carried_block());
         lines
     }
 

@@ -7,6 +7,7 @@ use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
+use super::carried::carried_block_calls;
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
 use super::glossary::length_definitions;
@@ -43,9 +44,14 @@ pub fn measure_lengths(
         return Err(ReplayError::Settings("no verifier is asked for".to_owned()));
     }
     let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
-    let measurement = Measurement::new(&texts, settings);
+    let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
+    if settings.carried_block {
+        let lengths = measurement.lengths();
+        let calls = carried_block_calls(logs, &texts, &lengths)?;
+        measurement.carried_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
+    }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
@@ -75,6 +81,8 @@ pub(super) struct Measurement<'a> {
     /// Policies that the rows tell of.
     pub(super) policies: Vec<Policy>,
     pub(super) max_length: usize,
+    /// Calls of `carried-block` by prompt, for each length; `None` where it is not replayed.
+    pub(super) carried_block: Option<Vec<(usize, Vec<f64>)>>,
 }
 
 /// Which ratios stand for those that depend on tokens that rows do not list.
@@ -103,6 +111,7 @@ impl<'a> Measurement<'a> {
                 .collect(),
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
+            carried_block: None,
         }
     }
 

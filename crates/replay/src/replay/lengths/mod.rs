@@ -6,6 +6,7 @@
 
 mod at_cost;
 mod bounds;
+mod carried;
 mod data;
 mod drafts;
 mod glossary;

@@ -64,6 +64,9 @@ impl Measurement<'_> {
         let mut rows: Vec<AboveFewest> = replayed.collect();
         let carried = self.calls(|ratios| carried_starts(ratios, most).iter().sum());
         rows.push(row("carried", &carried));
+        let by_block = self.carried_block.iter().flatten();
+        let by_block = by_block.filter(|(length, _)| *length == most);
+        rows.extend(by_block.map(|(_, calls)| row("carried-block", calls)));
         rows
     }
 

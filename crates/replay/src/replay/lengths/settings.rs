@@ -17,6 +17,8 @@ pub struct LengthSettings {
     pub drafts: Vec<Drafts>,
     /// What a round costs, if it is known.
     pub timings: Option<Timings>,
+    /// Whether the rule `carried-block` is replayed too, which reads the rows once more.
+    pub carried_block: bool,
     /// The most tokens of a round, for policies that stop by themselves;
     /// [`LengthSettings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
     pub max_length: Option<usize>,
@@ -38,6 +40,7 @@ impl Default for LengthSettings {
                 .collect(),
             verifiers: ChainVerifier::ALL.to_vec(),
             drafts: Vec::new(),
+            carried_block: false,
             timings: None,
             max_length: None,
             temperature: None,
