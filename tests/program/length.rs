@@ -210,7 +210,10 @@ fn bad_input_is_refused_with_its_cure() {
         ("log --lengths 1,x", &["--lengths", "x"]),
         (
             "log --verifiers tree",
-            &["tree", "token, block, greedy-block"],
+            &[
+                "tree",
+                "token, block, greedy-block, carried or carried-block",
+            ],
         ),
         ("log --policies nothing", &["nothing", "confidence"]),
         ("log --policies svip=x", &["svip=x", "NAME=NUMBER"]),

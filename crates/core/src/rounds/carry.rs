@@ -379,3 +379,124 @@ pub fn carried_block_starts<T: Number>(rows: &[(&[T], &[T], usize)], most: usize
     }
     starts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds::carried_starts;
+    use specgap_number::distribution::Rational;
+
+    /// Rows of three tokens with zeros among them, and tokens of the text.
+    fn texts() -> Vec<Vec<[Vec<Rational>; 2]>> {
+        let mut state = 11_u64;
+        let mut next = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut row = || -> Vec<Rational> {
+            let weights: Vec<u64> = (0..3).map(|_| next(5)).collect();
+            let total = weights.iter().sum::<u64>().max(1);
+            let mut row: Vec<Rational> = weights
+                .iter()
+                .map(|&weight| Rational::new(weight.into(), total.into()))
+                .collect();
+            if weights.iter().all(|&weight| weight == 0) {
+                row[0] = Rational::one();
+            }
+            row
+        };
+        (0..40)
+            .map(|_| (0..7).map(|_| [row(), row()]).collect())
+            .collect()
+    }
+
+    /// A token of positive p.
+    fn token(p: &[Rational], place: usize) -> usize {
+        let (mut tokens, count) = ((0..3).cycle().skip(place), 3);
+        tokens.find(|&token| !p[token].is_nil()).unwrap_or(count)
+    }
+
+    #[test]
+    fn what_is_given_out_keeps_its_limits_and_floats_follow() {
+        let mut limits = [0; 3];
+        for rows in texts() {
+            for most in 1..=4 {
+                let mut carry = BlockCarry::<Rational>::new(most);
+                let mut close = BlockCarry::<f64>::new(most);
+                for (place, [p, q]) in rows.iter().enumerate() {
+                    let given = carry.give_out(Some((p, q)));
+                    let all: Rational = carry.ages.iter().map(|[_, kept]| kept).sum();
+                    assert_eq!(all, Rational::one());
+                    let shares: Vec<Vec<Rational>> =
+                        p.iter().zip(q).map(|(p, q)| given.of_token(p, q)).collect();
+                    for (age, [drafted, kept]) in carry.ages.iter().take(most).enumerate() {
+                        let total: Rational = shares.iter().map(|share| &share[age]).sum();
+                        assert_eq!(total, given.ages[age].total);
+                        assert!(total <= *kept && kept <= drafted);
+                        limits[0] += usize::from(total == *kept);
+                        let each = shares.iter().zip(q);
+                        assert!(each.clone().all(|(share, q)| share[age] <= drafted * q));
+                        limits[1] += each.filter(|(share, q)| share[age] == drafted * *q).count();
+                    }
+                    for (share, p) in shares.iter().zip(p) {
+                        let total: Rational = share.iter().sum();
+                        assert!(total <= *p);
+                        limits[2] += usize::from(total == *p);
+                    }
+                    let floats = [p, q].map(|row| row.iter().map(Number::to_f64).collect());
+                    let [p_close, q_close]: [Vec<f64>; 2] = floats;
+                    let token = token(p, place);
+                    carry.pass(Some((p, q)), token);
+                    close.pass(Some((&p_close, &q_close)), token);
+                    assert!((carry.start().to_f64() - close.start()).abs() < 1e-12);
+                }
+            }
+        }
+        assert!(limits.iter().all(|&met| met > 100), "{limits:?}");
+    }
+
+    #[test]
+    fn one_draft_by_block_is_one_by_token() {
+        for rows in texts() {
+            let places = rows.iter().enumerate();
+            let text: Vec<(&[Rational], &[Rational], usize)> = places
+                .map(|(place, [p, q])| (&p[..], &q[..], token(p, place)))
+                .collect();
+            let ratios: Vec<Rational> = text
+                .iter()
+                .map(|(p, q, token)| q[*token].over(&p[*token]))
+                .collect();
+            assert_eq!(carried_block_starts(&text, 1), carried_starts(&ratios, 1));
+            assert_eq!(carried_block_starts(&text, 0), vec![Rational::one(); 7]);
+        }
+    }
+
+    #[test]
+    fn extreme_rows_leave_probabilities() {
+        let rows = [
+            ([1.0 - 1e-300, 1e-300], [0.0, 1.0]),
+            ([1e-300, 1.0 - 1e-300], [1.0, 0.0]),
+            ([0.5, 0.5], [0.5, 0.5]),
+        ];
+        for tokens in 0..2_usize.pow(6) {
+            let mut carry = BlockCarry::new(4);
+            for place in 0..6 {
+                let (p, q) = &rows[place % 3];
+                let token = tokens >> place & 1;
+                let given = carry.give_out(Some((p, q)));
+                for age in 0..=4 {
+                    let stops = given.stops(&carry, age);
+                    assert!((0.0..=1.0).contains(&stops), "{stops}");
+                }
+                carry.pass(Some((p, q)), token);
+                assert!((0.0..=1.0).contains(carry.start()));
+            }
+        }
+        // Behind the last token nothing is drafted.
+        let mut carry = BlockCarry::<f64>::new(3);
+        carry.pass(None, 0);
+        assert_eq!(carry.start(), &1.0);
+    }
+}
