@@ -232,10 +232,8 @@ impl<T: Number> GivenOut<T> {
     /// What no age gives out of a token: where a round stops, the next token is drawn in
     /// proportion to it.
     pub fn free(&self, p: &T, q: &T) -> T {
-        let shares = self.of_token(p, q);
-        shares
-            .iter()
-            .fold(p.clone(), |left, share| left.excess_over(share))
+        let scales = self.scales.iter();
+        scales.fold(p.clone(), |left, scale| left.excess_over(&scaled(scale, q)))
     }
 
     /// The probability that a round of this age, by the numbers in front of these rows, stops at
