@@ -130,65 +130,76 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::{carried_block_starts, carried_starts};
+    use specgap_replay::replay::CarriedAlong;
     use std::collections::BTreeMap;
 
     const RULES: [RuleName; 2] = [RuleName::CARRIED, RuleName::CARRIED_BLOCK];
 
-    /// Whole texts of so many tokens, in rounds of at most `most` drafts, by every draft and coin:
-    /// their law, and how many rounds they take. With `forget` every round begins as a text does.
-    fn texts(
-        pair: &Pair,
-        rule: RuleName,
-        [total, most]: [usize; 2],
-        forget: bool,
-    ) -> (BTreeMap<Vec<usize>, f64>, f64) {
+    /// Texts, each with the mass of every number of rounds and of drafts within it.
+    type Counted = BTreeMap<Vec<usize>, BTreeMap<[usize; 2], f64>>;
+
+    /// Texts in rounds of at most `most` drafts, by every draft and coin: the first `end` tokens
+    /// of `total`. With `forget` every round begins as a text does.
+    fn texts(pair: &Pair, rule: RuleName, [end, total, most]: [usize; 3], forget: bool) -> Counted {
         let fresh = TextCarry::of(rule, most).unwrap();
-        let mut states = BTreeMap::from([(Vec::new(), vec![(fresh.clone(), 1.0)])]);
-        let (mut texts, mut rounds) = (BTreeMap::new(), 0.0);
+        let begun = (fresh.clone(), BTreeMap::from([([0, 0], 1.0)]));
+        let mut states = BTreeMap::from([(Vec::new(), begun)]);
+        let mut texts = Counted::new();
         // A text comes behind what it begins with.
-        while let Some((prefix, ways)) = states.pop_first() {
-            if prefix.len() == total {
-                texts.insert(prefix, ways.iter().map(|(_, mass)| mass).sum());
+        while let Some((prefix, (before, counts))) = states.pop_first() {
+            if prefix.len() == end {
+                texts.insert(prefix, counts);
                 continue;
             }
             let drafted = most.min(total - prefix.len() - 1);
-            for (before, mass) in ways {
-                rounds += mass;
-                let mut chance = Every::default();
-                loop {
-                    let mut text: Vec<usize> = prefix.clone();
-                    let (mut p, mut q, mut drafts) = (Vec::new(), Vec::new(), Vec::new());
-                    for _ in 0..drafted {
-                        q.push(pair.law(1, &text));
-                        p.push(pair.law(0, &text));
-                        let draft = chance.token(&q[q.len() - 1]);
-                        drafts.push(draft as u32);
-                        text.push(draft);
-                    }
-                    let mut carry = if forget {
-                        fresh.clone()
-                    } else {
-                        before.clone()
-                    };
-                    let kept = carry.keep([&p, &q], &drafts, &mut chance).unwrap();
-                    text.truncate(prefix.len() + kept);
-                    let target = pair.law(0, &text);
-                    let draft = (text.len() + 1 < total).then(|| pair.law(1, &text));
-                    let last = carry.end(&target, draft.as_ref(), &mut chance, &mut Vec::new());
-                    text.push(last);
-                    let share = mass * chance.weight();
-                    let ways: &mut Vec<(TextCarry, f64)> = states.entry(text).or_default();
-                    match ways.iter_mut().find(|(known, _)| *known == carry) {
-                        Some((_, sum)) => *sum += share,
-                        None => ways.push((carry, share)),
-                    }
-                    if !chance.next() {
-                        break;
-                    }
+            let within = drafted.min(end - prefix.len() - 1);
+            let mut chance = Every::default();
+            loop {
+                let mut text: Vec<usize> = prefix.clone();
+                let (mut p, mut q, mut drafts) = (Vec::new(), Vec::new(), Vec::new());
+                for _ in 0..drafted {
+                    q.push(pair.law(1, &text));
+                    p.push(pair.law(0, &text));
+                    let draft = chance.token(&q[q.len() - 1]);
+                    drafts.push(draft as u32);
+                    text.push(draft);
+                }
+                let mut carry = if forget { &fresh } else { &before }.clone();
+                let kept = carry.keep([&p, &q], &drafts, &mut chance).unwrap();
+                text.truncate(prefix.len() + kept);
+                let target = pair.law(0, &text);
+                let draft = (text.len() + 1 < total).then(|| pair.law(1, &text));
+                let last = carry.end(&target, draft.as_ref(), &mut chance, &mut Vec::new());
+                text.push(last);
+                text.truncate(end);
+                // What is kept is a function of the text, whatever its rounds were.
+                let behind = states.entry(text);
+                let (_, ways) = behind.or_insert((carry, BTreeMap::new()));
+                for ([rounds, drafts], mass) in &counts {
+                    let way = ways.entry([rounds + 1, drafts + within]);
+                    *way.or_insert(0.0) += mass * chance.weight();
+                }
+                if !chance.next() {
+                    break;
                 }
             }
         }
-        (texts, rounds)
+        texts
+    }
+
+    /// The mean number of rounds.
+    fn rounds(texts: &Counted) -> f64 {
+        let ways = texts.values().flatten();
+        ways.map(|([rounds, _], mass)| *rounds as f64 * mass).sum()
+    }
+
+    /// p, q and the token at each place of a text.
+    fn rows<'a>(pair: &'a Pair, text: &[usize]) -> Vec<(&'a [f64], &'a [f64], usize)> {
+        let each = (0..text.len()).map(|at| {
+            let [p, q] = &pair.laws[&text[..at]];
+            (&p[..], &q[..], text[at])
+        });
+        each.collect()
     }
 
     /// The mean over the target's texts of what the replay along them says.
@@ -196,12 +207,7 @@ mod tests {
         let texts = pair.texts(&[], total, 1.0).into_iter();
         let written = texts.filter(|(_, mass)| *mass > 0.0);
         let calls = written.map(|(text, mass)| {
-            let rows: Vec<(&[f64], &[f64], usize)> = (0..total)
-                .map(|at| {
-                    let [p, q] = &pair.laws[&text[..at]];
-                    (&p[..], &q[..], text[at])
-                })
-                .collect();
+            let rows = rows(pair, &text);
             let starts = if rule == RuleName::CARRIED {
                 let ratios: Vec<f64> = rows.iter().map(|&(p, q, x)| q[x] / p[x]).collect();
                 carried_starts(&ratios, most)
@@ -214,9 +220,10 @@ mod tests {
     }
 
     /// How far the law of texts is from the target's at most.
-    fn apart(pair: &Pair, law: &BTreeMap<Vec<usize>, f64>, total: usize) -> f64 {
-        let texts = pair.texts(&[], total, 1.0).into_iter();
-        let each = texts.map(|(text, mass)| (law.get(&text).copied().unwrap_or(0.0) - mass).abs());
+    fn apart(pair: &Pair, texts: &Counted, length: usize) -> f64 {
+        let found = |text: &Vec<usize>| texts.get(text).map_or(0.0, |ways| ways.values().sum());
+        let expected = pair.texts(&[], length, 1.0).into_iter();
+        let each = expected.map(|(text, mass)| (found(&text) - mass).abs());
         each.fold(0.0, f64::max)
     }
 
@@ -244,12 +251,12 @@ mod tests {
             }
             for rule in RULES {
                 let name = format!("{rule}: V = {vocab}, N = {total}, K = {most}");
-                let (law, rounds) = texts(&pair, rule, [total, most], false);
-                let wrong = apart(&pair, &law, total);
+                let texts = texts(&pair, rule, [total, total, most], false);
+                let wrong = apart(&pair, &texts, total);
                 assert!(wrong < 1e-12, "{name}: {wrong}");
-                let mass: f64 = law.values().sum();
+                let mass: f64 = texts.values().flat_map(BTreeMap::values).sum();
                 assert!((mass - 1.0).abs() < 1e-12, "{name}: {mass}");
-                let expected = replayed(&pair, rule, [total, most]);
+                let (rounds, expected) = (rounds(&texts), replayed(&pair, rule, [total, most]));
                 assert!(
                     (rounds - expected).abs() < 1e-12,
                     "{name}: {rounds}, {expected}"
@@ -266,13 +273,61 @@ mod tests {
         for (vocab, total, most) in SHAPES.into_iter().filter(|&(_, n, k)| k + 1 < n) {
             let pair = Pair::random(&mut rng, vocab, total);
             for rule in RULES {
-                let (kept, _) = texts(&pair, rule, [total, most], false);
-                let (lost, _) = texts(&pair, rule, [total, most], true);
-                let [kept, lost] = [kept, lost].map(|law| apart(&pair, &law, total));
+                let [kept, lost] = [false, true].map(|forget| {
+                    let texts = texts(&pair, rule, [total, total, most], forget);
+                    apart(&pair, &texts, total)
+                });
                 assert!(kept < 1e-12, "{rule}: {kept}");
                 assert!(lost > 1e-3, "{rule}: N = {total}, K = {most}: {lost}");
             }
         }
+    }
+
+    /// Given each text, also one that ends before it has to: mean and variance of both counts.
+    #[test]
+    fn rounds_given_a_text_are_as_many_as_its_replay_says() {
+        let mut rng = ChaCha8Rng::seed_from_u64(33);
+        let mut apart_from_starts = 0.0f64;
+        for (vocab, total, most) in SHAPES {
+            let pair = Pair::random(&mut rng, vocab, total);
+            for (rule, end) in RULES
+                .into_iter()
+                .flat_map(|rule| [(rule, total), (rule, total - 1)])
+            {
+                for (text, ways) in texts(&pair, rule, [end, total, most], false) {
+                    let mut along = match rule == RuleName::CARRIED {
+                        true => CarriedAlong::by_token(most),
+                        false => CarriedAlong::by_block(most),
+                    };
+                    let rows = rows(&pair, &text);
+                    for (at, &(p, q, token)) in rows.iter().enumerate() {
+                        along.take((at + 1 < total).then_some((p, q)), token);
+                    }
+                    let spread = along.spread();
+                    let mass: f64 = ways.values().sum();
+                    for (which, said) in [&spread.calls, &spread.drafts].into_iter().enumerate() {
+                        let mean_of = |of: &dyn Fn(f64) -> f64| -> f64 {
+                            let each = ways.iter().map(|(counts, m)| m * of(counts[which] as f64));
+                            each.sum::<f64>() / mass
+                        };
+                        let mean = mean_of(&|count| count);
+                        let variance = mean_of(&|count| (count - mean).powi(2));
+                        let name = format!("{rule}: K = {most}, {text:?} of {total}, {which}");
+                        assert!((said.mean - mean).abs() < 1e-9, "{name}: {said:?}, {mean}");
+                        let wrong = (said.variance - variance).abs();
+                        assert!(wrong < 1e-9, "{name}: {said:?}, {variance}");
+                    }
+                    if rule == RuleName::CARRIED && end == total {
+                        let ratios: Vec<f64> = rows.iter().map(|&(p, q, x)| q[x] / p[x]).collect();
+                        let starts: f64 = carried_starts(&ratios, most).iter().sum();
+                        let wrong = (starts - spread.calls.mean).abs();
+                        apart_from_starts = apart_from_starts.max(wrong);
+                    }
+                }
+            }
+        }
+        // What is known before each token is not what is known behind all.
+        assert!(apart_from_starts > 0.01, "{apart_from_starts}");
     }
 
     #[test]

@@ -69,6 +69,15 @@ impl<T: Number> Carry<T> {
         &self.start
     }
 
+    /// w_0, w_1, .., the last of rounds that have kept K drafts and draft no more.
+    pub fn kept(&self) -> Vec<T> {
+        let mut all: Vec<T> = self.drafting.iter().cloned().collect();
+        if all.len() == self.most {
+            all.push(self.standing().complement());
+        }
+        all
+    }
+
     /// The probability that a draft with this q/p is kept: min(1, 1/(d q/p)).
     pub fn keeps(&self, ratio: &T) -> T {
         let offered = scaled(&self.standing(), ratio);
@@ -167,6 +176,11 @@ impl<T: Number> BlockCarry<T> {
         &self.ages[0][1]
     }
 
+    /// a_0, a_1, ..: the probability that the running round began j tokens ago and keeps them.
+    pub fn kept(&self) -> Vec<T> {
+        self.ages.iter().map(|[_, kept]| kept.clone()).collect()
+    }
+
     /// What rounds give out of these rows; of no rows, as at the last token that a text may have,
     /// nothing.
     pub fn give_out(&self, rows: Option<(&[T], &[T])>) -> GivenOut<T> {
@@ -218,6 +232,11 @@ impl<T: Number> BlockCarry<T> {
 }
 
 impl<T: Number> GivenOut<T> {
+    /// The sum of g_j over all tokens, ages ascending; none of ages that draft nothing more.
+    pub fn totals(&self) -> &[T] {
+        &self.totals
+    }
+
     /// g_j of a token, ages ascending.
     pub fn of_token(&self, p: &T, q: &T) -> Vec<T> {
         let mut left = p.clone();
