@@ -57,9 +57,9 @@ mod with_models {
         paths: Option<u16>,
         #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
-        /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
-        /// rrs-wo, level-4, spechub or traversal of a tree; select-block (the default),
-        /// select-greedy-block or traversal of paths.
+        /// Which drafts are kept: token (the default), block, carried or carried-block of a chain;
+        /// rrs (the default), rrs-wo, level-4, spechub or traversal of a tree; select-block (the
+        /// default), select-greedy-block or traversal of paths.
         #[arg(long, value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
         /// How a tree's children are drawn: with-replacement, without-replacement, hub,

@@ -2,7 +2,9 @@
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
 use crate::distribution::Rows;
-use crate::replay::{CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree};
+use crate::replay::{
+    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree,
+};
 use crate::rounds::{ChainVerifier, ChildShares};
 use crate::row::Workspace;
 use crate::rule::{RuleName, Verifies};
@@ -48,7 +50,14 @@ pub(super) fn of_text(
     interrupt: &AtomicBool,
 ) -> Result<Option<CountMoments<f64>>, CaptureError> {
     match drafted {
-        Drafted::Chain(length) => of_chain(decoder, prompt, text, *length, interrupt),
+        Drafted::Chain(length) => {
+            let along = match decoder.settings().rule {
+                rule if rule == RuleName::CARRIED => CarriedAlong::by_token(*length),
+                rule if rule == RuleName::CARRIED_BLOCK => CarriedAlong::by_block(*length),
+                _ => return of_chain(decoder, prompt, text, *length, interrupt),
+            };
+            of_carried(decoder, prompt, text, along, interrupt)
+        }
         Drafted::Tree(tree) => of_tree(decoder, prompt, text, tree, interrupt),
         Drafted::Paths([paths, length]) => {
             of_paths(decoder, prompt, text, [*paths, *length], interrupt)
@@ -111,6 +120,29 @@ fn of_chain(
     Ok(is_known
         .then(|| moments_of_chain(verifier, &ratios, length))
         .flatten())
+}
+
+fn of_carried(
+    decoder: &mut Decoder,
+    prompt: &EncodedPrompt,
+    text: &Decoded,
+    mut along: CarriedAlong<f64>,
+    interrupt: &AtomicBool,
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
+    let most = decoder.settings().max_tokens;
+    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
+    let mut see = |position: usize, p: &Law, q: &Law| {
+        let token = text.tokens[position] as usize;
+        is_known &= p.probability(token) > 0.0;
+        if is_known {
+            let rows = rows([p, q], [&mut p_row, &mut q_row]);
+            let drafted = position + 1 < most;
+            along.take(drafted.then_some((rows.target, rows.draft)), token);
+        }
+        Ok(())
+    };
+    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
+    Ok(is_known.then(|| along.spread()))
 }
 
 fn of_tree(

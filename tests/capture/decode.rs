@@ -8,7 +8,7 @@ use specgap::capture::{
     Sampling, Shape, Stop, TextCodec, children_of_rule,
 };
 use specgap::replay::moments_of_chain;
-use specgap::rounds::ChainVerifier;
+use specgap::rounds::{ChainVerifier, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
 use specgap::tree::DraftTree;
@@ -103,13 +103,15 @@ fn check_rounds(decoded: &Value, length: usize) {
     }
 }
 
+const CHAIN_RULES: [&str; 4] = ["token", "block", "carried", "carried-block"];
+
 #[test]
 fn greedy_text_is_the_targets_whatever_is_drafted() {
     let bench = Bench::new(4);
     let greedy = ["--temperature", "0", "--max-tokens", "24"];
     let expected = captured(&bench, "log", &greedy);
     let mut calls = Vec::new();
-    for rule in ["token", "block"] {
+    for rule in CHAIN_RULES {
         for length in ["0", "1", "3", "6"] {
             let more = ["--verifier", rule, "--length", length];
             let name = format!("{rule}{length}");
@@ -119,9 +121,9 @@ fn greedy_text_is_the_targets_whatever_is_drafted() {
             calls.push(count(&decoded["totals"]["calls"]));
         }
     }
-    // Some drafts are kept, so that caches were rolled back to every place; both rules
+    // Some drafts are kept, so that caches were rolled back to every place; all rules
     // keep the drafts that agree.
-    assert_eq!(calls[..4], calls[4..]);
+    assert!(calls.chunks(4).all(|of| *of == calls[..4]), "{calls:?}");
     assert!(
         calls.windows(2).take(3).all(|pair| pair[1] < pair[0]),
         "{calls:?}"
@@ -225,7 +227,7 @@ fn a_tree_keeps_as_many_children_as_its_rule_says() {
 #[test]
 fn a_target_that_drafts_for_itself_has_every_draft_kept() {
     let bench = Bench::new(3);
-    for rule in ["token", "block"] {
+    for rule in CHAIN_RULES {
         let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
         let decoded = decoded(&bench, rule, &[&more[..], &["--length", "4"]].concat());
         check_rounds(&decoded, 4);
@@ -239,19 +241,23 @@ fn a_target_that_drafts_for_itself_has_every_draft_kept() {
 #[test]
 fn a_stop_token_ends_a_text_within_a_round() {
     let bench = Bench::new(4);
-    let free = decoded(&bench, "free", &["--no-stop", "--max-tokens", "30"]);
-    let token = texts(&free)[0][8].to_string();
-    let more = ["--stop", &token, "--max-tokens", "30"];
-    let stopped = decoded(&bench, "stopped", &more);
-    check_rounds(&stopped, 4);
-    for (text, free) in texts(&stopped).iter().zip(texts(&free)) {
-        let end = free.iter().position(|t| t.to_string() == token);
-        assert_eq!(*text, free[..end.map_or(30, |end| end + 1)]);
+    for rule in CHAIN_RULES {
+        let more = ["--verifier", rule, "--max-tokens", "30"];
+        let name = |what: &str| format!("{rule}-{what}");
+        let free = decoded(&bench, &name("free"), &[&more[..], &["--no-stop"]].concat());
+        let token = texts(&free)[0][8].to_string();
+        let more = [&more[..], &["--stop", &token]].concat();
+        let stopped = decoded(&bench, &name("stopped"), &more);
+        check_rounds(&stopped, 4);
+        for (text, free) in texts(&stopped).iter().zip(texts(&free)) {
+            let end = free.iter().position(|t| t.to_string() == token);
+            assert_eq!(*text, free[..end.map_or(30, |end| end + 1)]);
+        }
+        let text = &stopped["prompts"][0];
+        assert_eq!(text["stopped"], true);
+        let totals = &stopped["totals"];
+        assert!(count(&totals["draft_tokens_in_text"]) <= count(&totals["draft_tokens"]));
     }
-    let text = &stopped["prompts"][0];
-    assert_eq!(text["stopped"], true);
-    let totals = &stopped["totals"];
-    assert!(count(&totals["draft_tokens_in_text"]) <= count(&totals["draft_tokens"]));
 }
 
 #[test]
@@ -385,6 +391,11 @@ fn what_cannot_be_decoded_is_refused() {
         (&["--paths", "2", "--timing"], "--paths"),
         (&["--paths", "2", "--tree", "2x2"], "--paths"),
         (&["--paths", "2", "--verifier", "block"], "settles chains"),
+        (
+            &["--tree", "2x2", "--verifier", "carried"],
+            "settles chains",
+        ),
+        (&["--verifier", "rrs"], "carried-block"),
         (
             &["--tree", "2x2", "--verifier", "select-block"],
             "give --paths K",
@@ -562,6 +573,13 @@ fn replay(rule: RuleName, drafts: usize, ratios: &[f64]) -> (f64, f64) {
     (calls, drafted)
 }
 
+/// The same where the chance of a start in front of each token is known.
+fn replay_of(drafts: usize, starts: &[f64]) -> (f64, f64) {
+    let places = starts.iter().rev().enumerate();
+    let drafted = places.map(|(left, start)| start * drafts.min(left) as f64);
+    (starts.iter().sum(), drafted.sum())
+}
+
 #[test]
 fn sampled_text_has_the_targets_law() {
     const PROMPTS: usize = 5000;
@@ -572,6 +590,8 @@ fn sampled_text_has_the_targets_law() {
     for (rule, drafts) in [
         (RuleName::TOKEN, Shape::Chain(2)),
         (RuleName::BLOCK, Shape::Chain(2)),
+        (RuleName::CARRIED, Shape::Chain(1)),
+        (RuleName::CARRIED_BLOCK, Shape::Chain(1)),
         (RuleName::RRS, tree(2, SchemeName::WITH_REPLACEMENT)),
         (RuleName::RRS_WO, tree(2, SchemeName::WITHOUT_REPLACEMENT)),
         (
@@ -626,14 +646,28 @@ fn sampled_text_has_the_targets_law() {
 fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     const PROMPTS: usize = 4000;
     let mut means = Vec::new();
-    for rule in [RuleName::TOKEN, RuleName::BLOCK] {
+    for rule in [
+        RuleName::TOKEN,
+        RuleName::BLOCK,
+        RuleName::CARRIED,
+        RuleName::CARRIED_BLOCK,
+    ] {
         let (decoded, [p, q]) = sampled(rule, Shape::Chain(3), 6, PROMPTS);
         let (mut calls, mut drafts) = (0.0, 0.0);
         for text in all_texts(6) {
             let chance: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
             let both = laws(&p, &text).zip(laws(&q, &text)).zip(&text);
             let ratios: Vec<f64> = both.map(|((p, q), &x)| q[x] / p[x]).collect();
-            let (of_text, drafted) = replay(rule, 3, &ratios);
+            let (of_text, drafted) = if rule == RuleName::CARRIED {
+                replay_of(3, &carried_starts(&ratios, 3))
+            } else if rule == RuleName::CARRIED_BLOCK {
+                let rows: Vec<_> = laws(&p, &text).zip(laws(&q, &text)).collect();
+                let rows = rows.iter().zip(&text);
+                let rows: Vec<_> = rows.map(|((p, q), &x)| (&p[..], &q[..], x)).collect();
+                replay_of(3, &carried_block_starts(&rows, 3))
+            } else {
+                replay(rule, 3, &ratios)
+            };
             calls += chance * of_text;
             drafts += chance * drafted;
         }
@@ -654,6 +688,7 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     }
     // Rules whose predictions did not differ would tell nothing apart.
     assert!(means[1] < means[0] - 0.01, "{means:?}");
+    assert!(means[3] < means[1] - 0.01, "{means:?}");
 }
 
 /// The laws that a prediction is made of are those that the text was drawn from.
@@ -734,6 +769,12 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
     for (out, more, law) in [
         ("token", ["--length", "4", "--verifier", "token"], &[][..]),
         ("block", ["--length", "4", "--verifier", "block"], &[]),
+        ("carried", ["--length", "2", "--verifier", "carried"], &[]),
+        (
+            "carried-block",
+            ["--length", "2", "--verifier", "carried-block"],
+            &[],
+        ),
         ("rrs", ["--tree", "2x2", "--verifier", "rrs"], &[]),
         ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"], &[]),
         (

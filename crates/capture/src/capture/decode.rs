@@ -4,9 +4,10 @@
 //! columns of the others are rolled back. Wall-clock times of every part are kept, so that
 //! what is predicted of a round can be held against one.
 
+use super::carried::TextCarry;
 use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
 use super::rollouts::cut;
-use super::rounds::settle;
+use super::rounds::{Settled, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
 use super::tree::{Carried, Node, ancestry, children, ends, refused, rules, settle_tree, weights};
@@ -159,6 +160,8 @@ pub struct Decoder {
     times: StepTimes,
     /// What rounds so far change of the target.
     carried: Carried,
+    /// What a rule of chains keeps from token to token, if it does.
+    carry: Option<TextCarry>,
     p: Vec<Law>,
     q: Vec<Law>,
     scratch: Vec<f64>,
@@ -188,7 +191,7 @@ impl Decoder {
         let message = match &settings.drafts {
             Shape::Chain(_) if rule.entry().verifies != Verifies::Chain => Some(format!(
                 "verifier {rule} settles trees, not chains; give --tree, or --paths, or verifier \
-                 token or block"
+                 token, block, carried or carried-block"
             )),
             Shape::Chain(_) => None,
             Shape::Tree(tree, law) => refused(tree, *law, rule),
@@ -205,6 +208,7 @@ impl Decoder {
             vocabulary,
             times: StepTimes::default(),
             carried: Carried::default(),
+            carry: None,
             p: Vec::new(),
             q: Vec::new(),
             scratch: Vec::new(),
@@ -265,6 +269,10 @@ impl Decoder {
         prefill(&mut self.draft, &all).map_err(|say| failed(&self.draft, prompt, 0, say))?;
         decoded.prompt_seconds = begun.elapsed().as_secs_f64();
         self.carried = Carried::default();
+        self.carry = match self.settings.drafts {
+            Shape::Chain(most) => TextCarry::of(self.settings.rule, most),
+            Shape::Tree(..) => None,
+        };
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(CaptureError::Interrupted);
@@ -301,30 +309,23 @@ impl Decoder {
         let start = decoded.tokens.len();
         let left = self.settings.max_tokens - start;
         let drafted = most.min(left.saturating_sub(1));
-        let uncut = self.settings.sampling.uncut();
         let mut drafts: Vec<u32> = Vec::with_capacity(drafted);
         let mut round = Round {
             start,
             by_depth: vec![1; drafted],
             ..Round::default()
         };
-        self.q.resize_with(drafted, Law::default);
-        for law in &mut self.q {
+        self.q.clear();
+        while drafts.len() < drafted {
             let stepping = Instant::now();
             let new = match drafts.last() {
                 None => all.get(self.draft.length()..).unwrap_or(&[]).to_vec(),
                 Some(&last) => vec![i64::from(last)],
             };
-            let logits = feed(&mut self.draft, &new)
-                .map_err(|say| failed(&self.draft, prompt, start, say))?;
-            let broken = |say| broken(&self.draft, prompt, start + drafts.len(), say);
-            let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
-            law.set(row, &uncut)
-                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            let law = self.draft_law(prompt, start + drafts.len(), &new)?;
             drafts.push(law.draw(uniform()) as u32);
-            let seconds = stepping.elapsed().as_secs_f64();
-            self.times.draft.push(seconds);
-            round.draft_seconds += seconds;
+            self.q.push(law);
+            self.drafted_since(stepping, &mut round);
         }
         let verifying = Instant::now();
         let mut new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
@@ -334,15 +335,36 @@ impl Decoder {
         let of_length = self.times.verify.entry(drafted + 1).or_default();
         of_length.push(round.verify_seconds);
 
-        let laws = [&self.p[..], &self.q];
-        let settled = settle(
-            self.settings.rule,
-            laws,
-            &drafts,
-            &mut uniform,
-            &mut self.scratch,
-        )
-        .ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
+        let settled = match self.carry.take() {
+            None => settle(
+                self.settings.rule,
+                [&self.p, &self.q],
+                &drafts,
+                &mut uniform,
+                &mut self.scratch,
+            ),
+            Some(mut carry) => {
+                let accepted = carry.keep([&self.p, &self.q], &drafts, &mut uniform);
+                // Behind a chain that was kept the draft runs once more, unless the next token
+                // is the last: the rule goes on with its row.
+                let asks = accepted == Some(most) && most + 1 < left;
+                if let Some(&last) = drafts.last().filter(|_| asks) {
+                    let stepping = Instant::now();
+                    let law = self.draft_law(prompt, start + most, &[i64::from(last)])?;
+                    self.q.push(law);
+                    self.drafted_since(stepping, &mut round);
+                }
+                let settled = accepted.and_then(|accepted| {
+                    let (p, q) = (self.p.get(accepted)?, self.q.get(accepted));
+                    let token = carry.end(p, q, &mut uniform, &mut self.scratch);
+                    Some(Settled { accepted, token })
+                });
+                self.carry = Some(carry);
+                settled
+            }
+        };
+        let settled =
+            settled.ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
         let before = all.len();
         let kept = drafts.iter().copied().take(settled.accepted);
         self.write(kept.chain([settled.token as u32]), decoded, all, &mut round);
@@ -355,6 +377,30 @@ impl Decoder {
             begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
         self.times.other.push(round.other_seconds);
         Ok(round)
+    }
+
+    /// The draft's law behind these tokens, which it runs behind those that it has.
+    fn draft_law(
+        &mut self,
+        prompt: &EncodedPrompt,
+        position: usize,
+        new: &[i64],
+    ) -> Result<Law, CaptureError> {
+        let logits =
+            feed(&mut self.draft, new).map_err(|say| failed(&self.draft, prompt, position, say))?;
+        let broken = |say| broken(&self.draft, prompt, position, say);
+        let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
+        let mut law = Law::default();
+        law.set(row, &self.settings.sampling.uncut())
+            .ok_or_else(|| broken(BROKEN.to_owned()))?;
+        Ok(law)
+    }
+
+    /// Notes a step of the draft.
+    fn drafted_since(&mut self, stepping: Instant, round: &mut Round) {
+        let seconds = stepping.elapsed().as_secs_f64();
+        self.times.draft.push(seconds);
+        round.draft_seconds += seconds;
     }
 
     /// Writes a round's tokens, the last of which is its own, up to one that ends the text.

@@ -17,8 +17,11 @@
 //! numbers by seed and prompt, so that an interrupted capture continues with the
 //! rows that it would have had.
 
+mod carried;
 mod context;
 mod decode;
+#[cfg(test)]
+mod every;
 mod generate;
 mod graph_file;
 mod growth;

@@ -70,6 +70,15 @@ impl<T: Number> Carry<T> {
         &self.start
     }
 
+    /// w_0, w_1, .., the last of rounds that have kept K drafts and draft no more.
+    pub fn kept(&self) -> Vec<T> {
+        let mut all: Vec<T> = self.drafting.iter().cloned().collect();
+        if all.len() == self.most {
+            all.push(self.standing().complement());
+        }
+        all
+    }
+
     /// The probability that a draft with this q/p is kept: min(1, 1/(d q/p)).
     pub fn keeps(&self, ratio: &T) -> T {
         let offered = scaled(&self.standing(), ratio);
@@ -195,6 +204,11 @@ impl<T: Number> BlockCarry<T> {
         &self.ages[0][1]
     }
 
+    /// a_0, a_1, ..: the probability that the running round began j tokens ago and keeps them.
+    pub fn kept(&self) -> Vec<T> {
+        self.ages.iter().map(|[_, kept]| kept.clone()).collect()
+    }
+
     /// What rounds give out of these rows; of no rows, as at the last token that a text may have,
     /// nothing.
     pub fn give_out(&self, rows: Option<(&[T], &[T])>) -> GivenOut<T> {
@@ -284,6 +298,11 @@ impl<T: Number> BlockCarry<T> {
 }
 
 impl<T: Number> GivenOut<T> {
+    /// The sum of g_j over all tokens, ages ascending; none of ages that draft nothing more.
+    pub fn totals(&self) -> Vec<T> {
+        self.ages.iter().map(|age| age.total.clone()).collect()
+    }
+
     /// m of a token.
     fn even(&self, p: &T, q: &T) -> T {
         match scaled(&self.offered, q) > *p {
@@ -292,33 +311,33 @@ impl<T: Number> GivenOut<T> {
         }
     }
 
-    /// g_j of a token, ages ascending.
-    pub fn of_token(&self, p: &T, q: &T) -> Vec<T> {
+    /// g_j of a token, ages ascending, one after the other; then what is left of its p.
+    fn share_out(&self, p: &T, q: &T, mut to: impl FnMut(T)) -> T {
         let even = self.even(p, q);
         // All together, then each alone.
-        let together: Vec<T> = self
-            .ages
-            .iter()
-            .map(|age| age.together.times(&even))
-            .collect();
-        let mut left = together
-            .iter()
-            .fold(p.clone(), |left, given| left.excess_over(given));
-        let each = self.ages.iter().zip(together).map(|(age, together)| {
+        let mut left = self.ages.iter().fold(p.clone(), |left, age| {
+            left.excess_over(&age.together.times(&even))
+        });
+        for age in &self.ages {
+            let together = age.together.times(&even);
             let alone = age.room(q, &together, &left).times(&age.alone);
             left = left.excess_over(&alone);
-            together.plus(&alone)
-        });
-        each.collect()
+            to(together.plus(&alone));
+        }
+        left
+    }
+
+    /// g_j of a token, ages ascending.
+    pub fn of_token(&self, p: &T, q: &T) -> Vec<T> {
+        let mut shares = Vec::with_capacity(self.ages.len());
+        self.share_out(p, q, |share| shares.push(share));
+        shares
     }
 
     /// What no age gives out of a token: where a round stops, the next token is drawn in
     /// proportion to it.
     pub fn free(&self, p: &T, q: &T) -> T {
-        let shares = self.of_token(p, q);
-        shares
-            .iter()
-            .fold(p.clone(), |left, share| left.excess_over(share))
+        self.share_out(p, q, |_| ())
     }
 
     /// The probability that a round of this age, by the numbers in front of these rows, stops at

@@ -37,6 +37,7 @@ rules! {
         name: "carried",
         words: "keep a draft x ~ q with min(1, p/(d q)), d the chance given the text that one stands \
                 there, else draw from (p - d q)+; lossless as text",
+        decoded: true,
         ..RuleEntry::named(Verifies::Chain, IID)
     };
     /// The same by block.
@@ -44,6 +45,7 @@ rules! {
         name: "carried-block",
         words: "verify a chain from its end by what rounds of each age have drafted and kept of the \
                 text; lossless as text",
+        decoded: true,
         ..RuleEntry::named(Verifies::Chain, IID)
     };
     /// Rejection of the first draft alone.

@@ -22,6 +22,7 @@
 //! `specgap length`, [`measure_trees`] that of `specgap tree` and [`measure_paths`] that of
 //! `specgap paths`: a folder each, of settings, a measurement and data.
 
+mod carried;
 mod lengths;
 mod measured;
 mod moments;
@@ -33,6 +34,7 @@ mod rows;
 mod timings;
 mod trees;
 
+pub use carried::CarriedAlong;
 pub use lengths::length_definitions;
 pub use lengths::{
     AboveFewest, AlongText, AtCost, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn, Drafts,
