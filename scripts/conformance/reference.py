@@ -1,5 +1,7 @@
 """A kernel that does what the rules say, in NumPy and double precision."""
 
+import math
+
 import numpy
 
 
@@ -53,6 +55,109 @@ def token(vector, samples, seed):
 
 
 one_hot, one_hot_coins = token, token_coins
+
+
+def shares(values):
+    """A row over its sum, which is rounded once: equal rows stay equal."""
+    values = numpy.asarray(values, numpy.float64)
+    return values / math.fsum(values)
+
+
+def last_draw(accepted, final_coin, lefts, carried_behind):
+    """The next token of each round, and what it carries on: by accepted drafts, what the token is
+    drawn in proportion to, and what is carried behind a token."""
+    token, carry = numpy.empty(accepted.size, numpy.int64), [None] * accepted.size
+    for count in numpy.unique(accepted):
+        chosen = numpy.flatnonzero(accepted == count)
+        token[chosen] = invert(lefts[count], numpy.asarray(final_coin)[chosen])
+        behind = {x: carried_behind(count, x) for x in numpy.unique(token[chosen])}
+        for i in chosen:
+            carry[i] = behind[token[i]]
+    return accepted, token, numpy.array(carry)
+
+
+def behind_token(w, p, q):
+    """The w_j behind a token of these probabilities: a kept draft it is with min(d q, p)."""
+    d = w.sum()
+    drafted = min(d * q, p) / p if p > 0 else 0.0
+    older = w * (drafted / d) if d > 0 else w
+    return numpy.append(1 - drafted, older)[: w.size]
+
+
+def carried_coins(vector, coins, final_coin):
+    w, kept, lefts, carries = vector.carry, [], [], []
+    for k, (p, q) in enumerate(zip(map(shares, vector.target), map(shares, vector.draft))):
+        lefts.append(numpy.maximum(p - w.sum() * q, 0))
+        carries.append((w, p, q))
+        if k < len(vector.drafts):
+            x = vector.drafts[k]
+            kept.append(keep(p[x], w.sum() * q[x]))
+            w = behind_token(w, p[x], q[x])
+
+    def behind(count, x):
+        w, p, q = carries[count]
+        return behind_token(w, p[x], q[x])
+
+    return last_draw(leading(numpy.asarray(coins) < kept), final_coin, lefts, behind)
+
+
+def given_out(left, q, most, wanted):
+    """min(c q, left) for the largest c of at most `most` that makes it add up to at most `wanted`,
+    and what it adds up to. The sum is linear in c between the ratios left/q, in their order."""
+    whole = numpy.minimum(most * q, left)
+    if whole.sum() <= wanted:
+        return whole, whole.sum()
+    some = numpy.flatnonzero(q)
+    some = some[numpy.argsort(left[some] / q[some], kind="stable")]
+    full = numpy.cumsum(left[some]) - left[some]
+    rest = numpy.cumsum(q[some][::-1])[::-1]
+    ends = numpy.append((left[some] / q[some])[:-1] * rest[:-1] + full[:-1], numpy.inf)
+    at = numpy.searchsorted(ends, wanted)
+    return numpy.minimum((wanted - full[at]) / rest[at] * q, left), wanted
+
+
+def carried_block_coins(vector, coins, final_coin):
+    drafts, ages = len(vector.drafts), vector.carry
+    stops, lefts, nodes = [], [], []
+
+    def behind(ages, given, p, q, x):
+        if p[x] <= 0:
+            return numpy.eye(drafts + 1)[0][:, None] * numpy.ones(2)
+        kept = [g[x] / p[x] for g in given]
+        start = max(1 - sum(kept), 0)
+        return numpy.array([[start, start], *zip(ages[:-1, 0] * (q[x] / p[x]), kept)])
+
+    for k, (p, q) in enumerate(zip(map(shares, vector.target), map(shares, vector.draft))):
+        left, given, totals = p, [], []
+        for drafted, kept in ages[:drafts]:
+            share, total = given_out(left, q, drafted, kept)
+            given.append(share)
+            totals.append(total)
+            left = left - share
+        (drafted, kept), total = ages[k], totals[k] if k < drafts else 0.0
+        # What rounding leaves is nothing: no token is left there to be drawn.
+        alone = kept - total if kept - total > 1e-13 else 0.0
+        stops.append(min(alone / (drafted - total), 1) if alone else 0.0)
+        lefts.append(left)
+        nodes.append((ages, given, p, q))
+        if k < drafts:
+            ages = behind(*nodes[-1], vector.drafts[k])
+    # From the end: the last draft at which the round stops.
+    hits = (numpy.asarray(coins) < stops[1:])[:, ::-1]
+    accepted = numpy.where(hits.any(axis=1), drafts - hits.argmax(axis=1), 0)
+    return last_draw(accepted, final_coin, lefts, lambda k, x: behind(*nodes[k], x))
+
+
+def by_coins(kernel):
+    def sampled(vector, samples, seed):
+        random = numpy.random.default_rng(seed)
+        coins = random.random((samples, len(vector.drafts)))
+        return kernel(vector, coins, random.random(samples))
+
+    return sampled
+
+
+carried, carried_block = by_coins(carried_coins), by_coins(carried_block_coins)
 
 
 def siblings(vector, samples, seed, distinct):

@@ -11,9 +11,11 @@ fn each(
         for &vocabulary in vocabularies {
             for &drafts in rule.entry().vectors.unwrap().drafts {
                 for situation in Situation::of(rule, vocabulary, drafts, false) {
-                    let vector = situation.vector(rule, vocabulary, drafts, 0);
-                    let laws = Laws::new(rule, &vector, true).unwrap();
-                    check(rule, situation, vector, laws);
+                    for &inside in situation.places(rule, false) {
+                        let vector = situation.vector(rule, vocabulary, drafts, inside, 0);
+                        let laws = Laws::new(rule, &vector, true).unwrap();
+                        check(rule, situation, vector, laws);
+                    }
                 }
             }
         }
@@ -267,7 +269,7 @@ fn situations_are_what_they_say() {
 fn the_law_of_all_drafts_is_the_targets() {
     // Summed over all drafts with their probability, the output has law p.
     for situation in [Situation::Random, Situation::Close, Situation::TinyResidual] {
-        let mut vector = situation.vector(RuleName::RRS, 6, 2, 1);
+        let mut vector = situation.vector(RuleName::RRS, 6, 2, false, 1);
         let (p, q) = (normal(&vector.target[0]), normal(&vector.draft[0]));
         let mut total = [0.0; 6];
         for a in 0..6 {
