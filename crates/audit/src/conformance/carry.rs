@@ -38,7 +38,7 @@ pub(super) fn inside(rule: RuleName, drafts: usize, random: &mut ChaCha8Rng) -> 
     let mut tokens = 0;
     loop {
         let p = row(4, 1.0, random);
-        let q = near(&p, 0.7, random);
+        let q = near(&p, 1.0, random);
         let token = draw(&p, random);
         let (p, q) = (wide(&p), wide(&q));
         carry.pass(&(q[token] / p[token]));

@@ -168,7 +168,9 @@ mod tests {
             assert_eq!(outcome(&keeps, &none, &tests, Order::Siblings), siblings);
             assert_eq!(outcome(&keeps, &none, &tests, Order::FromEnd), 3);
         }
-        let two = |keeps, spread, tests, order| outcome(&keeps, &[spread; 2], &tests, order);
+        let two = |keeps: [f64; 2], spread, tests: [f64; 2], order| {
+            outcome(&keeps, &[spread; 2], &tests, order)
+        };
         assert_eq!(two([1.0; 2], 0.0, [ALMOST_ONE, 0.0], Order::Chain), 2);
         assert_eq!(two([0.0; 2], 0.0, [0.0; 2], Order::Siblings), 2);
         for (keeps, spread, accepted) in [
