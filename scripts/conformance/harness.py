@@ -10,6 +10,10 @@ that it has, named after the rule with `_` for `-`. Each gets one vector and doe
         ...
         return accepted, token                  # integers [samples]
 
+    def carried(vector, samples, seed):         # and carried_block
+        ...
+        return accepted, token, carry           # what is carried on: [samples, ...] as vector.carry
+
     def rrs(vector, samples, seed):             # and rrs_wo, level_4, exact_match
         ...
         return token                            # integers [samples]
@@ -23,6 +27,7 @@ What is checked:
 
 - support, exactly: no token of probability 0 comes out, and no number of accepted drafts;
 - coins, exactly: each outcome is the one that these numbers stand for;
+- what is carried on behind the likeliest next token, within 1e-4;
 - the law, by counts. Numbers of accepted drafts, and the next token given each of them, are
   compared with the exact law in cells: the likeliest tokens, one each, and ranges of ids. A cell
   fails if samples KL(observed, law) is above ln(2 cells / level), cells being those of the whole
@@ -43,6 +48,7 @@ import traceback
 import numpy
 
 CELLS = 16
+CHAINS = ("token", "one-hot", "carried", "carried-block")
 
 
 # Names that rules had in vectors of earlier versions.
@@ -137,9 +143,11 @@ class Run:
             return
         failures = []
         try:
-            if vector.rule in ("token", "one-hot"):
-                accepted, token = function(vector, self.samples, self.seed + vector.index)
-                failures += self.chain(vector, as_ids(accepted), as_ids(token))
+            if vector.rule in CHAINS:
+                ended = function(vector, self.samples, self.seed + vector.index)
+                accepted, token = map(as_ids, ended[:2])
+                failures += self.chain(vector, accepted, token)
+                failures += self.carried_on(vector, accepted, token, ended[2:])
                 coins = getattr(self.kernel, f"{name}_coins", None)
                 if coins is not None:
                     failures += self.coins(vector, coins)
@@ -198,11 +206,33 @@ class Run:
                     self.count(vector, tokens, after, f"next token after {k} accepted")
         return failures
 
+    def carried_on(self, vector, accepted, token, carry):
+        """Where the likeliest token came out, what is carried behind it is known."""
+        if not vector.possible or not hasattr(vector, "carry"):
+            return []
+        if len(carry) != 1:
+            return ["returned nothing to carry on"]
+        carry = numpy.asarray(carry[0], numpy.float64)
+        if carry.shape != (accepted.size, *vector.carry.shape):
+            return [f"returned a carry of shape {carry.shape}"]
+        failures = []
+        for k, (likeliest, right) in enumerate(zip(vector.next_token, vector.carry_next)):
+            found = carry[(accepted == k) & (token == likeliest)]
+            off = ~numpy.isclose(found, right, rtol=1e-4, atol=1e-4)
+            if off.any():
+                worst = found[off.reshape(len(off), -1).any(axis=1)][0]
+                failures.append(
+                    f"behind {k} accepted and token {likeliest}: carries {worst.tolist()}, "
+                    f"not {right.tolist()}"
+                )
+        return failures
+
     def coins(self, vector, function):
         if not vector.possible:
             return []
-        accepted, token = map(as_ids, function(vector, vector.coins, vector.final_coin))
-        failures = []
+        ended = function(vector, vector.coins, vector.final_coin)
+        accepted, token = map(as_ids, ended[:2])
+        failures = self.carried_on(vector, accepted, token, ended[2:])
         for choice, (right, right_token) in enumerate(
             zip(vector.coins_accepted, vector.final_token)
         ):

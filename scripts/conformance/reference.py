@@ -1,5 +1,7 @@
 """A kernel that does what the rules say, in NumPy and double precision."""
 
+import math
+
 import numpy
 
 
@@ -53,6 +55,107 @@ def token(vector, samples, seed):
 
 
 one_hot, one_hot_coins = token, token_coins
+
+
+def shares(values):
+    """A row over its sum, which is rounded once: equal rows stay equal."""
+    values = numpy.asarray(values, numpy.float64)
+    return values / math.fsum(values)
+
+
+def last_draw(accepted, final_coin, lefts, carried_behind):
+    """The next token of each round, and what it carries on: by accepted drafts, what the token is
+    drawn in proportion to, and what is carried behind a token."""
+    token, carry = numpy.empty(accepted.size, numpy.int64), [None] * accepted.size
+    for count in numpy.unique(accepted):
+        chosen = numpy.flatnonzero(accepted == count)
+        token[chosen] = invert(lefts[count], numpy.asarray(final_coin)[chosen])
+        behind = {x: carried_behind(count, x) for x in numpy.unique(token[chosen])}
+        for i in chosen:
+            carry[i] = behind[token[i]]
+    return accepted, token, numpy.array(carry)
+
+
+def behind_token(w, p, q):
+    """The w_j behind a token of these probabilities: a kept draft it is with min(d q, p)."""
+    d = w.sum()
+    drafted = min(d * q, p) / p if p > 0 else 0.0
+    older = w * (drafted / d) if d > 0 else w
+    return numpy.append(1 - drafted, older)[: w.size]
+
+
+def carried_coins(vector, coins, final_coin):
+    w, kept, lefts, carries = vector.carry, [], [], []
+    for k, (p, q) in enumerate(zip(map(shares, vector.target), map(shares, vector.draft))):
+        lefts.append(numpy.maximum(p - w.sum() * q, 0))
+        carries.append((w, p, q))
+        if k < len(vector.drafts):
+            x = vector.drafts[k]
+            kept.append(keep(p[x], w.sum() * q[x]))
+            w = behind_token(w, p[x], q[x])
+
+    def behind(count, x):
+        w, p, q = carries[count]
+        return behind_token(w, p[x], q[x])
+
+    return last_draw(leading(numpy.asarray(coins) < kept), final_coin, lefts, behind)
+
+
+def given_out(p, q, ages, most):
+    """What each age gives of a row, and what none of them does: together by drafts to go, then each
+    alone of what is left."""
+    drafted, kept = ages[:most].T
+    wanted = drafted * (most - numpy.arange(most)) / most
+    even = numpy.where(wanted.sum() * q > p, p / max(wanted.sum(), 1e-300), q)
+    given = numpy.minimum(wanted, kept / max(even.sum(), 1e-300))[:, None] * even
+    left = numpy.maximum(p - given.sum(axis=0), 0)
+    for j in range(most):
+        room = numpy.clip(drafted[j] * q - given[j], 0, left)
+        more = kept[j] - given[j].sum()
+        if room.sum() > 0 and more > 0:
+            alone = room * min(more / room.sum(), 1)
+            given[j] += alone
+            left = left - alone
+    return given, left
+
+
+def carried_block_coins(vector, coins, final_coin):
+    drafts, ages = len(vector.drafts), vector.carry
+    stops, lefts, nodes = [], [], []
+
+    def behind(ages, given, p, q, x):
+        if p[x] <= 0:
+            return numpy.eye(drafts + 1)[0][:, None] * numpy.ones(2)
+        kept = [g[x] / p[x] for g in given]
+        start = max(1 - sum(kept), 0)
+        return numpy.array([[start, start], *zip(ages[:-1, 0] * (q[x] / p[x]), kept)])
+
+    for k, (p, q) in enumerate(zip(map(shares, vector.target), map(shares, vector.draft))):
+        given, left = given_out(p, q, ages, drafts)
+        (drafted, kept), total = ages[k], given[k].sum() if k < drafts else 0.0
+        # What rounding leaves is nothing: no token is left there to be drawn.
+        alone = kept - total if kept - total > 1e-13 else 0.0
+        stops.append(min(alone / (drafted - total), 1) if alone else 0.0)
+        lefts.append(left)
+        nodes.append((ages, given, p, q))
+        if k < drafts:
+            ages = behind(*nodes[-1], vector.drafts[k])
+    # From the end: the last draft at which the round stops.
+    hits = (numpy.asarray(coins) < stops[1:])[:, ::-1]
+    accepted = numpy.where(hits.any(axis=1), drafts - hits.argmax(axis=1), 0)
+    return last_draw(accepted, final_coin, lefts, lambda k, x: behind(*nodes[k], x))
+
+
+def by_coins(kernel):
+    def sampled(vector, samples, seed):
+        random = numpy.random.default_rng(seed)
+        coins = random.random((samples, len(vector.drafts)))
+        return kernel(vector, coins, random.random(samples))
+
+    return sampled
+
+
+carried, carried_block = by_coins(carried_coins), by_coins(carried_block_coins)
 
 
 def siblings(vector, samples, seed, distinct):

@@ -1,20 +1,22 @@
 //! The arrays of a file.
 
-use super::coins;
+use super::carry;
+use super::coins::{self, Order};
 use super::laws::Laws;
 use super::situation::Vector;
 use specgap_core::rule::RuleName;
 use specgap_log::log::{Dtype, RawTensor};
 
 /// What each array is, with M vectors, K drafts, V tokens and U choices of uniform numbers.
-pub(super) const WORDS: [(&str, &str); 11] = [
+pub(super) const WORDS: [(&str, &str); 14] = [
     (
         "target",
         "f32 [M, K+1, V]: p at each draft of a chain and behind it; of siblings [M, 1, V]",
     ),
     (
         "draft",
-        "f32 [M, K, V]: q at each draft of a chain; of siblings [M, 1, V], the row that the first \
+        "f32 [M, K, V]: q at each draft of a chain, and of `carried` and `carried-block` behind it, \
+         [M, K+1, V]; of siblings [M, 1, V], the row that the first \
          one was drawn from; of one-hot, one-hot",
     ),
     ("drafts", "i64 [M, K]: the drafted tokens"),
@@ -25,7 +27,8 @@ pub(super) const WORDS: [(&str, &str); 11] = [
     ),
     (
         "keeps",
-        "f64 [M, K]: probability that draft k is kept, once it is its turn",
+        "f64 [M, K]: probability that draft k is kept, once it is its turn; of `carried-block`, whose \
+         turns come from the end, that the chain is kept up to it",
     ),
     (
         "accepted_law",
@@ -56,6 +59,20 @@ pub(super) const WORDS: [(&str, &str); 11] = [
         "final_token",
         "i64 [M, U]: the token that comes out then; -1 for any of positive probability",
     ),
+    (
+        "carry",
+        "what the text before left; a round starts here. Of `carried` f64 [M, K]: the probability, \
+         given the text, that a round has kept j drafts. Of `carried-block` f64 [M, K+1, 2]: of \
+         each age what is drafted and kept. Values of f32",
+    ),
+    (
+        "next_token",
+        "i64 [M, K+1]: the likeliest next token behind k accepted drafts; -1 where there is none",
+    ),
+    (
+        "carry_next",
+        "f64 [M, K+1, ...]: what is carried behind that token; 0 where there is none",
+    ),
 ];
 
 /// A file being filled.
@@ -76,17 +93,27 @@ pub(super) struct Arrays {
     coins_accepted: Vec<i64>,
     final_coin: Vec<f64>,
     final_token: Vec<i64>,
-    is_chain: bool,
+    /// Shape of what is carried; empty if nothing is.
+    carried: Vec<usize>,
+    carry: Vec<f64>,
+    next_token: Vec<i64>,
+    carry_next: Vec<f64>,
+    order: Order,
 }
 
 impl Arrays {
     pub(super) fn new(rule: RuleName, vocabulary: usize, drafts: usize) -> Self {
-        let is_chain = rule.is_chain();
+        let carried = match carry::width(rule, drafts) {
+            0 => Vec::new(),
+            width if width == drafts => vec![drafts],
+            _ => vec![drafts + 1, 2],
+        };
         Self {
             vocabulary,
             drafts,
-            rows: if is_chain {
-                [drafts + 1, drafts, drafts + 1]
+            rows: if rule.is_chain() {
+                let behind = usize::from(!carried.is_empty());
+                [drafts + 1, drafts + behind, drafts + 1]
             } else {
                 [1, 1, 1]
             },
@@ -102,7 +129,11 @@ impl Arrays {
             coins_accepted: Vec::new(),
             final_coin: Vec::new(),
             final_token: Vec::new(),
-            is_chain,
+            carried,
+            carry: Vec::new(),
+            next_token: Vec::new(),
+            carry_next: Vec::new(),
+            order: Order::of(rule),
         }
     }
 
@@ -116,7 +147,10 @@ impl Arrays {
         self.keeps.extend(&laws.keeps);
         self.accepted_law.extend(&laws.accepted);
         self.next_law.extend(laws.next.iter().flatten());
-        for coins in coins::all(laws, self.is_chain) {
+        self.carry.extend(&vector.carry);
+        self.next_token.extend(&laws.next_token);
+        self.carry_next.extend(laws.carry_next.iter().flatten());
+        for coins in coins::all(laws, self.order) {
             self.coins.extend(&coins.tests);
             self.coins_accepted.push(coins.accepted);
             self.final_coin.push(coins.last);
@@ -132,7 +166,7 @@ impl Arrays {
             coins::count(self.drafts),
         );
         let [p, q, laws] = self.rows;
-        vec![
+        let mut tensors = vec![
             floats32("target", vec![m, p, v], &self.target),
             floats32("draft", vec![m, q, v], &self.draft),
             integers("drafts", vec![m, k], &self.tokens),
@@ -144,7 +178,14 @@ impl Arrays {
             integers("coins_accepted", vec![m, u], &self.coins_accepted),
             floats("final_coin", vec![m, u], &self.final_coin),
             integers("final_token", vec![m, u], &self.final_token),
-        ]
+        ];
+        if !self.carried.is_empty() {
+            let shape = |first: &[usize]| [first, &self.carried].concat();
+            tensors.push(floats("carry", shape(&[m]), &self.carry));
+            tensors.push(integers("next_token", vec![m, k + 1], &self.next_token));
+            tensors.push(floats("carry_next", shape(&[m, k + 1]), &self.carry_next));
+        }
+        tensors
     }
 }
 

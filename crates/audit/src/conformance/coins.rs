@@ -1,6 +1,31 @@
 //! Uniform numbers at which a kernel that takes them has one right answer.
 
 use super::laws::Laws;
+use specgap_core::rule::RuleName;
+use std::cmp::Ordering;
+
+/// In which order drafts are tested, and what a test that comes up means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The draft is kept, and the next one's turn comes.
+    Chain,
+    /// The draft is put out.
+    Siblings,
+    /// From the last draft on: the chain is kept up to here.
+    FromEnd,
+}
+
+impl Order {
+    pub(super) fn of(rule: RuleName) -> Self {
+        if rule == RuleName::CARRIED_BLOCK {
+            Self::FromEnd
+        } else if rule.is_chain() {
+            Self::Chain
+        } else {
+            Self::Siblings
+        }
+    }
+}
 
 /// One choice of all uniform numbers of a vector.
 #[derive(Clone, Debug)]
@@ -29,7 +54,7 @@ pub(super) fn count(drafts: usize) -> usize {
 }
 
 /// All choices for a vector.
-pub(super) fn all(laws: &Laws, is_chain: bool) -> Vec<Coins> {
+pub(super) fn all(laws: &Laws, order: Order) -> Vec<Coins> {
     let drafts = laws.keeps.len();
     let mut all = Vec::with_capacity(count(drafts));
     for at in 0..drafts {
@@ -39,17 +64,20 @@ pub(super) fn all(laws: &Laws, is_chain: bool) -> Vec<Coins> {
             .enumerate()
         {
             let tests: Vec<f64> = (laws.keeps.iter().enumerate())
-                .map(|(k, &keep)| match k.cmp(&at) {
-                    // A chain gets here by acceptances, siblings by rejections.
-                    std::cmp::Ordering::Less if is_chain => 0.5 * keep,
-                    std::cmp::Ordering::Less => 0.5 * (1.0 + keep),
-                    std::cmp::Ordering::Equal => test,
-                    std::cmp::Ordering::Greater => 0.5,
+                .map(|(k, &keep)| match (k.cmp(&at), order) {
+                    // A chain gets here by acceptances, others by rejections.
+                    (Ordering::Less, Order::Chain) => 0.5 * keep,
+                    (Ordering::Less, Order::Siblings) | (Ordering::Greater, Order::FromEnd) => {
+                        0.5 * (1.0 + keep)
+                    }
+                    (Ordering::Equal, _) => test,
+                    _ => 0.5,
                 })
                 .map(|test| test.min(ALMOST_ONE))
                 .collect();
-            let accepted = outcome(&laws.keeps, &tests, is_chain);
-            let law = usize::try_from(accepted).ok().filter(|_| is_chain);
+            let accepted = outcome(&laws.keeps, &laws.spread, &tests, order);
+            let law = usize::try_from(accepted).ok();
+            let law = law.filter(|_| order != Order::Siblings);
             let law = law.and_then(|accepted| laws.next.get(accepted));
             let (last, token) = law.map_or((0.5, -1), |law| last(law, 4 * at + way));
             all.push(Coins {
@@ -63,22 +91,35 @@ pub(super) fn all(laws: &Laws, is_chain: bool) -> Vec<Coins> {
     all
 }
 
-fn outcome(keeps: &[f64], tests: &[f64], is_chain: bool) -> i64 {
-    for (k, (&keep, &test)) in keeps.iter().zip(tests).enumerate() {
-        let kept = if keep <= 0.0 {
+fn outcome(keeps: &[f64], spread: &[f64], tests: &[f64], order: Order) -> i64 {
+    let count = keeps.len();
+    for turn in 0..count {
+        let k = if order == Order::FromEnd {
+            count - 1 - turn
+        } else {
+            turn
+        };
+        let (keep, test, spread) = (keeps[k], tests[k], spread[k]);
+        let kept = if keep <= 0.0 && (spread == 0.0 || test > spread) {
             false
-        } else if keep >= 1.0 || test < keep * (1.0 - ROUNDING) {
+        } else if keep >= 1.0 || test < keep * (1.0 - ROUNDING) - spread {
             true
-        } else if test > keep * (1.0 + ROUNDING) {
+        } else if test > keep * (1.0 + ROUNDING) + spread {
             false
         } else {
             return -1;
         };
-        if kept != is_chain {
-            return k as i64;
+        match (kept, order) {
+            (false, Order::Chain) | (true, Order::Siblings) => return k as i64,
+            (true, Order::FromEnd) => return k as i64 + 1,
+            _ => {}
         }
     }
-    keeps.len() as i64
+    if order == Order::FromEnd {
+        0
+    } else {
+        count as i64
+    }
 }
 
 /// A number for the last draw, and the token that it stands for.
@@ -122,11 +163,26 @@ mod tests {
             ([0.6, 0.0, 0.9], 0, 2),
             ([0.5, 0.0, 0.9], -1, -1),
         ] {
-            assert_eq!(outcome(&keeps, &tests, true), chain, "{tests:?}");
-            assert_eq!(outcome(&keeps, &tests, false), siblings, "{tests:?}");
+            let none = [0.0; 3];
+            assert_eq!(outcome(&keeps, &none, &tests, Order::Chain), chain);
+            assert_eq!(outcome(&keeps, &none, &tests, Order::Siblings), siblings);
+            assert_eq!(outcome(&keeps, &none, &tests, Order::FromEnd), 3);
         }
-        assert_eq!(outcome(&[1.0, 1.0], &[ALMOST_ONE, 0.0], true), 2);
-        assert_eq!(outcome(&[0.0, 0.0], &[0.0, 0.0], false), 2);
+        let two = |keeps: [f64; 2], spread, tests: [f64; 2], order| {
+            outcome(&keeps, &[spread; 2], &tests, order)
+        };
+        assert_eq!(two([1.0; 2], 0.0, [ALMOST_ONE, 0.0], Order::Chain), 2);
+        assert_eq!(two([0.0; 2], 0.0, [0.0; 2], Order::Siblings), 2);
+        for (keeps, spread, accepted) in [
+            ([0.5, 0.2], 0.0, 1),
+            ([0.3, 0.2], 0.0, 0),
+            ([0.3, 0.4], 0.01, 2),
+            ([0.5, 0.3], 0.01, -1),
+            ([0.5, 0.0], 0.01, 1),
+            ([0.5, 0.0], 0.4, -1),
+        ] {
+            assert_eq!(two(keeps, spread, [0.4, 0.3], Order::FromEnd), accepted);
+        }
     }
 
     #[test]

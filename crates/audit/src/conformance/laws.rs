@@ -1,5 +1,6 @@
 //! What a kernel has to do with a vector: the conditional laws of the rules.
 
+use super::carry;
 use super::situation::Vector;
 use specgap_core::problem::Problem;
 use specgap_core::rule::{Drafts, RuleName};
@@ -10,17 +11,24 @@ use std::error::Error;
 use std::sync::Arc;
 
 /// The law of what comes out, given the drafts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Laws {
     /// Of a chain: probability that draft k is kept once it is its turn. Of siblings: that
-    /// draft k is, once those before were rejected.
+    /// draft k is, once those before were rejected. Of a chain from its end: that it is the last
+    /// that is kept, once none behind it is.
     pub keeps: Vec<f64>,
+    /// How far off, absolutely, rounding may bring each of these in a kernel.
+    pub spread: Vec<f64>,
     /// Of a chain: probability that k drafts are accepted, k = 0..=K. Of siblings: that
     /// draft k is accepted, and at last that none is.
     pub accepted: Vec<f64>,
     /// Of a chain: for each number of accepted drafts, the law of the next token; all 0
     /// where this number cannot be. Of siblings: the law of the output, alone.
     pub next: Vec<Vec<f64>>,
+    /// Of rules that carry numbers: for each number of accepted drafts, the likeliest next token,
+    /// -1 where there is none, and what is carried on behind it.
+    pub next_token: Vec<i64>,
+    pub carry_next: Vec<Vec<f64>>,
     /// They were computed in fractions. Of many strata and large V these take too long.
     pub exact: bool,
 }
@@ -32,7 +40,9 @@ impl Laws {
         vector: &Vector,
         exact: bool,
     ) -> Result<Self, Box<dyn Error>> {
-        if rule.is_chain() {
+        if carry::width(rule, vector.drafts.len()) > 0 {
+            carry::laws(rule, vector, exact)
+        } else if rule.is_chain() {
             Self::chain(vector, exact)
         } else {
             Self::siblings(rule, vector, exact)
@@ -60,10 +70,12 @@ impl Laws {
         let bonus = vector.target.last().ok_or("no rows")?;
         next.push(Target::new(&wide(bonus))?.probabilities().to_vec());
         Ok(Self {
+            spread: vec![0.0; keeps.len()],
             keeps,
             accepted,
             next,
             exact: all_exact,
+            ..Self::default()
         })
     }
 
@@ -106,10 +118,12 @@ impl Laws {
         let mut accepted = law.accepted;
         accepted.push(law.rejected);
         Ok(Self {
+            spread: vec![0.0; n],
             keeps,
             accepted,
             next: vec![output],
             exact,
+            ..Self::default()
         })
     }
 }
@@ -141,6 +155,6 @@ fn conditional(
     Ok((law, is_exact))
 }
 
-fn wide(row: &[f32]) -> Vec<f64> {
+pub(super) fn wide(row: &[f32]) -> Vec<f64> {
     row.iter().map(|&x| f64::from(x)).collect()
 }

@@ -24,6 +24,7 @@
 //! ```
 
 mod arrays;
+mod carry;
 mod coins;
 mod laws;
 mod situation;
@@ -214,13 +215,16 @@ fn file(
 ) -> Result<(Vec<&'static str>, Vec<RawTensor>, bool), ConformanceError> {
     let mut arrays = Arrays::new(rule, vocabulary, drafts);
     let (mut situations, mut exact) = (Vec::new(), true);
-    for situation in Situation::of(rule, vocabulary, drafts, vocabulary >= LARGE) {
-        let vector = situation.vector(rule, vocabulary, drafts, seed);
-        let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
-            .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
-        exact &= laws.exact;
-        situations.push(situation.as_str());
-        arrays.push(&vector, &laws);
+    let few = vocabulary >= LARGE;
+    for situation in Situation::of(rule, vocabulary, drafts, few) {
+        for &inside in situation.places(rule, few) {
+            let vector = situation.vector(rule, vocabulary, drafts, inside, seed);
+            let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
+                .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
+            exact &= laws.exact;
+            situations.push(situation.as_str());
+            arrays.push(&vector, &laws);
+        }
     }
     Ok((situations, arrays.finish(), exact))
 }

@@ -1,5 +1,6 @@
 //! The situations in which kernels go wrong, as rows.
 
+use super::carry;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_core::rule::{Drafts, RuleName};
@@ -46,9 +47,11 @@ pub enum Situation {
 pub(super) struct Vector {
     /// p of each position, and behind the chain.
     pub target: Vec<Vec<f32>>,
-    /// q of each position of a chain, or the one of all siblings.
+    /// q of each position of a chain, behind it where numbers are carried, or the one of all siblings.
     pub draft: Vec<Vec<f32>>,
     pub drafts: Vec<u32>,
+    /// What the text before left, of rules that carry numbers.
+    pub carry: Vec<f64>,
     /// The drafts can have been drawn.
     pub possible: bool,
 }
@@ -198,12 +201,25 @@ impl Situation {
         })
     }
 
-    /// The rows and drafts of this situation.
+    /// Whether it is had inside a text, of rules that carry numbers, and at the start of one.
+    pub(super) fn places(self, rule: RuleName, few: bool) -> &'static [bool] {
+        match (carry::width(rule, 1) > 0, few) {
+            (false, _) => &[false],
+            (true, false) => &[false, true],
+            // What is left is tiny at the start of a text alone.
+            (true, true) if self == Self::TinyResidual => &[false],
+            (true, true) => &[true],
+        }
+    }
+
+    /// The rows and drafts of this situation; of rules that carry numbers at the start of a text
+    /// or inside one.
     pub(super) fn vector(
         self,
         rule: RuleName,
         vocabulary: usize,
         drafts: usize,
+        inside: bool,
         seed: u64,
     ) -> Vector {
         let mut random = ChaCha8Rng::seed_from_u64(
@@ -230,7 +246,15 @@ impl Situation {
                 vector.target.push(p);
                 vector.drafts.push(token as u32);
             }
-            vector.target.push(row(vocabulary, 2.0, &mut random));
+            let p = row(vocabulary, 2.0, &mut random);
+            if carry::width(rule, drafts) > 0 {
+                vector.draft.push(near(&p, 0.7, &mut random));
+            }
+            vector.target.push(p);
+            vector.carry = match inside {
+                true => carry::inside(rule, drafts, &mut random),
+                false => carry::fresh(rule, drafts),
+            };
         } else if rule.entry().drafts == Drafts::Drawn(SchemeName::STRATIFIED) {
             let q = vector.draft.first().cloned().unwrap_or_default();
             let wanted = vector.drafts.first().copied().unwrap_or(0);
@@ -341,13 +365,14 @@ impl Situation {
             target: vec![target],
             draft: vec![draft],
             drafts: vec![token as u32],
+            carry: Vec::new(),
             possible,
         }
     }
 }
 
 /// A softmax of normal numbers.
-fn row(vocabulary: usize, scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
+pub(super) fn row(vocabulary: usize, scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
     normalised(
         (0..vocabulary)
             .map(|_| (scale * normal(random)).exp())
@@ -356,7 +381,7 @@ fn row(vocabulary: usize, scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
 }
 
 /// A row with every logit moved.
-fn near(row: &[f32], scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
+pub(super) fn near(row: &[f32], scale: f64, random: &mut ChaCha8Rng) -> Vec<f32> {
     let moved = row
         .iter()
         .map(|&x| f64::from(x) * (scale * normal(random)).exp());
@@ -383,7 +408,7 @@ fn one_hot(vocabulary: usize, token: usize) -> Vec<f32> {
 }
 
 /// A token drawn from a row.
-fn draw(row: &[f32], random: &mut ChaCha8Rng) -> usize {
+pub(super) fn draw(row: &[f32], random: &mut ChaCha8Rng) -> usize {
     let total: f64 = row.iter().map(|&x| f64::from(x)).sum();
     let mut left = random.random::<f64>() * total;
     let mut held = 0;

@@ -60,6 +60,21 @@ impl<T: Number> Carry<T> {
         }
     }
 
+    /// Inside a text, where these are w_0, w_1, ...; what is behind the first `most` is 0.
+    pub fn from_shares(most: usize, shares: impl IntoIterator<Item = T>) -> Self {
+        let drafting: VecDeque<T> = shares.into_iter().take(most).collect();
+        Self {
+            most,
+            start: drafting.front().cloned().unwrap_or_else(T::one),
+            drafting,
+        }
+    }
+
+    /// w_0, w_1, ..., at most K of them; those that are not there are 0.
+    pub fn shares(&self) -> impl Iterator<Item = &T> {
+        self.drafting.iter()
+    }
+
     /// d: the probability that a draft stands at the next token, if one can be drafted there.
     pub fn standing(&self) -> T {
         T::total(&self.drafting)
@@ -197,6 +212,19 @@ impl<T: Number> BlockCarry<T> {
             most,
             ages: VecDeque::from([[T::one(), T::one()]]),
         }
+    }
+
+    /// Inside a text in front of whose next token a round starts with probability `start`; of each
+    /// age from 1 on, at most K, what is drafted and kept.
+    pub fn from_ages(most: usize, start: T, older: impl IntoIterator<Item = [T; 2]>) -> Self {
+        let mut ages: VecDeque<[T; 2]> = older.into_iter().take(most).collect();
+        ages.push_front([start.clone(), start]);
+        Self { most, ages }
+    }
+
+    /// What is drafted and kept of each age from 0 on; those that are not there have 0.
+    pub fn ages(&self) -> impl Iterator<Item = &[T; 2]> {
+        self.ages.iter()
     }
 
     /// The probability that a round starts in front of the next token.

@@ -1,7 +1,7 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, RuleEntry, RuleName, Verifies};
+use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
@@ -38,6 +38,10 @@ rules! {
         words: "keep a draft x ~ q with min(1, p/(d q)), d the chance given the text that one stands \
                 there, else draw from (p - d q)+; lossless as text",
         decoded: true,
+        vectors: Some(Vectors {
+            drafts: &[1, 3],
+            stream: 6,
+        }),
         ..RuleEntry::named(Verifies::Chain, IID)
     };
     /// The same by block.
@@ -46,6 +50,10 @@ rules! {
         words: "verify a chain from its end by what rounds of each age have drafted and kept of the \
                 text; lossless as text",
         decoded: true,
+        vectors: Some(Vectors {
+            drafts: &[1, 3],
+            stream: 7,
+        }),
         ..RuleEntry::named(Verifies::Chain, IID)
     };
     /// Rejection of the first draft alone.
