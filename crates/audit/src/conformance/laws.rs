@@ -1,6 +1,6 @@
 //! What a kernel has to do with a vector: the conditional laws of the rules.
 
-use super::carry;
+use super::rows::wide;
 use super::situation::Vector;
 use specgap_core::problem::Problem;
 use specgap_core::rule::{Drafts, RuleName};
@@ -34,15 +34,13 @@ pub(super) struct Laws {
 }
 
 impl Laws {
-    /// The laws of a rule on a vector; in fractions that are rounded once, or in `f64`.
+    /// The laws of a rule that carries nothing, on a vector; in fractions that are rounded once, or in `f64`.
     pub(super) fn new(
         rule: RuleName,
         vector: &Vector,
         exact: bool,
     ) -> Result<Self, Box<dyn Error>> {
-        if carry::width(rule, vector.drafts.len()) > 0 {
-            carry::laws(rule, vector, exact)
-        } else if rule.is_chain() {
+        if rule.is_chain() {
             Self::chain(vector, exact)
         } else {
             Self::siblings(rule, vector, exact)
@@ -153,8 +151,4 @@ fn conditional(
         None => rule.conditional(tuple),
     };
     Ok((law, is_exact))
-}
-
-pub(super) fn wide(row: &[f32]) -> Vec<f64> {
-    row.iter().map(|&x| f64::from(x)).collect()
 }

@@ -24,9 +24,11 @@
 //! ```
 
 mod arrays;
+mod carried_laws;
 mod carry;
 mod coins;
 mod laws;
+mod rows;
 mod situation;
 
 pub use situation::Situation;
@@ -34,9 +36,11 @@ pub use situation::Situation;
 use arrays::Arrays;
 use laws::Laws;
 use serde::Serialize;
+use situation::Vector;
 use specgap_base::typed;
 use specgap_core::rule::RuleName;
 use specgap_log::log::{RawTensor, npz};
+use std::error::Error;
 
 /// Largest vocabulary of a vector.
 pub const LARGEST_VOCABULARY: usize = 1 << 20;
@@ -219,7 +223,7 @@ fn file(
     for situation in Situation::of(rule, vocabulary, drafts, few) {
         for &inside in situation.places(rule, few) {
             let vector = situation.vector(rule, vocabulary, drafts, inside, seed);
-            let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
+            let laws = laws_of(rule, &vector, vocabulary <= EXACT)
                 .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
             exact &= laws.exact;
             situations.push(situation.as_str());
@@ -227,6 +231,14 @@ fn file(
         }
     }
     Ok((situations, arrays.finish(), exact))
+}
+
+/// The laws of a rule on a vector; in fractions that are rounded once, or in `f64`.
+fn laws_of(rule: RuleName, vector: &Vector, exact: bool) -> Result<Laws, Box<dyn Error>> {
+    match carry::width(rule, vector.drafts.len()) {
+        0 => Laws::new(rule, vector, exact),
+        _ => carried_laws::laws(rule, vector, exact),
+    }
 }
 
 #[cfg(test)]

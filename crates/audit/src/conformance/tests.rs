@@ -1,4 +1,3 @@
-use super::laws::Laws;
 use super::situation::Situation;
 use super::*;
 use specgap_core::rounds::{BlockCarry, Carry};
@@ -14,7 +13,7 @@ fn each(
                 for situation in Situation::of(rule, vocabulary, drafts, false) {
                     for &inside in situation.places(rule, false) {
                         let vector = situation.vector(rule, vocabulary, drafts, inside, 0);
-                        let laws = Laws::new(rule, &vector, true).unwrap();
+                        let laws = laws_of(rule, &vector, true).unwrap();
                         check(rule, situation, vector, laws);
                     }
                 }
@@ -405,7 +404,7 @@ fn the_law_of_all_drafts_is_the_targets() {
         for a in 0..6 {
             for b in 0..6 {
                 vector.drafts = vec![a, b];
-                let laws = Laws::new(RuleName::RRS, &vector, true).unwrap();
+                let laws = laws_of(RuleName::RRS, &vector, true).unwrap();
                 let mass = q[a as usize] * q[b as usize];
                 for (sum, x) in total.iter_mut().zip(&laws.next[0]) {
                     *sum += mass * x;
@@ -485,7 +484,7 @@ fn text_law(
                 drafts: drafts.clone(),
                 possible: true,
             };
-            let laws = Laws::new(rule, &vector, false).unwrap();
+            let laws = laws_of(rule, &vector, false).unwrap();
             for (k, (accepted, next)) in laws.accepted.iter().zip(&laws.next).enumerate() {
                 for token in 0..2_u32 {
                     let chance = mass * drawn * accepted * next[token as usize];
