@@ -571,9 +571,7 @@ impl Reader {
     fn new(node: Node, format: Format) -> Self {
         Self { node, format }
     }
-}
 
-impl Reader {
     fn list<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Node::List(entries) = self.node else {
             return Err(self.unexpected(&visitor));

@@ -132,10 +132,7 @@ fn optimum() -> Finding {
             }
             Err(wrong) => finding.require(false, || format!("{}: {wrong}", name())),
         }
-        let block = mean_calls(&pair, |ratios| {
-            replay(ChainVerifier::Block, ratios, &FixedLength(most))
-                .map_or_else(Rational::zero, |found| found.calls)
-        });
+        let block = block_calls(&pair, most);
         below += u64::from(mean < block);
         models += 1;
     }
@@ -151,6 +148,14 @@ fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> Rational {
     texts
         .map(|(text, weight)| weight * of(&pair.ratios(&text)))
         .sum()
+}
+
+/// The same of block verification with at most so many drafts a round.
+fn block_calls(pair: &Pair, most: usize) -> Rational {
+    mean_calls(pair, |ratios| {
+        replay(ChainVerifier::Block, ratios, &FixedLength(most))
+            .map_or_else(Rational::zero, |found| found.calls)
+    })
 }
 
 /// Prefixes behind which a round may start, parents first, with their probabilities.
@@ -422,10 +427,7 @@ fn unlimited() -> Finding {
         });
         models += 1;
         for most in 1..=2.min(tokens - 2) {
-            let block = mean_calls(&pair, |ratios| {
-                replay(ChainVerifier::Block, ratios, &FixedLength(most))
-                    .map_or_else(Rational::zero, |found| found.calls)
-            });
+            let block = block_calls(&pair, most);
             let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
             finding.require(least <= block, || {
                 format!("model {index}: {least}, block {block}")
@@ -441,6 +443,33 @@ fn unlimited() -> Finding {
     );
     finding.require(shorter > 30, || "too few models for a check".to_owned());
     finding
+}
+
+/// Checks a rule that carries by the law of its text and by its calls, all drafts and coins and along
+/// the texts; the least calls.
+fn least_of_carried(
+    finding: &mut Finding,
+    (pair, most): (&Pair, usize),
+    law: &BTreeMap<Vec<usize>, Rational>,
+    [calls, along]: [&Rational; 2],
+    name: &dyn Fn() -> String,
+) -> Rational {
+    finding.require(*law == pair.texts(), || {
+        format!("{}: the text's law is not the target's", name())
+    });
+    finding.require(along == calls, || {
+        format!("{}: {calls} calls, {along} along the texts", name())
+    });
+    let least = mean_calls(pair, |ratios| fewest_calls(ratios, most));
+    finding.require(least <= *calls, || {
+        format!("{}: {calls} calls, below {least}", name())
+    });
+    if most == 1 {
+        finding.require(least == *calls, || {
+            format!("{}: {calls} calls, {least} are enough", name())
+        });
+    }
+    least
 }
 
 /// Every draft and coin of the carried rule: calls, and the law of the text.
@@ -584,9 +613,6 @@ fn carried_block_is_lossless() -> Finding {
         let pair = Pair::random(&mut family, vocab, tokens);
         let (calls, law) = carried_block(&pair, most);
         let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        finding.require(law == pair.texts(), || {
-            format!("{}: the text's law is not the target's", name())
-        });
         let along: Rational = pair
             .texts()
             .into_iter()
@@ -599,25 +625,11 @@ fn carried_block_is_lossless() -> Finding {
                 weight * Rational::total(&carried_block_starts(&rows, most))
             })
             .sum();
-        finding.require(along == calls, || {
-            format!("{}: {calls} calls, {along} along the texts", name())
-        });
-        let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
-        finding.require(least <= calls, || {
-            format!("{}: {calls} calls, below {least}", name())
-        });
-        let block = mean_calls(&pair, |ratios| {
-            replay(ChainVerifier::Block, ratios, &FixedLength(most))
-                .map_or_else(Rational::zero, |found| found.calls)
-        });
+        let least = least_of_carried(&mut finding, (&pair, most), &law, [&calls, &along], &name);
+        let block = block_calls(&pair, most);
         let by_token = mean_calls(&pair, |ratios| {
             Rational::total(&carried_starts(ratios, most))
         });
-        if most == 1 {
-            finding.require(least == calls, || {
-                format!("{}: {calls} calls, {least} are enough", name())
-            });
-        }
         attained += u64::from(least == calls);
         below_token += u64::from(calls < by_token);
         below_block += u64::from(calls < block);
@@ -657,31 +669,15 @@ fn carried_is_lossless() -> Finding {
         let pair = Pair::random(&mut family, vocab, tokens);
         let (calls, law) = carried(&pair, most);
         let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        finding.require(law == pair.texts(), || {
-            format!("{}: the text's law is not the target's", name())
-        });
         let along = mean_calls(&pair, |ratios| {
             Rational::total(&carried_starts(ratios, most))
         });
-        finding.require(along == calls, || {
-            format!("{}: {calls} calls, {along} along the texts", name())
-        });
-        let least = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
-        finding.require(least <= calls, || {
-            format!("{}: {calls} calls, below {least}", name())
-        });
-        if most == 1 {
-            finding.require(least == calls, || {
-                format!("{}: {calls} calls, {least} are enough", name())
-            });
-        } else {
+        let least = least_of_carried(&mut finding, (&pair, most), &law, [&calls, &along], &name);
+        if most > 1 {
             attained += u64::from(least == calls);
             above += u64::from(least < calls);
         }
-        let block = mean_calls(&pair, |ratios| {
-            replay(ChainVerifier::Block, ratios, &FixedLength(most))
-                .map_or_else(Rational::zero, |found| found.calls)
-        });
+        let block = block_calls(&pair, most);
         below_block += u64::from(calls < block);
         models += 1;
     }

@@ -3,13 +3,15 @@
 use super::ReplayError;
 use super::position::TextPosition;
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
-use super::rows::{Question, Read, Task, Workspace, position_refused};
+use super::rows::{
+    Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
+};
 use specgap_log::log::{Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
-use specgap_number::distribution::{Rows, Softmax};
+use specgap_number::distribution::Rows;
 
 use rayon::prelude::*;
-use specgap_sampling::sampling::{Lists, probabilities};
+use specgap_sampling::sampling::Lists;
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
@@ -162,18 +164,10 @@ impl Texts {
                 continue;
             };
             log.read(here, &mut row)?;
-            let rule = Softmax {
-                temperature: self.temperature / log.metadata().applied(),
-                ..Softmax::default()
-            };
-            let both = [
-                ("target", &row.target, row.target_kind, &mut target),
-                ("draft", &row.draft, row.draft_kind, &mut draft),
-            ];
-            for (name, entries, kind, into) in both {
-                probabilities(entries, kind, &rule, &mut logits, into)
-                    .map_err(|error| position_refused(log, here, format!("{name}: {error}")))?;
-            }
+            let rule = softmax(log, self.temperature);
+            target_shares(&rule, &row, &mut logits, &mut target)
+                .and_then(|()| draft_shares(&rule, &row, &mut logits, &mut draft))
+                .map_err(|message| position_refused(log, here, message))?;
             let token = row.token.and_then(|token| usize::try_from(token).ok());
             let rows = Rows {
                 target: &target,

@@ -58,6 +58,36 @@ pub(super) fn position_refused(log: &Log, position: usize, message: String) -> R
     }
 }
 
+/// What makes shares of a log's rows, for text that was drawn at a temperature.
+pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
+    Softmax {
+        temperature: temperature / log.metadata().applied(),
+        ..Softmax::default()
+    }
+}
+
+/// p of the listed tokens, over their sum.
+pub(super) fn target_shares(
+    rule: &Softmax,
+    row: &Row,
+    logits: &mut Vec<f64>,
+    shares: &mut Vec<f64>,
+) -> Result<(), String> {
+    probabilities(&row.target, row.target_kind, rule, logits, shares)
+        .map_err(|error| format!("target: {error}"))
+}
+
+/// q of the listed tokens, over their sum.
+pub(super) fn draft_shares(
+    rule: &Softmax,
+    row: &Row,
+    logits: &mut Vec<f64>,
+    shares: &mut Vec<f64>,
+) -> Result<(), String> {
+    probabilities(&row.draft, row.draft_kind, rule, logits, shares)
+        .map_err(|error| format!("draft: {error}"))
+}
+
 impl Task<'_> {
     pub(super) fn span(
         &self,
@@ -97,10 +127,7 @@ impl Task<'_> {
             "has no sampled token (token is -1); the text is replayed token by token: log whole \
              texts",
         )?;
-        let rule = Softmax {
-            temperature: self.temperature / self.log.metadata().applied(),
-            ..Softmax::default()
-        };
+        let rule = softmax(self.log, self.temperature);
         let unlisted = self.fill(&rule, row, logits, [&mut *target, &mut *draft])?;
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
@@ -213,8 +240,7 @@ impl Task<'_> {
         logits: &mut Vec<f64>,
         [target, draft]: [&mut Vec<f64>; 2],
     ) -> Result<[Unlisted; 2], String> {
-        probabilities(&row.target, row.target_kind, rule, logits, target)
-            .map_err(|error| format!("target: {error}"))?;
+        target_shares(rule, row, logits, target)?;
         let mut unlisted = match &self.lists {
             Some(lists) => lists.unlisted(row, self.temperature),
             None => [Unlisted::NONE; 2],
@@ -223,8 +249,7 @@ impl Task<'_> {
             draft.clone_from(&row.draft);
             unlisted[1] = Unlisted::ALL;
         } else {
-            probabilities(&row.draft, row.draft_kind, rule, logits, draft)
-                .map_err(|error| format!("draft: {error}"))?;
+            draft_shares(rule, row, logits, draft)?;
         }
         Ok(unlisted)
     }
