@@ -4,6 +4,7 @@ use super::options::{Common, Format};
 use super::output::{CliError, Verdict, width};
 use crate::gap::{self, Settings};
 use crate::report;
+use crate::rule::RULES;
 use crate::scheme::SchemeName;
 use crate::typed;
 use crate::verifier::VerifierName;
@@ -125,6 +126,10 @@ fn words() -> BTreeMap<String, String> {
         let meaning = || format!("{}; for {}", verifier.words(), verifier.draft_schemes());
         all.entry(format!("verifier {verifier}"))
             .or_insert_with(meaning);
+    }
+    for rule in RULES {
+        let name = format!("verifier {}", rule.name);
+        all.entry(name).or_insert_with(|| rule.words.to_owned());
     }
     all
 }

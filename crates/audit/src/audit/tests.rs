@@ -7,9 +7,11 @@ use super::{
 use crate::audit::evidence::book::Tally;
 use crate::audit::evidence::judge::Judge;
 use crate::audit::evidence::play::Player;
+use crate::audit::evidence::rows::Pair;
 use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::verdict::capital::judged;
+use crate::audit::verdict::measure::Opened;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
@@ -138,9 +140,15 @@ fn runs_are_engines_on_rows_of_their_own() {
         .collect();
     let none = ([-1, -1], -1, 0);
     let log = log(&rows, &vec![none; rows.len()]);
+    let opened = Opened::new(&log, &Settings::new(Rule::TEXT), Rule::TEXT, None).unwrap();
+    let mut read = Vec::new();
+    // Rows to the bit, since which of two equal stakes is best may hang on the last one.
+    let each = |_, pair: &Pair| read.push((pair.p.clone(), pair.q.clone()));
+    opened.for_each_row(rows.len(), each).unwrap();
     for (rule, bug, siblings) in [
         (Rule::TOKEN, Some("lenient-acceptance"), false),
         (Rule::BLOCK, None, false),
+        (Rule::CARRIED, None, false),
         (Rule::RRS, Some("correction-from-q"), true),
     ] {
         let simulator = Simulator {
@@ -164,25 +172,18 @@ fn runs_are_engines_on_rows_of_their_own() {
                         player.depth = number % 3;
                     }
                     let first = run * 7919 % 7;
-                    for (index, (p, q)) in rows.iter().enumerate() {
+                    for (index, (p, q)) in read.iter().enumerate() {
                         // The last copy plays on what is left of the positions, from the
                         // run's first row on.
                         let place = (index + 7 - first) % 7;
                         if copy * 7 + place >= positions {
                             continue;
                         }
-                        let exact = |row: &[f32; 3]| {
-                            let logits = row.map(|x| f64::from(x.ln()));
-                            let total: f64 = logits.iter().map(|x| x.exp()).sum();
-                            logits.map(|x| x.exp() / total)
-                        };
-                        let (p, q) = (exact(p), exact(q));
-                        let at = Position::new(&p, &q);
-                        let reach = player.reach;
+                        let at = Position::new(p, q);
+                        let here = player.here(&at);
                         let start = player.laws(&at);
                         let step = player.step(&at, &start);
-                        let at = Position { reach, ..at };
-                        judge.judge(&at, siblings, &[&step], std::slice::from_mut(&mut total));
+                        judge.judge(&here, siblings, &[&step], std::slice::from_mut(&mut total));
                     }
                 }
                 let total = crate::audit::evidence::requests::Settled::whole(total);
@@ -191,8 +192,9 @@ fn runs_are_engines_on_rows_of_their_own() {
                     let log10 = found.log10_e_values[one.index()];
                     assert!(
                         (log10 - expected.log10_e_value).abs() < 1e-9,
-                        "{rule} {positions} {run} {}: {log10}",
-                        one.name()
+                        "{rule} {positions} {run} {}: {log10} {}",
+                        one.name(),
+                        expected.log10_e_value
                     );
                     assert_eq!(found.verdicts[one.index()], expected.verdict);
                     assert_eq!(found.suspects[one.index()], expected.suspect);
@@ -978,5 +980,173 @@ fn a_log_says_which_form_of_strata_it_fits() {
                 assert_eq!(found.fits.as_deref(), Some(&*own.to_string()));
             }
         }
+    }
+}
+
+/// How the engine below differs from the rule that carries.
+#[derive(Clone, Copy, PartialEq)]
+enum Off {
+    Nothing,
+    /// It takes d for 1.
+    Carry,
+    /// The token behind a whole chain comes from p.
+    Bonus,
+}
+
+const OF_A_TEXT: usize = 20;
+
+/// A log of texts that an engine wrote with two drafts a round, by the definition and not by the
+/// audit's laws. The last token of a text is not drafted.
+fn carried_log(texts: usize, off: Off) -> Log {
+    let (tokens, most, rows) = (7, 2, texts * OF_A_TEXT);
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let target = logits(rows, tokens, 0.9, &mut random);
+    let draft = logits(rows, tokens, 0.6, &mut random);
+    let mut drafts = vec![vec![-1i64; most]; rows];
+    let (mut accepted, mut output) = (vec![-1i64; rows], vec![-1i64; rows]);
+    let mut draw = |law: &[f64]| {
+        let mut left = random.random::<f64>() * law.iter().sum::<f64>();
+        let past = |mass: &f64| {
+            left -= mass;
+            left < 0.0
+        };
+        law.iter().position(past).unwrap_or(law.len() - 1)
+    };
+    for first in (0..rows).step_by(OF_A_TEXT) {
+        let end = first + OF_A_TEXT;
+        // w_j: the round that runs has kept j drafts, given the text so far.
+        let mut shares = vec![0.0; most + 1];
+        shares[0] = 1.0;
+        let mut at = first;
+        while at < end {
+            let begin = at;
+            let many = most.min(end - 1 - begin);
+            for (place, slot) in drafts[begin][..many].iter_mut().enumerate() {
+                *slot = draw(&softmax(&draft[begin + place], 1.0)) as i64;
+            }
+            accepted[begin] = 0;
+            loop {
+                let (p, q) = (softmax(&target[at], 1.0), softmax(&draft[at], 1.0));
+                let known: f64 = shares[..most].iter().sum();
+                let known = if at + 1 == end { 0.0 } else { known };
+                let stands = if off == Off::Carry { 1.0 } else { known };
+                let left = |stands: f64| -> Vec<f64> {
+                    let both = p.iter().zip(&q);
+                    both.map(|(p, q)| (p - stands * q).max(0.0)).collect()
+                };
+                let kept = at - begin;
+                let token = if kept < many {
+                    let x = drafts[begin][kept] as usize;
+                    let keep = (p[x] / (stands * q[x])).min(1.0);
+                    if draw(&[keep, 1.0 - keep]) == 0 {
+                        accepted[begin] += 1;
+                        x
+                    } else {
+                        draw(&left(stands))
+                    }
+                } else if off != Off::Nothing || known == 0.0 {
+                    draw(&p)
+                } else {
+                    draw(&left(stands))
+                };
+                output[at] = token as i64;
+                let mass = (known * q[token] / p[token]).min(1.0);
+                let grown: Vec<f64> = match known > 0.0 {
+                    true => shares[..most].iter().map(|w| w / known * mass).collect(),
+                    false => vec![0.0; most],
+                };
+                shares = std::iter::once(1.0 - mass).chain(grown).collect();
+                at += 1;
+                if at == end || accepted[begin] as usize != at - begin {
+                    break;
+                }
+            }
+        }
+    }
+    let column = |values: Vec<i64>| whole(values);
+    let prompts = (0..rows).map(|at| (at / OF_A_TEXT) as i64);
+    let places = (0..rows).map(|at| (at % OF_A_TEXT) as i64);
+    let tensors: Tensors = vec![
+        ("target_logits", Dtype::F64, tokens, floats(&target)),
+        ("draft_logits", Dtype::F64, tokens, floats(&draft)),
+        ("drafts", Dtype::I64, most, whole(drafts.concat())),
+        ("accepted", Dtype::I64, 0, column(accepted)),
+        ("output", Dtype::I64, 0, column(output)),
+        ("prompt_id", Dtype::I64, 0, whole(prompts)),
+        ("position", Dtype::I64, 0, whole(places)),
+    ];
+    held(rows, &tensors, PLAIN)
+}
+
+/// An engine that carries passes, and is told from one that verifies token by token.
+#[test]
+fn an_engine_that_carries_is_audited_by_what_it_carries() {
+    let of = |log: &Log, rule: Rule| audited(log, &settings(rule, Some(Seeds::Fresh)));
+    let refuted = |report: &AuditReport| -> Vec<String> {
+        let parts = report.parts.iter();
+        let refuted = parts.filter(|part| part.verdict == Outcome::Refuted);
+        refuted.map(|part| part.part.clone()).collect()
+    };
+    let honest = carried_log(400, Off::Nothing);
+    let found = of(&honest, Rule::CARRIED);
+    assert!(found.ok, "{found:#?}");
+    assert_eq!(found.conclusion, Conclusion::AsClaimed);
+    assert!(of(&honest, Rule::TEXT).ok);
+    // It is lossless, and not the rule that it is like.
+    let token = of(&honest, Rule::TOKEN);
+    assert!(!token.ok);
+    assert_eq!(token.conclusion, Conclusion::LosslessAnotherRule);
+    assert_eq!(token.fits.as_deref(), Some("carried"));
+    // One that forgets what it carries is that rule.
+    let forgets = of(&carried_log(400, Off::Carry), Rule::CARRIED);
+    assert_eq!(forgets.fits.as_deref(), Some("token"));
+    let suspect = |report: &AuditReport, part: &str| {
+        let mut parts = report.parts.iter();
+        let found = parts.find(|one| one.part == part).unwrap();
+        found.suspect.clone()
+    };
+    assert_eq!(
+        suspect(&forgets, "acceptance").as_deref(),
+        Some("carries-nothing")
+    );
+    // One that draws from p behind a whole chain is lossy, and is told so there first.
+    let bonus = of(&carried_log(1_000, Off::Bonus), Rule::CARRIED);
+    assert!(
+        refuted(&bonus).contains(&"correction".to_owned()),
+        "{bonus:#?}"
+    );
+    assert_eq!(
+        suspect(&bonus, "correction").as_deref(),
+        Some("bonus-from-p")
+    );
+    assert_ne!(bonus.conclusion, Conclusion::LosslessAnotherRule);
+}
+
+/// What a log lacks for the numbers that are carried is named.
+#[test]
+fn carried_needs_every_token_of_whole_texts() {
+    let rows = [([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]); 6];
+    let with = |records: &[([i64; 2], i64, i64)]| {
+        let log = log(&rows[..records.len()], records);
+        let found = Opened::new(&log, &Settings::new(Rule::CARRIED), Rule::CARRIED, None);
+        found.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (chain, end) = (([0, 0], 2, 0), ([-1, -1], -1, 0));
+    for last in [[0, -1], [-1, -1]] {
+        assert_eq!(with(&[chain, end, end, (last, 0, 0)]), Ok(()));
+    }
+    for (records, message) in [
+        // The text begins inside a round.
+        (vec![end, chain, end, end], "begins a text and no round"),
+        // A round that drafts less: inside the text it is refused.
+        (
+            vec![([0, -1], 1, 0), end, chain, end],
+            "is behind 1 accepted drafts and has none",
+        ),
+        // Two whole chains without the tokens behind them.
+        ([chain, end].repeat(3), "behind whole chains"),
+    ] {
+        let found = with(&records).unwrap_err();
+        assert!(found.contains(message), "{found}");
     }
 }

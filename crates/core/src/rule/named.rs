@@ -37,6 +37,8 @@ rules! {
         name: "carried",
         words: "keep a draft x ~ q with min(1, p/(d q)), d the chance given the text that one stands \
                 there, else draw from (p - d q)+; lossless as text",
+        needs_full_rows: Some("its numbers come from q/p at every token of the text"),
+        audited: true,
         decoded: true,
         vectors: Some(Vectors {
             drafts: &[1, 3],

@@ -125,7 +125,7 @@ impl<'a> Here<'a> {
         let mut corrected = |step: &&Step| {
             let Some(&draft) = step.drafts.first() else {
                 // Of a text alone nothing is said but the target's law.
-                return (rule != Rule::TEXT).then(|| Arc::new(at.p.to_vec()));
+                return (rule != Rule::TEXT).then(|| Arc::new(honest.bonus.clone()));
             };
             if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
                 return None;
@@ -396,6 +396,15 @@ impl Judge {
         here: &Here<'_>,
         tallies: &mut [Tally],
     ) {
+        if self.rule == Rule::CARRIED {
+            // p is claimed given the text alone: no bet may know whether a draft stood there.
+            if let Some(out) = laws.of_text(here.at.stands) {
+                self.on_all(one, [here.at.p, &out], here, tallies, |step| {
+                    Some(step.output)
+                });
+            }
+            return;
+        }
         // Where nothing is claimed of drafts, the law of outputs follows from p alone.
         let out = laws.output();
         let out = match (&out, self.rule.drafts()) {
@@ -785,12 +794,18 @@ mod tests {
         for rule in [
             Rule::TOKEN,
             Rule::BLOCK,
+            Rule::CARRIED,
             Rule::ONE_HOT,
             Rule::EXACT_MATCH,
             Rule::threshold(0.8).unwrap(),
         ] {
             let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
-            let at = Position { reach, ..AT };
+            let stands = if rule == Rule::CARRIED { 0.7 } else { 1.0 };
+            let at = Position {
+                reach,
+                stands,
+                ..AT
+            };
             let judge = Judge::new(rule, 0.0);
             let honest = Laws::new(rule, &Engine::HONEST, &at);
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
@@ -852,7 +867,7 @@ mod tests {
                         "corrected",
                     );
                     let logs = all.clone().map(|y| log(step(&[], false, y), 2)).collect();
-                    grows(&P, &laws.bonus, logs, "undrafted");
+                    grows(&honest.bonus, &laws.bonus, logs, "undrafted");
                 }
                 if places[3].is_some() {
                     let claimed = if rule.is_threshold() {
@@ -860,10 +875,15 @@ mod tests {
                     } else {
                         P.to_vec()
                     };
-                    let out = laws.output().unwrap_or(laws.bonus.clone());
+                    let out = match rule == Rule::CARRIED {
+                        true => laws.of_text(stands),
+                        false => laws.output(),
+                    };
+                    let out = out.unwrap_or(laws.bonus.clone());
                     let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
                     grows(&claimed, &out, logs, "out");
                     let alone = match bug.engine.drops {
+                        _ if rule == Rule::CARRIED => &out,
                         Some(_) => &out,
                         None => &laws.bonus,
                     };
@@ -987,6 +1007,17 @@ mod tests {
         draws.draws = rule == Rule::EXACT_MATCH;
         let laws = Laws::new(rule, &draws, at);
         let mut all = Vec::new();
+        // Where the rule carries, a draft stands with some probability, and the text alone does
+        // not say where.
+        for (output, mass) in laws.bonus.iter().enumerate() {
+            all.push((
+                (1.0 - at.stands) * mass,
+                Step {
+                    output,
+                    ..Step::default()
+                },
+            ));
+        }
         for (x, q) in laws.draft.clone().unwrap().into_iter().enumerate() {
             let keep = laws.keep(x);
             let step = |accepted, output| Step {
@@ -994,9 +1025,9 @@ mod tests {
                 accepted,
                 output,
             };
-            all.push((q * keep, step(true, x)));
+            all.push((at.stands * q * keep, step(true, x)));
             for (y, mass) in laws.correction(x).into_iter().enumerate() {
-                all.push((q * (1.0 - keep) * mass, step(false, y)));
+                all.push((at.stands * q * (1.0 - keep) * mass, step(false, y)));
             }
         }
         all.retain(|(mass, _)| *mass > 0.0);
@@ -1011,6 +1042,7 @@ mod tests {
         for rule in [
             Rule::TOKEN,
             Rule::BLOCK,
+            Rule::CARRIED,
             Rule::ONE_HOT,
             Rule::EXACT_MATCH,
             Rule::threshold(0.8).unwrap(),
@@ -1020,7 +1052,13 @@ mod tests {
                     continue;
                 }
                 let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
-                let at = Position { rest, reach, ..AT };
+                let stands = if rule == Rule::CARRIED { 0.7 } else { 1.0 };
+                let at = Position {
+                    rest,
+                    reach,
+                    stands,
+                    ..AT
+                };
                 let judge = Judge::new(rule, tolerance);
                 let mut mean = vec![0.0; judge.book.logs];
                 let mut total = 0.0;

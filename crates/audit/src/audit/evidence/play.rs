@@ -11,6 +11,7 @@ use crate::audit::model::multi_draft::{decide, next_draft};
 use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use specgap_core::rounds::Carry;
 
 /// An engine in the middle of a text.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Player {
     pub random: ChaCha8Rng,
     pub depth: usize,
     pub reach: f64,
+    /// What the rule that carries knows of the text so far.
+    carry: Option<Carry<f64>>,
 }
 
 impl Player {
@@ -47,13 +50,36 @@ impl Player {
             random,
             depth: 0,
             reach: 1.0,
+            carry: (rule == Rule::CARRIED).then(|| Carry::new(drafts.max(1))),
         }
+    }
+
+    /// The same, audited as another rule, which may carry what this one does not.
+    pub(crate) fn audited_as(mut self, rule: Rule) -> Self {
+        if rule == Rule::CARRIED {
+            self.carry = Some(Carry::new(self.drafts));
+        }
+        self
     }
 
     /// Begins a text.
     pub(crate) fn begin(&mut self) {
+        self.carry = self.carry.as_ref().map(|_| Carry::new(self.drafts));
+        self.begin_round();
+    }
+
+    fn begin_round(&mut self) {
         self.depth = 0;
         self.reach = 1.0;
+    }
+
+    /// A position, with what it remembers of those before.
+    pub(crate) fn here<'a>(&self, at: &Position<'a>) -> Position<'a> {
+        Position {
+            reach: self.reach,
+            stands: self.carry.as_ref().map_or(1.0, Carry::standing),
+            ..*at
+        }
     }
 
     /// Its laws where a round starts.
@@ -66,13 +92,18 @@ impl Player {
         if self.siblings {
             return self.several(at);
         }
+        let step = self.one(at, start);
+        if let Some(carry) = &mut self.carry {
+            carry.pass(&ratio(at, step.output));
+        }
+        step
+    }
+
+    fn one(&mut self, at: &Position<'_>, start: &Laws) -> Step {
         let own;
-        let laws = if self.reach < 1.0 {
-            let at = Position {
-                reach: self.reach,
-                ..*at
-            };
-            own = self.laws(&at);
+        let here = self.here(at);
+        let laws = if here.reach < 1.0 || here.stands < 1.0 {
+            own = self.laws(&here);
             &own
         } else {
             start
@@ -82,7 +113,7 @@ impl Player {
         let law = match &laws.draft {
             Some(law) if !undrafted => law,
             _ => {
-                self.begin();
+                self.begin_round();
                 return Step {
                     drafts: Vec::new(),
                     accepted: false,
@@ -99,7 +130,7 @@ impl Player {
             }
             draft
         } else {
-            self.begin();
+            self.begin_round();
             draw(&laws.correction(draft), self.random.random())
         };
         Step {
@@ -127,6 +158,13 @@ impl Player {
             output,
         }
     }
+}
+
+/// q/p of a token of the text; 0 where p is 0, which is no text of the target.
+pub(crate) fn ratio(at: &Position<'_>, token: usize) -> f64 {
+    let get = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
+    let (p, q) = (get(at.p), get(at.q));
+    if p > 0.0 { q / p } else { 0.0 }
 }
 
 /// The outcome that a uniform number in [0, 1) falls on.
@@ -159,9 +197,9 @@ pub(crate) fn visit(
 ) {
     let mut known: Option<(Engine, Laws)> = None;
     let mut steps = Vec::with_capacity(players.len());
-    let mut reaches = Vec::with_capacity(players.len());
+    let mut places = Vec::with_capacity(players.len());
     for (index, player) in players.iter_mut().enumerate() {
-        reaches.push(player.reach);
+        places.push(player.here(at));
         let laws = match known.take() {
             Some((engine, laws)) if engine == player.engine => laws,
             _ => player.laws(at),
@@ -171,9 +209,8 @@ pub(crate) fn visit(
         each(index, &step);
         steps.push(step);
     }
-    if judge.rule == Rule::BLOCK {
-        for ((step, tally), reach) in steps.iter().zip(tallies.iter_mut()).zip(reaches) {
-            let at = Position { reach, ..*at };
+    if judge.rule.remembers() {
+        for ((step, tally), at) in steps.iter().zip(tallies.iter_mut()).zip(places) {
             judge.judge(&at, siblings, &[step], std::slice::from_mut(tally));
         }
     } else {

@@ -1,6 +1,6 @@
 //! The bugs that are looked for, each with the engine that has it.
 
-use crate::audit::model::engine::{Change, Corrects, Engine, Keeps};
+use crate::audit::model::engine::{Carries, Change, Corrects, Engine, Keeps};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
@@ -57,6 +57,10 @@ fn stratified(rule: Rule) -> bool {
     straddling_once(rule) || independent_strata(rule)
 }
 
+fn carried(rule: Rule) -> bool {
+    rule == Rule::CARRIED
+}
+
 fn all(_: Rule) -> bool {
     true
 }
@@ -72,7 +76,7 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(crate) static BUGS: [Bug; 34] = [
+pub(crate) static BUGS: [Bug; 36] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
@@ -348,6 +352,23 @@ pub(crate) static BUGS: [Bug; 34] = [
         weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.levels_inside(),
         of: stratified,
+    },
+    Bug {
+        name: "carries-nothing",
+        words: "drafts are tested, and corrected, as if one stood at every token",
+        cure: "nothing is lost but acceptance: name the rule token; or test with d q, d by the text \
+               so far",
+        weights: [0.0, 4.0, 3.0, 0.0],
+        engine: HONEST.carries(Carries::Nothing),
+        of: carried,
+    },
+    Bug {
+        name: "bonus-from-p",
+        words: "behind a whole chain the token is drawn from all of p",
+        cure: "draw it from (p - d q)+, with one more row of the draft, as behind a rejected draft",
+        weights: [0.0, 0.0, 4.0, 3.0],
+        engine: HONEST.carries(Carries::ButBehindChains),
+        of: carried,
     },
     Bug {
         name: "bf16-drafts",

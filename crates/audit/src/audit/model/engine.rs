@@ -1,7 +1,8 @@
 //! What an engine does at a position with one draft: as a rule claims, or with a known bug.
 //!
-//! A position is a row p of the target, a row q of the draft, and for block verification the
-//! probability `reach` with which the prefix drafted so far is accepted. An [`Engine`] says how
+//! A position is a row p of the target, a row q of the draft, for block verification the
+//! probability `reach` with which the prefix drafted so far is accepted, and for the rule that
+//! carries the probability `stands` that a draft stands there. An [`Engine`] says how
 //! it differs from the rule; on a position it becomes [`Laws`]: the law of the drafted token,
 //! the probability that a token is kept, the law of what replaces it, and so the law of what
 //! comes out.
@@ -20,6 +21,8 @@ pub(crate) struct Position<'a> {
     pub rest: bool,
     /// Block verification: P(the prefix is accepted | it was drafted).
     pub reach: f64,
+    /// The rule that carries: P(a draft stands here | the text so far).
+    pub stands: f64,
 }
 
 impl<'a> Position<'a> {
@@ -30,6 +33,7 @@ impl<'a> Position<'a> {
             q,
             rest: false,
             reach: 1.0,
+            stands: 1.0,
         }
     }
 
@@ -105,6 +109,17 @@ pub(crate) enum Corrects {
     OwnNoise,
 }
 
+/// What an engine does with the number that the rule `carried` carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Carries {
+    /// As the rule says.
+    Rule,
+    /// It takes a draft to stand everywhere.
+    Nothing,
+    /// As the rule says, but behind a whole chain it draws from all of p.
+    ButBehindChains,
+}
+
 /// An engine, by what it does otherwise than the rule says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Engine {
@@ -128,6 +143,7 @@ pub(crate) struct Engine {
     pub tests_as: Option<Rule>,
     /// Levels run inside a loop over strata.
     pub levels_inside: bool,
+    pub carries: Carries,
 }
 
 impl Engine {
@@ -144,6 +160,7 @@ impl Engine {
         draws_as: None,
         tests_as: None,
         levels_inside: false,
+        carries: Carries::Rule,
     };
 
     // What it does otherwise, named as the fields are.
@@ -192,6 +209,10 @@ impl Engine {
         self
     }
 
+    pub(crate) const fn carries(self, carries: Carries) -> Self {
+        Self { carries, ..self }
+    }
+
     pub(crate) const fn tests_as(mut self, tests_as: Rule) -> Self {
         self.tests_as = Some(tests_as);
         self
@@ -233,6 +254,13 @@ impl Laws {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
         let block = rule == Rule::BLOCK;
+        // What may come of drafts: q, or as much of it as a draft stands.
+        let offered = match (rule == Rule::CARRIED, engine.carries) {
+            (true, Carries::Rule | Carries::ButBehindChains) => {
+                tested.iter().map(|q| at.stands * q).collect()
+            }
+            _ => tested.clone(),
+        };
         let wanted: Vec<f64> = if block {
             p.iter().map(|x| x * at.reach).collect()
         } else {
@@ -240,9 +268,20 @@ impl Laws {
         };
         let over: Vec<f64> = wanted
             .iter()
-            .zip(&tested)
+            .zip(&offered)
             .map(|(p, q)| (p - q).max(0.0))
             .collect();
+        let bonus = match engine.carries {
+            Carries::Rule if rule == Rule::CARRIED => {
+                let mut left = over.clone();
+                if normalise(&mut left) {
+                    left
+                } else {
+                    p.clone()
+                }
+            }
+            _ => p.clone(),
+        };
         // Of one draft every rule that tests it makes rejection sampling.
         let base = if block {
             let mass: f64 = over.iter().sum();
@@ -286,14 +325,14 @@ impl Laws {
         };
         if !normalise(&mut correction) {
             // Nothing is ever rejected, up to rounding.
-            correction.clone_from(&p);
+            correction = p;
         }
         let mut laws = Self {
             draft: None,
             dropped: 0.0,
-            bonus: p,
+            bonus,
             wanted,
-            offered: tested,
+            offered,
             keeps,
             correction,
             off_draft,
@@ -400,6 +439,15 @@ impl Laws {
             }
         }
         law
+    }
+
+    /// The law of what comes out given the text alone, if a draft stands with this probability.
+    pub(crate) fn of_text(&self, stands: f64) -> Option<Vec<f64>> {
+        let mut law = self.output()?;
+        for (out, alone) in law.iter_mut().zip(&self.bonus) {
+            *out = stands * *out + (1.0 - stands) * alone;
+        }
+        Some(law)
     }
 
     /// The law of what comes out; `None` where nothing is known of the draft.
@@ -545,6 +593,7 @@ mod tests {
             q: &Q,
             rest: false,
             reach,
+            stands: 1.0,
         }
     }
 

@@ -49,6 +49,8 @@ impl Rule {
     pub const K_SEQ: Self = Self::of(RuleName::K_SEQ);
     /// A chain x ~ q that is kept or refused as a block.
     pub const BLOCK: Self = Self::of(RuleName::BLOCK);
+    /// A chain x ~ q, each token kept with min(1, p/(d q)), d the chance that a draft stands.
+    pub const CARRIED: Self = Self::of(RuleName::CARRIED);
     /// The likeliest tokens of q, taken for one-hot drafts: kept with p(x).
     pub const ONE_HOT: Self = Self::of(RuleName::ONE_HOT);
     /// Any draft: the target draws its own token, and a draft that equals it is kept.
@@ -157,6 +159,11 @@ impl Rule {
     /// Whether the columns of `drafts` may follow one another.
     pub(crate) fn has_chains(self) -> bool {
         self != Self::TEXT && !self.needs_siblings()
+    }
+
+    /// Whether what it does at a position follows from the positions before it too.
+    pub(crate) fn remembers(self) -> bool {
+        self == Self::BLOCK || self == Self::CARRIED
     }
 
     /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.

@@ -135,8 +135,9 @@ impl Simulator {
                     self.siblings,
                     self.settings.seed,
                     number as u64,
-                );
-                if !self.siblings && follows != crate::audit::Rule::BLOCK {
+                )
+                .audited_as(rule);
+                if !self.siblings && !follows.remembers() {
                     player.depth = number % (self.drafts + 1);
                 }
                 player
@@ -235,10 +236,9 @@ impl Simulator {
                 q: &q,
                 ..*at
             };
-            let reach = player.reach;
+            let at = player.here(at);
             let start = player.laws(&theirs);
             let step = player.step(&theirs, &start);
-            let at = Position { reach, ..*at };
             judge.judge(&at, self.siblings, &[&step], std::slice::from_mut(tally));
         }
     }
