@@ -52,14 +52,16 @@ const CLOSE: f64 = 1e-4;
 pub fn even_selection<T: Number>(target: &[T], draft: &[T], drafts: usize) -> Vec<T> {
     let rows = || target.iter().zip(draft);
     let mut order: Vec<usize> = (0..draft.len()).filter(|&i| !draft[i].is_nil()).collect();
-    // Falling q/p, by products: q_a p_b against q_b p_a.
-    order.sort_by(|&a, &b| {
-        let (one, other) = (draft[a].times(&target[b]), draft[b].times(&target[a]));
-        other
-            .partial_cmp(&one)
-            .unwrap_or(std::cmp::Ordering::Equal)
-            .then(a.cmp(&b))
-    });
+    // Falling q/p; infinite where p is 0. Rounded quotients are in order, rounded products are not.
+    let ratios: Vec<Option<T>> = rows()
+        .map(|(p, q)| (!p.is_nil()).then(|| q.over(p)))
+        .map(|ratio| ratio.filter(|ratio| ratio >= &T::zero()))
+        .collect();
+    let falling = |a: &Option<T>, b: &Option<T>| match (a, b) {
+        (Some(a), Some(b)) => b.partial_cmp(a).unwrap_or(std::cmp::Ordering::Equal),
+        _ => a.is_some().cmp(&b.is_some()),
+    };
+    order.sort_by(|&a, &b| falling(&ratios[a], &ratios[b]).then(a.cmp(&b)));
     let masses = order.iter().map(|&i| (target[i].clone(), draft[i].clone()));
     let tiers = envelope(masses, drafts);
     let mut law: Vec<T> = rows().map(|_| T::zero()).collect();
@@ -468,6 +470,18 @@ fn weights(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Ratios that differ by rounding alone have an order still, and so have the smallest numbers.
+    #[test]
+    fn floats_of_nearly_one_ratio_are_in_order() {
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(8);
+        for scale in [1.0, 1e-160, 1e-305] {
+            let p: Vec<f64> = (0..4_000).map(|_| scale * random.random::<f64>()).collect();
+            let q: Vec<f64> = p.iter().map(|p| p * 0.7).collect();
+            let law = even_selection(&p, &q, 3);
+            assert!(law.iter().all(|mass| *mass >= 0.0), "{scale}");
+        }
+    }
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_number::distribution::{Rational, ratio};
