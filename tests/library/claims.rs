@@ -4,7 +4,14 @@
 use specgap::claims::ledger;
 
 /// Claims that the specification of the ledger names.
-const REQUIRED: [(&str, &str); 48] = [
+const REQUIRED: [(&str, &str); 55] = [
+    ("slot-weights", "holds"),
+    ("slot-weights-one-tier", "refuted"),
+    ("one-lossy-frontier", "holds"),
+    ("lossy-coin", "refuted"),
+    ("block-l-convex", "holds"),
+    ("single-token-moves", "refuted"),
+    ("siblings-carry", "holds"),
     ("otm-membership-equal", "holds"),
     ("otm-subset-equal", "holds"),
     ("dual-integral", "holds"),

@@ -23,7 +23,7 @@ fn baseline_of(problems: &[&str]) -> String {
     serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 31] = [
+const NAMES: [&str; 34] = [
     "certain-not-monotone-none",
     "certain-not-monotone-one",
     "distinct-below-replacement-distinct",
@@ -34,6 +34,7 @@ const NAMES: [&str; 31] = [
     "gbv-upper-bernoulli",
     "gbv-upper-k-seq",
     "level-not-universal",
+    "lossy-coin",
     "madow-not-dominating-iid",
     "madow-not-dominating-madow",
     "per-depth-nested",
@@ -43,6 +44,8 @@ const NAMES: [&str; 31] = [
     "race-not-proportional-late",
     "sequential-below-distinct-distinct",
     "sequential-below-distinct-sequential",
+    "single-token-moves",
+    "slot-weights-one-tier",
     "slots-apart-below-three-quarters",
     "specdec-threshold-form",
     "straddled-strata-not-reached",

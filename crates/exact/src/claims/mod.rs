@@ -11,15 +11,19 @@ mod baseline;
 mod blocks;
 mod claim;
 mod family;
+mod frontier;
 mod laws;
 mod length;
 mod levels;
 mod lists;
+mod moves;
 mod optimum;
 mod paths;
 mod rollouts;
 mod rounds;
 mod scores;
+mod siblings;
+mod slots;
 mod table;
 mod text;
 mod trees;
@@ -42,6 +46,9 @@ pub fn ledger() -> Vec<Claim> {
         optimum::CLAIMS,
         laws::CLAIMS,
         scores::CLAIMS,
+        slots::CLAIMS,
+        frontier::CLAIMS,
+        moves::CLAIMS,
         verifiers::CLAIMS,
         levels::CLAIMS,
         table::CLAIMS,
@@ -50,6 +57,7 @@ pub fn ledger() -> Vec<Claim> {
         length::CLAIMS,
         text::CLAIMS,
         rounds::CLAIMS,
+        siblings::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
         lists::CLAIMS,

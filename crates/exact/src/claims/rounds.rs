@@ -143,7 +143,7 @@ fn optimum() -> Finding {
 }
 
 /// The mean over texts of a number of calls.
-fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> Rational {
+pub(super) fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> Rational {
     let texts = pair.texts().into_iter();
     texts
         .map(|(text, weight)| weight * of(&pair.ratios(&text)))
@@ -447,7 +447,7 @@ fn unlimited() -> Finding {
 
 /// Checks a rule that carries by the law of its text and by its calls, all drafts and coins and along
 /// the texts; the least calls.
-fn least_of_carried(
+pub(super) fn least_of_carried(
     finding: &mut Finding,
     (pair, most): (&Pair, usize),
     law: &BTreeMap<Vec<usize>, Rational>,
@@ -473,7 +473,7 @@ fn least_of_carried(
 }
 
 /// Every draft and coin of the carried rule: calls, and the law of the text.
-fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
+pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
     let mut calls = Rational::zero();
     // Of every text so far: its weight by how many drafts of the running round were accepted.
     let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);

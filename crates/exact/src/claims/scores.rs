@@ -190,13 +190,13 @@ pub(super) const CLAIMS: &[Claim] = &[
 ];
 
 /// Q of all subsets, by mask.
-fn values(scheme: &dyn DraftScheme) -> Vec<Rational> {
+pub(super) fn values(scheme: &dyn DraftScheme) -> Vec<Rational> {
     subsets(scheme.vocab())
         .map(|subset| scheme.inside_exact(&subset))
         .collect()
 }
 
-fn is_in(mask: usize, token: usize) -> bool {
+pub(super) fn is_in(mask: usize, token: usize) -> bool {
     mask >> token & 1 == 1
 }
 
@@ -228,7 +228,7 @@ fn not_convex(
 }
 
 /// Least P - Q, and the masks that have it.
-fn minimisers(p: &[Rational], q: &[Rational]) -> (Rational, Vec<usize>) {
+pub(super) fn minimisers(p: &[Rational], q: &[Rational]) -> (Rational, Vec<usize>) {
     let mut least: Option<Rational> = None;
     let mut masks = Vec::new();
     for (mask, inside) in q.iter().enumerate() {
