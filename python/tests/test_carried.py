@@ -85,6 +85,43 @@ def test_the_text_has_the_targets_law(kind: Any, shape: tuple[int, int, int]) ->
             assert calls < token + 1e-9
 
 
+class AsTensors:
+    """The rule with rows that are torch tensors, draws still gone through."""
+
+    def __init__(self, rule: Any) -> None:
+        self.rule = rule
+
+    def verify(self, p: Any, q: Any, drafts: Any, rng: Any) -> tuple[int, int]:
+        torch = pytest.importorskip("torch")
+
+        class Draws:
+            def choice(self, a: int, *, p: Any) -> int:
+                return int(rng.choice(a, p=np.asarray(p)))
+
+        found: tuple[int, int] = self.rule.verify(
+            torch.as_tensor(p), torch.as_tensor(q), drafts, Draws()
+        )
+        return found
+
+
+@pytest.mark.parametrize("kind", [carried.Carried, carried.CarriedBlock])
+def test_torch_tensors_are_verified_as_arrays_are(kind: Any) -> None:
+    torch = pytest.importorskip("torch")
+    rows = model(1, 3, 3)
+    both = [
+        list(outcomes(lambda rng: decoded(make(kind(2)), rows, 3, 2, rng)))
+        for make in (lambda rule: rule, AsTensors)
+    ]
+    assert len(both[0]) == len(both[1])
+    for (weight, found), (other, same) in zip(*both):
+        assert abs(weight - other) < 1e-12 and found == same
+    # Draws on the tensors' device follow their law.
+    rng = carried.TorchDraws(torch.Generator().manual_seed(1))
+    law = torch.tensor([0.0, 0.75, 0.25])
+    drawn = [rng.choice(3, p=law) for _ in range(2000)]
+    assert 0 not in drawn and abs(drawn.count(1) / 2000 - 0.75) < 0.05
+
+
 def test_numbers_that_are_thrown_away_change_the_text() -> None:
     rows = model(0, 2, 3)
     first: dict[tuple[int, ...], float] = {}
@@ -103,5 +140,8 @@ def test_numbers_that_are_thrown_away_change_the_text() -> None:
     assert max(abs(first.get(text, 0.0) - p) for text, p in wanted.items()) > 1e-3
 
 
-def test_the_example_runs() -> None:
-    assert doctest.testmod(carried).failed == 0
+@pytest.mark.parametrize("example", doctest.DocTestFinder().find(carried), ids=lambda one: one.name)
+def test_the_examples_run(example: doctest.DocTest) -> None:
+    if any("import torch" in one.source for one in example.examples):
+        pytest.importorskip("torch")
+    assert doctest.DocTestRunner().run(example).failed == 0
