@@ -19,6 +19,8 @@ use specgap_base::side_by_side;
 use specgap_core::rounds::{ChainVerifier, Survival};
 use specgap_log::log::Log;
 use specgap_measure::statistics::Estimate;
+use specgap_number::distribution::Rows;
+use specgap_row::row::Workspace;
 use std::collections::BTreeSet;
 
 /// Verifiers of K paths, in the order of reports.
@@ -72,14 +74,8 @@ pub fn measure_paths(
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
-    let question = |scan: &mut specgap_row::row::Workspace,
-                    rows: specgap_number::distribution::Rows<'_>,
-                    token: usize,
-                    _: u64| {
-        let mut answers = asked.tables(scan, rows, token)?;
-        answers.extend(interval_of(rows.draft, token));
-        Ok(answers)
-    };
+    let question =
+        |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| ask(&asked, scan, rows, token);
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
@@ -110,6 +106,18 @@ pub fn measure_paths(
         contexts: Contexts::new(logs, drawn, &texts, length),
     }
     .report(measured(&texts, logs, files, command)))
+}
+
+/// What is asked of a position: tables, and the interval of its token.
+fn ask(
+    asked: &Asked,
+    scan: &mut Workspace,
+    rows: Rows<'_>,
+    token: usize,
+) -> Result<Vec<f64>, String> {
+    let mut answers = asked.tables(scan, rows, token)?;
+    answers.extend(interval_of(rows.draft, token));
+    Ok(answers)
 }
 
 /// Numbers of a position: tables, and the interval of its token.
@@ -485,6 +493,53 @@ fn at_drafts(
 mod tests {
     use super::*;
     use specgap_core::rounds::{FixedLength, replay};
+
+    /// Theorem 3 of docs/theory/several-rounds.md on a shipped log: given the text, rules of several
+    /// paths that accept each token at least as often as token verification make no more calls.
+    #[test]
+    fn several_paths_make_no_more_calls_text_by_text() {
+        let folder = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../models/logs/smollm2-demo"
+        );
+        let logs = [Log::open(folder.as_ref()).unwrap()];
+        let asked = Asked::new(4).unwrap();
+        let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| {
+            ask(&asked, scan, rows, token)
+        };
+        let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
+        let of = |name: &str| NAMES.iter().position(|one| *one == name).unwrap();
+        let (mut seen, mut fewer) = (0, 0);
+        for length in [1, 2, 4] {
+            let measurement = Measurement {
+                texts: &texts,
+                asked: &asked,
+                coded: None,
+                drafts: (1..=4).collect(),
+                contexts: Contexts::new(&logs, vec![None], &texts, length),
+            };
+            let starts = measurement.contexts.starts();
+            for (text, starts) in texts.texts.iter().zip(&starts) {
+                for drafts in 1..=4 {
+                    let calls = measurement.along(text, starts, drafts).calls;
+                    let token = calls[of("token")];
+                    for name in ["block", "spectr-rrs", "spectr-k-seq"] {
+                        let own = calls[of(name)];
+                        assert!(
+                            own <= token + 1e-9,
+                            "{name}, {drafts}, {length}: {own} {token}"
+                        );
+                        seen += 1;
+                        fewer += usize::from(own < token - 1e-9);
+                    }
+                }
+            }
+        }
+        assert!(
+            seen == 20 * 3 * 4 * 3 && fewer > seen / 2,
+            "{fewer} of {seen}"
+        );
+    }
 
     /// The calls of token and block verification, by the replay of `specgap length`.
     #[test]
