@@ -21,18 +21,23 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, as_double, typed
-from ._logs import PathLike
+from ._arrays import ArrayLike, as_double, count, typed
+from ._logs import Log, LogLike, PathLike
 from ._problems import save_problem
+from ._progress import Progress
+from ._sequential import Sequential
+
+if TYPE_CHECKING:
+    from ._evaluate_log import LogEvaluation
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
@@ -327,7 +332,7 @@ class _Exact:
     def witness(self, p: Floats) -> tuple[list[int], int] | None:
         """The drafts after which the token that is put out too often comes most."""
         token = int(np.argmax(self.output - p))
-        if not self.output[token] > p[token]:
+        if not self.output[token] > p[token] or not len(self.tuples):
             return None
         at = int(np.argmax(self.probabilities * self.laws[:, token]))
         return [int(one) for one in self.tuples[at]], token
@@ -348,6 +353,31 @@ def _summed(verifier: Verifier, p: Floats, q: Floats, n: int, scheme: str) -> _E
     output = np.array([math.fsum(column) for column in (laws * probabilities[:, None]).T])
     distance = 0.5 * math.fsum(np.abs(output - p))
     return _Exact(tuples, probabilities, laws, output, membership, algorithmic, distance)
+
+
+def _of_sequential(
+    rule: Sequential, p: Floats, q: Floats, n: int, scheme: str
+) -> list[_Exact]:
+    """A rule that goes draft by draft, by sums over the vocabulary."""
+    if scheme != "with-replacement":
+        raise TypeError(
+            f"{rule.name}: a Sequential rule is for with-replacement drafts, each by itself from q; "
+            f"of {scheme} drafts give a function of (p, q, drafts, rng)"
+        )
+    found = rule.law(p, q, n)
+    none = np.zeros((0, n), dtype=np.int64)
+    return [
+        _Exact(
+            none,
+            np.zeros(0),
+            np.zeros((0, p.shape[1])),
+            output,
+            float(membership),
+            float(algorithmic),
+            float(distance),
+        )
+        for output, algorithmic, membership, distance in zip(*found)
+    ]
 
 
 def _kl(a: float, b: float) -> float:
@@ -826,6 +856,29 @@ def _frequencies(
     return tuples, laws / laws.sum(axis=1, keepdims=True)
 
 
+@overload
+def evaluate(
+    verifier: Verifier,
+    p: LogLike,
+    n: int = 1,
+    *,
+    scheme: str = "with-replacement",
+    name: str | None = None,
+    samples: int = 20_000,
+    alpha: float = 1e-6,
+    tolerance: float = _TOLERANCE,
+    seed: int = 0,
+    temperature: float | None = None,
+    compare: str | Sequence[str] | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> LogEvaluation: ...
+
+
+@overload
 def evaluate(
     verifier: Verifier,
     p: ArrayLike,
@@ -839,7 +892,24 @@ def evaluate(
     tolerance: float = _TOLERANCE,
     seed: int = 0,
     counterexample: PathLike | None = None,
-) -> Evaluation:
+) -> Evaluation: ...
+
+
+def evaluate(  # type: ignore[misc]  # n stands third where p is a log
+    verifier: Verifier,
+    p: ArrayLike,
+    q: ArrayLike = None,
+    n: int | None = None,
+    scheme: str = "with-replacement",
+    *,
+    name: str | None = None,
+    samples: int = 20_000,
+    alpha: float = 1e-6,
+    tolerance: float = _TOLERANCE,
+    seed: int = 0,
+    counterexample: PathLike | None = None,
+    **on_log: Any,
+) -> Evaluation | LogEvaluation:
     """Whether a verifier of your own is lossless, what it accepts, and how far from alpha*.
 
     ``verifier(p, q, drafts, rng)`` returns a token, ``(token, index of the accepted draft or
@@ -854,6 +924,16 @@ def evaluate(
     at a total variation of ``tolerance`` (1e-9; take 1e-6 for rules in single precision).
     Otherwise ``samples`` outputs are drawn; a test that may be looked at any time refutes at
     level ``alpha``, and acceptance has an interval.
+
+    A :class:`specgap.Sequential` rule is summed at any vocabulary and any n.
+
+    ``evaluate(verifier, log, n)`` measures it on a log instead: a path, a :class:`specgap.Log` or a
+    dict of arrays. ``temperature`` is the log's own if not given; ``top_k``, ``top_p`` and
+    ``min_p`` cut rows as :func:`gap` does. A Sequential rule is exact at every position. Of others
+    ``samples`` outputs are drawn over all positions: acceptance is averaged over the law of the
+    output where one is returned, and made less noisy by what ``rrs`` accepts of the same drafts.
+    Every number has an interval over prompts, the gap to alpha* and the differences to the rules
+    that ``compare`` names are paired by position. Returns a :class:`specgap.LogEvaluation`.
 
     A rule that is refuted gets a counterexample: the smallest problem found on which it is
     lossy. ``counterexample`` names a file for it, which ``specgap verify`` reads and refutes.
@@ -871,16 +951,46 @@ def evaluate(
             f"this is {type(verifier).__name__}. Verifiers of the literature go by name to acceptance()"
         )
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
-    if n < 1 or samples < 1:
-        raise ValueError("n and samples are at least 1")
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
+    if isinstance(p, (str, os.PathLike, Log, Mapping)):
+        if q is not None and n is not None:
+            raise TypeError("evaluate(verifier, log, n): a log has both rows, and n is one number")
+        if counterexample is not None:
+            raise TypeError("counterexample: of rows alone, evaluate(verifier, p, q, n)")
+        from ._evaluate_log import evaluate_log
+
+        drafts = count(1 if q is None and n is None else q if n is None else n, "n", "drafts")
+        return evaluate_log(
+            verifier,
+            cast("LogLike", p),
+            drafts,
+            scheme,
+            name=called,
+            samples=samples,
+            alpha=alpha,
+            tolerance=tolerance,
+            seed=seed,
+            **on_log,
+        )
+    if on_log:
+        raise TypeError(
+            f"{', '.join(on_log)}: for logs; p and q are probabilities as they are to be measured"
+        )
+    if q is None:
+        raise TypeError("q: give the draft's rows beside p, or a log: evaluate(verifier, log, n)")
+    n = 1 if n is None else count(n, "n", "drafts")
+    if samples < 1:
+        raise ValueError("n and samples are at least 1")
     rows_p, rows_q = _pairs(p, q)
     optimum = _optimum(rows_p, rows_q, n, scheme)
     reason: str | None = None
     sums: list[_Exact] = []
     try:
-        sums = [_summed(verifier, *pair, n, scheme) for pair in zip(rows_p, rows_q)]
+        if isinstance(verifier, Sequential):
+            sums = _of_sequential(verifier, rows_p, rows_q, n, scheme)
+        else:
+            sums = [_summed(verifier, *pair, n, scheme) for pair in zip(rows_p, rows_q)]
     except _NotEnumerable as refused:
         reason = str(refused)
     shared = {

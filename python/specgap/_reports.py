@@ -18,7 +18,10 @@ from ._arrays import ArrayLike
 from ._logs import Log, LogLike, PathLike, opened
 from ._parquet import is_parquet
 from ._progress import Progress, shown
+from ._sequential import Sequential, split
 
+#: Names, and rules of one's own.
+Verifiers: TypeAlias = "str | Sequential | Sequence[str | Sequential] | None"
 #: One log, or several.
 Logs: TypeAlias = "LogLike | Sequence[LogLike]"
 
@@ -296,7 +299,7 @@ def _asked(
     drafts: int | Sequence[int] = (2, 3, 4),
     temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
-    verifiers: str | Sequence[str] | None = None,
+    verifiers: Verifiers = None,
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
@@ -305,12 +308,14 @@ def _asked(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> dict[str, Any]:
+    names, own = split(verifiers)
     return {
         "drafts": _wholes(drafts, "drafts"),
         # The logs' own, or 0.7 and 1, if not given.
         "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
         "schemes": _names(schemes),
-        "verifiers": _names(verifiers),
+        "verifiers": names,
+        "own": [one._own() for one in own],
         "rrs_wo": rrs_wo,
         "plans": plans,
         "block_length": block_length,
@@ -328,7 +333,7 @@ def gap(
     drafts: int | Sequence[int] = (2, 3, 4),
     temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
-    verifiers: str | Sequence[str] | None = None,
+    verifiers: Verifiers = None,
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
@@ -355,7 +360,10 @@ def gap(
 
     ``drafts`` and ``temperature`` are one number or several; the temperature is that at which
     the log's text was sampled, if not given, or 0.7 and 1 where the log does not say it.
-    ``schemes`` and ``verifiers`` are names, the usual ones if not given. ``positions=True`` keeps the table of all positions.
+    ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``verifiers`` may be
+    rules of your own, :class:`specgap.Sequential`: they stand beside the named ones in tables, pages
+    and JSON, with their gap, paired differences and whether they are lossless; rows must then be
+    full, or be cut to what they list. ``positions=True`` keeps the table of all positions.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans
     are solved as a check where rates are audited, or with ``plans="every"`` at every position.

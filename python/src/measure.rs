@@ -9,15 +9,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
 use specgap::gap::{
-    self, ColumnKind, Columns, Entry, GapError, LogComparison, Part, PositionSink, Settings,
-    Summary as Sums,
+    self, ColumnKind, Columns, Entry, GapError, LogComparison, OwnRate, OwnRow, OwnRule, Part,
+    PositionSink, Settings, Summary as Sums,
 };
 use specgap::log::Log as Rows;
 use specgap::page::Page;
 use specgap::report;
 use specgap::sampling::Cuts;
+use specgap::statistics::Clustered;
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A report: data, page, and the files that it is written as.
 #[pyclass(frozen, module = "specgap._native")]
@@ -174,10 +176,69 @@ struct Asked {
     top_k: Option<usize>,
     top_p: Option<f64>,
     min_p: Option<f64>,
+    own: Vec<Own>,
+}
+
+/// A rule of the caller's own: name, words, law of its drafts, digest if there is one, and the
+/// function that is called with p, q, n, the position's number and a seed, and returns membership
+/// acceptance, and algorithmic acceptance and total variation or None.
+#[derive(FromPyObject)]
+struct Own(String, String, String, Option<String>, Py<PyAny>);
+
+/// What the function of an own rule raised, at the first position of those where any did.
+type Raised = Arc<Mutex<Option<(usize, PyErr)>>>;
+
+impl Own {
+    fn rule(&self, py: Python<'_>, raised_at: &Raised) -> PyResult<OwnRule> {
+        let Self(name, words, scheme, digest, function) = self;
+        let (function, slot) = (function.clone_ref(py), Arc::clone(raised_at));
+        let rate = move |row: OwnRow<'_>| {
+            Python::attach(|py| {
+                let answer = called(py, &function, row);
+                answer.map_err(|error| {
+                    let words = error.to_string();
+                    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                    if slot.as_ref().is_none_or(|(first, _)| row.position < *first) {
+                        *slot = Some((row.position, error));
+                    }
+                    words
+                })
+            })
+        };
+        let scheme = scheme.parse().map_err(|error| raised(&error))?;
+        let rule = OwnRule::new(name, scheme, rate).map_err(|error| raised(&error))?;
+        let rule = rule.words(words);
+        Ok(match digest {
+            Some(digest) => rule.digest(digest),
+            None => rule,
+        })
+    }
+}
+
+fn called(py: Python<'_>, function: &Py<PyAny>, row: OwnRow<'_>) -> PyResult<OwnRate> {
+    // Arrays of its own: it may write to them.
+    let (target, draft) = (row.target.to_pyarray(py), row.draft.to_pyarray(py));
+    let given = (target, draft, row.drafts, row.position, row.seed);
+    let answer = function.bind(py).call1(given)?;
+    let (membership, algorithmic, total_variation) = answer.extract()?;
+    Ok(OwnRate {
+        membership,
+        algorithmic,
+        total_variation,
+    })
+}
+
+/// An error, with what a function of the caller's raised as its cause.
+fn caused(py: Python<'_>, error: PyErr, raised_at: &Raised) -> PyErr {
+    let mut slot = raised_at.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, cause)) = slot.take() {
+        error.set_cause(py, Some(cause));
+    }
+    error
 }
 
 impl Asked {
-    fn settings(&self, logs: &[Rows]) -> PyResult<Settings> {
+    fn settings(&self, py: Python<'_>, logs: &[Rows], raised_at: &Raised) -> PyResult<Settings> {
         let temperatures = match self.temperature.as_slice() {
             [] => Settings::usual_temperatures(logs),
             asked => asked.to_vec(),
@@ -216,6 +277,8 @@ impl Asked {
         if let Some(names) = &self.verifiers {
             settings.verifiers = parsed(names)?;
         }
+        let own = self.own.iter().map(|own| own.rule(py, raised_at));
+        settings.own_rules = own.collect::<PyResult<_>>()?;
         Ok(settings)
     }
 }
@@ -265,7 +328,8 @@ impl Summary {
             )));
         }
         let logs = opened(&logs)?;
-        let settings = asked.settings(&logs)?;
+        let raised_at = Raised::default();
+        let settings = asked.settings(py, &logs, &raised_at)?;
         let part = Part { index, count };
         let (sums, table) = watched(py, threads, progress.as_ref(), |host| {
             host.begin(logs.iter().map(|log| part.of(log.positions()).len()).sum());
@@ -276,7 +340,8 @@ impl Summary {
                 let sums = gap::summarise(&logs, &settings, part, sink, &step).map_err(failed)?;
                 Ok::<_, HostError>((sums, table))
             })
-        })?;
+        })
+        .map_err(|error| caused(py, error, &raised_at))?;
         let table = table.map(|table| table.arrays(py)).transpose()?;
         Ok((
             Self {
@@ -357,7 +422,8 @@ fn compare(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Made> {
     let logs = opened(&logs)?;
-    let settings = asked.settings(&logs)?;
+    let raised_at = Raised::default();
+    let settings = asked.settings(py, &logs, &raised_at)?;
     let (report, each) = watched(py, threads, progress.as_ref(), |host| {
         host.begin(logs.iter().map(Rows::positions).sum());
         host.watch(|| {
@@ -373,7 +439,8 @@ fn compare(
             let each = each.collect::<Result<Vec<_>, HostError>>()?;
             Ok::<_, HostError>((made(&comparison, report::compare::page(&comparison))?, each))
         })
-    })?;
+    })
+    .map_err(|error| caused(py, error, &raised_at))?;
     Ok(Made { report, each })
 }
 
@@ -407,6 +474,22 @@ fn usual_temperatures(logs: Vec<PyRef<'_, Log>>) -> PyResult<Vec<f64>> {
     Ok(Settings::usual_temperatures(&opened(&logs)?))
 }
 
+/// The mean over positions and its interval of 95%, as reports have them: of a number and a
+/// cluster each.
+#[pyfunction]
+fn clustered(values: Vec<f64>, clusters: Vec<i64>) -> PyResult<(f64, f64, f64)> {
+    if values.len() != clusters.len() {
+        return Err(bug("a cluster for each number"));
+    }
+    let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for (value, cluster) in values.iter().zip(clusters) {
+        let (sum, size) = sums.entry(cluster).or_default();
+        (*sum, *size) = (*sum + value, *size + 1.0);
+    }
+    let found = Clustered::new(sums.values().copied()).estimate();
+    Ok((found.mean, found.ci95[0], found.ci95[1]))
+}
+
 /// The defaults of `specgap gap`, and numbers of the formats.
 #[pyfunction]
 fn usual(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -422,5 +505,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
+    module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(usual, module)?)
 }

@@ -52,7 +52,7 @@ def test_blocks_of_the_page_run(
 ) -> None:
     folder, names = place
     monkeypatch.chdir(folder)
-    if heading == "From a torch pair to a report":
+    if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed")
     if "parquet" in code:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -86,7 +86,7 @@ def test_the_readme_runs(
     exec(compile(found[0][1], "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("name", ["_rates", "_logs", "_problems", "_evaluate", "_reports"])
+@pytest.mark.parametrize("name", ["_rates", "_logs", "_problems", "_evaluate", "_reports", "_sequential"])
 def test_examples_of_the_docstrings_run(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(f"specgap.{name}"))
     assert outcome.failed == 0

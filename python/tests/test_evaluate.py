@@ -232,7 +232,7 @@ def test_what_a_verifier_may_not_return() -> None:
         with pytest.raises(ValueError, match=message):
             sg.evaluate(lambda *_, value=value: value, P, Q)
     with pytest.raises(TypeError, match="give a function of .p, q, drafts, rng.; this is str"):
-        sg.evaluate("rrs", P, Q)  # type: ignore[arg-type]
+        sg.evaluate("rrs", P, Q)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="probability is nan"):
         sg.evaluate(lambda p, q, drafts, rng: int(rng.branch(np.nan)), P, Q)
     with pytest.raises(ValueError, match="no counterexample"):

@@ -2,8 +2,8 @@
 
 use specgap::gap::{
     BlockEstimate, Cell, ChainRounds, Comparison, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
-    LogSummary, Optimum, OverlapRow, PlanRow, RateAudit, RestMass, RoundsOfLength, SCHEMA, Strip,
-    StripText, StripToken, VerifierRow,
+    LogSummary, Optimum, OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, RestMass,
+    RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
@@ -51,6 +51,7 @@ fn verifier(name: &str, kind: Kind, optimum: f64, gap: f64) -> VerifierRow {
             histogram,
         },
         p_value: if gap == 0.0 { 1.0 } else { 3.25e-9 },
+        own: None,
     }
 }
 
@@ -249,6 +250,7 @@ fn report() -> GapReport {
                 ],
             }],
         }),
+        own_rules: Vec::new(),
         left_out: vec!["without-replacement/exact-match: slow".into()],
     }
 }
@@ -1071,4 +1073,69 @@ fn every_section_is_linked_once() {
         assert_eq!(html.matches(&link).count(), 1, "{}", section.id);
     }
     assert_eq!(html.matches("<h2").count(), page.sections.len());
+}
+
+/// A rule of the caller's own is named wherever rules are, and what it accepts is worth nothing
+/// where it is lossy: it is said first, and neither bold nor recommended.
+#[test]
+fn own_rules_are_named_and_lossy_ones_first() {
+    let own = |away: Option<f64>| OwnNumbers {
+        algorithmic: Some(estimate(0.8, 0.01)),
+        total_variation_max: away,
+        total_variation_mean: away,
+    };
+    let with = |gap: f64, away: Option<f64>| {
+        let mut report = report();
+        for cell in &mut report.cells {
+            if cell.scheme == "with-replacement" {
+                let optimum = cell.optimal_acceptance_rate.estimate.mean;
+                let mut row = verifier("mine", Kind::Float, optimum, gap);
+                for estimate in [&mut row.acceptance, &mut row.gap.estimate] {
+                    estimate.truncation = None;
+                }
+                row.own = Some(own(away));
+                cell.verifiers.push(row);
+                let ahead = |second: &str| Comparison {
+                    temperature: cell.temperature,
+                    drafts: cell.drafts,
+                    first: "with-replacement/mine".into(),
+                    second: format!("with-replacement/{second}"),
+                    difference: Estimate {
+                        mean: 0.05,
+                        ci95: [0.04, 0.06],
+                        truncation: None,
+                    },
+                    kind: Kind::Float,
+                    width_max: 0.0,
+                    p_value: 1e-9,
+                    p_holm: 1e-8,
+                };
+                report.comparisons.extend([ahead("rrs"), ahead("k-seq")]);
+            }
+        }
+        report.own_rules = vec![OwnRuleRow {
+            name: "mine".into(),
+            scheme: "with-replacement".into(),
+            words: "keeps <all>".into(),
+            digest: Some("v1".into()),
+        }];
+        report
+    };
+    let recovers = "mine recovers 5.0 ± 1.0 of the";
+    let lossy = with(-0.02, Some(0.125));
+    let text = serde_json::to_string(&lossy).unwrap();
+    assert_eq!(serde_json::from_str::<GapReport>(&text).unwrap(), lossy);
+    let (html, markdown) = everything(&lossy);
+    let first = "Not lossless is mine (total variation up to 0.12)";
+    for page in [&html, &markdown] {
+        assert!(page.contains(first) && page.contains("Rules of your own"));
+        assert!(!page.contains(recovers));
+    }
+    assert!(html.contains("keeps &lt;all&gt;") && html.contains("digest v1"));
+    assert!(markdown.find(first) < markdown.find("## "));
+    let (_, markdown) = everything(&with(0.02, Some(1e-16)));
+    assert!(markdown.contains(recovers) && !markdown.contains("Not lossless is"));
+    // What it does not say is not taken for granted.
+    let (_, markdown) = everything(&with(0.02, None));
+    assert!(markdown.contains("not said") && !markdown.contains(recovers));
 }

@@ -1,7 +1,7 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{ahead, along_text, attains, cells_at, is_measured};
+use super::select::{ahead, along_text, attains, cells_at, is_lossless, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
@@ -36,7 +36,8 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
 
 /// The rule that drafts of a law are usually verified with: the first that was made for them.
 pub(super) fn usual(cell: &Cell) -> Option<&VerifierRow> {
-    cell.verifiers.iter().find(|row| is_rule(row))
+    let mut rows = cell.verifiers.iter();
+    rows.find(|row| is_rule(row) && row.own.is_none())
 }
 
 /// Whether a verifier is a rule of engines and papers: neither a plan that is solved nor the
@@ -213,7 +214,8 @@ fn better<'a>(
     cell: &'a Cell,
 ) -> Option<(&'a VerifierRow, &'a VerifierRow, &'a Comparison)> {
     let usual = usual(cell)?;
-    let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && row.name != usual.name);
+    let rules = (cell.verifiers.iter())
+        .filter(|row| is_rule(row) && is_lossless(row) && row.name != usual.name);
     let found = rules.filter_map(|row| {
         let one = compared(report, [cell, cell], [row, usual])?;
         let is_more = ahead(one) == Some(Ordering::Greater) && one.difference.open().is_none();

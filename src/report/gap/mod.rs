@@ -27,6 +27,7 @@ mod certainty;
 pub(super) mod cuts;
 mod figures;
 mod first;
+mod own;
 mod provenance;
 mod redrafted;
 mod select;
@@ -51,6 +52,7 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         comparisons(report),
+        own::section(report),
         formula(report),
         plans(report),
         audits(report),

@@ -31,6 +31,18 @@ pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<
         .map(|(_, value)| *value)
 }
 
+/// A distance from p above which a rule is called lossy: more than single precision leaves.
+pub(super) const LOSSY: f64 = 1e-6;
+
+/// Whether a rule is lossless where it was measured, as far as it says: of a rule of the table,
+/// always.
+pub(super) fn is_lossless(row: &VerifierRow) -> bool {
+    match &row.own {
+        Some(own) => own.total_variation_max.is_some_and(|away| away <= LOSSY),
+        None => true,
+    }
+}
+
 /// The gap is below [`NO_GAP`] wherever it was measured.
 pub(super) fn attains(verifier: &VerifierRow) -> bool {
     let gap = &verifier.gap;
@@ -174,7 +186,8 @@ pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a V
     if rows.any(|row| row.acceptance.open().is_some()) {
         return None;
     }
-    let mut order: Vec<&VerifierRow> = cell.verifiers.iter().collect();
+    let rows = cell.verifiers.iter();
+    let mut order: Vec<&VerifierRow> = rows.filter(|row| is_lossless(row)).collect();
     order.sort_by(|a, b| b.acceptance.mean.total_cmp(&a.acceptance.mean));
     let [best, next, ..] = order.as_slice() else {
         return None;

@@ -1,6 +1,7 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
+use super::own;
 use super::select::{along_text, drafts, sampled_at, temperatures};
 use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
@@ -67,6 +68,7 @@ pub(super) fn why(report: &GapReport, at: f64) -> &'static str {
 pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
     let logs = || report.logs.iter();
     let all = [
+        own::caution(report),
         cautions::unfinished(logs().map(|log| log.metadata.unfinished())),
         cautions::without_draft(logs().map(|log| (log.without_draft, log.positions))),
         cautions::missing(logs().map(|log| log.missing_mass)),

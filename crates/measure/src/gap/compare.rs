@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use super::data::{Repetition, SCHEMA, Surprise};
-use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
+use super::metric::{AboutOwn, Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
 use super::summary::Summary;
@@ -43,7 +43,8 @@ pub struct LogComparison {
     pub kind: String,
     /// `specgap`, with its version.
     pub tool: String,
-    /// The command that made it, without paths of the machine; none where rows are in memory.
+    /// The command that made it, without paths of the machine; none where rows are in memory, or
+    /// where a rule is the caller's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// The logs, in the order in which they were named.
@@ -199,6 +200,7 @@ impl LogComparison {
             let tallies: Vec<Option<SizedTally<'_>>> = found
                 .map(|(summary, sizes)| Some((summary.tallies.get(&metric)?, sizes.as_slice())))
                 .collect();
+            let settings = summaries.first()?.settings();
             let rate = ComparedRate {
                 estimates: tallies.iter().map(|&one| Some(estimate(one?))).collect(),
                 differences: (0..tallies.len())
@@ -208,12 +210,14 @@ impl LogComparison {
                         difference(metric, pairing, first, own)
                     })
                     .collect(),
-                ..named(metric)?
+                ..named(metric, settings)?
             };
             rate.estimates.iter().any(Option::is_some).then_some(rate)
         };
         let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
-        let held = (summaries.iter()).any(|one| one.logs.values().any(|log| log.held));
+        let held = (summaries.iter()).any(|one| {
+            one.logs.values().any(|log| log.held) || !one.settings().own_rules.is_empty()
+        });
         let against = || logs.iter().filter_map(|log| log.against_first.as_ref());
         Self {
             schema: SCHEMA,
@@ -333,6 +337,10 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
                 let rules = settings.rules(drafts).map(|(rule, _)| rule);
                 let own = rules.filter(|rule| rule.0 == scheme);
                 all.extend(own.map(|rule| Metric::Acceptance { place, rule }));
+                let about = AboutOwn::Acceptance;
+                let own = settings.own(drafts).into_iter();
+                let own = own.filter(|(_, rule)| rule.scheme() == scheme);
+                all.extend(own.map(|(own, _)| Metric::Own { place, own, about }));
             }
         }
     }
@@ -340,7 +348,8 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
 }
 
 /// What a rate is about; nothing if it is none.
-fn named(metric: Metric) -> Option<ComparedRate> {
+fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
+    let mut own_name = None;
     let (what, temperature, drafts, scheme, verifier) = match metric {
         Metric::Overlap { temperature } => ("overlap", temperature, None, None, None),
         Metric::Optimum { place, scheme } => {
@@ -354,6 +363,22 @@ fn named(metric: Metric) -> Option<ComparedRate> {
             Some(rule.0),
             Some(rule.1),
         ),
+        Metric::Own {
+            place,
+            own,
+            about: AboutOwn::Acceptance,
+        } => {
+            let rule = settings.own_rules.get(own.0)?;
+            own_name = Some(rule.name().to_owned());
+            let drafts = Some(place.drafts);
+            (
+                "acceptance",
+                place.temperature,
+                drafts,
+                Some(rule.scheme()),
+                None,
+            )
+        }
         _ => return None,
     };
     Some(ComparedRate {
@@ -361,7 +386,7 @@ fn named(metric: Metric) -> Option<ComparedRate> {
         temperature: temperature.0,
         drafts,
         scheme: scheme.map(|scheme| scheme.to_string()),
-        verifier: verifier.map(|verifier| verifier.to_string()),
+        verifier: own_name.or(verifier.map(|verifier| verifier.to_string())),
         estimates: Vec::new(),
         differences: Vec::new(),
     })

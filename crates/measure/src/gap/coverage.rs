@@ -1,6 +1,7 @@
 //! What is asked for and cannot be measured, and why.
 
 use super::metric::schemes;
+use super::own::OwnRule;
 use super::{GapError, Settings};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{Lossless, VerifierName, any_of};
@@ -11,6 +12,9 @@ use specgap_core::verifier::{Lossless, VerifierName, any_of};
 /// Nothing at all is left to measure: no scheme has the numbers of drafts, or none of
 /// the verifiers that were named has a rate.
 pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
+    if let Some(why) = refused(settings) {
+        return Err(GapError::Settings(why));
+    }
     let mut lines: Vec<String> = schemes_without_drafts(settings).collect();
     let any_optimum = settings
         .drafts
@@ -23,16 +27,15 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
         missing.extend(verifiers_without_rates(settings));
-        let any_rate = settings
-            .drafts
-            .iter()
-            .any(|&n| settings.rules(n).next().is_some());
+        let any_rate = (settings.drafts.iter())
+            .any(|&n| settings.rules(n).next().is_some() || !settings.own(n).is_empty());
         if !any_rate && !settings.verifiers.is_empty() {
             let reasons = if missing.is_empty() { lines } else { missing };
             return Err(nothing(settings, &reasons));
         }
     }
     lines.extend(missing);
+    lines.extend(own_rules_left_out(settings));
     Ok(lines)
 }
 
@@ -159,4 +162,28 @@ fn drafts(numbers: &[usize]) -> String {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last} drafts", rest.join(", ")),
         _ => format!("{} drafts", names.concat()),
     }
+}
+
+/// Why own rules cannot be measured together.
+fn refused(settings: &Settings) -> Option<String> {
+    let all = &settings.own_rules;
+    let twice = (all.iter().enumerate())
+        .find(|(at, one)| all.iter().take(*at).any(|other| other.name() == one.name()));
+    twice.map(|(_, one)| format!("own rule {}: is there twice; name each once", one.name()))
+}
+
+/// A line for every own rule that is asked for in vain.
+fn own_rules_left_out(settings: &Settings) -> Vec<String> {
+    let line = |rule: &OwnRule| {
+        let (name, scheme) = (rule.name(), rule.scheme());
+        if !settings.schemes.contains(&scheme) {
+            return Some(format!(
+                "own rule {name}: it is for {scheme} drafts, so ask for --schemes {scheme}"
+            ));
+        }
+        let missing = settings.drafts.iter().any(|&n| !scheme.fits(n));
+        let only = scheme.entry().only.filter(|_| missing)?;
+        Some(format!("own rule {name}: it is for {only} drafts alone"))
+    };
+    settings.own_rules.iter().filter_map(line).collect()
 }

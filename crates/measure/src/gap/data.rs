@@ -76,8 +76,43 @@ pub struct GapReport {
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,
+    /// Rules of the caller's own that were measured, which are in no table of specgap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_rules: Vec<OwnRuleRow>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+}
+
+/// A rule of the caller's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OwnRuleRow {
+    /// What it is called in this report.
+    pub name: String,
+    /// How its drafts are drawn.
+    pub scheme: String,
+    /// What it does, in its author's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// What tells it from other rules of its name, if its author says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// What is said of a rule of the caller's own, which need not be lossless.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OwnNumbers {
+    /// How often it accepts a draft by its own account, if it says so everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithmic: Option<Estimate>,
+    /// Half the sum over tokens of |law of the output - p|, the largest of any position, if the
+    /// rule says it everywhere: of a lossless rule what rounding leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_variation_max: Option<f64>,
+    /// Its mean over positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_variation_mean: Option<f64>,
 }
 
 /// Times of a decoder's parts, in seconds.
@@ -273,7 +308,7 @@ pub struct RedraftedCell {
     pub scheme: String,
     /// alpha*.
     pub optimal_acceptance_rate: KnownEstimate,
-    /// Verifiers that are lossless under the scheme.
+    /// Verifiers that are lossless under the scheme, and behind them rules of the caller's own.
     pub verifiers: Vec<RedraftedVerifier>,
 }
 
@@ -334,7 +369,7 @@ pub struct Cell {
     pub scheme: String,
     /// alpha*.
     pub optimal_acceptance_rate: Optimum,
-    /// Verifiers that are lossless under the scheme.
+    /// Verifiers that are lossless under the scheme, and behind them rules of the caller's own.
     pub verifiers: Vec<VerifierRow>,
 }
 
@@ -369,12 +404,15 @@ pub struct VerifierRow {
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
-    /// alpha* minus its acceptance.
+    /// alpha* minus its acceptance; below 0 only of a rule of the caller's own that is not lossless.
     pub gap: Gap,
     /// Two-sided p-value of Student's t over clusters for a mean gap of 0; 1 if the
     /// gap is 0 everywhere. A gap cannot be negative, so that this tests nothing that
     /// could be otherwise, and no page shows it; the field stays for those who read it.
     pub p_value: f64,
+    /// Of a rule of the caller's own, whether it is lossless.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnNumbers>,
 }
 
 /// alpha* minus acceptance over the positions.

@@ -144,12 +144,34 @@ impl DraftRule {
     }
 }
 
+/// Which of the settings' own rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Own(pub usize);
+
+/// What a number of an own rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AboutOwn {
+    /// Membership acceptance.
+    Acceptance,
+    /// alpha* minus it.
+    Gap,
+    /// Acceptance of a draft, by its own account.
+    Algorithmic,
+    /// How far the law of its output is from p.
+    TotalVariation,
+    /// Its acceptance minus that of a rule of the table.
+    Less(Rule),
+    /// Its acceptance minus that of another own rule.
+    LessOwn(Own),
+}
+
 /// A rate with such a row of the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Redrafted {
     Overlap,
     Optimum { drafts: usize, scheme: SchemeName },
     Acceptance { drafts: usize, rule: Rule },
+    Own { drafts: usize, own: Own },
 }
 
 /// One number a position.
@@ -187,6 +209,12 @@ pub(super) enum Metric {
     AuditOutside { place: Place, rule: Rule },
     /// alpha* minus what the optimal plan accepts, where a plan is solved as a check.
     PlanShortfall { place: Place, rule: Rule },
+    /// Of a rule of the caller's own.
+    Own {
+        place: Place,
+        own: Own,
+        about: AboutOwn,
+    },
 }
 
 impl Metric {
@@ -201,6 +229,14 @@ impl Metric {
             Self::Acceptance { place, rule } => {
                 let drafts = place.drafts;
                 (place.temperature, Redrafted::Acceptance { drafts, rule })
+            }
+            Self::Own {
+                place,
+                own,
+                about: AboutOwn::Acceptance,
+            } => {
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::Own { drafts, own })
             }
             _ => return None,
         };
@@ -233,10 +269,16 @@ impl Metric {
                 place: at(drafts),
                 rule,
             },
+            Redrafted::Own { drafts, own } => Self::Own {
+                place: at(drafts),
+                own,
+                about: AboutOwn::Acceptance,
+            },
         }
     }
 
-    /// Whether it may be known at audited positions alone.
+    /// Whether it may be known at some positions alone: those that are audited, or where an own
+    /// rule says it.
     pub(super) fn is_audit(self) -> bool {
         matches!(
             self,
@@ -245,6 +287,10 @@ impl Metric {
                 | Self::PlanShortfall { .. }
                 | Self::PlanError { .. }
                 | Self::PlanSeconds { .. }
+                | Self::Own {
+                    about: AboutOwn::Algorithmic | AboutOwn::TotalVariation,
+                    ..
+                }
         )
     }
 
@@ -252,7 +298,13 @@ impl Metric {
     pub(super) fn is_rate(self) -> bool {
         matches!(
             self,
-            Self::Overlap { .. } | Self::Optimum { .. } | Self::Acceptance { .. }
+            Self::Overlap { .. }
+                | Self::Optimum { .. }
+                | Self::Acceptance { .. }
+                | Self::Own {
+                    about: AboutOwn::Acceptance,
+                    ..
+                }
         )
     }
 }

@@ -37,6 +37,10 @@ mod lists_tests;
 mod looping;
 mod measure;
 mod metric;
+mod own;
+mod own_answers;
+#[cfg(test)]
+mod own_tests;
 mod pairing;
 mod position;
 mod positions;
@@ -61,12 +65,13 @@ pub use compare::{
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, FormulaError,
     Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow,
-    PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition,
-    RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken, Surprise,
-    VerifierRow,
+    OwnNumbers, OwnRuleRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell,
+    RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText,
+    StripToken, Surprise, VerifierRow,
 };
 pub use glossary::definitions;
 pub use measure::{measure, summarise, summarise_each};
+pub use own::{OwnRate, OwnRow, OwnRule};
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;

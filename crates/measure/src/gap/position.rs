@@ -1,7 +1,8 @@
 //! All numbers of one position.
 
-use super::answers::Answers;
-use super::metric::{Metric, Place, Temperature};
+use super::answers::{Answers, find, gap};
+use super::metric::{Metric, Place, Redrafted, Temperature};
+use super::own_answers;
 use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
 use super::surprise::{Singles, Surprised};
 use super::{GapError, Settings, truncation};
@@ -44,8 +45,6 @@ pub(super) struct Task<'a> {
     pub drawn: Option<(f64, Cuts, Singles)>,
 }
 
-/// Differences up to this are those of rounding.
-const ROUNDING: f64 = 4e-12;
 /// Seeds of neighbouring positions are this far apart.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -96,15 +95,21 @@ pub(super) fn evaluate(
     }
 }
 
-/// Whether there is a number, between bounds unless it is about a plan's solve.
+/// Whether there is a number, between bounds unless it is about a plan's solve or an own rule.
 fn is_known(metric: Metric, number: &Known) -> bool {
-    let is_of_a_solve = matches!(
+    let is_plain = matches!(
         metric,
-        Metric::PlanError { .. } | Metric::PlanSeconds { .. }
+        Metric::PlanError { .. }
+            | Metric::PlanSeconds { .. }
+            | Metric::Own { .. }
+            | Metric::Redrafted {
+                rate: Redrafted::Own { .. },
+                ..
+            }
     );
     let bounds = [number.lower(), number.upper()];
     number.value().is_finite()
-        && (bounds.into_iter().all(f64::is_finite) || is_of_a_solve && number.kind() == Kind::Float)
+        && (bounds.into_iter().all(f64::is_finite) || is_plain && number.kind() == Kind::Float)
 }
 
 /// All answers at one of the settings' temperatures.
@@ -162,6 +167,10 @@ fn at_temperature(
         every_plan,
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
+    let whose = (number, seed);
+    let whole = cut.is_none_or(|cut| cut.is_whole(pair));
+    let rows = [pair.target.as_slice(), &pair.draft];
+    own_answers::answer(rows, whole, whose, &task.asked, temperature, answers)?;
     for rule in task.settings.draft_rules(degrees) {
         let serving = Serving {
             model: Model::Draft,
@@ -184,6 +193,10 @@ fn at_temperature(
             every_plan,
         };
         pair.answer(asked, temperature, cut, seed, &mut again)?;
+        let whole = cut.is_none_or(|cut| cut.is_whole(pair));
+        let rows = [pair.target.as_slice(), &pair.draft];
+        let asked = &task.asked_again;
+        own_answers::answer(rows, whole, whose, asked, temperature, &mut again)?;
         let renamed = again
             .into_iter()
             .filter_map(|(metric, number)| Some((metric.redrafted(rule)?, number)));
@@ -236,6 +249,14 @@ pub(super) struct Cut {
     pub unlisted: [Unlisted; 2],
     /// V.
     pub vocabulary: usize,
+}
+
+impl Cut {
+    /// Whether no token outside of the lists can be drawn.
+    fn is_whole(self, pair: &Pair) -> bool {
+        let mut listed = pair.target.iter().chain(&pair.draft);
+        self.unlisted.iter().all(|one| one.mass[1] <= 0.0) && listed.all(|x| !x.is_nan())
+    }
 }
 
 /// Listed tokens' shares of p and q at one temperature, and room for what is asked of them.
@@ -388,13 +409,6 @@ fn all_differences(
     Ok(())
 }
 
-fn find(answers: &Answers, metric: Metric) -> Result<Known, String> {
-    answers
-        .get(&metric)
-        .cloned()
-        .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
-}
-
 /// alpha* of drafts of a scheme, which is computed before its rules.
 fn best(answers: &Answers, place: Place, scheme: SchemeName) -> Result<Known, String> {
     find(answers, Metric::Optimum { place, scheme })
@@ -428,28 +442,6 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
         answers.insert(Metric::FormulaError { place }, error);
     }
     Ok(())
-}
-
-/// alpha* minus acceptance; `attains` says that there is none, on any row.
-fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
-    let difference = best.minus(rate);
-    // Two roads to one number differ by rounding; that is no gap.
-    let difference = if difference.value().abs() <= ROUNDING {
-        difference.taken_as(0.0)
-    } else {
-        difference
-    };
-    if difference.kind() != Kind::Truncated {
-        return difference;
-    }
-    let completion = difference.completion();
-    let bounds = if attains {
-        [0.0, 0.0]
-    } else {
-        // No lossless verifier accepts more than alpha*, on full rows neither.
-        [difference.lower().max(0.0), difference.upper()]
-    };
-    Known::truncated(&completion, bounds)
 }
 
 /// ln q/p of all tokens that the row does not list; `None` unless the sampled one is among

@@ -4,21 +4,23 @@ use super::chains::{accepted_along_text, rounds};
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
-    OverlapRow, PlanRow, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, SCHEMA,
-    VerifierRow,
+    OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, Redrafted, RedraftedCell,
+    RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
 use super::metric::{
-    DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, listed, pairs,
-    plans, rules,
+    AboutOwn, DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Place, Rule, Temperature,
+    listed, pairs, plans, rules,
 };
+use super::own::OwnRule;
 use super::sequence::estimates;
-use super::settings::SolvedPlans;
+use super::settings::{Settings, SolvedPlans};
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::statistics::holm;
 use specgap_core::scheme::SchemeName;
+use std::collections::BTreeMap;
 
 impl Summary {
     /// The report of what is measured; `command` goes into it.
@@ -70,7 +72,7 @@ impl Summary {
             positions: self.positions(),
             clusters: self.places.len(),
             cluster_unit: if by_prompt { "prompt" } else { "position" }.to_owned(),
-            definitions: definitions(settings.block_length),
+            definitions: words(settings),
             overlap: pages.overlap(),
             cells: pages.cells(),
             comparisons: pages.comparisons(),
@@ -86,6 +88,7 @@ impl Summary {
             cost_ratio: None,
             costs: None,
             strip: self.strip.strip(settings),
+            own_rules: settings.own_rules.iter().map(own_row).collect(),
             left_out: missing,
         }
     }
@@ -149,6 +152,7 @@ impl Pages<'_> {
                     .rules(place.drafts)
                     .filter(|(rule, _)| rule.0 == scheme)
                     .filter_map(|(rule, _)| self.verifier(place, rule))
+                    .chain(self.own(place, scheme))
                     .collect();
                 cells.push(Cell {
                     temperature: place.temperature.0,
@@ -179,6 +183,17 @@ impl Pages<'_> {
                     width_max: tally.widest,
                 })
             };
+            let own = |place: Place, scheme: SchemeName| {
+                let all = settings.own(place.drafts).into_iter();
+                let all = all.filter(move |(_, rule)| rule.scheme() == scheme);
+                all.filter_map(move |(own, rule)| {
+                    let about = AboutOwn::Acceptance;
+                    Some(RedraftedVerifier {
+                        name: rule.name().to_owned(),
+                        acceptance: known(Metric::Own { place, own, about })?,
+                    })
+                })
+            };
             let cell = |place: Place, scheme: SchemeName| {
                 let rules = settings.rules(place.drafts).map(|(rule, _)| rule);
                 let verifier = |rule: Rule| {
@@ -193,6 +208,7 @@ impl Pages<'_> {
                     optimal_acceptance_rate: known(Metric::Optimum { place, scheme })?,
                     verifiers: (rules.filter(|rule| rule.0 == scheme))
                         .filter_map(verifier)
+                        .chain(own(place, scheme))
                         .collect(),
                 })
             };
@@ -225,8 +241,43 @@ impl Pages<'_> {
     fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
         let acceptance = self.find(Metric::Acceptance { place, rule })?;
         let gap = self.find(Metric::Gap { place, rule })?;
-        Some(VerifierRow {
-            name: rule.1.as_str().to_owned(),
+        Some(self.row(rule.1.as_str(), acceptance, gap, None))
+    }
+
+    /// The own rules of a law.
+    fn own(&self, place: Place, scheme: SchemeName) -> Vec<VerifierRow> {
+        let row = |own: Own, rule: &OwnRule| {
+            let number = |about: AboutOwn| self.find(Metric::Own { place, own, about });
+            // What is not said everywhere is no mean over all positions.
+            let everywhere = |about: AboutOwn| {
+                number(about).filter(|tally| tally.count() == self.summary.positions() as u64)
+            };
+            let away = everywhere(AboutOwn::TotalVariation);
+            let algorithmic = everywhere(AboutOwn::Algorithmic);
+            let numbers = OwnNumbers {
+                algorithmic: algorithmic.map(|tally| tally.estimate(&self.sizes)),
+                total_variation_max: away.map(|tally| tally.highest),
+                total_variation_mean: away.map(|tally| tally.clustered(&self.sizes).mean),
+            };
+            let [acceptance, gap] = [AboutOwn::Acceptance, AboutOwn::Gap].map(number);
+            Some(self.row(rule.name(), acceptance?, gap?, Some(numbers)))
+        };
+        let all = self.summary.settings.own(place.drafts).into_iter();
+        all.filter(|(_, rule)| rule.scheme() == scheme)
+            .filter_map(|(own, rule)| row(own, rule))
+            .collect()
+    }
+
+    fn row(
+        &self,
+        name: &str,
+        acceptance: &Tally,
+        gap: &Tally,
+        own: Option<OwnNumbers>,
+    ) -> VerifierRow {
+        VerifierRow {
+            name: name.to_owned(),
+            own,
             acceptance: acceptance.estimate(&self.sizes),
             kind: acceptance.kind(),
             width_max: acceptance.widest,
@@ -237,7 +288,7 @@ impl Pages<'_> {
                 max: gap.highest,
                 histogram: gap.histogram.to_vec(),
             },
-        })
+        }
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
@@ -246,9 +297,15 @@ impl Pages<'_> {
             .places()
             .flat_map(|place| pairs().map(move |pair| (place, pair)))
             .filter_map(|(place, (first, second))| {
-                self.comparison(place, [first, second], [first, second].map(name))
+                let metric = Metric::Difference {
+                    place,
+                    first,
+                    second,
+                };
+                self.comparison(metric, place, [first, second].map(name))
             })
             .collect();
+        rows.extend(self.own_comparisons());
         let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
         for (row, corrected) in rows.iter_mut().zip(holm(&p_values)) {
             row.p_holm = corrected;
@@ -256,14 +313,37 @@ impl Pages<'_> {
         rows
     }
 
+    /// Own rules against those of the table and against one another, at the same positions.
+    fn own_comparisons(&self) -> Vec<Comparison> {
+        let mut all = Vec::new();
+        for place in self.places() {
+            for asked in self.summary.settings.asked() {
+                if asked.drafts != place.drafts {
+                    continue;
+                }
+                for one in &asked.own {
+                    let scheme = one.rule.scheme();
+                    let own = one.own;
+                    let named = |name: &str| format!("{scheme}/{name}");
+                    let table = (one.table.iter())
+                        .map(|&rule| (AboutOwn::Less(rule), named(rule.1.as_str())));
+                    let others = one.others.iter().filter_map(|&other| {
+                        let rule = self.summary.settings.own_rules.get(other.0)?;
+                        Some((AboutOwn::LessOwn(other), named(rule.name())))
+                    });
+                    all.extend(table.chain(others).filter_map(|(about, second)| {
+                        let metric = Metric::Own { place, own, about };
+                        self.comparison(metric, place, [named(one.rule.name()), second])
+                    }));
+                }
+            }
+        }
+        all
+    }
+
     /// A paired difference, its p-value not yet corrected for how many there are.
-    fn comparison(&self, place: Place, rules: [Rule; 2], names: [String; 2]) -> Option<Comparison> {
-        let [first, second] = rules;
-        let tally = self.find(Metric::Difference {
-            place,
-            first,
-            second,
-        })?;
+    fn comparison(&self, metric: Metric, place: Place, names: [String; 2]) -> Option<Comparison> {
+        let tally = self.find(metric)?;
         let [first, second] = names;
         Some(Comparison {
             temperature: place.temperature.0,
@@ -295,11 +375,12 @@ impl Pages<'_> {
             ];
             let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
             let differences = pairs.filter_map(|((first, second), names)| {
-                self.comparison(
+                let metric = Metric::Difference {
                     place,
-                    [first, second],
-                    [names.0, names.1].map(str::to_owned),
-                )
+                    first,
+                    second,
+                };
+                self.comparison(metric, place, [names.0, names.1].map(str::to_owned))
             });
             Some(OneDraft {
                 temperature: temperature.0,
@@ -416,6 +497,32 @@ const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan
 const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, and plans are solved \
     at audited positions alone (--plans every solves all); what optimal accepts is alpha*, by a \
     theorem";
+
+/// What every word of the report means.
+fn words(settings: &Settings) -> BTreeMap<String, String> {
+    let mut all = definitions(settings.block_length);
+    for rule in &settings.own_rules {
+        let words = match rule.told() {
+            "" => String::new(),
+            words => format!(": {words}"),
+        };
+        let meaning = format!(
+            "rule of the caller's own for {} drafts{words}",
+            rule.scheme()
+        );
+        all.insert(format!("verifier {}", rule.name()), meaning);
+    }
+    all
+}
+
+fn own_row(rule: &OwnRule) -> OwnRuleRow {
+    OwnRuleRow {
+        name: rule.name().to_owned(),
+        scheme: rule.scheme().as_str().to_owned(),
+        words: rule.told().to_owned(),
+        digest: rule.digested().map(str::to_owned),
+    }
+}
 
 /// What a log says of an engine's doings, which no number of a report is made of.
 fn engine_tensors(log: &LogPart) -> Option<String> {

@@ -2,8 +2,9 @@
 
 use super::GapError;
 use super::metric::{
-    DraftRule, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, listed, pairs, rules, schemes,
+    DraftRule, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Rule, listed, pairs, rules, schemes,
 };
+use super::own::{OwnAsked, OwnRule};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
 use specgap_log::log::Log;
@@ -119,6 +120,9 @@ pub struct Settings {
     pub seed: u64,
     /// Whether times go into the report, which then differs from run to run.
     pub timing: bool,
+    /// Rules of the caller's own that are measured too, each under the law of its drafts if that
+    /// is among the schemes.
+    pub own_rules: Vec<OwnRule>,
 }
 
 fn is_temperature(t: f64) -> bool {
@@ -147,6 +151,8 @@ pub(super) struct Asked {
     pub audited: Vec<(Rule, RowRule)>,
     /// Those of them that are compared.
     pub pairs: Vec<(Rule, Rule)>,
+    /// Rules of the caller's own.
+    pub own: Vec<OwnAsked>,
 }
 
 /// Adds what engines do with one draft, whatever else is asked for.
@@ -160,6 +166,7 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
                 rules: Vec::new(),
                 audited: Vec::new(),
                 pairs: Vec::new(),
+                own: Vec::new(),
             };
             asked.push(one);
             asked.len() - 1
@@ -274,6 +281,7 @@ impl Settings {
             block_length: Self::BLOCK_LENGTH,
             seed,
             timing: false,
+            own_rules: Vec::new(),
         })
     }
 
@@ -344,6 +352,10 @@ impl Settings {
             one.optima
                 .retain(|(scheme, _)| self.schemes.contains(scheme));
             one.pairs.clear();
+            for own in &mut one.own {
+                own.table.clear();
+                own.others.clear();
+            }
         }
         asked
     }
@@ -371,8 +383,10 @@ impl Settings {
             let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
             let optimum =
                 |scheme: SchemeName| Some((scheme, scheme.entry().on_row.as_ref()?.optimum));
+            let table: Vec<Rule> = rules.iter().map(|(rule, _)| *rule).collect();
             Asked {
                 drafts,
+                own: self.own_asked(drafts, &table),
                 optima: self.optima(drafts).filter_map(optimum).collect(),
                 pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
                 rules,
@@ -391,6 +405,38 @@ impl Settings {
     /// The schemes whose optima are measured for n drafts.
     pub(super) fn optima(&self, drafts: usize) -> Listed<SchemeName> {
         listed(schemes().filter(|scheme| self.schemes.contains(scheme) && scheme.fits(drafts)))
+    }
+
+    /// The own rules that are measured for n drafts.
+    pub(super) fn own(&self, drafts: usize) -> Vec<(Own, &OwnRule)> {
+        let all = self.own_rules.iter().enumerate();
+        all.filter(|(_, rule)| self.optima(drafts).any(|scheme| scheme == rule.scheme()))
+            .map(|(at, rule)| (Own(at), rule))
+            .collect()
+    }
+
+    /// The same, each with the rules of the table that are run on the same drafts, but those that
+    /// accept alpha*, and with the own rules behind it.
+    fn own_asked(&self, drafts: usize, table: &[Rule]) -> Vec<OwnAsked> {
+        let all = self.own(drafts);
+        all.iter()
+            .enumerate()
+            .map(|(at, &(own, rule))| {
+                let of = |scheme: SchemeName| scheme == rule.scheme();
+                let table = table.iter().copied();
+                let others = all.iter().skip(at + 1);
+                OwnAsked {
+                    own,
+                    rule: rule.clone(),
+                    table: table
+                        .filter(|(scheme, name)| of(*scheme) && !(name.entry().attains)(*scheme))
+                        .collect(),
+                    others: (others.filter(|(_, other)| of(other.scheme())))
+                        .map(|(other, _)| *other)
+                        .collect(),
+                }
+            })
+            .collect()
     }
 
     pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {
@@ -460,7 +506,19 @@ impl Settings {
                 return differ(what, own, other);
             }
         }
-        Ok(())
+        let told = |settings: &Self| {
+            let one = |rule: &OwnRule| format!("{} of {} drafts", rule.name(), rule.scheme());
+            let all: Vec<String> = settings.own_rules.iter().map(one).collect();
+            match all.is_empty() {
+                true => "none".to_owned(),
+                false => all.join(", "),
+            }
+        };
+        if told(self) != told(other) {
+            return differ("own rules", told(self), told(other));
+        }
+        let mut both = self.own_rules.iter().zip(&other.own_rules);
+        both.try_for_each(|(own, other)| own.same(other))
     }
 
     /// Names of the schemes and of the verifiers, in the order of reports and each once.

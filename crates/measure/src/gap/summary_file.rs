@@ -1,7 +1,8 @@
 //! A summary as JSON, for carrying it between machines.
 
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
-use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
+use super::metric::{AboutOwn, DraftRule, Metric, Own, Place, Rule, Temperature};
+use super::own::OwnRule;
 use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
@@ -72,6 +73,36 @@ struct SettingsRecord {
     draft_cuts: Option<Cuts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cuts: Option<Cuts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    own_rules: Vec<OwnRecord>,
+}
+
+/// A rule of the caller's own, whose function stays where it was.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnRecord {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    words: String,
+    scheme: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+impl OwnRecord {
+    fn new(rule: &OwnRule) -> Self {
+        Self {
+            name: rule.name().to_owned(),
+            words: rule.told().to_owned(),
+            scheme: rule.scheme().as_str().to_owned(),
+            digest: rule.digested().map(str::to_owned),
+        }
+    }
+
+    fn rule(&self) -> Result<OwnRule, String> {
+        let scheme = name(&self.scheme)?;
+        OwnRule::carried(&self.name, &self.words, scheme, self.digest.clone())
+    }
 }
 
 fn every() -> String {
@@ -287,6 +318,12 @@ impl Summary {
 
     fn tally_record(&self, metric: Metric, tally: &Tally) -> TallyRecord {
         let name = |(scheme, verifier): Rule| format!("{scheme}/{verifier}");
+        let own_name = |Own(at): Own| {
+            let rule = self.settings.own_rules.get(at);
+            rule.map_or_else(String::new, |rule| {
+                format!("{}/{}", rule.scheme(), rule.name())
+            })
+        };
         // The same number with the draft's row as the target's, and how it is made.
         let (metric, draft) = match metric {
             Metric::Redrafted { draft, .. } => (metric.as_before(), Some(draft)),
@@ -336,6 +373,18 @@ impl Summary {
                     None,
                     vec![name(rule)],
                 )
+            }
+            Metric::Own { place, own, about } => {
+                let (what, other) = match about {
+                    AboutOwn::Acceptance => ("acceptance", None),
+                    AboutOwn::Gap => ("gap", None),
+                    AboutOwn::Algorithmic => ("algorithmic", None),
+                    AboutOwn::TotalVariation => ("total-variation", None),
+                    AboutOwn::Less(rule) => ("difference", Some(name(rule))),
+                    AboutOwn::LessOwn(other) => ("difference", Some(own_name(other))),
+                };
+                let rules = std::iter::once(own_name(own)).chain(other).collect();
+                (what, place.temperature, Some(place), None, rules)
             }
             // What it was before was no such number.
             Metric::Redrafted { temperature, .. } => ("redrafted", temperature, None, None, vec![]),
@@ -390,6 +439,7 @@ impl SettingsRecord {
             draft_temperatures: settings.draft_temperatures.clone(),
             draft_cuts: settings.draft_cuts,
             cuts: (!settings.cuts.keep_all()).then_some(settings.cuts),
+            own_rules: settings.own_rules.iter().map(OwnRecord::new).collect(),
         }
     }
 
@@ -412,6 +462,9 @@ impl SettingsRecord {
             rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
             block_length: self.block_length,
             timing: self.timing,
+            own_rules: (self.own_rules.iter().map(OwnRecord::rule))
+                .collect::<Result<_, _>>()
+                .map_err(|why| format!("settings: own_rules: {why}"))?,
             ..settings
         })
     }
@@ -458,7 +511,7 @@ impl Document {
             let asked = summary.settings.temperatures.contains(&record.temperature);
             let (metric, tally) = (asked.then_some(record))
                 .ok_or_else(|| "temperature: is none of the settings".to_owned())
-                .and_then(|record| record.open(&sizes, positions))
+                .and_then(|record| record.open(&summary.settings, &sizes, positions))
                 .map_err(|error| format!("tally of {about}: {error}"))?;
             if summary.tallies.insert(metric, tally).is_some() {
                 return Err(format!("tally of {about}: is there twice"));
@@ -582,8 +635,49 @@ impl LogRecord {
 }
 
 impl TallyRecord {
-    fn open(self, sizes: &[u64], positions: u64) -> Result<(Metric, Tally), String> {
-        let mut metric = self.metric()?;
+    /// Of an own rule, if the first rule that it names is one.
+    fn of_own(&self, settings: &Settings) -> Result<Option<Metric>, String> {
+        let find = |at: usize| {
+            let text = self.rules.get(at)?;
+            let (scheme, rule) = text.split_once('/')?;
+            let mut own = settings.own_rules.iter();
+            own.position(|one| one.name() == rule && one.scheme().as_str() == scheme)
+                .map(Own)
+        };
+        let Some(own) = find(0) else { return Ok(None) };
+        let about = match self.about.as_str() {
+            "acceptance" => AboutOwn::Acceptance,
+            "gap" => AboutOwn::Gap,
+            "algorithmic" => AboutOwn::Algorithmic,
+            "total-variation" => AboutOwn::TotalVariation,
+            "difference" => match find(1) {
+                Some(other) => AboutOwn::LessOwn(other),
+                None => AboutOwn::Less(self.rule(1)?),
+            },
+            about => return Err(format!("{about:?} is no number of an own rule")),
+        };
+        let place = Place {
+            temperature: Temperature(self.temperature),
+            drafts: self.drafts.ok_or("drafts: is missing")?,
+        };
+        Ok(Some(Metric::Own { place, own, about }))
+    }
+
+    fn rule(&self, at: usize) -> Result<Rule, String> {
+        let text = self.rules.get(at).ok_or("rules: is too short")?;
+        let (scheme, verifier) = text
+            .split_once('/')
+            .ok_or_else(|| format!("rules: {text:?} is not scheme/verifier"))?;
+        Ok((name(scheme)?, name(verifier)?))
+    }
+
+    fn open(
+        self,
+        settings: &Settings,
+        sizes: &[u64],
+        positions: u64,
+    ) -> Result<(Metric, Tally), String> {
+        let mut metric = self.metric(settings)?;
         if let Some(draft) = self.draft {
             let cuts = Cuts {
                 top_k: draft.top_k,
@@ -645,7 +739,10 @@ impl TallyRecord {
         }
     }
 
-    fn metric(&self) -> Result<Metric, String> {
+    fn metric(&self, settings: &Settings) -> Result<Metric, String> {
+        if let Some(metric) = self.of_own(settings)? {
+            return Ok(metric);
+        }
         let temperature = Temperature(self.temperature);
         let place = || {
             Ok::<Place, String>(Place {
@@ -653,13 +750,7 @@ impl TallyRecord {
                 drafts: self.drafts.ok_or("drafts: is missing")?,
             })
         };
-        let rule = |at: usize| {
-            let text = self.rules.get(at).ok_or("rules: is too short")?;
-            let (scheme, verifier) = text
-                .split_once('/')
-                .ok_or_else(|| format!("rules: {text:?} is not scheme/verifier"))?;
-            Ok::<Rule, String>((name(scheme)?, name(verifier)?))
-        };
+        let rule = |at: usize| self.rule(at);
         Ok(match self.about.as_str() {
             "overlap" => Metric::Overlap { temperature },
             "optimum" => Metric::Optimum {

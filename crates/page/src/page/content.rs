@@ -107,7 +107,8 @@ pub struct Fact {
 pub fn made_by(command: &str, words: String) -> Section {
     let first = match command {
         "" => Block::Paragraph(
-            "Made of arrays in memory, inside another program: no command makes it again."
+            "Made inside another program, of arrays in memory or with a rule of its own: no command \
+             makes it again."
                 .to_owned(),
         ),
         command => Block::Command(command.to_owned()),

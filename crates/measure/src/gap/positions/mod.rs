@@ -6,12 +6,13 @@ mod parquet;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 
-use super::metric::{Metric, Place, Rule, Temperature, rules, schemes};
+use super::metric::{AboutOwn, Metric, Own, Place, Rule, Temperature, rules, schemes};
+use super::own::OwnRule;
 use super::settings::Settings;
 use super::summary::Measured;
 use specgap_core::scheme::SchemeName;
 use specgap_log::log::Metadata;
-use specgap_number::known::Known;
+use specgap_number::known::{Kind, Known};
 use std::io;
 
 /// What an entry of a table is.
@@ -50,7 +51,8 @@ pub trait PositionSink {
 /// `log`, `number` (of the position in the log, from 0), `prompt_id`, `position`, `token`,
 /// `temperature`, `drafts`, `target_rest` and `draft_rest` (of rows that list some tokens);
 /// then three columns a number, `NAME`, `NAME/lower` and `NAME/upper`: `overlap`,
-/// `SCHEME/optimum` (alpha*) and `SCHEME/VERIFIER` (acceptance). Bounds are those of
+/// `SCHEME/optimum` (alpha*) and `SCHEME/VERIFIER` (acceptance), also of own rules, which have no
+/// bounds, and for these `SCHEME/RULE/total-variation` in the same way. Bounds are those of
 /// rounding, of a 99.9% interval where a rate is simulated, of where it is thought to be where
 /// it is an estimate, or, where the row lists some tokens only, such that they hold the full
 /// row's number. What is not measured is empty.
@@ -72,11 +74,13 @@ pub struct Columns {
 }
 
 /// What three columns are about, at any temperature and n.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Number {
     Overlap,
     Optimum(SchemeName),
     Acceptance(Rule),
+    /// With the column's name.
+    Own(Own, AboutOwn, String),
 }
 
 const PLACE: [(&str, ColumnKind); 9] = [
@@ -100,6 +104,18 @@ impl Columns {
         let rules = rules()
             .map(|(rule, _)| rule)
             .filter(|&rule| any(&|n| settings.has(n, rule)));
+        let measured = |(at, _): &(usize, &OwnRule)| {
+            any(&|n| settings.own(n).iter().any(|(own, _)| own.0 == *at))
+        };
+        let own =
+            (settings.own_rules.iter().enumerate().filter(measured)).flat_map(|(at, rule)| {
+                let name = format!("{}/{}", rule.scheme(), rule.name());
+                let away = format!("{name}/total-variation");
+                [
+                    Number::Own(Own(at), AboutOwn::Acceptance, name),
+                    Number::Own(Own(at), AboutOwn::TotalVariation, away),
+                ]
+            });
         Self {
             temperatures: settings
                 .temperatures
@@ -111,6 +127,7 @@ impl Columns {
             numbers: std::iter::once(Number::Overlap)
                 .chain(schemes.map(Number::Optimum))
                 .chain(rules.map(Number::Acceptance))
+                .chain(own)
                 .collect(),
         }
     }
@@ -123,6 +140,7 @@ impl Columns {
                 Number::Overlap => "overlap".to_owned(),
                 Number::Optimum(scheme) => format!("{scheme}/optimum"),
                 Number::Acceptance((scheme, verifier)) => format!("{scheme}/{verifier}"),
+                Number::Own(_, _, name) => name.clone(),
             };
             names.push((format!("{name}/lower"), ColumnKind::Number));
             names.push((format!("{name}/upper"), ColumnKind::Number));
@@ -163,15 +181,18 @@ impl Columns {
                     temperature,
                     drafts,
                 };
-                for &number in &self.numbers {
-                    let answer = measured.answers.get(&match number {
+                for number in &self.numbers {
+                    let answer = measured.answers.get(&match *number {
                         Number::Overlap => Metric::Overlap { temperature },
                         Number::Optimum(scheme) => Metric::Optimum { place, scheme },
                         Number::Acceptance(rule) => Metric::Acceptance { place, rule },
+                        Number::Own(own, about, _) => Metric::Own { place, own, about },
                     });
                     row.push(Entry::Number(answer.map(Known::value)));
-                    row.push(Entry::Number(answer.map(Known::lower)));
-                    row.push(Entry::Number(answer.map(Known::upper)));
+                    // A plain number has no bounds.
+                    let bounded = answer.filter(|answer| answer.kind() != Kind::Float);
+                    row.push(Entry::Number(bounded.map(Known::lower)));
+                    row.push(Entry::Number(bounded.map(Known::upper)));
                 }
                 table.row(&row)?;
             }

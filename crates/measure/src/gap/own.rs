@@ -1,0 +1,298 @@
+//! Rules of the caller's own, measured beside those of the table.
+
+use super::GapError;
+use super::metric::{Own, Rule, schemes};
+use specgap_core::rule::RuleName;
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::VerifierName;
+use std::fmt;
+use std::sync::Arc;
+
+/// One pair of rows that an [`OwnRule`] is asked about.
+///
+/// Rows are as the rules of the table see them: at the temperature that is measured, and cut as
+/// [`Settings::served`](super::Settings::served) says. Both sum to 1 up to rounding, have one entry
+/// a token, and as many as one another: all V tokens of a full row; of a row that lists some, the
+/// listed ones in the log's order, where nothing else can be drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnRow<'a> {
+    /// p.
+    pub target: &'a [f64],
+    /// q.
+    pub draft: &'a [f64],
+    /// n.
+    pub drafts: usize,
+    /// The position's number in its log, from 0.
+    pub position: usize,
+    /// A seed of this position alone, for what is drawn at random.
+    pub seed: u64,
+}
+
+/// What an [`OwnRule`] says of a pair of rows. Dimensionless, in \[0, 1\].
+///
+/// A report takes these for plain floating-point numbers ([`Kind::Float`]): nothing is known of
+/// their rounding.
+///
+/// # Example
+/// ```
+/// use specgap_measure::gap::OwnRate;
+/// let rate = OwnRate::from(0.5);
+/// assert_eq!((rate.membership, rate.algorithmic), (0.5, None));
+/// ```
+///
+/// [`Kind::Float`]: specgap_number::known::Kind::Float
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnRate {
+    /// P(the output is one of the drafts): what reports call acceptance.
+    pub membership: f64,
+    /// P(the rule accepts a draft, by its own account); `None` if it does not say.
+    pub algorithmic: Option<f64>,
+    /// Half the sum over tokens of |law of the output - p|: 0, but for rounding, if the rule is
+    /// lossless here. `None` if the rule does not say, and then no report calls it lossless.
+    pub total_variation: Option<f64>,
+}
+
+impl From<f64> for OwnRate {
+    /// Of a rule that says what it accepts, and nothing else.
+    fn from(membership: f64) -> Self {
+        Self {
+            membership,
+            algorithmic: None,
+            total_variation: None,
+        }
+    }
+}
+
+type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync>;
+
+/// A verification rule of the caller's own, asked at every position of a log as a rule of the
+/// table is: the same rows, temperatures, cuts and numbers of drafts, paired differences to the
+/// table's rules of the same drafts and to alpha*, intervals by prompt.
+///
+/// Whether it is lossless is not asked of it: the report says how far the law of its output is
+/// from p, where the rule says it.
+///
+/// Rows that list some tokens only leave a rule of the table between bounds. Of an own rule none
+/// are known, so that such a row is an error.
+///
+/// # Example
+/// What a rule accepts that keeps a draft with p itself, of n independent drafts:
+/// ```
+/// use specgap_core::scheme::SchemeName;
+/// use specgap_measure::gap::{OwnRate, OwnRow, OwnRule, Settings};
+/// let matches = |row: OwnRow<'_>| {
+///     let n = i32::try_from(row.drafts).map_err(|error| error.to_string())?;
+///     let missed = row.target.iter().zip(row.draft).map(|(p, q)| p * (1.0 - q).powi(n));
+///     Ok(OwnRate::from(1.0 - missed.sum::<f64>()))
+/// };
+/// let rule = OwnRule::new("matching", SchemeName::WITH_REPLACEMENT, matches)?
+///     .words("the target's own draw, if it was drafted");
+/// let coin = OwnRow { target: &[0.5, 0.5], draft: &[0.75, 0.25], drafts: 1, position: 0, seed: 0 };
+/// assert_eq!(rule.rate(coin)?.membership, 0.5);
+/// let mut settings = Settings::new(&[1.0], &[2, 3], 0)?;
+/// settings.own_rules.push(rule);
+/// // A name of the table is one already.
+/// assert!(OwnRule::new("rrs", SchemeName::WITH_REPLACEMENT, matches).is_err());
+/// # Ok::<(), specgap_measure::gap::GapError>(())
+/// ```
+#[derive(Clone)]
+pub struct OwnRule {
+    name: String,
+    words: String,
+    scheme: SchemeName,
+    digest: Option<String>,
+    /// `None` of a rule that was read from a summary.
+    function: Option<Function>,
+}
+
+impl fmt::Debug for OwnRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnRule")
+            .field("name", &self.name)
+            .field("scheme", &self.scheme)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for OwnRule {
+    /// Of one name, words, law and digest; where there is no digest, one function too.
+    fn eq(&self, other: &Self) -> bool {
+        let told = |one: &Self| (one.name.clone(), one.words.clone(), one.digest.clone());
+        told(self) == told(other) && self.scheme == other.scheme && self.same(other).is_ok()
+    }
+}
+
+/// Letters of a name at most.
+const LONGEST: usize = 64;
+
+/// Names of columns, which a rule's name would be taken for.
+const TAKEN: [&str; 4] = ["optimum", "overlap", "lower", "upper"];
+
+impl OwnRule {
+    /// A rule for drafts of a law. `rate` is called from several threads, and is asked about each
+    /// pair of rows and n once; what it returns must depend on nothing else.
+    ///
+    /// # Errors
+    /// A name that is empty, longer than 64 letters, a name or alias of the table of rules or of
+    /// laws, or has a slash, a comma or a control character; a law that a log's rows do not make.
+    pub fn new(
+        name: &str,
+        scheme: SchemeName,
+        rate: impl Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync + 'static,
+    ) -> Result<Self, GapError> {
+        let function: Function = Arc::new(rate);
+        Self::checked(name, scheme, Some(function)).map_err(GapError::Settings)
+    }
+
+    /// Of a summary: without a function.
+    pub(super) fn carried(
+        name: &str,
+        words: &str,
+        scheme: SchemeName,
+        digest: Option<String>,
+    ) -> Result<Self, String> {
+        let rule = Self::checked(name, scheme, None)?.words(words);
+        Ok(Self { digest, ..rule })
+    }
+
+    fn checked(name: &str, scheme: SchemeName, function: Option<Function>) -> Result<Self, String> {
+        let refused = |why: String| Err(format!("own rule {name:?}: {why}"));
+        if name.trim().is_empty() || name.chars().count() > LONGEST {
+            return refused(format!("give it a name of 1 to {LONGEST} letters"));
+        }
+        if let Some(odd) = name.chars().find(|&c| c.is_control() || "/,".contains(c)) {
+            return refused(format!("its name has {odd:?}; take letters, digits and -"));
+        }
+        let known = name.parse::<VerifierName>().is_ok()
+            || name.parse::<RuleName>().is_ok()
+            || name.parse::<SchemeName>().is_ok()
+            || TAKEN.contains(&name);
+        if known {
+            return refused(
+                "that is a name of the table already; give it one of its own".to_owned(),
+            );
+        }
+        if !schemes().any(|one| one == scheme) {
+            return refused(format!("a log's rows do not make {scheme} drafts"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            words: String::new(),
+            scheme,
+            digest: None,
+            function,
+        })
+    }
+
+    /// What it does, in one line, for the page's definitions.
+    #[must_use]
+    pub fn words(self, words: &str) -> Self {
+        Self {
+            words: words.split_whitespace().collect::<Vec<_>>().join(" "),
+            ..self
+        }
+    }
+
+    /// What tells this rule from others of its name: a hash of its source, or a version.
+    ///
+    /// Summaries of parts are merged only where both name one digest, or were made in one
+    /// process with one function: a report of two rules under one name would be of neither.
+    #[must_use]
+    pub fn digest(self, digest: &str) -> Self {
+        Self {
+            digest: Some(digest.to_owned()),
+            ..self
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The law of its drafts.
+    pub fn scheme(&self) -> SchemeName {
+        self.scheme
+    }
+
+    /// What it does, in one line; empty if it does not say.
+    pub fn told(&self) -> &str {
+        &self.words
+    }
+
+    /// What tells it from others of its name, if it says so.
+    pub fn digested(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// What it says of a pair of rows.
+    ///
+    /// # Errors
+    /// Its own error; a rate outside \[0, 1\]; a rule that was read from a summary, which has no
+    /// function.
+    pub fn rate(&self, row: OwnRow<'_>) -> Result<OwnRate, GapError> {
+        self.asked(row).map_err(GapError::Settings)
+    }
+
+    pub(super) fn asked(&self, row: OwnRow<'_>) -> Result<OwnRate, String> {
+        let named = |why: String| format!("own rule {}: {why}", self.name);
+        let Some(function) = &self.function else {
+            return Err(named(
+                "it was read from a summary, which has no function; name it again".to_owned(),
+            ));
+        };
+        let rate = function(row).map_err(named)?;
+        let numbers = [
+            ("acceptance", Some(rate.membership)),
+            ("algorithmic acceptance", rate.algorithmic),
+            ("total variation", rate.total_variation),
+        ];
+        for (what, number) in numbers {
+            let within = -ROUNDING..=1.0 + ROUNDING;
+            if let Some(number) = number.filter(|number| !within.contains(number)) {
+                return Err(named(format!(
+                    "its {what} with n = {} is {number}; a probability is in [0, 1]",
+                    row.drafts
+                )));
+            }
+        }
+        Ok(rate)
+    }
+
+    /// Whether two parts were measured by one rule; if not, why not, and what to do.
+    pub(super) fn same(&self, other: &Self) -> Result<(), String> {
+        let one_function = match (&self.function, &other.function) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        match (&self.digest, &other.digest) {
+            (Some(one), Some(other)) if one == other => Ok(()),
+            (None, None) if one_function => Ok(()),
+            (Some(one), Some(other)) => Err(format!(
+                "was measured with own rule {} of digest {other}, and the other part with one of \
+                 digest {one}; measure all parts with one rule",
+                self.name
+            )),
+            _ => Err(format!(
+                "was measured with own rule {}, and nothing tells that the other part was measured \
+                 with the same; give the rule a digest in all parts",
+                self.name
+            )),
+        }
+    }
+}
+
+/// What a rate may be beyond [0, 1] by rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// An own rule that is asked at every position.
+#[derive(Clone, Debug)]
+pub(super) struct OwnAsked {
+    pub own: Own,
+    pub rule: OwnRule,
+    /// Rules of the table that its acceptance is compared with.
+    pub table: Vec<Rule>,
+    /// Own rules that stand behind it, likewise.
+    pub others: Vec<Own>,
+}

@@ -1,0 +1,86 @@
+//! What rules of the caller's own answer at a position.
+
+use super::answers::{Answers, find, gap};
+use super::metric::{AboutOwn, Metric, Own, Place, Temperature};
+use super::own::{OwnAsked, OwnRow};
+use super::settings::Asked;
+use specgap_number::known::Known;
+
+/// Answers what is asked of own rules at a temperature, behind the rules of the table.
+///
+/// `whole` says that no token outside of the rows can be drawn, and `of` whose rows these are:
+/// the position's number, and a seed.
+pub(super) fn answer(
+    [target, draft]: [&[f64]; 2],
+    whole: bool,
+    of: (usize, u64),
+    asked: &[Asked],
+    temperature: Temperature,
+    answers: &mut Answers,
+) -> Result<(), String> {
+    let Some(first) = asked.iter().flat_map(|one| &one.own).next() else {
+        return Ok(());
+    };
+    if !whole {
+        return Err(format!(
+            "own rule {}: the row lists some tokens only, and what a rule of your own accepts of \
+             the others has no bounds; measure full rows, keep no more than is listed (top-k, \
+             top-p or min-p), or leave the rule out",
+            first.rule.name()
+        ));
+    }
+    for one in asked {
+        let place = Place {
+            temperature,
+            drafts: one.drafts,
+        };
+        for asked in &one.own {
+            let rate = asked.rule.asked(OwnRow {
+                target,
+                draft,
+                drafts: one.drafts,
+                position: of.0,
+                seed: of.1,
+            })?;
+            let mut insert = |about: AboutOwn, value: Known| {
+                let own = asked.own;
+                answers.insert(Metric::Own { place, own, about }, value);
+            };
+            insert(AboutOwn::Acceptance, Known::float(rate.membership));
+            let more = [
+                (AboutOwn::Algorithmic, rate.algorithmic),
+                (AboutOwn::TotalVariation, rate.total_variation),
+            ];
+            for (about, value) in more {
+                if let Some(value) = value {
+                    insert(about, Known::float(value));
+                }
+            }
+        }
+        for asked in &one.own {
+            differences(asked, place, answers)?;
+        }
+    }
+    Ok(())
+}
+
+/// Its gap, and how much more it accepts than others.
+fn differences(asked: &OwnAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
+    let number = |own: Own, about: AboutOwn| Metric::Own { place, own, about };
+    let rate = find(answers, number(asked.own, AboutOwn::Acceptance))?;
+    let scheme = asked.rule.scheme();
+    let best = find(answers, Metric::Optimum { place, scheme })?;
+    answers.insert(number(asked.own, AboutOwn::Gap), gap(&best, &rate, false));
+    for &rule in &asked.table {
+        let other = find(answers, Metric::Acceptance { place, rule })?;
+        answers.insert(number(asked.own, AboutOwn::Less(rule)), rate.minus(&other));
+    }
+    for &own in &asked.others {
+        let other = find(answers, number(own, AboutOwn::Acceptance))?;
+        answers.insert(
+            number(asked.own, AboutOwn::LessOwn(own)),
+            rate.minus(&other),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,459 @@
+//! Rules of the caller's own in a report, against what is summed by hand.
+
+use super::{
+    Entry, GapReport, OwnRate, OwnRow, OwnRule, Part, PositionSink, Settings, Summary, measure,
+    summarise,
+};
+use crate::statistics::Clustered;
+use specgap_core::scheme::SchemeName;
+use specgap_log::log::{Dtype, HeldTensor, Log, Metadata};
+use specgap_sampling::sampling::Cuts;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+const IID: SchemeName = SchemeName::WITH_REPLACEMENT;
+
+/// Weights of p and q at six positions, in three prompts of one, two and three.
+const ROWS: [[[f32; 4]; 2]; 6] = [
+    [[1.0, 2.0, 3.0, 10.0], [4.0, 4.0, 4.0, 4.0]],
+    [[5.0, 1.0, 1.0, 1.0], [1.0, 5.0, 1.0, 1.0]],
+    [[2.0, 2.0, 3.0, 1.0], [2.0, 1.0, 3.0, 2.0]],
+    [[1.0, 1.0, 1.0, 1.0], [8.0, 4.0, 2.0, 2.0]],
+    [[7.0, 3.0, 4.0, 2.0], [7.0, 4.0, 3.0, 2.0]],
+    [[1.0, 9.0, 1.0, 5.0], [3.0, 3.0, 1.0, 1.0]],
+];
+const PROMPTS: [i64; 6] = [0, 1, 1, 2, 2, 2];
+
+fn tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) -> HeldTensor {
+    HeldTensor {
+        name: name.to_owned(),
+        dtype,
+        shape: shape.to_vec(),
+        entries: Arc::new(bytes),
+    }
+}
+
+fn log_of(more: Vec<HeldTensor>, metadata: Metadata) -> Log {
+    let logits = |side: usize| {
+        let rows = ROWS.iter().flat_map(move |row| row[side]);
+        rows.flat_map(|weight| weight.ln().to_le_bytes()).collect()
+    };
+    let prompts = PROMPTS.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut tensors = vec![
+        tensor("target_logits", Dtype::F32, &[6, 4], logits(0)),
+        tensor("draft_logits", Dtype::F32, &[6, 4], logits(1)),
+        tensor("prompt_id", Dtype::I64, &[6], prompts),
+    ];
+    tensors.extend(more);
+    Log::held("made".as_ref(), metadata, tensors, None).unwrap()
+}
+
+fn log() -> Log {
+    log_of(Vec::new(), Metadata::default())
+}
+
+/// A token that n draws of q hold: the target's own draw, if it was drafted.
+fn drawn(row: OwnRow<'_>) -> f64 {
+    let missed = |q: f64| (1.0 - q).powi(row.drafts as i32);
+    let both = row.target.iter().zip(row.draft);
+    both.map(|(p, q)| p * (1.0 - missed(*q))).sum()
+}
+
+fn matching(name: &str) -> OwnRule {
+    let rate = |row: OwnRow<'_>| {
+        Ok(OwnRate {
+            membership: drawn(row),
+            algorithmic: Some(drawn(row) / 2.0),
+            total_variation: Some(1e-17),
+        })
+    };
+    OwnRule::new(name, IID, rate).unwrap()
+}
+
+fn settings(own: OwnRule) -> Settings {
+    let mut settings = Settings::new(&[1.0, 2.0], &[1, 3], 5).unwrap();
+    settings.own_rules.push(own);
+    settings
+}
+
+fn report(settings: &Settings) -> GapReport {
+    measure(&[log()], settings, "", &|_| ()).unwrap()
+}
+
+/// The shares of a row at a temperature, from its weights alone.
+fn shares(weights: [f32; 4], temperature: f64) -> Vec<f64> {
+    let powers = weights.map(|weight| f64::from(weight).powf(1.0 / temperature));
+    let sum: f64 = powers.iter().sum();
+    powers.iter().map(|x| x / sum).collect()
+}
+
+/// Sums and sizes of the three prompts.
+fn clusters(rates: &[f64]) -> Vec<(f64, f64)> {
+    let of = |prompt: i64| {
+        let own = PROMPTS.iter().zip(rates).filter(|(p, _)| **p == prompt);
+        own.fold((0.0, 0.0), |(sum, size), (_, rate)| {
+            (sum + rate, size + 1.0)
+        })
+    };
+    (0..3).map(of).collect()
+}
+
+/// The table's column of a name, at a temperature and n.
+#[derive(Default)]
+struct Kept(Vec<Vec<Option<f64>>>);
+
+impl PositionSink for Kept {
+    fn row(&mut self, entries: &[Entry<'_>]) -> io::Result<()> {
+        let number = |entry: &Entry<'_>| match *entry {
+            Entry::Number(x) => x,
+            Entry::Integer(x) => x.map(|x| x as f64),
+            Entry::Text(_) => None,
+        };
+        self.0.push(entries.iter().map(number).collect());
+        Ok(())
+    }
+}
+
+#[test]
+fn means_intervals_and_differences_are_those_by_hand() {
+    let settings = settings(matching("mine"));
+    let mut kept = Kept::default();
+    let summary = summarise(&[log()], &settings, Part::WHOLE, Some(&mut kept), &|_| ()).unwrap();
+    let report = summary.report("");
+    let names: Vec<String> = (super::Columns::new(&settings).names().into_iter())
+        .map(|(name, _)| name)
+        .collect();
+    let column = |name: &str, temperature: f64, n: usize| -> Vec<f64> {
+        let at = |name: &str| names.iter().position(|one| one == name).unwrap();
+        let place = [at("temperature"), at("drafts"), at(name)];
+        let rows = kept.0.iter().map(|row| place.map(|at| row[at].unwrap()));
+        rows.filter(|row| row[0] == temperature && row[1] == n as f64)
+            .map(|row| row[2])
+            .collect()
+    };
+    let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-14, "{one} {other}");
+    let mut checked = 0;
+    for cell in report
+        .cells
+        .iter()
+        .filter(|cell| cell.scheme == IID.as_str())
+    {
+        let (temperature, n) = (cell.temperature, cell.drafts);
+        let by_hand: Vec<f64> = (ROWS.iter())
+            .map(|row| {
+                let [target, draft] = row.map(|weights| shares(weights, temperature));
+                let missed = |q: f64| (1.0 - q).powi(n as i32);
+                (target.iter().zip(&draft))
+                    .map(|(p, q)| p * (1.0 - missed(*q)))
+                    .sum()
+            })
+            .collect();
+        let own = cell
+            .verifiers
+            .iter()
+            .find(|row| row.name == "mine")
+            .unwrap();
+        // Behind those of the table, and as the rule of the table that does the same.
+        assert_eq!(cell.verifiers.last().unwrap().name, "mine");
+        let same = cell.verifiers.iter().find(|row| row.name == "exact-match");
+        let (own_mean, same_mean) = (own.acceptance.mean, same.unwrap().acceptance.mean);
+        assert!((own_mean - same_mean).abs() < 1e-12);
+        let interval = |rates: &[f64]| Clustered::new(clusters(rates).into_iter()).estimate();
+        // The shares of f32 logits are off by as much.
+        let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} {other}");
+        near(own_mean, by_hand.iter().sum::<f64>() / 6.0);
+        near(own.acceptance.ci95[0], interval(&by_hand).ci95[0]);
+        let rates = column("with-replacement/mine", temperature, n);
+        let whole = interval(&rates);
+        close(own_mean, whole.mean);
+        close(own.acceptance.ci95[1], whole.ci95[1]);
+        let optima = column("with-replacement/optimum", temperature, n);
+        let gaps: Vec<f64> = optima.iter().zip(&rates).map(|(a, b)| a - b).collect();
+        close(own.gap.estimate.mean, interval(&gaps).mean);
+        close(own.gap.estimate.ci95[0], interval(&gaps).ci95[0]);
+        let numbers = own.own.as_ref().unwrap();
+        close(numbers.algorithmic.unwrap().mean, own_mean / 2.0);
+        assert_eq!(numbers.total_variation_max, Some(1e-17));
+        let away = column("with-replacement/mine/total-variation", temperature, n);
+        assert_eq!(away, [1e-17; 6]);
+        // Paired, and with one prompt a cluster.
+        let first = "with-replacement/mine";
+        let differences = (report.comparisons.iter())
+            .filter(|one| one.first == first && (one.temperature, one.drafts) == (temperature, n));
+        for one in differences {
+            let other = column(&one.second, temperature, n);
+            let less: Vec<f64> = rates.iter().zip(&other).map(|(a, b)| a - b).collect();
+            let by_hand = interval(&less);
+            close(one.difference.mean, by_hand.mean);
+            close(one.difference.ci95[0], by_hand.ci95[0]);
+            checked += 1;
+        }
+        // A rule that accepts alpha* is what the gap is to.
+        let level = |one: &&super::Comparison| one.first == first && one.second.ends_with("level");
+        assert!(!report.comparisons.iter().any(|one| level(&one)));
+    }
+    assert!(checked >= 4 * 3, "{checked}");
+    let told: Vec<&str> = report
+        .own_rules
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(told, ["mine"]);
+    assert!(report.definitions.contains_key("verifier mine"));
+    // No command line has a function.
+    assert_eq!(summary.command(), "");
+}
+
+#[test]
+fn rows_are_those_that_rules_of_the_table_see() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&seen);
+    let rate = move |row: OwnRow<'_>| {
+        let all = (
+            row.position,
+            row.drafts,
+            row.target.to_vec(),
+            row.draft.to_vec(),
+        );
+        into.lock().unwrap().push(all);
+        Ok(OwnRate::from(drawn(row)))
+    };
+    let cuts = Cuts {
+        top_k: Some(2),
+        ..Cuts::default()
+    };
+    let mut settings = Settings::new(&[1.0], &[2], 0)
+        .unwrap()
+        .served(cuts)
+        .unwrap();
+    settings
+        .own_rules
+        .push(OwnRule::new("mine", IID, rate).unwrap());
+    let report = report(&settings);
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_by_key(|row| row.0);
+    assert_eq!(
+        seen.iter().map(|row| row.0).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4, 5]
+    );
+    for (_, drafts, target, draft) in &seen {
+        assert_eq!(*drafts, 2);
+        for row in [target, draft] {
+            assert_eq!(row.iter().filter(|&&x| x > 0.0).count(), 2);
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+        }
+    }
+    // 10 and 3 of 1, 2, 3, 10.
+    assert!((seen[0].2[3] - 10.0 / 13.0).abs() < 1e-7);
+    let row = &report.cells[0]
+        .verifiers
+        .iter()
+        .find(|row| row.name == "mine")
+        .unwrap();
+    let same = (report.cells[0].verifiers.iter())
+        .find(|row| row.name == "exact-match")
+        .unwrap();
+    assert!((row.acceptance.mean - same.acceptance.mean).abs() < 1e-12);
+    // It did not say how far its law is from p.
+    assert_eq!(row.own.as_ref().unwrap().total_variation_max, None);
+}
+
+/// A draft at another temperature is measured with it too.
+#[test]
+fn redrafted_rows_are_asked_again() {
+    let settings = settings(matching("mine")).redrafted(&[0.5], None).unwrap();
+    for one in &report(&settings).redrafted {
+        let cell = one
+            .cells
+            .iter()
+            .find(|cell| cell.scheme == IID.as_str())
+            .unwrap();
+        let find = |name: &str| cell.verifiers.iter().find(|row| row.name == name).unwrap();
+        let [own, same] = ["mine", "exact-match"].map(|name| find(name).acceptance.estimate.mean);
+        assert!((own - same).abs() < 1e-12, "{own} {same}");
+    }
+}
+
+#[test]
+fn summaries_carry_what_was_measured_and_merge_where_the_rule_is_known_to_be_one() {
+    let part = |settings: &Settings, index: usize| {
+        let part = Part { index, count: 2 };
+        summarise(&[log()], settings, part, None, &|_| ()).unwrap()
+    };
+    let carried = |summary: &Summary| Summary::from_json(&summary.to_json().unwrap()).unwrap();
+    let own = matching("mine").words("keeps  what the target draws");
+    let plain = settings(own.clone());
+    let whole = report(&plain);
+    // One function, in one process.
+    let (mut first, second) = (part(&plain, 1), part(&plain, 2));
+    first.merge(&second).unwrap();
+    assert_eq!(first.report(""), whole);
+    assert_eq!(carried(&first).report(""), whole);
+    assert_eq!(whole.own_rules[0].words, "keeps what the target draws");
+    // Without a digest, nothing tells of a summary from elsewhere by which function it was made.
+    let refused = carried(&part(&plain, 1))
+        .merge(&second)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("own rule mine") && refused.contains("digest"),
+        "{refused}"
+    );
+    let told = |digest: &str| settings(own.clone().digest(digest));
+    let mut first = carried(&part(&told("v1"), 1));
+    first.merge(&carried(&part(&told("v1"), 2))).unwrap();
+    assert_eq!(first.report("").cells, whole.cells);
+    assert_eq!(first.report("").own_rules[0].digest.as_deref(), Some("v1"));
+    let refused = carried(&part(&told("v1"), 1))
+        .fits(&part(&told("v2"), 2))
+        .unwrap_err();
+    assert!(
+        refused.contains("v1") && refused.contains("v2"),
+        "{refused}"
+    );
+    let none = Settings::new(&[1.0, 2.0], &[1, 3], 5).unwrap();
+    let refused = part(&plain, 1).fits(&part(&none, 2)).unwrap_err();
+    assert!(refused.contains("own rules none"), "{refused}");
+    // What was read has no function to measure with.
+    let again = summarise(
+        &[log()],
+        carried(&second).settings(),
+        Part::WHOLE,
+        None,
+        &|_| (),
+    );
+    let refused = again.unwrap_err().to_string();
+    assert!(
+        refused.contains("position 0") && refused.contains("no function"),
+        "{refused}"
+    );
+}
+
+/// Two own rules are compared with one another too, the first that is named minus the other.
+#[test]
+fn own_rules_are_told_apart_from_one_another() {
+    let half = OwnRule::new("half", IID, |row| Ok(OwnRate::from(drawn(row) / 2.0))).unwrap();
+    let mut settings = settings(matching("mine"));
+    settings.own_rules.push(half);
+    settings.verifiers.clear();
+    settings.schemes = vec![IID];
+    let report = report(&settings);
+    assert_eq!(report.comparisons.len(), 4);
+    for one in &report.comparisons {
+        assert_eq!(one.first, "with-replacement/mine");
+        assert_eq!(one.second, "with-replacement/half");
+        let cell = (report.cells.iter())
+            .find(|cell| (cell.temperature, cell.drafts) == (one.temperature, one.drafts))
+            .unwrap();
+        let [mine, half] = [0, 1].map(|at| cell.verifiers[at].acceptance.mean);
+        assert!((one.difference.mean - (mine - half)).abs() < 1e-15);
+    }
+}
+
+#[test]
+fn refusals_name_the_rule_and_the_cure() {
+    let refused = |name: &str| {
+        let rule = OwnRule::new(name, IID, |row| Ok(OwnRate::from(drawn(row))));
+        rule.unwrap_err().to_string()
+    };
+    // A name, an alias, a law, a column.
+    for name in [
+        "rrs",
+        "single",
+        "token",
+        "greedy",
+        "without-replacement",
+        "optimum",
+    ] {
+        assert!(
+            refused(name).contains("already"),
+            "{name}: {}",
+            refused(name)
+        );
+    }
+    for name in ["", " ", "a/b", "a,b", "a\nb", &"x".repeat(65)] {
+        assert!(refused(name).contains("own rule"), "{name}");
+    }
+    let mut twice = settings(matching("mine"));
+    twice.own_rules.push(matching("mine"));
+    let error = measure(&[log()], &twice, "", &|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("mine: is there twice"), "{error}");
+    let wrong = |rate: f64| {
+        let rate = move |row: OwnRow<'_>| match row.position {
+            4 => Ok(OwnRate::from(rate)),
+            _ => Ok(OwnRate::from(0.5)),
+        };
+        let settings = settings(OwnRule::new("mine", IID, rate).unwrap());
+        measure(&[log()], &settings, "", &|_| ())
+            .unwrap_err()
+            .to_string()
+    };
+    for rate in [1.5, -0.25, f64::NAN] {
+        let error = wrong(rate);
+        assert!(
+            error.contains("position 4: own rule mine: its acceptance with n = 1"),
+            "{error}"
+        );
+    }
+    // Under a law that is not asked for it is left out, and said to be.
+    let mut other = settings(matching("mine"));
+    other.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
+    let report = report(&other);
+    assert!(report.left_out.iter().any(|line| {
+        line.contains("own rule mine") && line.contains("--schemes with-replacement")
+    }));
+    other.verifiers.clear();
+    assert!(
+        report
+            .cells
+            .iter()
+            .all(|cell| cell.verifiers.iter().all(|row| row.own.is_none()))
+    );
+}
+
+/// Of a row that lists some tokens only nothing bounds an own rule, unless it lists all that is
+/// kept.
+#[test]
+fn lists_are_refused_unless_they_hold_all_that_is_kept() {
+    let ids = (0..6).flat_map(|_| [0i32, 1, 2, 3]);
+    let ids: Vec<u8> = ids.flat_map(i32::to_le_bytes).collect();
+    let rest = |name: &str| {
+        let bytes = [0.1f64; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
+        tensor(name, Dtype::F64, &[6, 1], bytes)
+    };
+    let metadata = Metadata {
+        vocabulary: Some(9),
+        rest_temperatures: vec![1.0],
+        ..Metadata::default()
+    };
+    let lists = || {
+        let more = vec![
+            tensor("token_ids", Dtype::I32, &[6, 4], ids.clone()),
+            rest("target_rest"),
+            rest("draft_rest"),
+        ];
+        log_of(more, metadata.clone())
+    };
+    let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    settings.own_rules.push(matching("mine"));
+    let error = measure(&[lists()], &settings, "", &|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("position 0: own rule mine: the row lists some tokens only"),
+        "{error}"
+    );
+    let cuts = Cuts {
+        top_k: Some(1),
+        ..Cuts::default()
+    };
+    let served = settings.served(cuts).unwrap();
+    let report = measure(&[lists()], &served, "", &|_| ()).unwrap();
+    let find = |name: &str| {
+        let mut rows = report.cells.iter().flat_map(|cell| &cell.verifiers);
+        rows.find(|row| row.name == name).unwrap().acceptance.mean
+    };
+    assert!((find("mine") - find("exact-match")).abs() < 1e-12);
+}

@@ -1,0 +1,357 @@
+"""Verifiers of one's own on a log: at its positions, with intervals over its prompts."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._evaluate import Floats, Integers, Lossless, Verifier, _by_rank, _Drawing, _Rule, draw
+from ._logs import LogLike, opened
+from ._progress import Progress, shown
+from ._reports import _asked, _names, _numbers
+from ._sequential import Sequential
+
+#: A mean over positions, and its interval of 95% over prompts.
+Interval = tuple[float, float, float]
+
+_IID = "with-replacement"
+#: What the rule is called while it is measured: a name that no rule of the table has, as examples
+#: of these in :mod:`specgap.rules` are called as they are.
+_CALLED = "the rule"
+#: Cells of the test whether the output's law is p.
+_CELLS = 8
+#: Weight of what had to come up, so that the first bets are small.
+_PRIOR = 8.0
+
+
+@dataclass(frozen=True)
+class LogEvaluation:
+    """What a verifier of one's own does on a log. Acceptance, alpha*, gap and differences are
+    means over its positions: value, lower and upper end of an interval of 95% over prompts, which
+    has the noise of a simulation in it too. With one prompt there is no interval: its ends are the
+    value."""
+
+    #: What it is called.
+    name: str
+    scheme: str
+    n: int
+    temperature: float
+    #: Positions, and independent units of the intervals: prompts, or positions where the log has
+    #: none.
+    positions: int
+    clusters: int
+    #: Whether every position was summed; else outputs were drawn.
+    exact: bool
+    #: Outputs that were drawn over all positions, of a rule that was not summed.
+    samples: int | None
+    #: P(output is one of the drafts).
+    acceptance: Interval
+    #: P(the verifier says that it accepts a draft); nan if it does not say.
+    algorithmic_acceptance: float
+    optimal_acceptance: Interval
+    #: alpha* minus acceptance at the same positions. Below 0, it accepts more than any lossless
+    #: verifier can.
+    gap: Interval
+    #: Acceptance minus that of a named rule, at the same positions.
+    differences: dict[str, Interval]
+    #: ``exact``: the output's law is p at every position, up to the tolerance. ``refuted``: it is
+    #: not. ``not refuted``: outputs were drawn, and nothing was found.
+    lossless: Lossless
+    #: Half the sum over tokens of ``|law of the output - p|``, the largest of any position; None
+    #: where outputs were drawn.
+    total_variation: float | None
+    #: The number of that position.
+    worst: int | None
+    #: Of drawn outputs: evidence against losslessness. Above 1/alpha it is refuted.
+    e_value: float | None
+    #: By position: number, prompt_id (-1 if unknown), acceptance, optimum, and where they are
+    #: known total_variation and the named rules' acceptance.
+    table: dict[str, NDArray[Any]] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as data, but for the table."""
+        names = [name for name in self.__dataclass_fields__ if name != "table"]
+        fields = {name: getattr(self, name) for name in names}
+        # nan is no JSON.
+        if math.isnan(self.algorithmic_acceptance):
+            fields["algorithmic_acceptance"] = None
+        return cast("dict[str, Any]", json.loads(json.dumps(fields)))
+
+    def __str__(self) -> str:
+        how = "summed at every position" if self.exact else f"{self.samples:,} outputs drawn"
+        lines = [
+            f"{self.name}: n = {self.n}, {self.scheme}, T = {self.temperature:g}, "
+            f"{self.positions:,} positions of {self.clusters:,} clusters; {how}"
+        ]
+
+        def line(what: str, numbers: Interval) -> str:
+            value, low, high = numbers
+            half = 0.5 * (high - low)
+            return f"  {what:24}{value:.6f}" + (f" ± {half:.6f}" if half > 0.0 else "")
+
+        lines.append(line("acceptance", self.acceptance))
+        lines.append(line("alpha*", self.optimal_acceptance))
+        lines.append(line("gap", self.gap))
+        lines += [line(f"more than {name}", one) for name, one in self.differences.items()]
+        if self.lossless == "exact":
+            lines.append(f"  lossless                yes: TV at most {self.total_variation:.1e}")
+        elif self.total_variation is not None:
+            lines.append(
+                f"  lossless                NO: TV {self.total_variation:.6f} at position {self.worst}"
+            )
+        else:
+            verdict = "NO" if self.lossless == "refuted" else "not refuted"
+            lines.append(f"  lossless                {verdict}: e-value {self.e_value:.3g}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class _Simulated:
+    """A rule that is drawn at every position. What it accepts is averaged over the law of its
+    output where it returns one. Of i.i.d. drafts what recursive rejection accepts of the same
+    drafts, whose mean is known, takes away the noise that the two have in common."""
+
+    def __init__(self, verifier: Verifier, scheme: str, each: int) -> None:
+        self.verifier, self.scheme = verifier, scheme
+        # Two halves.
+        self.each = 2 * max((each + 1) // 2, 2)
+        #: By position: acceptance, algorithmic acceptance, and in what cells outputs fell, beside
+        #: p there.
+        self.seen: dict[int, tuple[float, float, list[tuple[Floats, Floats]]]] = {}
+
+    def __call__(
+        self, p: Floats, q: Floats, n: int, position: int, seed: int
+    ) -> tuple[float, None, None]:
+        # What rows lack of 1 by rounding.
+        p, q = p / p.sum(), q / q.sum()
+        generator = np.random.default_rng(seed)
+        rule, rng = _Rule(self.verifier, p, q), _Drawing(generator)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(q > 0, np.log(p) - np.log(q), np.inf)
+        cells = [_by_rank(np.where(p > 0, ratio, -np.inf), p, _CELLS), _by_rank(-p, p, _CELLS)]
+        came = np.zeros((len(cells), self.each, _CELLS))
+        hits, claims = np.zeros(self.each), np.zeros(self.each)
+        if self.scheme == _IID:
+            tuples = generator.choice(len(q), (self.each, n), p=q).astype(np.int64)
+        else:
+            tuples = np.stack([draw(q, n, self.scheme, generator) for _ in range(self.each)])
+        for at, drafts in enumerate(tuples):
+            found = rule(drafts, rng)
+            claims[at] = math.nan if found.accepted is None else found.accepted
+            if found.law is None:
+                hits[at] = found.token in drafts
+                for own, cell in zip(came, cells):
+                    own[at, cell[found.token]] = 1.0
+            else:
+                hits[at] = found.law[np.unique(drafts)].sum()
+                for own, cell in zip(came, cells):
+                    own[at] = np.bincount(cell, weights=found.law, minlength=_CELLS)
+        masses: list[Floats] = [
+            np.bincount(cell, weights=p, minlength=_CELLS).astype(np.float64) for cell in cells
+        ]
+        rate = _controlled(hits, *_rejection(p, q, tuples)) if self.scheme == _IID else hits.mean()
+        self.seen[position] = (float(rate), float(claims.mean()), list(zip(came, masses)))
+        # The rate itself may be beyond by its noise, and is kept here.
+        return min(max(float(rate), 0.0), 1.0), None, None
+
+    def e_value(self) -> float:
+        """Evidence against losslessness: what bets on the cells of outputs come to, each of which
+        has mean 1 if outputs are drawn from p. Positions in their order, at most at any time."""
+        capitals = np.zeros(2)
+        best = 0.0
+        tallies = np.full((2, 2, _CELLS), _PRIOR / _CELLS)
+        for _, (_, _, partitions) in sorted(self.seen.items()):
+            for at in range(self.each):
+                for k, (came, masses) in enumerate(partitions):
+                    tilt = tallies[k, 0] / tallies[k, 1]
+                    mean = float(masses @ tilt)
+                    if mean > 0.0:
+                        # A part is kept back, so that nothing is ever lost for good.
+                        capitals[k] += math.log(0.1 + 0.9 * float(came[at] @ tilt) / mean)
+                    tallies[k, 0] += came[at]
+                    tallies[k, 1] += masses
+                peak = float(capitals.max())
+                now = peak + math.log(float(np.exp(capitals - peak).mean()))
+                best = max(best, now)
+        return math.exp(min(best, 700.0))
+
+
+def _rejection(p: Floats, q: Floats, tuples: Integers) -> tuple[Floats, float]:
+    """What recursive rejection accepts given each tuple, and its mean over i.i.d. drafts."""
+    missed, all_missed = np.ones(len(tuples)), 1.0
+    left = p
+    for column in tuples.T:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            keep = np.where(q > 0, np.minimum(1.0, left / q), 0.0)
+        missed *= 1.0 - keep[column]
+        all_missed *= float((q * (1.0 - keep)).sum())
+        rest = np.maximum(left - q, 0.0)
+        total = float(rest.sum())
+        left = rest / total if total > 0.0 else left
+    return 1.0 - missed, 1.0 - all_missed
+
+
+def _controlled(hits: Floats, control: Floats, mean: float) -> float:
+    """The mean of hits, less what the control's says of their noise. How much is told by the other
+    half of the draws each time, so that the mean has no bias."""
+    halves = [slice(0, len(hits) // 2), slice(len(hits) // 2, None)]
+    rates = []
+    for own, other in (halves, halves[::-1]):
+        spread = control[other] - control[other].mean()
+        square = float(spread @ spread)
+        slope = float(spread @ hits[other]) / square if square > 1e-12 else 0.0
+        rates.append(float(hits[own].mean()) - slope * (float(control[own].mean()) - mean))
+    return sum(rates) / 2.0
+
+
+def evaluate_log(
+    verifier: Verifier,
+    log: LogLike,
+    n: int,
+    scheme: str,
+    *,
+    name: str,
+    samples: int,
+    alpha: float,
+    tolerance: float,
+    seed: int,
+    temperature: float | None = None,
+    compare: str | Sequence[str] | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    vocabulary: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> LogEvaluation:
+    """As :func:`specgap.evaluate` says it."""
+    rows = opened(log, vocabulary, metadata)
+    exact = isinstance(verifier, Sequential)
+    if exact and scheme != _IID:
+        raise TypeError(
+            f"{name}: a Sequential rule is for {_IID} drafts, each by itself from q; of {scheme} "
+            f"drafts give a function of (p, q, drafts, rng)"
+        )
+    if samples < 1:
+        raise ValueError(f"samples is {samples}; at least 1 output is drawn")
+    if temperature is None:
+        usual = _native.usual_temperatures([rows._native])
+        temperature = usual[0] if len(usual) == 1 else 1.0
+    (at,) = _numbers(temperature, "temperature")
+    if compare is None:
+        compare = ("rrs", "k-seq") if scheme == _IID else None
+    asked = _asked(
+        n,
+        at,
+        schemes=scheme,
+        verifiers=_names(compare),
+        seed=seed,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+    )
+    function: Callable[..., Any]
+    if exact:
+        function = cast("Sequential", verifier)._own()[-1]
+        # Whether it is lossless is the question here.
+        if cast("Sequential", verifier).lossless:
+            function = _unasked(cast("Sequential", verifier))
+    else:
+        function = _Simulated(verifier, scheme, -(-samples // max(rows.positions, 1)))
+    asked["own"] = [(_CALLED, "", scheme, None, function)]
+    try:
+        _, columns = _native.Summary.measure(
+            [rows._native], asked, 1, 1, True, threads, shown(progress)
+        )
+    except ValueError as error:
+        said = str(error).replace(f"own rule {_CALLED}:", f"{name}:")
+        raise type(error)(said) from error.__cause__
+    assert columns is not None
+    return _found(columns, function, exact, alpha, tolerance, (name, scheme, n, at))
+
+
+def _unasked(rule: Sequential) -> Callable[..., Any]:
+    same = Sequential(rule.step, name=rule.name, rows=rule.rows)
+    return same._own()[-1]
+
+
+def _found(
+    columns: Mapping[str, tuple[Any, NDArray[np.bool_] | None]],
+    function: Callable[..., Any],
+    exact: bool,
+    alpha: float,
+    tolerance: float,
+    asked: tuple[str, str, int, float],
+) -> LogEvaluation:
+    name, scheme, n, temperature = asked
+    drafted = np.asarray(columns["drafts"][0]) == n
+    numbers = np.asarray(columns["number"][0])[drafted]
+    prompts, unknown = (np.asarray(one)[drafted] for one in columns["prompt_id"])
+    by_prompt = not unknown.any()
+    clusters = [int(x) for x in (prompts if by_prompt else numbers)]
+
+    def column(key: str) -> Floats:
+        every: Floats = np.asarray(columns[f"{scheme}/{key}"][0], dtype=np.float64)
+        chosen: Floats = every[drafted]
+        return chosen
+
+    def mean(values: Floats) -> Interval:
+        return _native.clustered([float(x) for x in values], clusters)
+
+    rates, algorithmic = column(_CALLED), math.nan
+    away: Floats | None = column(f"{_CALLED}/total-variation") if exact else None
+    e_value: float | None = None
+    verdict: Lossless
+    if isinstance(function, _Simulated):
+        seen = [function.seen[int(number)] for number in numbers]
+        rates = np.array([one[0] for one in seen])
+        algorithmic = float(np.mean([one[1] for one in seen]))
+        e_value = function.e_value()
+        verdict = "refuted" if e_value >= 1.0 / alpha else "not refuted"
+    else:
+        assert away is not None
+        verdict = "refuted" if float(away.max()) > tolerance else "exact"
+    best = column("optimum")
+    prefix, own = f"{scheme}/", ("optimum", _CALLED, f"{_CALLED}/total-variation")
+    keys = [key[len(prefix) :] for key in columns if key.startswith(prefix)]
+    named = [key for key in keys if key not in own and not key.endswith(("/lower", "/upper"))]
+    table: dict[str, NDArray[Any]] = {
+        "number": numbers,
+        "prompt_id": np.where(unknown, -1, prompts),
+        "acceptance": rates,
+        "optimum": best,
+    }
+    if away is not None:
+        table["total_variation"] = away
+    table.update({key: column(key) for key in named})
+    return LogEvaluation(
+        name=name,
+        scheme=scheme,
+        n=n,
+        temperature=temperature,
+        positions=len(numbers),
+        clusters=len(set(clusters)),
+        exact=exact,
+        samples=function.each * len(numbers) if isinstance(function, _Simulated) else None,
+        acceptance=mean(rates),
+        algorithmic_acceptance=algorithmic,
+        optimal_acceptance=mean(best),
+        gap=mean(best - rates),
+        differences={key: mean(rates - column(key)) for key in named},
+        lossless=verdict,
+        total_variation=None if away is None else float(away.max()),
+        worst=None if away is None else int(numbers[int(away.argmax())]),
+        e_value=e_value,
+        table=table,
+    )

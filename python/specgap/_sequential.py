@@ -1,0 +1,308 @@
+"""Rules that go draft by draft: what they put out and accept, as sums over the vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import typed
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Step: TypeAlias = "Callable[[Floats, Floats, int, int], Any]"
+
+#: A step that is reached less often than this is not asked: what rounding leaves of p - q where
+#: the two are one is no law.
+_NEVER = 1e-14
+#: What a residual may sum to besides 1: single precision over a large vocabulary.
+_NEAR_1 = 1e-5
+#: Total variation above which a rule that is said to be lossless is refused in a report.
+LOSSY = 1e-6
+
+
+class SequentialLaw(NamedTuple):
+    """What a rule does with n independent drafts: of one pair of rows, or an entry a row."""
+
+    #: The law of its output, an entry a token.
+    output: Floats
+    #: P(it accepts a draft).
+    algorithmic: Floats
+    #: P(its output is one of the drafts): what reports call acceptance.
+    membership: Floats
+    #: Half the sum over tokens of ``|output - p|``: 0, but for rounding, if it is lossless.
+    total_variation: Floats
+
+
+class Sequential:
+    """A rule for n drafts from q, each by itself, that goes draft by draft and remembers nothing
+    of those that it rejected. Most rules of the literature are such.
+
+    ``step(p, q, i, n)`` is asked for i = 0 .. n-1 and returns ``keep``, an array of V: the chance
+    to keep a draft x, if it is the i-th and all before were rejected. With ``(keep, residual)`` it
+    also says what is to be drawn once this draft is rejected: the next step gets the residual as
+    its p, and the last one is the law of what is put out where all are rejected. With ``keep``
+    alone p stays as it is, and one more call, with i = n, returns that law. ``q`` is the draft's
+    row always, and entries of ``keep`` where q is 0 are not looked at.
+
+    So the law of its output, and what it accepts, are sums over the vocabulary: exact, but for
+    rounding in double precision, at any vocabulary and any n. Nothing is drawn. With k_i for the
+    keeps and R = prod of r_i for the chance that all are rejected, r_i = sum_x q(x) (1 - k_i(x)):
+
+    - Output: sum over i of r_0 .. r_{i-1} q(x) k_i(x), plus R residual(x). The i-th draft is drawn
+      from q whatever came before, and is reached with r_0 .. r_{i-1}, as each rejection depends on
+      its own draft alone.
+    - Algorithmic acceptance: 1 - R, the sum of what is kept.
+    - Membership acceptance: a kept draft is among the drafts. If all are rejected, x is put out
+      with residual(x), whatever the drafts are, and is among them unless none of them is x. All
+      are rejected and none is x with prod of (r_i - q(x) (1 - k_i(x))), since the n drafts are
+      independent and the i-th is rejected and not x with that factor. So membership acceptance is
+      1 - R + sum over x of residual(x) (R - prod over i of (r_i - q(x) (1 - k_i(x)))).
+
+    ``name`` is that of reports (the function's, if not given) and ``words`` what stands in their
+    definitions. ``lossless=True`` has a report refuse rows on which the rule is lossy; ``False``
+    says that it is meant to be. ``digest`` tells the rule from others of its name: summaries of
+    parts merge only where it is given, and one. With ``rows=True`` a step takes and returns rows
+    [N, V]: ``evaluate`` then asks it once for all rows.
+
+    A rule is also a verifier that :func:`specgap.evaluate` takes for any drafts: called with
+    ``(p, q, drafts, rng)`` it returns the law of the output.
+
+    >>> import numpy as np
+    >>> import specgap as sg
+    >>> def step(p, q, i, n):
+    ...     left = np.maximum(p - q, 0.0)
+    ...     total = left.sum()
+    ...     return np.minimum(1.0, p / q), left / total if total > 0 else p
+    >>> mine = sg.Sequential(step, name="mine")
+    >>> law = mine.law(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6]), n=2)
+    >>> round(float(law.membership), 12), bool(law.total_variation < 1e-15)
+    (0.76, True)
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        *,
+        name: str | None = None,
+        lossless: bool | None = None,
+        words: str = "",
+        digest: str | None = None,
+        rows: bool = False,
+    ) -> None:
+        if not callable(step):
+            raise TypeError(
+                f"step: give a function of (p, q, i, n); this is {type(step).__name__}"
+            )
+        own = str(getattr(step, "__name__", "")).strip("<>_") or type(step).__name__
+        self.step = step
+        self.name = name if name is not None else "sequential" if own == "lambda" else own
+        self.lossless = lossless
+        self.words = words
+        self.digest = digest
+        self.rows = rows
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Sequential({self.name!r})"
+
+    def law(self, p: Floats, q: Floats, n: int) -> SequentialLaw:
+        """What it does with n drafts: of one row [V] each, or of rows [N, V]. Probabilities, in
+        double precision. O(n V), and n or n + 1 calls of the step a row."""
+        p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        if p.shape != q.shape or p.ndim not in (1, 2) or p.size == 0:
+            raise ValueError(
+                f"p has shape {p.shape} and q {q.shape}; give one row [V] each, or rows [N, V]"
+            )
+        if n < 1:
+            raise ValueError(f"n is {n}; there is at least 1 draft")
+        if p.ndim == 2 and self.rows:
+            return self._sums(p, q, n)
+        if p.ndim == 1:
+            found = self._sums(p[None], q[None], n) if self.rows else self._sums(p, q, n)
+            return SequentialLaw(*(one[0] for one in found)) if self.rows else found
+        each = []
+        for row, pair in enumerate(zip(p, q)):
+            try:
+                each.append(self._sums(*pair, n))
+            except ValueError as error:
+                raise ValueError(f"row {row}: {error}") from error
+        return SequentialLaw(*(np.stack(column) for column in zip(*each)))
+
+    def _sums(self, p: Floats, q: Floats, n: int) -> SequentialLaw:
+        turns = _Turns(self, p, q, n)
+        output, avoided = np.zeros_like(p), np.ones_like(p)
+        for _, keep in turns:
+            rejected = q * (1.0 - keep)
+            output += turns.reach[..., None] * (q * keep)
+            total = rejected.sum(axis=-1)
+            # All are rejected, and none is this token.
+            avoided *= total[..., None] - rejected
+            turns.reject(total)
+        algorithmic = output.sum(axis=-1)
+        left, reach = turns.residual(), turns.reach[..., None]
+        output += reach * left
+        membership = algorithmic + (left * (reach - avoided)).sum(axis=-1)
+        distance = 0.5 * np.abs(output - p).sum(axis=-1)
+        return SequentialLaw(output, algorithmic, membership, distance)
+
+    def __call__(self, p: Floats, q: Floats, drafts: NDArray[np.int64], rng: Any) -> Floats:
+        """The law of the output given the drafts."""
+        rows = (p[None], q[None]) if self.rows else (p, q)
+        turns = _Turns(self, *rows, len(drafts))
+        law, alive = np.zeros_like(p), 1.0
+        for i, keep in turns:
+            kept = float(keep[..., int(drafts[i])].item())
+            law[int(drafts[i])] += alive * kept
+            alive *= 1.0 - kept
+            turns.reject((rows[1] * (1.0 - keep)).sum(axis=-1))
+        if alive > 0.0:
+            law += alive * turns.residual().reshape(p.shape)
+        return law
+
+    def _measured(
+        self, p: Floats, q: Floats, n: int, position: int, seed: int
+    ) -> tuple[float, float, float]:
+        """What a report asks of a position."""
+        found = self.law(p, q, n)
+        away = float(found.total_variation)
+        if self.lossless and away > LOSSY:
+            raise ValueError(
+                f"it is said to be lossless, and with n = {n} its output is {away:.3g} from p in "
+                f"total variation; mend the rule, or leave out lossless=True"
+            )
+        # Rounding is no acceptance.
+        return min(float(found.membership), 1.0), min(float(found.algorithmic), 1.0), away
+
+    def _own(self) -> tuple[str, str, str, str | None, Callable[..., Any]]:
+        return self.name, self.words, "with-replacement", self.digest, self._measured
+
+
+class _Turns:
+    """The steps of a rule on one pair of rows, or on several at once, each answer checked."""
+
+    def __init__(self, rule: Sequential, p: Floats, q: Floats, n: int) -> None:
+        self.rule, self.q, self.n = rule, q, n
+        self.left: Floats = p
+        #: The chance that all drafts so far are rejected.
+        self.reach: Floats = np.ones(p.shape[:-1])
+        self.given: Floats | None = None
+
+    @property
+    def alive(self) -> Any:
+        """Rows on which a further step is reached."""
+        return self.reach > _NEVER
+
+    def __iter__(self) -> Any:
+        for i in range(self.n):
+            if not self.alive.any():
+                return
+            result = self._asked(i)
+            if isinstance(result, tuple):
+                if len(result) != 2:
+                    raise ValueError(
+                        f"step {i}: returned a tuple of {len(result)}; return keep, or "
+                        f"(keep, residual)"
+                    )
+                keep, self.given = result
+            else:
+                keep, self.given = result, None
+            yield i, self._keep(keep, i)
+            if self.given is not None:
+                self.left = self._law(self.given, f"step {i}: the residual")
+
+    def reject(self, chance: Floats) -> None:
+        """Goes on behind a rejection of this chance."""
+        self.reach = self.reach * chance
+
+    def residual(self) -> Floats:
+        """The law of what is put out where all drafts are rejected."""
+        if self.given is None and self.alive.any():
+            result = self._asked(self.n)
+            if isinstance(result, tuple):
+                raise ValueError(
+                    f"step {self.n}: returned a tuple; the call with i = n returns the residual, "
+                    f"as the steps before returned keep alone"
+                )
+            self.left = self._law(result, f"step {self.n}: the residual")
+        return self.left
+
+    def _asked(self, i: int) -> Any:
+        # 0/0 of tokens that are never drafted is looked at by nobody.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.rule.step(self.left.copy(), self.q.copy(), i, self.n)
+
+    def _array(self, given: Any, what: str) -> Floats:
+        array, dtype = typed(given, what)
+        if array.shape != self.q.shape or dtype == "bfloat16" or array.dtype.kind not in "fiub":
+            raise ValueError(
+                f"{what} is {dtype} of shape {array.shape}; give floats of shape {self.q.shape}"
+            )
+        return array.astype(np.float64)
+
+    def _keep(self, given: Any, i: int) -> Floats:
+        keep = self._array(given, f"step {i}: keep")
+        keep = np.where((self.q > 0.0) & self.alive[..., None], keep, 0.0)
+        bad = ~((keep >= 0.0) & (keep <= 1.0))
+        if bad.any():
+            at = tuple(int(x) for x in np.argwhere(bad)[0])
+            raise ValueError(
+                f"{_place(at)}step {i}: token {at[-1]} is kept with {float(keep[at]):.6g}; "
+                f"a chance is in [0, 1], such as numpy.minimum(1, p / q)"
+            )
+        return keep
+
+    def _law(self, given: Any, what: str) -> Floats:
+        law = self._array(given, what)
+        law = np.where(self.alive[..., None], law, self.left)
+        bad = ~((law >= 0.0) & np.isfinite(law))
+        if bad.any():
+            at = tuple(int(x) for x in np.argwhere(bad)[0])
+            raise ValueError(
+                f"{_place(at)}{what} is {float(law[at]):.6g} at token {at[-1]}; probabilities are >= 0 "
+                f"(where nothing is left to draw, return p)"
+            )
+        sums = np.atleast_1d(law.sum(axis=-1))
+        if (np.abs(sums - 1.0) > _NEAR_1).any():
+            row = int(np.argmax(np.abs(sums - 1.0)))
+            token = int(np.atleast_2d(law)[row].argmax())
+            raise ValueError(
+                f"{_place((row,) * law.ndim)}{what} sums to {sums[row]:.6g}, most of it at token "
+                f"{token}; probabilities sum to 1: divide by the sum, and where it is 0 return p"
+            )
+        return law
+
+
+def _place(at: tuple[int, ...]) -> str:
+    return f"row {at[0]}: " if len(at) > 1 else ""
+
+
+def split(verifiers: Any) -> tuple[list[str] | None, list[Sequential]]:
+    """The names among verifiers, None for the usual ones, and the rules that are no names."""
+    if verifiers is None:
+        return None, []
+    if isinstance(verifiers, (str, Sequential)) or callable(verifiers):
+        verifiers = [verifiers]
+    names: list[str] = []
+    own: list[Sequential] = []
+    for one in verifiers:
+        if isinstance(one, str):
+            names.append(one)
+        elif isinstance(one, Sequential):
+            own.append(one)
+        elif callable(one):
+            called = getattr(one, "__name__", type(one).__name__)
+            raise TypeError(
+                f"verifiers: {called} is a function of (p, q, drafts, rng), whose acceptance is "
+                f"simulated and not summed; give the rule as specgap.Sequential(step), which a "
+                f"report measures exactly, or measure it by evaluate({called}, log, n)"
+            )
+        else:
+            raise TypeError(
+                f"verifiers: give names and specgap.Sequential rules; this is {type(one).__name__}"
+            )
+    return names, own

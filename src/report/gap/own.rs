@@ -1,0 +1,99 @@
+//! Rules of the caller's own: which they are, and whether they are lossless.
+
+use super::select::{LOSSY, cells_at, is_lossless, place, places};
+use crate::gap::GapReport;
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{at_most, listed};
+use crate::page::{Block, Section};
+use crate::report::certainty::{entry, exactness};
+
+/// What a reader must know of rules that are not lossless before anything else.
+pub(super) fn caution(report: &GapReport) -> Option<String> {
+    let names: Vec<String> = (report.own_rules.iter())
+        .filter_map(|rule| {
+            let rows = (report.cells.iter()).flat_map(|cell| &cell.verifiers);
+            let away = rows
+                .filter(|row| row.name == rule.name)
+                .filter_map(|row| row.own.as_ref()?.total_variation_max)
+                .fold(0.0, f64::max);
+            (away > LOSSY).then(|| format!("{} (total variation up to {away:.2})", rule.name))
+        })
+        .collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "Not lossless {verb} {}: what is put out does not follow the target's own distribution. \
+             α* is no limit of what such a rule accepts.",
+            listed(&names)
+        )
+    })
+}
+
+/// The rules, in every cell.
+pub(super) fn section(report: &GapReport) -> Option<Section> {
+    let columns = vec![
+        Column::words("rule"),
+        Column::words("drafts"),
+        Column::number("accepts"),
+        Column::number("by its own account"),
+        Column::number("law off p (TV), at most"),
+        Column::words("lossless"),
+    ];
+    let mut table = Table::new("own-rules", "Rules of the caller's own", columns);
+    for (at, n) in places(report) {
+        let mut rows = Vec::new();
+        for cell in cells_at(report, at, n) {
+            for row in &cell.verifiers {
+                let Some(own) = &row.own else { continue };
+                let how = exactness(row.kind, row.width_max);
+                let away = own.total_variation_max;
+                let verdict = match (away, is_lossless(row)) {
+                    (None, _) => "not said",
+                    (Some(_), true) => "yes",
+                    (Some(_), false) => "NO",
+                };
+                rows.push(Row::new([
+                    Entry::plain(&row.name),
+                    Entry::plain(&cell.scheme),
+                    entry(&row.acceptance, &how),
+                    (own.algorithmic.as_ref())
+                        .map_or_else(Entry::none, |estimate| entry(estimate, &how)),
+                    away.map_or_else(Entry::none, |away| {
+                        Entry::titled(at_most(away), away.to_string())
+                    }),
+                    Entry::plain(verdict).bold(verdict == "NO"),
+                ]));
+            }
+        }
+        if !rows.is_empty() {
+            table.group(place(at, n), rows, false);
+        }
+    }
+    if table.is_empty() {
+        return None;
+    }
+    let of = report.own_rules.iter().map(|rule| {
+        let digest = (rule.digest.as_ref()).map(|digest| format!(", digest {digest}"));
+        let words = Some(rule.words.as_str()).filter(|words| !words.is_empty());
+        let words = words.map(|words| format!(": {words}"));
+        let of = format!("{}, for {} drafts", rule.name, rule.scheme);
+        format!(
+            "{of}{}{}",
+            digest.unwrap_or_default(),
+            words.unwrap_or_default()
+        )
+    });
+    let list = Block::List(of.collect());
+    let table = table.note(
+        "Accepts: the output is one of the drafts. By its own account: the rule says that it accepts \
+         a draft. TV: half the sum over tokens of |law of the output − p|, the largest of any \
+         position, in double precision. Nothing of these rules is known but what they say of \
+         themselves at each position.",
+    );
+    Some(Section::new(
+        "own-rules",
+        "Rules of your own",
+        "Which rules are in no table of specgap, and whether they are lossless here.",
+        [list, Block::Table(table)],
+    ))
+}
