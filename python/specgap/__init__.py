@@ -10,8 +10,12 @@
 :func:`paths`          what several draft paths could give, from logged text
 :func:`audit`          whether an engine samples what it claims
 :func:`evaluate`       whether a verifier of your own is lossless, and how far from the optimum
-:func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers
+:class:`Sequential`    a rule of your own that goes draft by draft, measured exactly
+:func:`evaluate_block`  a rule of a drafted block; :func:`evaluate_text` of whole texts, state included
+:func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers;
+                       :func:`block` of a block
 :class:`Log`           logged rows, of files or arrays; :class:`LogWriter` writes them
+:mod:`specgap.torch`   rates as losses, with gradients
 :mod:`specgap.record`  recorders of engines' rounds
 :mod:`specgap.ray`     the same report from many machines
 =====================  =========================================================================
@@ -26,17 +30,22 @@ from typing import Any
 
 from . import record
 from ._evaluate import Branching, Evaluation, evaluate
+from ._evaluate_log import LogEvaluation
 from ._logs import EngineRecord, Log, LogWriter, Row
 from ._native import __version__
-from ._problems import Result, save_problem, solve, verify
+from ._evaluate_text import BlockEvaluation, TextEvaluation, evaluate_block, evaluate_text
+from ._problems import Result, block, save_problem, solve, verify
 from ._rates import Plan, Rates, acceptance, alpha, plan, schemes, verifiers
 from ._reports import Positions, Report, Summary, audit, gap, length, paths, tree
+from ._sequential import Sequential, SequentialLaw
 
 __all__ = [
+    "BlockEvaluation",
     "Branching",
     "EngineRecord",
     "Evaluation",
     "Log",
+    "LogEvaluation",
     "LogWriter",
     "Plan",
     "Positions",
@@ -44,12 +53,18 @@ __all__ = [
     "Report",
     "Result",
     "Row",
+    "Sequential",
+    "SequentialLaw",
     "Summary",
+    "TextEvaluation",
     "__version__",
     "acceptance",
     "alpha",
     "audit",
+    "block",
     "evaluate",
+    "evaluate_block",
+    "evaluate_text",
     "gap",
     "length",
     "paths",
@@ -64,7 +79,7 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are asked for.
-_LATER = ("adapters", "rules")
+_LATER = ("adapters", "rules", "torch")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,17 +15,20 @@ __all__ = [
     "__version__",
     "acceptance",
     "alpha",
+    "certificates",
+    "clustered",
     "command",
     "compare",
     "main",
     "optimum",
+    "scanned",
     "schemes",
     "solve",
-    "subsets",
     "usual",
     "usual_temperatures",
     "verifiers",
     "verify",
+    "weigh_certificates",
 ]
 
 __version__: str
@@ -36,6 +39,7 @@ _Integers = NDArray[np.int64]
 _Progress = Callable[[int, int | None], object] | None
 _Answered = tuple[_Floats, _Floats, _Floats, list[str]]
 _Bounds = tuple[float, float, float]
+_Certificates = tuple[_Floats, _Floats, _Floats, _Floats, NDArray[np.uint8]]
 _Path = str | PathLike[str]
 
 def main(args: Sequence[str]) -> int: ...
@@ -49,9 +53,27 @@ def alpha(
     threads: int,
     progress: _Progress,
 ) -> _Answered: ...
-def subsets(
-    p: _Typed, q: _Typed, n: int, scheme: str, logits: bool, temperature: float
-) -> list[_Integers]: ...
+def certificates(
+    p: _Typed,
+    q: _Typed,
+    drafts: Sequence[int],
+    scheme: str,
+    logits: bool,
+    temperature: float,
+    threads: int,
+    progress: _Progress = None,
+    p_out: NDArray[Any] | None = None,
+    q_out: NDArray[Any] | None = None,
+) -> tuple[_Answered, _Certificates]: ...
+def scanned() -> list[str]: ...
+def weigh_certificates(
+    sets: NDArray[np.uint8],
+    weights: _Floats,
+    centres: _Floats,
+    rows: NDArray[Any] | None,
+    into: NDArray[Any],
+    threads: int,
+) -> None: ...
 def acceptance(
     name: str,
     p: _Typed,
@@ -70,6 +92,9 @@ def solve(path: _Path | None, text: str | None, threads: int) -> list[tuple[str,
 def verify(
     path: _Path | None, text: str | None, seed: int, threads: int
 ) -> list[tuple[str, str, bool]]: ...
+def block(
+    path: _Path | None, text: str | None, drafts: int | None, threads: int
+) -> list[tuple[str, str, bool]]: ...
 def optimum(
     p: Sequence[float], q: Sequence[float], n: int, scheme: str
 ) -> tuple[float, float, float]: ...
@@ -80,6 +105,7 @@ def command(
     args: Sequence[str], lent: Sequence[Log], threads: int, progress: _Progress
 ) -> Made: ...
 def usual_temperatures(logs: Sequence[Log]) -> list[float]: ...
+def clustered(values: Sequence[float], clusters: Sequence[int]) -> _Bounds: ...
 def usual() -> dict[str, int]: ...
 @final
 class Plan:

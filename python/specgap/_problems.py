@@ -79,6 +79,19 @@ def verify(problem: ProblemLike, *, seed: int = 0, threads: int = 0) -> Result:
     return _one(_native.verify(*_where(problem), seed, threads), problem)
 
 
+def block(problem: ProblemLike, *, drafts: int | None = None, threads: int = 0) -> Result:
+    """The optimum E* of a block problem, and E[tau] and losslessness of every block verifier, for
+    ``drafts`` paths instead of the problem's own number.
+
+    >>> import specgap as sg
+    >>> coin = {"drafts": 1, "block": {"vocab": 2, "length": 1, "draft": {"": ["3/4", "1/4"]},
+    ...                                "target": {w: ["1/2", "1/2"] for w in ("", "0", "1")}}}
+    >>> sg.block(coin).to_dict()["block_optimum"]["exact"]
+    '3/4'
+    """
+    return _one(_native.block(*_where(problem), drafts, threads), problem)
+
+
 def save_problem(problem: Mapping[str, Any], path: PathLike) -> None:
     """Writes a problem as a file that ``specgap solve`` and ``specgap verify`` read."""
     text = json.dumps({"schema": 1, "name": "problem", **problem}, indent=1)

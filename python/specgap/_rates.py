@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, Typed, count, rows
+from ._arrays import ArrayLike, count, rows
 from ._progress import Progress, shown
+
+
+class _Certificates(NamedTuple):
+    """Of each row: the least q/p in H, p(H), q(H), Q(H), and H, a bit a token."""
+
+    threshold: NDArray[np.float64]
+    target_mass: NDArray[np.float64]
+    draft_mass: NDArray[np.float64]
+    inside: NDArray[np.float64]
+    sets: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,17 @@ class Rates:
     Bounds hold all rounding. ``kind`` says in a word how well a number is known: ``enclosed``
     (the bounds are rigorous) or ``monte-carlo`` (a mean over simulated runs, with an interval
     of 99.9%).
+
+    alpha* under a law that is solved by a scan (``with-replacement``, ``without-replacement``,
+    ``distinct-conditioned``) also has its certificate: the set H of tokens with
+    alpha* = 1 + p(H) - Q(H), Q(H) the probability that all drafts are in H. ``subset``,
+    ``threshold``, ``mass``, ``target_mass`` and ``inside`` say what it is; of other numbers they
+    raise ``ValueError``. Rows are not kept: H is, in V/8 bytes a row.
+
+    >>> import specgap as sg
+    >>> best = sg.alpha([0.5, 0.5], [0.75, 0.25], 2)
+    >>> best.subset.tolist(), best.threshold, best.target_mass, best.mass, best.inside
+    ([0], 1.5, 0.5, 0.75, 0.5625)
     """
 
     value: Any
@@ -32,19 +53,57 @@ class Rates:
     scheme: str
     #: Number of drafts.
     n: int
-    _pairs: tuple[Typed, Typed] = field(repr=False, compare=False)
-    _logits: bool = field(repr=False, compare=False)
-    _temperature: float = field(repr=False, compare=False)
+    _certificates: _Certificates | None = field(default=None, repr=False, compare=False)
+
+    def _certificate(self, name: str) -> _Certificates:
+        if self._certificates is None:
+            raise ValueError(
+                f"{name}: these numbers have no set that certifies them; alpha() has one under "
+                "with-replacement, without-replacement and distinct-conditioned, which are solved "
+                f"by a scan, and this is of {self.scheme}"
+            )
+        return self._certificates
+
+    def _number(self, name: str, numbers: NDArray[np.float64]) -> Any:
+        return float(numbers[0]) if np.ndim(self.value) == 0 else numbers
 
     @property
     def subset(self) -> Any:
         """The token set H with alpha* = 1 + p(H) - Q(H), rising by id: the certificate.
 
-        One array of tokens for one row, a list of N for rows. Only alpha* has one, and only
-        under the laws that are solved by a scan.
+        One array of tokens for one row, a list of N for rows.
         """
-        sets = _native.subsets(*self._pairs, self.n, self.scheme, self._logits, self._temperature)
-        return sets[0] if np.ndim(self.value) == 0 else sets
+        sets = self._certificate("subset").sets
+        found = [np.flatnonzero(np.unpackbits(one, bitorder="little")) for one in sets]
+        return found[0] if np.ndim(self.value) == 0 else found
+
+    @property
+    def threshold(self) -> Any:
+        """c, the least q(x)/p(x) of a token in H, in double precision.
+
+        H is the tokens with q > 0 and q/p >= c, q/p being infinite where p = 0. Of tied tokens, with
+        q/p = c, it holds all, as P - Q is concave along ties; only where rounding decides it may be
+        those with the lowest ids. ``inf`` if p is 0 on H, or if H is empty, as it may be where p = q;
+        then ``mass`` is 0. So ``(q > 0) & (q >= c * p)`` is H, but for tokens at c where rows are
+        rounded otherwise, which change alpha* by rounding alone.
+        """
+        return self._number("threshold", self._certificate("threshold").threshold)
+
+    @property
+    def mass(self) -> Any:
+        """q(H). With ``target_mass`` and ``n`` it is all that a gradient by logits needs besides H:
+        under ``with-replacement`` d alpha*/dp = 1 on H, and d alpha*/dq = -n q(H)^(n-1) on H."""
+        return self._number("mass", self._certificate("mass").draft_mass)
+
+    @property
+    def target_mass(self) -> Any:
+        """p(H)."""
+        return self._number("target_mass", self._certificate("target_mass").target_mass)
+
+    @property
+    def inside(self) -> Any:
+        """Q(H), the probability that all drafts are in H: q(H)^n under ``with-replacement``."""
+        return self._number("inside", self._certificate("inside").inside)
 
 
 def _answered(
@@ -52,15 +111,14 @@ def _answered(
     one: bool,
     scheme: str,
     n: int,
-    pairs: tuple[Typed, Typed],
-    logits: bool,
-    temperature: float,
+    certificates: _native._Certificates | None = None,
 ) -> Rates:
     value, lower, upper, kind = answered
-    settings = (scheme, n, pairs, logits, temperature)
+    shown = None if certificates is None else _Certificates(*certificates)
     if one:
-        return Rates(float(value[0]), float(lower[0]), float(upper[0]), kind[0], *settings)
-    return Rates(value, lower, upper, kind, *settings)
+        own = float(value[0]), float(lower[0]), float(upper[0]), kind[0]
+        return Rates(*own, scheme, n, shown)
+    return Rates(value, lower, upper, kind, scheme, n, shown)
 
 
 def _asked(n: object, logits: bool, temperature: float) -> int:
@@ -92,8 +150,9 @@ def alpha(
     ``scheme`` is how the drafts are drawn from q, one of :func:`schemes`; there are up to 64.
 
     Returns :class:`Rates`: ``value`` between ``lower`` and ``upper``, which are rigorous, and
-    ``subset``, the tokens H with alpha* = 1 + p(H) - Q(H). Raises ``ValueError`` for rows that
-    are no probabilities, with row and entry. A row takes one pass, and no sort.
+    ``subset``, the tokens H with alpha* = 1 + p(H) - Q(H), those with the largest q/p, down to
+    ``threshold``; ``specgap.torch.alpha_star`` makes a gradient of these. Raises ``ValueError``
+    for rows that are no probabilities, with row and entry. A row takes one pass, and no sort.
 
     >>> import specgap as sg
     >>> sg.alpha([0.5, 0.5], [0.75, 0.25], 2).value
@@ -101,8 +160,14 @@ def alpha(
     """
     n = _asked(n, logits, temperature)
     pairs = (rows(p, "p"), rows(q, "q"))
-    found = _native.alpha(*pairs, n, scheme, logits, temperature, threads, shown(progress))
-    return _answered(found, np.ndim(p) == 1, scheme, n, pairs, logits, temperature)
+    one, bar = np.ndim(p) == 1, shown(progress)
+    if scheme in _native.scanned():
+        found, certificates = _native.certificates(
+            *pairs, [n], scheme, logits, temperature, threads, bar
+        )
+        return _answered(found, one, scheme, n, certificates)
+    found = _native.alpha(*pairs, n, scheme, logits, temperature, threads, bar)
+    return _answered(found, one, scheme, n)
 
 
 def acceptance(
@@ -138,7 +203,7 @@ def acceptance(
     found, law = _native.acceptance(
         verifier, *pairs, n, scheme, logits, temperature, seed, threads, shown(progress)
     )
-    return _answered(found, np.ndim(p) == 1, law, n, pairs, logits, temperature)
+    return _answered(found, np.ndim(p) == 1, law, n)
 
 
 def schemes() -> dict[str, str]:

@@ -7,13 +7,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use specgap::cli::{CliError, HostError};
 use specgap::distribution::Draft;
-use specgap::evaluate::{Evaluated, Limits, check_names, solve as solve_one, verify_with};
+use specgap::evaluate::{
+    Evaluated, Limits, block as evaluate_block, check_names, solve as solve_one, verify_with,
+};
 use specgap::optimum::best;
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml, read};
-use specgap::report::{solve as solve_report, verify as verify_report};
+use specgap::report::{block as block_report, solve as solve_report, verify as verify_report};
 use specgap::scheme::{DraftScheme, MadeOf, SchemeName};
 use specgap::verifier::RrsWoSettings;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One problem's result: JSON, text for people, and whether all is well.
@@ -26,8 +28,12 @@ fn refused(message: String) -> HostError {
     HostError::Command(CliError::Missing { message })
 }
 
-/// Problems of a file or folder, or of text.
-fn problems(path: Option<PathBuf>, text: Option<String>) -> PyResult<Vec<Problem>> {
+/// Problems of a kind, of a file or folder, or of text.
+fn problems<P>(
+    path: Option<PathBuf>,
+    text: Option<String>,
+    kind: impl Fn(AnyProblem) -> Option<P>,
+) -> PyResult<Vec<P>> {
     let all = match (path, text) {
         (Some(path), _) => read(&path).map_err(|error| raised(&error))?,
         (None, Some(text)) => {
@@ -43,33 +49,38 @@ fn problems(path: Option<PathBuf>, text: Option<String>) -> PyResult<Vec<Problem
         (None, None) => Vec::new(),
     };
     all.into_iter()
-        .filter_map(|(path, problem)| single(&path, problem).transpose())
+        .filter_map(|(path, problem)| {
+            let refused = |error| PyValueError::new_err(format!("{}: {error}", path.display()));
+            match check_names(&problem) {
+                Ok(()) => kind(problem).map(Ok),
+                Err(error) => Some(Err(refused(error))),
+            }
+        })
         .collect()
 }
 
-fn single(path: &Path, problem: AnyProblem) -> PyResult<Option<Problem>> {
-    check_names(&problem)
-        .map_err(|error| PyValueError::new_err(format!("{}: {error}", path.display())))?;
-    Ok(match problem {
+fn single(problem: AnyProblem) -> Option<Problem> {
+    match problem {
         AnyProblem::Single(problem) => Some(problem),
         AnyProblem::Block(_) => None,
-    })
+    }
 }
 
-fn each<R: Evaluated>(
+fn each<P: Sync, R: Evaluated>(
     py: Python<'_>,
-    problems: Vec<Problem>,
+    problems: Vec<P>,
     threads: usize,
-    run: impl Fn(&Problem) -> R + Sync,
+    run: impl Fn(&P) -> R + Sync,
     text: impl Fn(&R) -> String + Sync,
 ) -> PyResult<Vec<Result1>> {
     if problems.is_empty() {
         return Err(PyValueError::new_err(
-            "there is no single-step problem here; block problems are for the command specgap block",
+            "there is no problem of this kind here; problems with a block are for sg.block, others for \
+             sg.solve and sg.verify",
         ));
     }
     watched(py, threads, None, |_| {
-        let one = |problem: &Problem| {
+        let one = |problem: &P| {
             let result = run(problem);
             let json =
                 serde_json::to_string(&result).map_err(|error| refused(error.to_string()))?;
@@ -97,7 +108,7 @@ fn solve(
     let limits = Limits::default();
     each(
         py,
-        problems(path, text)?,
+        problems(path, text, single)?,
         threads,
         |problem| solve_one(problem, &limits),
         |solution| solve_report::text(solution, WIDTH),
@@ -120,10 +131,36 @@ fn verify(
     };
     each(
         py,
-        problems(path, text)?,
+        problems(path, text, single)?,
         threads,
         |problem| verify_with(problem, &settings),
         |verified| verify_report::text(verified, WIDTH),
+    )
+}
+
+/// The optimum and the verifiers of blocks, for so many drafts if not the problem's own.
+#[pyfunction]
+#[pyo3(signature = (path, text, drafts, threads))]
+fn block(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    text: Option<String>,
+    drafts: Option<usize>,
+    threads: usize,
+) -> PyResult<Vec<Result1>> {
+    if let Some(drafts) = drafts.filter(|drafts| !(1..=64).contains(drafts)) {
+        return Err(PyValueError::new_err(format!("drafts is {drafts}; it is 1 to 64")));
+    }
+    let blocks = problems(path, text, |problem| match problem {
+        AnyProblem::Single(_) => None,
+        AnyProblem::Block(problem) => Some(problem),
+    })?;
+    each(
+        py,
+        blocks,
+        threads,
+        |problem| evaluate_block(problem, drafts.unwrap_or_else(|| problem.drafts())),
+        |found| block_report::text(found, WIDTH),
     )
 }
 
@@ -207,5 +244,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DraftLaw>()?;
     module.add_function(wrap_pyfunction!(solve, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
+    module.add_function(wrap_pyfunction!(block, module)?)?;
     module.add_function(wrap_pyfunction!(optimum, module)?)
 }

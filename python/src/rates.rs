@@ -1,9 +1,11 @@
 //! Rates of rows: alpha* and what verifiers accept.
 
+mod certificates;
+
 use crate::arrays::{Entries, Matrix};
 use crate::errors::raised;
 use crate::watch::watched;
-use numpy::{PyArray1, ToPyArray};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -110,6 +112,17 @@ type Answered<'py> = (
     Vec<&'static str>,
 );
 
+/// Numbers as they are answered.
+fn columns<'py>(py: Python<'py>, known: &[&Known]) -> Answered<'py> {
+    let column = |of: fn(&Known) -> f64| PyArray1::from_iter(py, known.iter().map(|one| of(one)));
+    (
+        column(Known::value),
+        column(Known::lower),
+        column(Known::upper),
+        known.iter().map(|one| one.kind().as_str()).collect(),
+    )
+}
+
 fn answered<'py>(
     py: Python<'py>,
     pairs: Pairs<'_>,
@@ -131,13 +144,7 @@ fn answered<'py>(
                 .collect::<Result<Vec<Known>, HostError>>()
         })
     })?;
-    let column = |of: fn(&Known) -> f64| known.iter().map(of).collect::<Vec<f64>>().to_pyarray(py);
-    Ok((
-        column(Known::value),
-        column(Known::lower),
-        column(Known::upper),
-        known.iter().map(|one| one.kind().as_str()).collect(),
-    ))
+    Ok(columns(py, &known.iter().collect::<Vec<_>>()))
 }
 
 fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
@@ -214,55 +221,6 @@ fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {
     })
 }
 
-/// The sets that certify alpha*: tokens with the largest q/p, rising by id.
-#[pyfunction]
-fn subsets<'py>(
-    py: Python<'py>,
-    p: Typed<'py>,
-    q: Typed<'py>,
-    n: usize,
-    scheme: &str,
-    logits: bool,
-    temperature: f64,
-) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
-    let (target, draft) = matrices(&p, &q, logits)?;
-    let pairs = Pairs {
-        target: target.entries(),
-        draft: draft.entries(),
-        softmax: softmax(logits, temperature),
-    };
-    let name = scheme_named(scheme)?;
-    let found = watched(py, 0, None, |host| {
-        host.watch(|| {
-            (0..pairs.rows())
-                .into_par_iter()
-                .map_init(Room::default, |room, number| {
-                    let set = pairs.ask(number, n, room, |row| {
-                        let scanned = if name == SchemeName::WITH_REPLACEMENT {
-                            row.with_replacement(n)
-                        } else if name == SchemeName::WITHOUT_REPLACEMENT {
-                            row.without_replacement(n)
-                        } else if name == SchemeName::DISTINCT_CONDITIONED {
-                            row.distinct_conditioned(n)
-                        } else {
-                            return Err(format!("scheme: {name} has no set of its own to show"));
-                        };
-                        let cut = scanned.map_err(|error| error.to_string())?.subset;
-                        Ok(cut.tokens(row.rows()))
-                    });
-                    set.map_err(refused)
-                })
-                .collect::<Result<Vec<Vec<usize>>, HostError>>()
-        })
-    })?;
-    let as_array = |set: &Vec<usize>| {
-        let mut set: Vec<i64> = set.iter().map(|&token| token as i64).collect();
-        set.sort_unstable();
-        set.to_pyarray(py)
-    };
-    Ok(found.iter().map(as_array).collect())
-}
-
 /// What a verifier accepts of pairs of rows.
 #[pyfunction]
 #[pyo3(signature = (name, p, q, n, scheme, logits, temperature, seed, threads, progress))]
@@ -331,7 +289,7 @@ fn verifiers() -> Vec<(&'static str, &'static str, String)> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(alpha, module)?)?;
-    module.add_function(wrap_pyfunction!(subsets, module)?)?;
+    certificates::register(module)?;
     module.add_function(wrap_pyfunction!(acceptance, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(verifiers, module)?)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import sys
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +43,74 @@ def test_alpha_is_the_minimum_over_prefixes(rows: Rows) -> None:
         subset = rates.subset[row]
         shown = 1 + p[row][subset].sum() - q[row][subset].sum() ** 3
         assert shown == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "law", ["with-replacement", "without-replacement", "distinct-conditioned"]
+)
+def test_a_certificate_is_its_threshold_and_its_masses(rows: Rows, law: str) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    for n in (1, 3):
+        best = sg.alpha(p, q, n, law)
+        inside = [q[row][best.subset[row]] for row in range(5)]
+        assert best.mass == pytest.approx([own.sum() for own in inside], abs=1e-14)
+        assert best.value == pytest.approx(1 + best.target_mass - best.inside, abs=1e-14)
+        for row in range(5):
+            ratio, held = q[row] / p[row], best.subset[row]
+            assert best.threshold[row] == pytest.approx(ratio[held].min(), rel=1e-14)
+            assert (np.flatnonzero(ratio >= best.threshold[row] * (1 - 1e-14)) == held).all()
+            assert best.target_mass[row] == pytest.approx(p[row][held].sum(), abs=1e-14)
+        if law == "with-replacement":
+            assert best.inside == pytest.approx(best.mass**n, abs=1e-15)
+        one = sg.alpha(p[3], q[3], n, law)
+        for name in ("threshold", "mass", "target_mass", "inside"):
+            own = getattr(one, name)
+            assert isinstance(own, float) and own == getattr(best, name)[3]
+        assert (one.subset == best.subset[3]).all()
+
+
+def test_a_threshold_says_what_ties_are() -> None:
+    # Four tokens of ratio 2, of two rows of 20: all are in H.
+    p, q = np.full(20, 0.5 / 16), np.full(20, 0.0)
+    p[[3, 5, 11, 17]], q[[3, 5, 11, 17]] = 0.125, 0.25
+    best = sg.alpha(p, q, 2)
+    assert best.subset.tolist() == [3, 5, 11, 17] and best.threshold == 2.0
+    assert (best.target_mass, best.mass, best.inside) == (0.5, 1.0, 1.0)
+    # H that p does not reach, and an empty one.
+    apart = sg.alpha([0.0, 1.0], [1.0, 0.0], 3)
+    assert apart.subset.tolist() == [0] and apart.threshold == np.inf and apart.mass == 1.0
+    same = sg.alpha([0.5, 0.5], [0.5, 0.5], 3)
+    assert same.value == 1.0 and (same.threshold == np.inf) == (same.mass == 0.0)
+
+
+def test_only_a_scan_has_a_certificate(rows: Rows) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    for rates in (sg.alpha(p, q, 2, "top"), sg.acceptance("rrs", p, q, 2)):
+        for name in ("subset", "threshold", "mass", "target_mass", "inside"):
+            with pytest.raises(ValueError, match=f"{name}: these numbers have no set"):
+                getattr(rates, name)
+
+
+def test_rates_do_not_keep_rows() -> None:
+    rng = np.random.default_rng(4)
+    p, q = rng.dirichlet(np.full(1000, 0.1), 8), rng.dirichlet(np.full(1000, 0.1), 8)
+    best = sg.alpha(p, q, 3)
+    subset = best.subset
+    for row in range(8):
+        shown = 1 + p[row][subset[row]].sum() - q[row][subset[row]].sum() ** 3
+        assert shown == pytest.approx(best.value[row], abs=1e-14)
+    alive = weakref.ref(p), weakref.ref(q)
+    del p, q
+    gc.collect()
+    assert [one() for one in alive] == [None, None]
+    kept = pickle.dumps(best)
+    assert len(kept) < 10_000
+    arrays = [one for one in vars(best).values() if isinstance(one, np.ndarray)]
+    arrays += [*best._certificates]  # type: ignore[misc]
+    assert sum(sys.getsizeof(one) + (one.base is not None) * one.nbytes for one in arrays) < 10_000
+    again = pickle.loads(kept)
+    assert (again.value == best.value).all() and (again.threshold == best.threshold).all()
+    assert all((a == b).all() for a, b in zip(again.subset, subset))
 
 
 def test_a_row_and_rows_of_logits_and_of_probabilities_agree(rows: Rows) -> None:

@@ -1,0 +1,432 @@
+"""Rules of drafted blocks and of whole texts, by every draft and coin."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ._evaluate import Branching, Floats, _Exploring, _NotEnumerable
+from ._problems import block
+
+#: Rows of a model: one row [V], rows by place [N, V], or a function or mapping of the prefix, a
+#: tuple of token ids.
+Rows: TypeAlias = "Callable[[tuple[int, ...]], Any] | Mapping[tuple[int, ...], Any] | Any"
+
+#: Runs of a rule after which an enumeration is given up.
+_MOST_RUNS = 400_000
+
+#: Laws that differ by less are equal but for the rounding of sums of floats.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class BlockEvaluation:
+    """A rule on one round. Numbers are sums over all drafts and coins, good to rounding."""
+
+    #: ``"exact"``: what the round writes, and the target behind it, has the target's law; or
+    #: ``"refuted"``.
+    lossless: str
+    #: Total variation between that law and the target's, of length + 1 tokens.
+    total_variation: float
+    #: The tokens that come out too often most, where it is refuted.
+    witness: tuple[int, ...] | None
+    #: E[tau], accepted drafts of a round.
+    accepted: float
+    #: E*, the most that any lossless rule accepts in a round, from ``sg.block``: of rules that may
+    #: change the law of later rounds, as greedy block verification does.
+    optimum: float
+    #: E[tau] of block verification, the most of one path where later rounds are left alone; None of
+    #: several paths.
+    block: float | None
+    #: Runs of the rule.
+    runs: int
+
+    @property
+    def gap(self) -> float:
+        """E* - E[tau]."""
+        return self.optimum - self.accepted
+
+    def __str__(self) -> str:
+        yes = self.lossless == "exact"
+        alone = "" if self.block is None else f"block verification: {self.block:.6f}"
+        return "\n".join(
+            [
+                f"lossless: {'yes' if yes else 'NO'} (total variation {self.total_variation:.2g}, "
+                f"{self.runs:,} outcomes)",
+                *([] if yes else [f"  comes out too often: {self.witness}"]),
+                f"accepted drafts a round: {self.accepted:.6f}",
+                *([alone] if alone else []),
+                f"the most that a round can have: {self.optimum:.6f}, {self.gap:.6f} more",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True)
+class TextEvaluation:
+    """A rule on whole texts, round after round. Numbers are sums over all drafts and coins, good to
+    rounding."""
+
+    #: ``"exact"``: the text has the target's law; or ``"refuted"``.
+    lossless: str
+    #: Total variation between the law of the text and the target's.
+    total_variation: float
+    #: The text that comes out too often most, where it is refuted.
+    witness: tuple[int, ...] | None
+    #: Expected target calls of a text.
+    calls: float
+    #: The fewest calls of any lossless rule of one path with as many drafts.
+    fewest: float
+    #: Calls of token and of block verification with as many drafts.
+    token: float
+    block: float
+    #: Tokens of a text.
+    tokens: int
+    #: Runs of the decoder.
+    runs: int
+
+    @property
+    def tokens_per_call(self) -> float:
+        return self.tokens / self.calls
+
+    def __str__(self) -> str:
+        yes = self.lossless == "exact"
+        more = 100 * (self.calls / self.fewest - 1)
+        return "\n".join(
+            [
+                f"lossless as text: {'yes' if yes else 'NO'} (total variation "
+                f"{self.total_variation:.2g}, {self.runs:,} outcomes)",
+                *([] if yes else [f"  comes out too often: {self.witness}"]),
+                f"target calls of {self.tokens} tokens: {self.calls:.6f}, {more:.2f}% above the fewest",
+                f"token verification {self.token:.6f}, block {self.block:.6f}, no lossless rule of one "
+                f"path below {self.fewest:.6f}",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class _Model:
+    """Conditional laws by prefix, checked when they are asked for."""
+
+    def __init__(self, rows: Rows, name: str) -> None:
+        self.rows, self.name = rows, name
+        self.known: dict[tuple[int, ...], Floats] = {}
+
+    def __call__(self, prefix: tuple[int, ...]) -> Floats:
+        if prefix not in self.known:
+            self.known[prefix] = self._checked(prefix)
+        return self.known[prefix]
+
+    def _checked(self, prefix: tuple[int, ...]) -> Floats:
+        where = f"{self.name}, behind {list(prefix)}"
+        if isinstance(self.rows, Mapping):
+            if prefix not in self.rows:
+                raise ValueError(f"{where}: there is no row; give one for every prefix")
+            found = self.rows[prefix]
+        elif callable(self.rows):
+            found = self.rows(prefix)
+        else:
+            found = self.rows
+        row = np.asarray(found, dtype=np.float64)
+        if row.ndim == 2 and not callable(self.rows) and not isinstance(self.rows, Mapping):
+            if len(prefix) >= len(row):
+                raise ValueError(f"{where}: there are {len(row)} rows; give one for every place")
+            row = row[len(prefix)]
+        if row.ndim != 1 or len(row) < 2:
+            raise ValueError(f"{where}: a row has 2 or more probabilities; this has shape {row.shape}")
+        if not (row >= 0).all() or not abs(row.sum() - 1) <= 1e-6:
+            raise ValueError(
+                f"{where}: a row sums to 1 and has no entry below 0; this sums to {row.sum():.6g}, "
+                f"with {row.min():.6g}"
+            )
+        law: Floats = row / row.sum()
+        return law
+
+    def along(self, prefix: tuple[int, ...], tokens: Sequence[int]) -> float:
+        """The probability of these tokens behind a prefix."""
+        weight = 1.0
+        for at, token in enumerate(tokens):
+            weight *= float(self(prefix + tuple(tokens[:at]))[token])
+        return weight
+
+
+def _explored(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
+    """Every outcome of a program that draws from what it is given, with its probability."""
+    script: list[int] = []
+    known: list[Floats] = []
+    for _ in range(_MOST_RUNS):
+        rng = _Exploring(script, known)
+        found = run(rng)
+        yield rng.weight, found
+        path = list(zip(rng.script, rng.options))
+        while path:
+            outcome, chances = path.pop()
+            later = np.flatnonzero(chances[outcome + 1 :])
+            if len(later):
+                script = [one for one, _ in path] + [outcome + 1 + int(later[0])]
+                known = [options for _, options in path] + [chances]
+                break
+        else:
+            return
+    raise ValueError(
+        f"more than {_MOST_RUNS:,} outcomes: take fewer tokens, fewer drafts or a smaller vocabulary"
+    )
+
+
+def _count(value: int, name: str, least: int) -> int:
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; it is a whole number of at least {least}")
+    return int(value)
+
+
+def _stacked(model: _Model, prefix: tuple[int, ...], path: Sequence[int], many: int) -> Floats:
+    return np.array([model(prefix + tuple(path[:k])) for k in range(many)])
+
+
+def _settled(found: Any, drafts: Any, vocabulary: int, several: bool) -> tuple[int, ...]:
+    """The tokens that a round writes, of what a rule returned."""
+    wanted = "(path, accepted, token)" if several else "(accepted, token)"
+    if not isinstance(found, tuple) or len(found) != 2 + several:
+        raise ValueError(f"the rule returned {found!r}; return {wanted}")
+    *which, accepted, token = (int(one) for one in found)
+    path = drafts[which[0]] if several else drafts
+    if which and not 0 <= which[0] < len(drafts):
+        raise ValueError(f"the rule returned path {which[0]}; paths are 0 to {len(drafts) - 1}")
+    if not 0 <= accepted <= len(path) or not 0 <= token < vocabulary:
+        raise ValueError(
+            f"the rule returned {found!r}: {len(path)} drafts can be accepted, and tokens are 0 to "
+            f"{vocabulary - 1}"
+        )
+    return (*(int(x) for x in path[:accepted]), token)
+
+
+def _run(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
+    try:
+        yield from _explored(run)
+    except _NotEnumerable as why:
+        raise ValueError(
+            f"the rule cannot be enumerated: {why}. Draw through rng.branch, rng.choice, or "
+            f"comparisons with rng.random()"
+        ) from None
+
+
+def _verdict(
+    law: Mapping[tuple[int, ...], float], target: _Model, vocabulary: int, tokens: int
+) -> tuple[str, float, tuple[int, ...] | None]:
+    over: dict[tuple[int, ...], float] = {
+        text: law.get(text, 0.0) - target.along((), text)
+        for text in itertools.product(range(vocabulary), repeat=tokens)
+    }
+    distance = 0.5 * math.fsum(abs(excess) for excess in over.values())
+    if distance <= _ROUNDING:
+        return "exact", distance, None
+    return "refuted", distance, max(over, key=lambda text: over[text])
+
+
+def evaluate_block(
+    rule: Callable[..., Any], target: Rows, draft: Rows, *, length: int, paths: int = 1
+) -> BlockEvaluation:
+    """A rule of a drafted block on a toy, by every draft and coin: is one round lossless, and how
+    many drafts does it accept, against the most that any rule can?
+
+    ``rule(p, q, drafts, rng)`` gets the rows along the drafted path, p and q [length + 1, V] of
+    which the last ones are behind the last draft, and its tokens [length]; it returns (accepted,
+    token). With ``paths`` = M i.i.d. paths these are [M, length + 1, V] and [M, length], and it
+    returns (path, accepted, token): the first ``accepted`` tokens of that path, then the token.
+    Behind it the text goes on as the target's.
+
+    ``target`` and ``draft``: a row [V], rows by place, or a function or mapping of the prefix.
+
+    Exact but for the rounding of sums. O(outcomes); at most 400,000. Raises ValueError where rows
+    are no laws, where the rule returns something else, or cannot be enumerated.
+
+    >>> import specgap as sg
+    >>> def token(p, q, drafts, rng):
+    ...     for k, x in enumerate(drafts):
+    ...         if not rng.branch(min(1.0, p[k, x] / q[k, x])):
+    ...             left = (p[k] - q[k]).clip(min=0)
+    ...             return k, rng.choice(len(left), p=left / left.sum())
+    ...     return len(drafts), rng.choice(len(p[-1]), p=p[-1])
+    >>> found = sg.evaluate_block(token, [0.5, 0.5], [0.75, 0.25], length=2)
+    >>> found.lossless, found.accepted, found.block, found.optimum
+    ('exact', 1.3125, 1.375, 1.4375)
+    """
+    length, paths = _count(length, "length", 1), _count(paths, "paths", 1)
+    p, q = _Model(target, "target"), _Model(draft, "draft")
+    vocabulary = len(p(()))
+    several = paths > 1
+
+    def one(rng: Branching) -> tuple[int, ...]:
+        drafts: list[tuple[int, ...]] = []
+        for _ in range(paths):
+            path: tuple[int, ...] = ()
+            for _ in range(length):
+                row = q(path)
+                path += (int(rng.choice(len(row), p=row)),)
+            drafts.append(path)
+        rows = [
+            np.array([_stacked(model, (), path, length + 1) for path in drafts]) for model in (p, q)
+        ]
+        given = np.array(drafts, dtype=np.int64)
+        if not several:
+            rows, given = [row[0] for row in rows], given[0]
+        return _settled(rule(*rows, given, rng), given, vocabulary, several)
+
+    law: dict[tuple[int, ...], float] = {}
+    accepted, runs = 0.0, 0
+    for weight, written in _run(one):
+        runs += 1
+        accepted += weight * (len(written) - 1)
+        for rest in itertools.product(range(vocabulary), repeat=length + 1 - len(written)):
+            text = written + rest
+            law[text] = law.get(text, 0.0) + weight * p.along(written, rest)
+    lossless, distance, witness = _verdict(law, p, vocabulary, length + 1)
+    alone = None if several else math.fsum(
+        weight * _of_block(ratios)[-1]
+        for many in range(1, length + 1)
+        for weight, ratios in _texts(p, q, vocabulary, many)
+    )
+    optimum = _optimum(p, q, vocabulary, length, paths)
+    return BlockEvaluation(lossless, distance, witness, accepted, optimum, alone, runs)
+
+
+def _optimum(p: _Model, q: _Model, vocabulary: int, length: int, paths: int) -> float:
+    def table(model: _Model, depth: int) -> dict[str, list[float]]:
+        prefixes = (
+            prefix
+            for many in range(depth)
+            for prefix in itertools.product(range(vocabulary), repeat=many)
+        )
+        return {" ".join(map(str, one)): [float(x) for x in model(one)] for one in prefixes}
+
+    problem = {
+        "drafts": paths,
+        "block": {
+            "vocab": vocabulary,
+            "length": length,
+            "target": table(p, length + 1),
+            "draft": table(q, length),
+        },
+    }
+    return float(block(problem).to_dict()["block_optimum"]["value"])
+
+
+def evaluate_text(
+    rule: Callable[..., Any], target: Rows, draft: Rows, *, tokens: int, drafts: int
+) -> TextEvaluation:
+    """A rule of one drafted path on texts of a toy, round after round, by every draft and coin: does
+    the text have the target's law, and how many target calls does it take, against the fewest
+    that any lossless rule makes (``docs/theory/several-rounds.md``)?
+
+    ``rule`` is a function as in :func:`evaluate_block`, or a function of nothing that returns an
+    object with such a ``verify``, one for each text: for rules that carry numbers from round to
+    round. Rounds draft ``drafts`` tokens, or as many as leave the last token of the text undrafted;
+    where the token behind the drafts is the last one, its row of q is 0.
+
+    Exact but for the rounding of sums. O(outcomes); at most 400,000.
+
+    >>> import specgap as sg
+    >>> from specgap.carried import Carried
+    >>> found = sg.evaluate_text(lambda: Carried(most=1), [0.5, 0.5], [0.75, 0.25],
+    ...                          tokens=3, drafts=1)
+    >>> found.lossless, found.calls, found.fewest, found.token
+    ('exact', 2.0, 2.0, 2.0625)
+    """
+    tokens, drafts = _count(tokens, "tokens", 1), _count(drafts, "drafts", 0)
+    p, q = _Model(target, "target"), _Model(draft, "draft")
+    vocabulary = len(p(()))
+    stateful = not inspect.signature(rule).parameters
+
+    def one(rng: Branching) -> tuple[tuple[int, ...], int]:
+        verify = rule().verify if stateful else rule
+        text: tuple[int, ...] = ()
+        calls = 0
+        while len(text) < tokens:
+            path: tuple[int, ...] = ()
+            for _ in range(min(drafts, tokens - 1 - len(text))):
+                row = q(text + path)
+                path += (int(rng.choice(len(row), p=row)),)
+            rows = [_stacked(model, text, path, len(path) + 1) for model in (p, q)]
+            if len(text) + len(path) + 1 == tokens:
+                rows[1][-1] = 0.0
+            given = np.array(path, dtype=np.int64)
+            text += _settled(verify(*rows, given, rng), given, vocabulary, False)
+            calls += 1
+        return text, calls
+
+    law: dict[tuple[int, ...], float] = {}
+    calls, runs = 0.0, 0
+    for weight, (text, count) in _run(one):
+        runs += 1
+        calls += weight * count
+        law[text] = law.get(text, 0.0) + weight
+    lossless, distance, witness = _verdict(law, p, vocabulary, tokens)
+    fewest, token, by_block = (
+        math.fsum(weight * of(ratios, drafts) for weight, ratios in _texts(p, q, vocabulary, tokens))
+        for of in (_fewest, _token, _block)
+    )
+    return TextEvaluation(
+        lossless, distance, witness, calls, fewest, token, by_block, tokens, runs
+    )
+
+
+def _texts(p: _Model, q: _Model, vocabulary: int, tokens: int) -> list[tuple[float, list[float]]]:
+    """Texts with their probability and q/p of every token."""
+    found = []
+    for text in itertools.product(range(vocabulary), repeat=tokens):
+        weight = p.along((), text)
+        if weight > 0:
+            ratios = [float(q(text[:t])[x] / p(text[:t])[x]) for t, x in enumerate(text)]
+            found.append((weight, ratios))
+    return found
+
+
+def _fewest(ratios: Sequence[float], most: int) -> float:
+    starts = [1.0]
+    for t in range(1, len(ratios)):
+        supply, share = 0.0, 1.0
+        for k in range(1, min(most, t) + 1):
+            share *= ratios[t - k]
+            supply += starts[t - k] * share
+        starts.append(max(0.0, 1.0 - supply))
+    return sum(starts)
+
+
+def _replayed(
+    ratios: Sequence[float], most: int, reached: Callable[[Sequence[float]], list[float]]
+) -> float:
+    """Calls of rounds that accept i drafts and more with ``reached[i]``, given the text."""
+    many = len(ratios)
+    starts = [1.0] + [0.0] * many
+    for start in range(many):
+        chances = [1.0, *reached(ratios[start : start + min(most, many - 1 - start)]), 0.0]
+        for i in range(len(chances) - 1):
+            starts[start + i + 1] += starts[start] * (chances[i] - chances[i + 1])
+    return sum(starts[:many])
+
+
+def _token(ratios: Sequence[float], most: int) -> float:
+    return _replayed(
+        ratios, most, lambda some: list(itertools.accumulate((min(1.0, r) for r in some), float.__mul__))
+    )
+
+
+def _of_block(ratios: Sequence[float]) -> list[float]:
+    """P(i drafts of the text and more are accepted), i = 1, 2, ..., by block verification."""
+    products = itertools.accumulate(ratios, float.__mul__)
+    return list(itertools.accumulate(products, min, initial=1.0))[1:]
+
+
+def _block(ratios: Sequence[float], most: int) -> float:
+    return _replayed(ratios, most, _of_block)
