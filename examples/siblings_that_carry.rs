@@ -6,8 +6,8 @@
 //! `docs/theory/several-rounds.md`, section 7, has what is proved. Where rows list some tokens, all
 //! others count as one: then the numbers are of this coarser vocabulary.
 
-use specgap::log::{Log, Row};
 use specgap::distribution::Softmax;
+use specgap::log::{Log, Row};
 use specgap::plan::even_selection;
 use specgap::rounds::{ChainVerifier, FixedLength, carried_starts, fewest_calls, replay};
 use specgap::sampling::probabilities;
@@ -75,7 +75,8 @@ fn main() -> Result<(), Failure> {
         let tokens: usize = ratios().map(<[f64]>::len).sum();
         let by = |calls: &dyn Fn(&[f64]) -> f64| tokens as f64 / ratios().map(calls).sum::<f64>();
         let replayed = |verifier| {
-            let calls = move |of: &[f64]| replay(verifier, of, &FixedLength(length)).map(|r| r.calls);
+            let calls =
+                move |of: &[f64]| replay(verifier, of, &FixedLength(length)).map(|r| r.calls);
             by(&|of| calls(of).unwrap_or(0.0))
         };
         println!(

@@ -23,7 +23,8 @@ fn baseline_of(problems: &[&str]) -> String {
     serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 35] = [
+    "calls-by-start",
     "certain-not-monotone-none",
     "certain-not-monotone-one",
     "distinct-below-replacement-distinct",

@@ -24,6 +24,7 @@ mod rounds;
 mod scores;
 mod siblings;
 mod slots;
+mod starts;
 mod table;
 mod text;
 mod trees;
@@ -58,6 +59,7 @@ pub fn ledger() -> Vec<Claim> {
         text::CLAIMS,
         rounds::CLAIMS,
         siblings::CLAIMS,
+        starts::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
         lists::CLAIMS,
