@@ -149,7 +149,9 @@ fn block(
     threads: usize,
 ) -> PyResult<Vec<Result1>> {
     if let Some(drafts) = drafts.filter(|drafts| !(1..=64).contains(drafts)) {
-        return Err(PyValueError::new_err(format!("drafts is {drafts}; it is 1 to 64")));
+        return Err(PyValueError::new_err(format!(
+            "drafts is {drafts}; it is 1 to 64"
+        )));
     }
     let blocks = problems(path, text, |problem| match problem {
         AnyProblem::Single(_) => None,
