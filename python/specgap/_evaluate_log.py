@@ -125,9 +125,9 @@ class _Simulated:
         self.verifier, self.scheme = verifier, scheme
         # Two halves.
         self.each = 2 * max((each + 1) // 2, 2)
-        #: By position: acceptance, algorithmic acceptance, and in what cells outputs fell, beside
-        #: p there.
-        self.seen: dict[int, tuple[float, float, list[tuple[Floats, Floats]]]] = {}
+        #: By position: of each half its acceptance and how it goes with the control, algorithmic
+        #: acceptance, and in what cells outputs fell, beside p there.
+        self.seen: dict[int, tuple[Floats, float, list[tuple[Floats, Floats]]]] = {}
 
     def __call__(
         self, p: Floats, q: Floats, n: int, position: int, seed: int
@@ -159,10 +159,22 @@ class _Simulated:
         masses: list[Floats] = [
             np.bincount(cell, weights=p, minlength=_CELLS).astype(np.float64) for cell in cells
         ]
-        rate = _controlled(hits, *_rejection(p, q, tuples)) if self.scheme == _IID else hits.mean()
-        self.seen[position] = (float(rate), float(claims.mean()), list(zip(came, masses)))
-        # The rate itself may be beyond by its noise, and is kept here.
-        return min(max(float(rate), 0.0), 1.0), None, None
+        control, mean = _rejection(p, q, tuples) if self.scheme == _IID else (0.0 * hits, 0.0)
+        self.seen[position] = (
+            _halves(hits, control, mean), float(claims.mean()), list(zip(came, masses))
+        )
+        # Of all positions together it is known better: :meth:`rates`.
+        return min(max(float(hits.mean()), 0.0), 1.0), None, None
+
+    def rates(self, positions: Sequence[int]) -> Floats:
+        """Acceptance at positions: the mean of hits, less what the control says of their noise. How
+        much it says is told by the other halves of all positions, so that the mean has no bias, and
+        few draws a position are enough."""
+        halves = np.array([self.seen[position][0] for position in positions])
+        _, _, products, squares = halves.sum(axis=0).T
+        slopes = np.where(squares > 1e-12, products / np.maximum(squares, 1e-12), 0.0)[::-1]
+        rates: Floats = (halves[:, :, 0] - slopes * halves[:, :, 1]).mean(axis=1)
+        return rates
 
     def e_value(self) -> float:
         """Evidence against losslessness: what bets on the cells of outputs come to, each of which
@@ -201,17 +213,15 @@ def _rejection(p: Floats, q: Floats, tuples: Integers) -> tuple[Floats, float]:
     return 1.0 - missed, 1.0 - all_missed
 
 
-def _controlled(hits: Floats, control: Floats, mean: float) -> float:
-    """The mean of hits, less what the control's says of their noise. How much is told by the other
-    half of the draws each time, so that the mean has no bias."""
-    halves = [slice(0, len(hits) // 2), slice(len(hits) // 2, None)]
-    rates = []
-    for own, other in (halves, halves[::-1]):
-        spread = control[other] - control[other].mean()
-        square = float(spread @ spread)
-        slope = float(spread @ hits[other]) / square if square > 1e-12 else 0.0
-        rates.append(float(hits[own].mean()) - slope * (float(control[own].mean()) - mean))
-    return sum(rates) / 2.0
+def _halves(hits: Floats, control: Floats, mean: float) -> Floats:
+    """Of each half of the draws: the mean of hits, by how much the control's is off, and the sums
+    of which a slope is made."""
+    found = []
+    for own in (slice(0, len(hits) // 2), slice(len(hits) // 2, None)):
+        spread = control[own] - control[own].mean()
+        sums = spread @ hits[own], spread @ spread
+        found.append([hits[own].mean(), control[own].mean() - mean, *sums])
+    return np.array(found, dtype=np.float64)
 
 
 def evaluate_log(
@@ -248,7 +258,12 @@ def evaluate_log(
     if temperature is None:
         usual = _native.usual_temperatures([rows._native])
         temperature = usual[0] if len(usual) == 1 else 1.0
-    (at,) = _numbers(temperature, "temperature")
+    given = _numbers(temperature, "temperature")
+    if len(given) != 1:
+        raise ValueError(
+            f"temperature: {len(given)} are given; a rule is measured at one, so call evaluate for each"
+        )
+    (at,) = given
     if compare is None:
         compare = ("rrs", "k-seq") if scheme == _IID else None
     asked = _asked(
@@ -315,7 +330,7 @@ def _found(
     verdict: Lossless
     if isinstance(function, _Simulated):
         seen = [function.seen[int(number)] for number in numbers]
-        rates = np.array([one[0] for one in seen])
+        rates = function.rates([int(number) for number in numbers])
         algorithmic = float(np.mean([one[1] for one in seen]))
         e_value = function.e_value()
         verdict = "refuted" if e_value >= 1.0 / alpha else "not refuted"

@@ -6,6 +6,7 @@ import html
 import inspect
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,6 +22,9 @@ Rows: TypeAlias = "Callable[[tuple[int, ...]], Any] | Mapping[tuple[int, ...], A
 
 #: Runs of a rule after which an enumeration is given up.
 _MOST_RUNS = 400_000
+
+#: Outcomes that are run twice.
+_AGAIN = 64
 
 #: Laws that differ by less are equal but for the rounding of sums of floats.
 _ROUNDING = 1e-9
@@ -106,7 +110,8 @@ class TextEvaluation:
                 f"lossless as text: {'yes' if yes else 'NO'} (total variation "
                 f"{self.total_variation:.2g}, {self.runs:,} outcomes)",
                 *([] if yes else [f"  comes out too often: {self.witness}"]),
-                f"target calls of {self.tokens} tokens: {self.calls:.6f}, {more:.2f}% above the fewest",
+                f"target calls of {self.tokens} tokens: {self.calls:.6f}, {abs(more):.2f}% "
+                f"{'below' if more < -0.005 else 'above'} the fewest",
                 f"token verification {self.token:.6f}, block {self.block:.6f}, no lossless rule of one "
                 f"path below {self.fewest:.6f}",
             ]
@@ -122,6 +127,8 @@ class _Model:
     def __init__(self, rows: Rows, name: str) -> None:
         self.rows, self.name = rows, name
         self.known: dict[tuple[int, ...], Floats] = {}
+        #: How many tokens its rows have, and which row says so.
+        self.size: tuple[int, str] | None = None
 
     def __call__(self, prefix: tuple[int, ...]) -> Floats:
         if prefix not in self.known:
@@ -138,7 +145,10 @@ class _Model:
             found = self.rows(prefix)
         else:
             found = self.rows
-        row = np.asarray(found, dtype=np.float64)
+        try:
+            row = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: gives no row of numbers: {error}") from None
         if row.ndim == 2 and not callable(self.rows) and not isinstance(self.rows, Mapping):
             if len(prefix) >= len(row):
                 raise ValueError(f"{where}: there are {len(row)} rows; give one for every place")
@@ -149,6 +159,12 @@ class _Model:
             raise ValueError(
                 f"{where}: a row sums to 1 and has no entry below 0; this sums to {row.sum():.6g}, "
                 f"with {row.min():.6g}"
+            )
+        self.size = self.size or (len(row), where)
+        if len(row) != self.size[0]:
+            raise ValueError(
+                f"{where}: the row has {len(row)} tokens, and that of {self.size[1]} has "
+                f"{self.size[0]}; all are over one vocabulary"
             )
         law: Floats = row / row.sum()
         return law
@@ -161,13 +177,29 @@ class _Model:
         return weight
 
 
+def _models(target: Rows, draft: Rows, tokens: int) -> tuple[_Model, _Model, int]:
+    """Both models, and their vocabulary."""
+    p, q = _Model(target, "target"), _Model(draft, "draft")
+    vocabulary = len(p(()))
+    q.size = p.size
+    if vocabulary**tokens > _MOST_RUNS:
+        raise ValueError(
+            f"{vocabulary} tokens make more than {_MOST_RUNS:,} texts of {tokens}: take fewer tokens "
+            f"or a smaller vocabulary"
+        )
+    return p, q, vocabulary
+
+
 def _explored(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
     """Every outcome of a program that draws from what it is given, with its probability."""
     script: list[int] = []
     known: list[Floats] = []
-    for _ in range(_MOST_RUNS):
+    for number in range(_MOST_RUNS):
         rng = _Exploring(script, known)
         found = run(rng)
+        # What depends on these draws alone comes out alike a second time.
+        if number < _AGAIN and run(_Exploring(rng.script, rng.options)) != found:
+            raise _NotEnumerable("it draws from random numbers of its own, or carries numbers over")
         yield rng.weight, found
         path = list(zip(rng.script, rng.options))
         while path:
@@ -199,16 +231,60 @@ def _settled(found: Any, drafts: Any, vocabulary: int, several: bool) -> tuple[i
     wanted = "(path, accepted, token)" if several else "(accepted, token)"
     if not isinstance(found, tuple) or len(found) != 2 + several:
         raise ValueError(f"the rule returned {found!r}; return {wanted}")
-    *which, accepted, token = (int(one) for one in found)
-    path = drafts[which[0]] if several else drafts
+    try:
+        *which, accepted, token = (operator.index(one) for one in found)
+    except TypeError:
+        raise ValueError(
+            f"the rule returned {found!r}; return {wanted}, all of them whole numbers"
+        ) from None
     if which and not 0 <= which[0] < len(drafts):
         raise ValueError(f"the rule returned path {which[0]}; paths are 0 to {len(drafts) - 1}")
+    path = drafts[which[0]] if several else drafts
     if not 0 <= accepted <= len(path) or not 0 <= token < vocabulary:
         raise ValueError(
             f"the rule returned {found!r}: {len(path)} drafts can be accepted, and tokens are 0 to "
             f"{vocabulary - 1}"
         )
     return (*(int(x) for x in path[:accepted]), token)
+
+
+def _stateful(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is a function of nothing that makes one for each text."""
+    wanted = (
+        "give a function of (p, q, drafts, rng), or one of nothing that returns an object with such a "
+        "verify, as lambda: Carried(most=2)"
+    )
+    if not callable(rule):
+        raise TypeError(f"rule: is {type(rule).__name__}; {wanted}")
+    try:
+        signature = inspect.signature(rule)
+    except ValueError:  # of a builtin, which has none
+        return False
+
+    def takes(*given: object) -> bool:
+        try:
+            signature.bind(*given)
+        except TypeError:
+            return False
+        return True
+
+    if not isinstance(rule, type) and takes(*"pqdr"):
+        return False
+    if not takes():
+        raise TypeError(f"rule: takes {signature}; {wanted}")
+    return True
+
+
+def _of_text(rule: Callable[[], Any]) -> Callable[..., Any]:
+    """The ``verify`` of a text's own object."""
+    made = rule()
+    verify = getattr(made, "verify", None)
+    if not callable(verify):
+        raise TypeError(
+            f"rule: takes nothing and returned {type(made).__name__}; return an object with a method "
+            f"verify(p, q, drafts, rng)"
+        )
+    return verify  # type: ignore[no-any-return]
 
 
 def _run(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
@@ -263,8 +339,7 @@ def evaluate_block(
     ('exact', 1.3125, 1.375, 1.4375)
     """
     length, paths = _count(length, "length", 1), _count(paths, "paths", 1)
-    p, q = _Model(target, "target"), _Model(draft, "draft")
-    vocabulary = len(p(()))
+    p, q, vocabulary = _models(target, draft, length + 1)
     several = paths > 1
 
     def one(rng: Branching) -> tuple[int, ...]:
@@ -334,7 +409,8 @@ def evaluate_text(
     round. Rounds draft ``drafts`` tokens, or as many as leave the last token of the text undrafted;
     where the token behind the drafts is the last one, its row of q is 0.
 
-    Exact but for the rounding of sums. O(outcomes); at most 400,000.
+    Exact but for the rounding of sums. O(outcomes); at most 400,000. Raises as
+    :func:`evaluate_block`.
 
     >>> import specgap as sg
     >>> from specgap.carried import Carried
@@ -344,12 +420,11 @@ def evaluate_text(
     ('exact', 2.0, 2.0, 2.0625)
     """
     tokens, drafts = _count(tokens, "tokens", 1), _count(drafts, "drafts", 0)
-    p, q = _Model(target, "target"), _Model(draft, "draft")
-    vocabulary = len(p(()))
-    stateful = not inspect.signature(rule).parameters
+    p, q, vocabulary = _models(target, draft, tokens)
+    stateful = _stateful(rule)
 
     def one(rng: Branching) -> tuple[tuple[int, ...], int]:
-        verify = rule().verify if stateful else rule
+        verify = _of_text(rule) if stateful else rule
         text: tuple[int, ...] = ()
         calls = 0
         while len(text) < tokens:

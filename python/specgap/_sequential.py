@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import typed
+from ._arrays import count, typed
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Step: TypeAlias = "Callable[[Floats, Floats, int, int], Any]"
@@ -95,6 +95,9 @@ class Sequential:
             raise TypeError(
                 f"step: give a function of (p, q, i, n); this is {type(step).__name__}"
             )
+        for given, what in ((name, "name"), (digest, "digest")):
+            if given is not None and not isinstance(given, str):
+                raise TypeError(f"{what}: give a string; this is {type(given).__name__}")
         own = str(getattr(step, "__name__", "")).strip("<>_") or type(step).__name__
         self.step = step
         self.name = name if name is not None else "sequential" if own == "lambda" else own
@@ -113,13 +116,13 @@ class Sequential:
     def law(self, p: Floats, q: Floats, n: int) -> SequentialLaw:
         """What it does with n drafts: of one row [V] each, or of rows [N, V]. Probabilities, in
         double precision. O(n V), and n or n + 1 calls of the step a row."""
-        p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
-        if p.shape != q.shape or p.ndim not in (1, 2) or p.size == 0:
+        shape = tuple(np.shape(p))
+        if shape != tuple(np.shape(q)) or len(shape) not in (1, 2) or 0 in shape:
             raise ValueError(
-                f"p has shape {p.shape} and q {q.shape}; give one row [V] each, or rows [N, V]"
+                f"p has shape {shape} and q {tuple(np.shape(q))}; give one row [V] each, or rows [N, V]"
             )
-        if n < 1:
-            raise ValueError(f"n is {n}; there is at least 1 draft")
+        p, q = _distributions(p, "p"), _distributions(q, "q")
+        n = count(n, "n", "drafts")
         if p.ndim == 2 and self.rows:
             return self._sums(p, q, n)
         if p.ndim == 1:
@@ -275,6 +278,26 @@ class _Turns:
                 f"{token}; probabilities sum to 1: divide by the sum, and where it is 0 return p"
             )
         return law
+
+
+def _distributions(given: Any, name: str) -> Floats:
+    """Rows in double precision, if they are distributions."""
+    array, dtype = typed(np.asarray(given) if isinstance(given, (list, tuple)) else given, name)
+    if dtype == "bfloat16":
+        array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: has entries of type {dtype}; give probabilities")
+    rows: Floats = array.astype(np.float64)
+    sums = rows.sum(axis=-1)
+    bad = ~((np.abs(sums - 1.0) <= _NEAR_1) & (rows >= 0.0).all(axis=-1))
+    if bad.any():
+        at = tuple(int(x) for x in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name}: {_place((*at, 0))}sums to {float(sums[at]):.6g}, with a least entry of "
+            f"{float(rows[at].min()):.6g}; give probabilities, which are >= 0 and sum to 1 (of logits "
+            f"take the softmax; divide by the sum what was rounded)"
+        )
+    return rows
 
 
 def _place(at: tuple[int, ...]) -> str:

@@ -28,6 +28,7 @@ torch or by ``logits=True``, takes any constant out. Gradients of second order a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -77,7 +78,10 @@ class _Asked(NamedTuple):
 
         def one(rows: Any) -> Any:
             rows = rows.to(self.dtype)
-            return torch.softmax(rows / self.temperature, -1) if self.logits else rows
+            if self.logits:
+                return torch.softmax(rows / self.temperature, -1)
+            # As the scan does: what rows of few digits lack of 1 is no probability.
+            return rows / rows.detach().sum(-1, keepdim=True)
 
         return one(self.p), one(self.q)
 
@@ -88,7 +92,7 @@ class _Asked(NamedTuple):
 
 def _counts(n: object) -> tuple[list[int], bool]:
     """Numbers of drafts, and whether it is one."""
-    of_one = isinstance(n, torch.Tensor) and n.ndim == 0 or not isinstance(n, Iterable)
+    of_one = getattr(n, "ndim", 1) == 0 or not isinstance(n, Iterable)
     several: Iterable[Any] = [n] if of_one else n  # type: ignore[assignment]
     counts = [count(one, "n", "drafts") for one in several]
     if not counts:
@@ -96,6 +100,34 @@ def _counts(n: object) -> tuple[list[int], bool]:
     if max(counts) > _MOST_DRAFTS:
         raise ValueError(f"n is {max(counts)}; rates are for up to {_MOST_DRAFTS} drafts")
     return counts, of_one
+
+
+#: What rows that are called logits may be instead: the factor by which they become natural
+#: logarithms, what shows it, and what they are.
+_FORMS = (
+    (math.log(2), "2^x", "logarithms of probabilities to base 2", "multiply them by ln 2"),
+    (math.log(10), "10^x", "logarithms of probabilities to base 10", "multiply them by ln 10"),
+    (-1.0, "exp(-x)", "negative log-likelihoods", "change their sign"),
+    (-math.log(2), "2^-x", "negative log-likelihoods to base 2", "multiply them by -ln 2"),
+    (-math.log(10), "10^-x", "negative log-likelihoods to base 10", "multiply them by -ln 10"),
+)
+
+
+def _refuse_forms(few: Any, name: str, off: float) -> None:
+    """Raises if all of these rows are another form of probabilities than logits. One of few digits
+    is not enough to tell."""
+    if few.shape[-1] < 2 or len(few) < (1 if off <= 1e-4 else 2):
+        return
+    few = _wide(few)
+    factors = torch.tensor([one[0] for one in _FORMS], dtype=few.dtype, device=few.device)
+    powers = (few * factors[:, None, None]).exp()
+    # Where one token has all, the sum is 1 whatever the others are.
+    near = ((powers.sum(-1) - 1).abs() <= off) & (powers.amax(-1) <= 0.99)
+    for found, (_, shown, what, cure) in zip(near.all(-1).tolist(), _FORMS):
+        if found:
+            raise ValueError(
+                f"{name}: row 0: {shown} sums to 1: these are {what}, and no logits; {cure}"
+            )
 
 
 def _refuse_rows(rows: Any, name: str, logits: bool) -> None:
@@ -112,6 +144,8 @@ def _refuse_rows(rows: Any, name: str, logits: bool) -> None:
                 f"{name}: row 0: entries are in [0, 1] and sum to 1: these are probabilities, and no "
                 "logits; leave logits=True out, or take natural logarithms"
             )
+        if not bool(bad.any()):
+            _refuse_forms(rows[:4], name, _OFF[rows.dtype])
     else:
         total = rows.sum(-1, dtype=torch.promote_types(rows.dtype, torch.float32))
         off = _OFF[rows.dtype]
@@ -152,6 +186,12 @@ def _asked(p: Any, q: Any, n: object, logits: bool, temperature: float) -> _Aske
     except RuntimeError:
         raise ValueError(
             f"p has shape {tuple(p.shape)} and q {tuple(q.shape)}; axes but the last are equal, or 1"
+        ) from None
+    try:
+        temperature = float(temperature)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"temperature: give a number above 0; this is {type(temperature).__name__}"
         ) from None
     if not temperature > 0 or temperature == float("inf"):
         raise ValueError(f"temperature is {temperature}; give a number above 0")
@@ -688,7 +728,7 @@ def level_rate(
 
     Other arguments, shapes and errors as :func:`alpha_star`, on any device. O(V) a pass, for strata
     O(n V). All passes are kept for the gradient: in the memory of ten rows each, for strata of some
-    eight for each draft. :func:`alpha_star` and the other rules keep two rows.
+    eight for each draft, in double precision. :func:`alpha_star` and the other rules keep two rows.
 
     >>> import torch, specgap as sg
     >>> p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])
@@ -702,7 +742,11 @@ def level_rate(
     if not passes or not all(0 <= level < 1 for level in passes):
         raise ValueError(f"levels are {passes}; give numbers in [0, 1), the last of which is 0")
     asked = _checked(p, q, n, logits, temperature)
-    rows = asked.probabilities()
+    wide = asked
+    if law == "stratified" and asked.p.device.type != "mps":
+        # Shares of what is behind certain tokens: in float32 their slopes overflow to NaN.
+        wide = asked._replace(dtype=torch.float64)
+    rows = wide.probabilities()
     by_passes: Callable[[int], Any] = (
         (lambda n: _passes_iid(*rows, n, passes))
         if law == "with-replacement"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import functools
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -162,3 +163,50 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("module", [_evaluate_text, _problems])
 def test_the_examples_run(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
+
+
+def test_what_cannot_be_meant_is_said() -> None:
+    toy = {"target": [0.5, 0.5], "draft": [0.75, 0.25], "tokens": 3, "drafts": 1}
+    for rule, error, words in [
+        (3, TypeError, "rule: is int; give a function of"),
+        (Carried, TypeError, "rule: takes .*give a function of"),
+        (lambda: None, TypeError, "returned NoneType; return an object with a method"),
+        (lambda p, q, drafts, rng: (0.7, 1.9), ValueError, "all of them whole numbers"),
+        (lambda p, q, drafts, rng: (0, None), ValueError, "all of them whole numbers"),
+    ]:
+        with pytest.raises(error, match=words):
+            sg.evaluate_text(rule, **toy)  # type: ignore[arg-type]
+    for target, draft in ([[0.5, 0.5], [0.2, 0.3, 0.5]], [[0.2, 0.3, 0.5], [0.5, 0.5]]):
+        with pytest.raises(ValueError, match="draft, behind .*all are over one vocabulary"):
+            sg.evaluate_text(token, target, draft, tokens=3, drafts=1)
+        with pytest.raises(ValueError, match="draft, behind .*all are over one vocabulary"):
+            sg.evaluate_block(token, target, draft, length=1)
+    with pytest.raises(ValueError, match="target, behind .*: gives no row of numbers"):
+        sg.evaluate_text(token, [[0.5, 0.5], [1.0]], [0.5, 0.5], tokens=2, drafts=1)
+    with pytest.raises(ValueError, match="returned path 7; paths are 0 to 1"):
+        sg.evaluate_block(lambda *_: (7, 0, 0), [0.5, 0.5], [0.5, 0.5], length=1, paths=2)
+    with pytest.raises(ValueError, match="more than 400,000 texts of 5"):
+        sg.evaluate_text(token, np.eye(100)[0], np.eye(100)[0], tokens=5, drafts=1)
+
+
+def test_a_rule_that_makes_another_may_have_defaults() -> None:
+    for rule in (lambda most=1: Carried(most), functools.partial(Carried, most=1)):
+        found = sg.evaluate_text(rule, [0.5, 0.5], [0.75, 0.25], tokens=3, drafts=1)
+        assert found.lossless == "exact" and found.calls == 2.0
+
+
+def test_own_random_numbers_are_no_outcomes() -> None:
+    rng = np.random.default_rng(0)
+
+    def own(p: Any, q: Any, drafts: Any, _: Any) -> tuple[int, int]:
+        return 0, int(rng.random() < p[0, 1])
+
+    with pytest.raises(ValueError, match="random numbers of its own"):
+        sg.evaluate_text(own, [0.5, 0.5], [0.75, 0.25], tokens=4, drafts=1)
+
+
+def test_fewer_calls_than_lossless_rules_make_are_below() -> None:
+    found = sg.evaluate_text(
+        lambda p, q, drafts, rng: (len(drafts), 0), [0.5, 0.5], [0.75, 0.25], tokens=3, drafts=2
+    )
+    assert found.lossless == "refuted" and "% below the fewest" in str(found)

@@ -327,7 +327,7 @@ def test_drawn_rules_are_measured_without_bias_and_with_less_noise() -> None:
     drawn = _Simulated(lambda p, q, drafts, rng: LESS(p, q, drafts, rng), "with-replacement", 20)
     for seed in range(40):
         drawn(p, q, 3, seed, seed)
-    rates = np.array([one[0] for one in drawn.seen.values()])
+    rates = drawn.rates(list(drawn.seen))
     error = rates.std(ddof=1) / math.sqrt(len(rates))
     assert abs(rates.mean() - exact) < 4 * error
     # Tokens by 20 draws each would be off by sqrt(a (1 - a) / 800).
@@ -398,7 +398,7 @@ def test_steps_are_refused_by_number_and_token() -> None:
         sg.evaluate(EXACT, p, q, 2, "without-replacement")
     with pytest.raises(ValueError, match="shape"):
         EXACT.law(p, q[:2], 2)
-    with pytest.raises(ValueError, match="at least 1 draft"):
+    with pytest.raises(ValueError, match="drafts are at least 1"):
         EXACT.law(p, q, 0)
 
 
@@ -451,3 +451,42 @@ def test_evaluate_says_what_it_takes(arrays: dict[str, Any]) -> None:
         sg.evaluate(WRONG, arrays, 2, counterexample="x.json")
     with pytest.raises(FileNotFoundError):
         sg.evaluate(EXACT, "no-such-log", 2)
+
+
+def test_few_draws_a_position_do_not_blow_up(arrays: dict[str, Any]) -> None:
+    def token(p: Floats, q: Floats, drafts: Any, rng: Any) -> int:
+        x = int(drafts[0])
+        if rng.branch(min(1.0, p[x] / q[x])):
+            return x
+        left = np.maximum(p - q, 0.0)
+        return int(rng.choice(len(left), p=left / left.sum()))
+
+    overlap = np.minimum(*rows(arrays)).sum(axis=1).mean()
+    widths = []
+    for seed in range(5):
+        found = sg.evaluate(token, arrays, 1, samples=2 * PROMPTS * EACH, seed=seed)
+        assert found.samples == 4 * PROMPTS * EACH
+        value, low, high = found.gap
+        widths.append(high - low)
+        assert abs(found.acceptance[0] - overlap) < 0.1 and abs(value) < 0.1
+    # Of hits alone it would be some 2 * 2.2 * sqrt(0.2 / 240).
+    assert max(widths) < 0.2
+
+
+def test_rows_that_are_no_distributions_are_not_blamed_on_the_rule() -> None:
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
+    for bad in (2 * p, np.log(p), np.array([np.nan, 0.5, 0.5]), np.array([1.5, -0.5, 0.0])):
+        with pytest.raises(ValueError, match="^p: sums to .*give probabilities"):
+            EXACT.law(bad, q, 2)
+        with pytest.raises(ValueError, match="^q: row 1: sums to .*give probabilities"):
+            EXACT.law(np.stack([p, p]), np.stack([q, bad]), 2)
+    for n in (2.0, "2"):
+        with pytest.raises(TypeError, match="n: give drafts as a whole number"):
+            EXACT.law(p, q, n)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="name: give a string; this is int"):
+        sg.Sequential(slack(0.0), name=3)  # type: ignore[arg-type]
+
+
+def test_a_log_is_evaluated_at_one_temperature(arrays: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="temperature: 2 are given"):
+        sg.evaluate(EXACT, arrays, 1, temperature=[0.5, 1.0])  # type: ignore[call-overload]

@@ -398,3 +398,47 @@ def test_the_name_is_there_without_an_import_and_says_what_it_needs() -> None:
 
 def test_examples_of_the_docstrings_run() -> None:
     assert doctest.testmod(importlib.import_module("specgap.torch")).failed == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_rates_of_rounded_probabilities_are_of_rows_that_sum_to_1(dtype: Any) -> None:
+    p, q = (torch.softmax(rows.detach().float(), -1).to(dtype) for rows in logits((6, 40), 21))
+    rows = [one.double() / one.double().sum(-1, keepdim=True) for one in (p, q)]
+    most = sg.torch.alpha_star(p, q, [1, 2, 4]).double()
+    for rate in (sg.torch.rrs_rate, sg.torch.k_seq_rate, sg.torch.level_rate):
+        found = rate(p, q, [1, 2, 4]).double()
+        off = 1e-12 if dtype == torch.float64 else 1e-6
+        assert (found - rate(*rows, [1, 2, 4])).abs().max() < off
+        assert (found <= most + off).all()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+def test_gradients_of_strata_behind_a_certain_token_are_numbers(temperature: float) -> None:
+    q = (60 * torch.eye(4)[1:2]).requires_grad_()
+    rate = sg.torch.level_rate
+    found = rate(torch.tensor([[1.0, 0, 0, 0]]).log(), q, 2, True, law="stratified")
+    found.sum().backward()
+    # The second draft is one of three tokens that are alike: d/dq_0 of softmax is 1/3 (1 - 1/3).
+    assert found.dtype == torch.float32 and abs(found.item() - 1 / 3) < 1e-6
+    assert (q.grad - torch.tensor([[2 / 9, 0, -1 / 9, -1 / 9]])).abs().max() < 1e-6
+    for seed in range(20):
+        target, draft = (4 * rows.detach().float() for rows in logits((4, 300), seed))
+        draft.requires_grad_()
+        rate(target, draft, 3, True, temperature, law="stratified").sum().backward()
+        assert torch.isfinite(draft.grad).all()
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_logarithms_to_other_bases_are_refused(rate: Callable[..., Any]) -> None:
+    p, q = (torch.softmax(rows.detach(), -1) for rows in logits((3, 40), 22))
+    forms = {"2.x": p.log2(), "10.x": p.log10(), "exp.-x": -p.log(), "2.-x": -p.log2()}
+    for shown, form in forms.items():
+        with pytest.raises(ValueError, match=f"p: row 0: {shown}.*sums to 1: these are"):
+            rate(form, q.log(), 2, logits=True)
+    assert torch.isfinite(rate(p.log(), q.log(), 2, logits=True)).all()
+    # One token has all of the mass, by any base.
+    peaked = torch.tensor([[0.0, -60.0, -70.0]] * 4)
+    assert torch.isfinite(rate(peaked, peaked, 2, logits=True)).all()
+    assert rate(p, q, np.array(2)).shape == (3,)
+    with pytest.raises(TypeError, match="temperature: give a number above 0; this is str"):
+        rate(p.log(), q.log(), 2, logits=True, temperature="hot")
