@@ -90,11 +90,12 @@ def single(array: ArrayLike, name: str) -> NDArray[np.float64]:
     own, dtype = rows(array, name)
     if own.shape[0] != 1:
         raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
-    row: NDArray[np.float64] = _as_double(own, dtype)[0]
+    row: NDArray[np.float64] = widened(own, dtype)[0]
     return row
 
 
-def _as_double(own: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+def widened(own: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    """The same in double precision; of bfloat16, its bits are given."""
     if dtype == "bfloat16":
         own = (own.astype(np.uint32) << np.uint32(16)).view(np.float32)
     double: NDArray[np.float64] = own.astype(np.float64)
@@ -103,7 +104,7 @@ def _as_double(own: NDArray[Any], dtype: str) -> NDArray[np.float64]:
 
 def as_double(array: ArrayLike, name: str) -> NDArray[np.float64]:
     """Rows in double precision; a copy."""
-    return _as_double(*rows(array, name))
+    return widened(*rows(array, name))
 
 
 def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
@@ -112,7 +113,7 @@ def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
     if own.shape[0] != 1:
         raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
     if dtype == "bfloat16":
-        own = _as_double(own, dtype)
+        own = widened(own, dtype)
     return np.ascontiguousarray(own[0], dtype=np.float32)
 
 

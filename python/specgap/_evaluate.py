@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,14 @@ from ._arrays import ArrayLike, as_double, count, typed
 from ._logs import Log, LogLike, PathLike
 from ._problems import save_problem
 from ._progress import Progress
-from ._sequential import Sequential
+from ._sequential import Sequential, refuse_law
 
 if TYPE_CHECKING:
     from ._evaluate_log import LogEvaluation
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
+_Result = TypeVar("_Result")
 Verifier: TypeAlias = "Callable[[Floats, Floats, Integers, Branching], Any]"
 
 #: Tuples of drafts that are listed at most.
@@ -146,6 +147,26 @@ class _Exploring(Branching):
 
     def __getattr__(self, name: str) -> Any:
         raise _NotEnumerable(f"it calls rng.{name}")
+
+
+def _explored(run: Callable[[_Exploring], _Result]) -> Iterator[tuple[_Exploring, _Result]]:
+    """Every outcome of a program that draws from what it is given, with what it drew; the
+    probability is ``weight`` of that."""
+    script: list[int] = []
+    known: list[Floats] = []
+    while True:
+        rng = _Exploring(script, known)
+        yield rng, run(rng)
+        path = list(zip(rng.script, rng.options))
+        while path:
+            outcome, probabilities = path.pop()
+            later = np.flatnonzero(probabilities[outcome + 1 :])
+            if len(later):
+                script = [one for one, _ in path] + [outcome + 1 + int(later[0])]
+                known = [options for _, options in path] + [probabilities]
+                break
+        else:
+            return
 
 
 class _Uniform:
@@ -279,24 +300,14 @@ class _Rule:
 
     def explored(self, drafts: Integers) -> Iterator[tuple[float, _Outcome]]:
         """All outcomes, with their probabilities."""
-        script: list[int] = []
-        known: list[Floats] = []
-        while True:
+
+        def run(rng: _Exploring) -> _Outcome:
             if self.runs > _MOST_RUNS:
                 raise _NotEnumerable(f"its outcomes take more than {_MOST_RUNS:,} runs")
-            rng = _Exploring(script, known)
-            found = self(drafts, rng)
+            return self(drafts, rng)
+
+        for rng, found in _explored(run):
             yield rng.weight, found
-            path = list(zip(rng.script, rng.options))
-            while path:
-                outcome, probabilities = path.pop()
-                later = np.flatnonzero(probabilities[outcome + 1 :])
-                if len(later):
-                    script = [one for one, _ in path] + [outcome + 1 + int(later[0])]
-                    known = [options for _, options in path] + [probabilities]
-                    break
-            else:
-                return
 
     def law(self, drafts: Integers, *, again: bool) -> tuple[Floats, float]:
         """The law of the output given the drafts, and the probability that a draft is
@@ -359,11 +370,7 @@ def _of_sequential(
     rule: Sequential, p: Floats, q: Floats, n: int, scheme: str
 ) -> list[_Exact]:
     """A rule that goes draft by draft, by sums over the vocabulary."""
-    if scheme != "with-replacement":
-        raise TypeError(
-            f"{rule.name}: a Sequential rule is for with-replacement drafts, each by itself from q; "
-            f"of {scheme} drafts give a function of (p, q, drafts, rng)"
-        )
+    refuse_law(rule.name, scheme)
     found = rule.law(p, q, n)
     none = np.zeros((0, n), dtype=np.int64)
     return [

@@ -17,12 +17,11 @@ from ._evaluate import Floats, Integers, Lossless, Verifier, _by_rank, _Drawing,
 from ._logs import LogLike, opened
 from ._progress import Progress, shown
 from ._reports import _asked, _names, _numbers
-from ._sequential import Sequential
+from ._sequential import LAW, Sequential, refuse_law
 
 #: A mean over positions, and its interval of 95% over prompts.
 Interval = tuple[float, float, float]
 
-_IID = "with-replacement"
 #: What the rule is called while it is measured: a name that no rule of the table has, as examples
 #: of these in :mod:`specgap.rules` are called as they are.
 _CALLED = "the rule"
@@ -141,7 +140,7 @@ class _Simulated:
         cells = [_by_rank(np.where(p > 0, ratio, -np.inf), p, _CELLS), _by_rank(-p, p, _CELLS)]
         came = np.zeros((len(cells), self.each, _CELLS))
         hits, claims = np.zeros(self.each), np.zeros(self.each)
-        if self.scheme == _IID:
+        if self.scheme == LAW:
             tuples = generator.choice(len(q), (self.each, n), p=q).astype(np.int64)
         else:
             tuples = np.stack([draw(q, n, self.scheme, generator) for _ in range(self.each)])
@@ -159,7 +158,7 @@ class _Simulated:
         masses: list[Floats] = [
             np.bincount(cell, weights=p, minlength=_CELLS).astype(np.float64) for cell in cells
         ]
-        control, mean = _rejection(p, q, tuples) if self.scheme == _IID else (0.0 * hits, 0.0)
+        control, mean = _rejection(p, q, tuples) if self.scheme == LAW else (0.0 * hits, 0.0)
         self.seen[position] = (
             _halves(hits, control, mean), float(claims.mean()), list(zip(came, masses))
         )
@@ -248,11 +247,8 @@ def evaluate_log(
     """As :func:`specgap.evaluate` says it."""
     rows = opened(log, vocabulary, metadata)
     exact = isinstance(verifier, Sequential)
-    if exact and scheme != _IID:
-        raise TypeError(
-            f"{name}: a Sequential rule is for {_IID} drafts, each by itself from q; of {scheme} "
-            f"drafts give a function of (p, q, drafts, rng)"
-        )
+    if exact:
+        refuse_law(name, scheme)
     if samples < 1:
         raise ValueError(f"samples is {samples}; at least 1 output is drawn")
     if temperature is None:
@@ -265,7 +261,7 @@ def evaluate_log(
         )
     (at,) = given
     if compare is None:
-        compare = ("rrs", "k-seq") if scheme == _IID else None
+        compare = ("rrs", "k-seq") if scheme == LAW else None
     asked = _asked(
         n,
         at,

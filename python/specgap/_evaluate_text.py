@@ -13,15 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._evaluate import Branching, Floats, _Exploring, _NotEnumerable
+from . import _native
+from ._evaluate import _MOST_RUNS, Branching, Floats, _explored, _Exploring, _NotEnumerable
 from ._problems import block
 
 #: Rows of a model: one row [V], rows by place [N, V], or a function or mapping of the prefix, a
 #: tuple of token ids.
 Rows: TypeAlias = "Callable[[tuple[int, ...]], Any] | Mapping[tuple[int, ...], Any] | Any"
-
-#: Runs of a rule after which an enumeration is given up.
-_MOST_RUNS = 400_000
 
 #: Outcomes that are run twice.
 _AGAIN = 64
@@ -190,32 +188,6 @@ def _models(target: Rows, draft: Rows, tokens: int) -> tuple[_Model, _Model, int
     return p, q, vocabulary
 
 
-def _explored(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
-    """Every outcome of a program that draws from what it is given, with its probability."""
-    script: list[int] = []
-    known: list[Floats] = []
-    for number in range(_MOST_RUNS):
-        rng = _Exploring(script, known)
-        found = run(rng)
-        # What depends on these draws alone comes out alike a second time.
-        if number < _AGAIN and run(_Exploring(rng.script, rng.options)) != found:
-            raise _NotEnumerable("it draws from random numbers of its own, or carries numbers over")
-        yield rng.weight, found
-        path = list(zip(rng.script, rng.options))
-        while path:
-            outcome, chances = path.pop()
-            later = np.flatnonzero(chances[outcome + 1 :])
-            if len(later):
-                script = [one for one, _ in path] + [outcome + 1 + int(later[0])]
-                known = [options for _, options in path] + [chances]
-                break
-        else:
-            return
-    raise ValueError(
-        f"more than {_MOST_RUNS:,} outcomes: take fewer tokens, fewer drafts or a smaller vocabulary"
-    )
-
-
 def _count(value: int, name: str, least: int) -> int:
     if not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; it is a whole number of at least {least}")
@@ -288,8 +260,20 @@ def _of_text(rule: Callable[[], Any]) -> Callable[..., Any]:
 
 
 def _run(run: Callable[[Branching], Any]) -> Iterator[tuple[float, Any]]:
+    """Every outcome of a program that draws from what it is given, with its probability."""
     try:
-        yield from _explored(run)
+        for number, (rng, found) in enumerate(_explored(run)):
+            if number == _MOST_RUNS:
+                raise ValueError(
+                    f"more than {_MOST_RUNS:,} outcomes: take fewer tokens, fewer drafts or a smaller "
+                    f"vocabulary"
+                )
+            # What depends on these draws alone comes out alike a second time.
+            if number < _AGAIN and run(_Exploring(rng.script, rng.options)) != found:
+                raise _NotEnumerable(
+                    "it draws from random numbers of its own, or carries numbers over"
+                )
+            yield rng.weight, found
     except _NotEnumerable as why:
         raise ValueError(
             f"the rule cannot be enumerated: {why}. Draw through rng.branch, rng.choice, or "
@@ -367,16 +351,15 @@ def evaluate_block(
             text = written + rest
             law[text] = law.get(text, 0.0) + weight * p.along(written, rest)
     lossless, distance, witness = _verdict(law, p, vocabulary, length + 1)
-    alone = None if several else math.fsum(
-        weight * _of_block(ratios)[-1]
-        for many in range(1, length + 1)
-        for weight, ratios in _texts(p, q, vocabulary, many)
-    )
-    optimum = _optimum(p, q, vocabulary, length, paths)
-    return BlockEvaluation(lossless, distance, witness, accepted, optimum, alone, runs)
+    known = _known(p, q, vocabulary, length, paths)
+    return BlockEvaluation(lossless, distance, witness, accepted, *known, runs)
 
 
-def _optimum(p: _Model, q: _Model, vocabulary: int, length: int, paths: int) -> float:
+def _known(
+    p: _Model, q: _Model, vocabulary: int, length: int, paths: int
+) -> tuple[float, float | None]:
+    """The optimum of the block, and what block verification accepts of one path."""
+
     def table(model: _Model, depth: int) -> dict[str, list[float]]:
         prefixes = (
             prefix
@@ -394,7 +377,9 @@ def _optimum(p: _Model, q: _Model, vocabulary: int, length: int, paths: int) -> 
             "draft": table(q, length),
         },
     }
-    return float(block(problem).to_dict()["block_optimum"]["value"])
+    found = block(problem).to_dict()
+    of_rule = {rule["name"]: rule.get("expected_accepted_length") for rule in found["verifiers"]}
+    return float(found["block_optimum"]["value"]), of_rule["block"] if paths == 1 else None
 
 
 def evaluate_text(
@@ -447,10 +432,11 @@ def evaluate_text(
         calls += weight * count
         law[text] = law.get(text, 0.0) + weight
     lossless, distance, witness = _verdict(law, p, vocabulary, tokens)
-    fewest, token, by_block = (
-        math.fsum(weight * of(ratios, drafts) for weight, ratios in _texts(p, q, vocabulary, tokens))
-        for of in (_fewest, _token, _block)
-    )
+    along = [
+        [weight * number for number in _native.calls(ratios, drafts)]
+        for weight, ratios in _texts(p, q, vocabulary, tokens)
+    ]
+    fewest, token, by_block = (math.fsum(column) for column in zip(*along))
     return TextEvaluation(
         lossless, distance, witness, calls, fewest, token, by_block, tokens, runs
     )
@@ -465,43 +451,3 @@ def _texts(p: _Model, q: _Model, vocabulary: int, tokens: int) -> list[tuple[flo
             ratios = [float(q(text[:t])[x] / p(text[:t])[x]) for t, x in enumerate(text)]
             found.append((weight, ratios))
     return found
-
-
-def _fewest(ratios: Sequence[float], most: int) -> float:
-    starts = [1.0]
-    for t in range(1, len(ratios)):
-        supply, share = 0.0, 1.0
-        for k in range(1, min(most, t) + 1):
-            share *= ratios[t - k]
-            supply += starts[t - k] * share
-        starts.append(max(0.0, 1.0 - supply))
-    return sum(starts)
-
-
-def _replayed(
-    ratios: Sequence[float], most: int, reached: Callable[[Sequence[float]], list[float]]
-) -> float:
-    """Calls of rounds that accept i drafts and more with ``reached[i]``, given the text."""
-    many = len(ratios)
-    starts = [1.0] + [0.0] * many
-    for start in range(many):
-        chances = [1.0, *reached(ratios[start : start + min(most, many - 1 - start)]), 0.0]
-        for i in range(len(chances) - 1):
-            starts[start + i + 1] += starts[start] * (chances[i] - chances[i + 1])
-    return sum(starts[:many])
-
-
-def _token(ratios: Sequence[float], most: int) -> float:
-    return _replayed(
-        ratios, most, lambda some: list(itertools.accumulate((min(1.0, r) for r in some), float.__mul__))
-    )
-
-
-def _of_block(ratios: Sequence[float]) -> list[float]:
-    """P(i drafts of the text and more are accepted), i = 1, 2, ..., by block verification."""
-    products = itertools.accumulate(ratios, float.__mul__)
-    return list(itertools.accumulate(products, min, initial=1.0))[1:]
-
-
-def _block(ratios: Sequence[float], most: int) -> float:
-    return _replayed(ratios, most, _of_block)

@@ -15,6 +15,8 @@ __all__ = [
     "__version__",
     "acceptance",
     "alpha",
+    "block",
+    "calls",
     "certificates",
     "clustered",
     "command",
@@ -92,6 +94,7 @@ def solve(path: _Path | None, text: str | None, threads: int) -> list[tuple[str,
 def verify(
     path: _Path | None, text: str | None, seed: int, threads: int
 ) -> list[tuple[str, str, bool]]: ...
+def calls(ratios: Sequence[float], drafts: int) -> tuple[float, float, float]: ...
 def block(
     path: _Path | None, text: str | None, drafts: int | None, threads: int
 ) -> list[tuple[str, str, bool]]: ...

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import count, typed
+from ._arrays import count, typed, widened
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Step: TypeAlias = "Callable[[Floats, Floats, int, int], Any]"
@@ -20,6 +20,8 @@ _NEVER = 1e-14
 _NEAR_1 = 1e-5
 #: Total variation above which a rule that is said to be lossless is refused in a report.
 LOSSY = 1e-6
+#: How the drafts of these rules are drawn.
+LAW = "with-replacement"
 
 
 class SequentialLaw(NamedTuple):
@@ -182,7 +184,7 @@ class Sequential:
         return min(float(found.membership), 1.0), min(float(found.algorithmic), 1.0), away
 
     def _own(self) -> tuple[str, str, str, str | None, Callable[..., Any]]:
-        return self.name, self.words, "with-replacement", self.digest, self._measured
+        return self.name, self.words, LAW, self.digest, self._measured
 
 
 class _Turns:
@@ -280,14 +282,21 @@ class _Turns:
         return law
 
 
+def refuse_law(name: str, scheme: str) -> None:
+    """Raises if drafts of this law are not what a Sequential rule is for."""
+    if scheme != LAW:
+        raise TypeError(
+            f"{name}: a Sequential rule is for {LAW} drafts, each by itself from q; of {scheme} drafts "
+            f"give a function of (p, q, drafts, rng)"
+        )
+
+
 def _distributions(given: Any, name: str) -> Floats:
     """Rows in double precision, if they are distributions."""
     array, dtype = typed(np.asarray(given) if isinstance(given, (list, tuple)) else given, name)
-    if dtype == "bfloat16":
-        array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name}: has entries of type {dtype}; give probabilities")
-    rows: Floats = array.astype(np.float64)
+    rows = widened(array, dtype)
     sums = rows.sum(axis=-1)
     bad = ~((np.abs(sums - 1.0) <= _NEAR_1) & (rows >= 0.0).all(axis=-1))
     if bad.any():

@@ -13,6 +13,7 @@ use specgap::evaluate::{
 use specgap::optimum::best;
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml, read};
 use specgap::report::{block as block_report, solve as solve_report, verify as verify_report};
+use specgap::rounds::{ChainVerifier, FixedLength, fewest_calls, replay};
 use specgap::scheme::{DraftScheme, MadeOf, SchemeName};
 use specgap::verifier::RrsWoSettings;
 use std::path::PathBuf;
@@ -166,6 +167,19 @@ fn block(
     )
 }
 
+/// Target calls of a text with these q/p of its tokens, for rounds of so many drafts: the fewest of
+/// any lossless rule of one path, and those of token and of block verification.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+fn calls(ratios: Vec<f64>, drafts: usize) -> (f64, f64, f64) {
+    let by = |verifier| {
+        let replayed = replay(verifier, &ratios, &FixedLength(drafts));
+        replayed.map_or(0.0, |found| found.calls)
+    };
+    let [token, block] = [ChainVerifier::Token, ChainVerifier::Block].map(by);
+    (fewest_calls(&ratios, drafts), token, block)
+}
+
 /// A law of drafts, by its name and q.
 #[pyclass(frozen, module = "specgap._native")]
 struct DraftLaw {
@@ -247,5 +261,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(solve, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
     module.add_function(wrap_pyfunction!(block, module)?)?;
+    module.add_function(wrap_pyfunction!(calls, module)?)?;
     module.add_function(wrap_pyfunction!(optimum, module)?)
 }
