@@ -75,46 +75,56 @@ def along(models, which, start, path):
     return weight
 
 
-def program(models, vocab, tokens, length):
-    """A, b, c of: least c.x with A x = b, x >= 0. Columns are sparse."""
+def program(models, vocab, tokens, drawn, kept):
+    """A, b, c of: least c.x with A x = b, x >= 0. Columns are sparse. A round from z draws D with
+    drawn(z)[D], and keeps one of kept(D)."""
     equations, bounds = {}, []
 
     def equation(key, bound):
-        if key not in equations:
-            equations[key] = len(bounds)
-            bounds.append(bound)
-        return equations[key]
+        equations[key] = len(bounds)
+        bounds.append(bound)
 
     columns, cost = [], []
-    for n in range(tokens):
-        for z in product(range(vocab), repeat=n):
-            for path in product(range(vocab), repeat=min(length, tokens - 1 - n)):
-                chance = along(models, 1, z, path)
-                if chance:
-                    equation(("drafted", z, path), chance if not z else F(0))
+    starts = [z for n in range(tokens) for z in product(range(vocab), repeat=n)]
+    laws = {z: drawn(z) for z in starts}
+    for z in starts:
+        for draft, chance in laws[z].items():
+            equation(("drafted", z, draft), chance if not z else F(0))
     for x in product(range(vocab), repeat=tokens):
         equation(("text", x), along(models, 0, (), x))
-    behind = {}
-    for kind, *where in list(equations):
-        if kind == "drafted":
-            behind.setdefault(where[0], []).append(where[1])
-    for z, paths in behind.items():
-        for path in paths:
-            own = equations["drafted", z, path]
-            for i in range(len(path) + 1):
+    for z in starts:
+        for draft in laws[z]:
+            for some in kept(draft):
                 for y in range(vocab):
-                    end = z + path[:i] + (y,)
-                    column = {own: F(1)}
+                    end = z + some + (y,)
+                    column = {equations["drafted", z, draft]: F(1)}
                     if len(end) == tokens:
                         column[equations["text", end]] = F(1)
                     else:
                         # S(end) q(D|end) on the other side.
-                        for then in behind.get(end, ()):
+                        for then, chance in laws[end].items():
                             row = equations["drafted", end, then]
-                            column[row] = column.get(row, F(0)) - along(models, 1, end, then)
+                            column[row] = column.get(row, F(0)) - chance
                     columns.append(column)
                     cost.append(F(1))
     return columns, bounds, cost
+
+
+def of_paths(models, vocab, tokens, length):
+    """The program of rounds that draft one path, and keep the first tokens of it."""
+    def drawn(z):
+        paths = product(range(vocab), repeat=min(length, tokens - 1 - len(z)))
+        chances = {path: along(models, 1, z, path) for path in paths}
+        return {path: chance for path, chance in chances.items() if chance}
+    kept = lambda path: [path[:i] for i in range(len(path) + 1)]
+    return program(models, vocab, tokens, drawn, kept)
+
+
+def of_siblings(models, laws, vocab, tokens):
+    """The program of rounds that draft a set of tokens for one position, and keep one or none."""
+    nothing = {frozenset(): F(1)}
+    kept = lambda some: [()] + [(x,) for x in sorted(some)]
+    return program(models, vocab, tokens, lambda z: laws.get(z, nothing), kept)
 
 
 def simplex(columns, bounds, cost):
@@ -356,41 +366,6 @@ def evenly(p, law):
     return selected
 
 
-def siblings_program(models, laws, vocab, tokens):
-    """As `program`, for rounds that draft a set of tokens for one position."""
-    equations, bounds, columns, cost = {}, [], [], []
-
-    def equation(key, bound):
-        if key not in equations:
-            equations[key] = len(bounds)
-            bounds.append(bound)
-        return equations[key]
-    nothing = {frozenset(): F(1)}
-    at = lambda z: laws[z] if len(z) < tokens - 1 else nothing
-    for n in range(tokens):
-        for z in product(range(vocab), repeat=n):
-            for drawn, chance in at(z).items():
-                equation(("drafted", z, drawn), chance if not z else F(0))
-    for x in product(range(vocab), repeat=tokens):
-        equation(("text", x), along(models, 0, (), x))
-    for kind, z, *drawn in list(equations):
-        if kind == "drafted":
-            own = equations[kind, z, drawn[0]]
-            for kept in [()] + [(x,) for x in sorted(drawn[0])]:
-                for y in range(vocab):
-                    end = z + kept + (y,)
-                    column = {own: F(1)}
-                    if len(end) == tokens:
-                        column[equations["text", end]] = F(1)
-                    else:
-                        for then, chance in at(end).items():
-                            row = equations["drafted", end, then]
-                            column[row] = column.get(row, F(0)) - chance
-                    columns.append(column)
-                    cost.append(F(1))
-    return columns, bounds, cost
-
-
 def siblings(models, laws, vocab, tokens):
     """Calls of the rule that carries on the selected law, and without carrying; and whether the law
     can be selected, and whether the rule accepts as much as any at each token."""
@@ -432,7 +407,7 @@ def compare_siblings(rng, quick, wrong):
             models = rows(rng, vocab, tokens, zeros=index % 3 == 2)
             laws = {x: sets_of(q, drafts, strata)
                     for x, (_, q) in models.items() if len(x) < tokens - 1}
-            least = simplex(*siblings_program(models, laws, vocab, tokens))
+            least = simplex(*of_siblings(models, laws, vocab, tokens))
             calls, selecting, fine = siblings(models, laws, vocab, tokens)
             counts["models of siblings"] += 1
             if fine and least <= calls <= selecting:
@@ -461,7 +436,7 @@ def main(arguments):
             continue
         for index in range(min(many, 3) if quick else many):
             models = rows(rng, vocab, tokens, zeros=index % 3 == 2)
-            least = simplex(*program(models, vocab, tokens, length))
+            least = simplex(*of_paths(models, vocab, tokens, length))
             counts["models"] += 1
 
             def holds(what, condition):
