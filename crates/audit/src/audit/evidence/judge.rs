@@ -875,11 +875,7 @@ mod tests {
                     } else {
                         P.to_vec()
                     };
-                    let out = match rule == Rule::CARRIED {
-                        true => laws.of_text(stands),
-                        false => laws.output(),
-                    };
-                    let out = out.unwrap_or(laws.bonus.clone());
+                    let out = laws.of_text(stands).unwrap_or(laws.bonus.clone());
                     let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
                     grows(&claimed, &out, logs, "out");
                     let alone = match bug.engine.drops {

@@ -346,22 +346,13 @@ impl<'a> Opened<'a> {
                 self.log.path().display()
             )));
         }
-        let ratios: Vec<Vec<Option<f64>>> =
-            side_by_side::each_or_stop(&self.log.spans(SPAN), |span| {
-                let mut ratios = Vec::with_capacity(span.positions().len());
-                self.rows(span, &mut |index, pair| {
-                    let step = self.steps.at.get(index).and_then(Option::as_ref);
-                    let found = step.map(|step| ratio(&pair.position(), pair.place(step.output)));
-                    ratios.push(found.filter(|_| !pair.lacks_draft));
-                    Ok(())
-                })?;
-                Ok::<_, AuditError>(ratios)
-            })?;
-        let mut ratios = ratios.into_iter().flatten();
+        let ratios = self.at_steps(&|step, pair| {
+            let found = ratio(&pair.position(), pair.place(step.output));
+            (!pair.lacks_draft).then_some(found)
+        })?;
         let mut carry = Carry::new(self.steps.most);
         let mut stands = Vec::with_capacity(records.len());
-        for (index, step) in self.steps.at.iter().enumerate() {
-            let found = ratios.next().flatten();
+        for (index, (step, found)) in self.steps.at.iter().zip(ratios).enumerate() {
             let text = |at: Option<usize>| at.and_then(|at| records.get(at));
             let here = text(Some(index));
             let of_here =
@@ -421,26 +412,16 @@ impl<'a> Opened<'a> {
 
     /// For each position, P(the prefix of its round is accepted | it was drafted).
     fn reaches(&self) -> Result<Vec<f64>, AuditError> {
-        let ratios: Vec<Vec<f64>> = side_by_side::each_or_stop(&self.log.spans(SPAN), |span| {
-            let mut ratios = Vec::with_capacity(span.positions().len());
-            self.rows(span, &mut |index, pair| {
-                let step = self.steps.at.get(index).and_then(Option::as_ref);
-                let draft = step
-                    .filter(|step| step.accepted)
-                    .and_then(|step| step.drafts.first());
-                ratios.push(draft.map_or(1.0, |&draft| {
-                    let get = |row: &[f64]| row.get(pair.place(draft)).copied().unwrap_or(0.0);
-                    let (p, q) = (get(&pair.p), get(&pair.q));
-                    if q > 0.0 { p / q } else { 1.0 }
-                }));
-                Ok(())
-            })?;
-            Ok::<_, AuditError>(ratios)
+        let ratios = self.at_steps(&|step, pair| {
+            let draft = step.drafts.first().filter(|_| step.accepted)?;
+            let get = |row: &[f64]| row.get(pair.place(*draft)).copied().unwrap_or(0.0);
+            let (p, q) = (get(&pair.p), get(&pair.q));
+            (q > 0.0).then(|| p / q)
         })?;
         let mut reach = 1.0;
         Ok(ratios
             .into_iter()
-            .flatten()
+            .map(|ratio| ratio.unwrap_or(1.0))
             .zip(&self.steps.at)
             .map(|(ratio, step)| {
                 let depth = step.as_ref().map_or(0, |step| step.depth);
@@ -452,6 +433,23 @@ impl<'a> Opened<'a> {
                 here
             })
             .collect())
+    }
+
+    /// A number of each position that has a step, from its rows.
+    fn at_steps(
+        &self,
+        of: &(dyn Fn(&Happened, &Pair) -> Option<f64> + Sync),
+    ) -> Result<Vec<Option<f64>>, AuditError> {
+        let parts = side_by_side::each_or_stop(&self.log.spans(SPAN), |span| {
+            let mut numbers = Vec::with_capacity(span.positions().len());
+            self.rows(span, &mut |index, pair| {
+                let step = self.steps.at.get(index).and_then(Option::as_ref);
+                numbers.push(step.and_then(|step| of(step, pair)));
+                Ok(())
+            })?;
+            Ok::<_, AuditError>(numbers)
+        })?;
+        Ok(parts.concat())
     }
 
     /// Every row of a span.
@@ -572,11 +570,7 @@ fn drafted_nowhere() -> String {
 
 /// Total variation between p and what an engine puts out.
 fn output_tv(rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<f64> {
-    let laws = Laws::new(rule, engine, at);
-    let out = match rule == Rule::CARRIED {
-        true => laws.of_text(at.stands)?,
-        false => laws.output()?,
-    };
+    let out = Laws::new(rule, engine, at).of_text(at.stands)?;
     Some(
         0.5 * out
             .iter()
