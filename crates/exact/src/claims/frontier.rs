@@ -2,7 +2,7 @@
 
 use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum};
-use super::scores::{is_in, minimisers, values};
+use super::scores::{is_in, mass, minimisers, values};
 use super::slots::Sets;
 use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
@@ -55,15 +55,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: coin,
     },
 ];
-
-/// The mass of a set.
-fn mass(row: &[Rational], set: usize) -> Rational {
-    let members = row.iter().enumerate();
-    members
-        .filter(|(token, _)| is_in(set, *token))
-        .map(|(_, mass)| mass)
-        .sum()
-}
 
 /// What p' has to hold of each set if a rule is to accept beta.
 fn demands(q: &[Rational], beta: &Rational) -> Vec<Rational> {
@@ -451,16 +442,13 @@ fn coin() -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check_one;
     use super::super::family::fraction;
+    use super::super::tests::all_end_as_expected;
     use super::*;
 
     #[test]
     fn every_check_ends_as_expected() {
-        for claim in CLAIMS {
-            let checked = check_one(claim);
-            assert!(checked.is_ok(), "{}: {:?}", claim.id, checked.finding);
-        }
+        all_end_as_expected(CLAIMS);
     }
 
     /// One draft from (7, 5, 0)/12 and p uniform, by hand at beta = 5/6: 5/12 and 3/12 are

@@ -200,6 +200,16 @@ pub(super) fn is_in(mask: usize, token: usize) -> bool {
     mask >> token & 1 == 1
 }
 
+/// The mass of a set.
+pub(super) fn mass(row: &[Rational], set: usize) -> Rational {
+    let members = row.iter().enumerate();
+    Rational::total(
+        members
+            .filter(|(token, _)| is_in(set, *token))
+            .map(|(_, mass)| mass),
+    )
+}
+
 /// The first (H, x, y) with x in H and y not at which Q is not w-convex.
 fn not_convex(
     vocab: usize,
@@ -231,15 +241,14 @@ fn not_convex(
 pub(super) fn minimisers(p: &[Rational], q: &[Rational]) -> (Rational, Vec<usize>) {
     let mut least: Option<Rational> = None;
     let mut masks = Vec::new();
-    for (mask, inside) in q.iter().enumerate() {
-        let held = (0..p.len()).filter(|&token| is_in(mask, token));
-        let value = Rational::total(held.map(|token| &p[token])) - inside;
+    for (held, inside) in q.iter().enumerate() {
+        let value = mass(p, held) - inside;
         match &least {
             Some(known) if value > *known => continue,
             Some(known) if value == *known => {}
             _ => masks.clear(),
         }
-        masks.push(mask);
+        masks.push(held);
         least = Some(value);
     }
     (least.unwrap_or_default(), masks)

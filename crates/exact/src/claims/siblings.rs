@@ -2,6 +2,7 @@
 
 use super::family::{Family, fractions};
 use super::rounds::{carried, least_of_carried, mean_calls};
+use super::scores::mass;
 use super::text::{Pair, extended};
 use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
@@ -40,11 +41,6 @@ const SHAPES: [[usize; 3]; 6] = [
     [2, 5, 3],
     [3, 3, 1],
 ];
-
-fn total_of(row: &[Rational], held: usize) -> Rational {
-    let inside = row.iter().enumerate().filter(|(y, _)| held >> y & 1 == 1);
-    inside.fold(Rational::zero(), |sum, (_, mass)| sum + mass)
-}
 
 fn check() -> Finding {
     let mut finding = Finding::default();
@@ -104,18 +100,17 @@ fn every_token(
             };
             seen += 1;
             let held = 0..1usize << p.len();
-            let all = |held: usize| total_of(q, held).power(drafts);
-            let can = held.clone().all(|held| total_of(s, held) >= all(held));
+            let all = |held: usize| mass(q, held).power(drafts);
+            let can = held.clone().all(|held| mass(s, held) >= all(held));
             finding.require(can && Rational::total(s) == Rational::one(), || {
                 format!("{}, behind {prefix:?}: {s:?} cannot be selected", name())
             });
             let most = held
-                .map(|held| &stands + total_of(p, held) - &stands * all(held))
+                .map(|held| &stands + mass(p, held) - &stands * all(held))
                 .min()
                 .unwrap_or_default();
             let both = p.iter().zip(s);
-            let accepted = both.map(|(p, s)| p.smaller(&(&stands * s)));
-            let accepted = accepted.fold(Rational::zero(), |sum, mass| sum + mass);
+            let accepted: Rational = both.map(|(p, s)| p.smaller(&(&stands * s))).sum();
             finding.require(accepted == most, || {
                 format!("{}, behind {prefix:?}: {accepted} of {most}", name())
             });
