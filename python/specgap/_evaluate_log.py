@@ -289,7 +289,25 @@ def evaluate_log(
         said = str(error).replace(f"own rule {_CALLED}:", f"{name}:")
         raise type(error)(said) from error.__cause__
     assert columns is not None
+    _refuse_other_drafts(columns, scheme, _names(compare) or [])
     return _found(columns, function, exact, alpha, tolerance, (name, scheme, n, at))
+
+
+def _compared(columns: Mapping[str, Any], scheme: str) -> list[str]:
+    """Named rules that were measured beside the rule."""
+    own, prefix = ("optimum", _CALLED, f"{_CALLED}/total-variation"), f"{scheme}/"
+    keys = [key[len(prefix) :] for key in columns if key.startswith(prefix)]
+    return [key for key in keys if key not in own and not key.endswith(("/lower", "/upper"))]
+
+
+def _refuse_other_drafts(columns: Mapping[str, Any], scheme: str, names: list[str]) -> None:
+    found = _compared(columns, scheme)
+    if len(found) < len(set(names)):
+        drafts = {name: words for name, _, words in _native.verifiers()}
+        others = [f"{name} is for {drafts[name]}" for name in names if name in set(drafts) - set(found)]
+        raise ValueError(
+            f"compare: {', '.join(others)}; the rule's drafts are {scheme}: compare it with rules of these"
+        )
 
 
 def _unasked(rule: Sequential) -> Callable[..., Any]:
@@ -334,9 +352,7 @@ def _found(
         assert away is not None
         verdict = "refuted" if float(away.max()) > tolerance else "exact"
     best = column("optimum")
-    prefix, own = f"{scheme}/", ("optimum", _CALLED, f"{_CALLED}/total-variation")
-    keys = [key[len(prefix) :] for key in columns if key.startswith(prefix)]
-    named = [key for key in keys if key not in own and not key.endswith(("/lower", "/upper"))]
+    named = _compared(columns, scheme)
     table: dict[str, NDArray[Any]] = {
         "number": numbers,
         "prompt_id": np.where(unknown, -1, prompts),

@@ -44,7 +44,7 @@ def _strata(q: Any, n: int, straddle: Straddle) -> tuple[Any, Any, list[Any], li
     ends = rest.cumsum(1)
     total = ends[:, -1:].clone()
     count = torch.where(total > 0, n - sure.sum(1, keepdim=True), 0)
-    ends *= count / total.clamp(min=torch.finfo(q.dtype).tiny)
+    ends = ends / total.clamp(min=torch.finfo(q.dtype).tiny) * count
     final = torch.searchsorted(ends, ends[:, -1:].contiguous())
     laws: list[Any] = []
     places: list[Any] = []

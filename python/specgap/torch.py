@@ -47,6 +47,7 @@ from torch.autograd.function import once_differentiable
 from . import _native
 from ._arrays import count
 from ._arrays import rows as _rows
+from ._race import missed
 from .kernels import _onwards, _strata
 from .rules import IID_LEVELS, STRATA_LEVELS, Straddle
 
@@ -365,6 +366,8 @@ def _inside(q: Any, sets: Any, n: int, law: str) -> Any:
     if law == "with-replacement" or n == 1:
         return held**n
     support = (q > 0).sum(-1)
+    if law == "without-replacement" and n > 2:
+        return 1 - missed(q, sets, n)
     if law == "without-replacement":
         # Of one token alone every draw is it.
         safe = torch.where(support[:, None] > 1, own, 0)
@@ -417,8 +420,8 @@ def alpha_star(
 
     ``p``, ``q``: tensors [V], [N, V], [B, D, V]..; axes but the last are broadcast. ``n``: 1 to 64,
     or several, as ``range(1, 5)``; then the result is [.., len(n)], else [..]. ``law``:
-    ``with-replacement``, ``without-replacement`` (sequential draws, gradients for n = 1 and 2) or
-    ``distinct-conditioned``. ``logits``: rows are logits; their softmax at ``temperature``, and its
+    ``with-replacement``, ``without-replacement`` (sequential draws; elsewhere than on the processor
+    for n = 1 and 2) or ``distinct-conditioned``. ``logits``: rows are logits; their softmax at ``temperature``, and its
     gradient, are part of the function.
 
     On the processor rows are read where they lie and scanned as by :func:`specgap.alpha`, in double
@@ -464,6 +467,11 @@ def _of_host(asked: _Asked, law: Law) -> Any:
 
 def _of_device(asked: _Asked, law: Law) -> Any:
     """alpha* [N, k] where the rows are."""
+    if law == "without-replacement" and max(asked.counts) > 2:
+        raise ValueError(
+            f"n is {max(asked.counts)}; under without-replacement the set of more than 2 drafts is found "
+            "on the processor alone: move the rows there, as p.cpu(), q.cpu()"
+        )
     _refuse_all(asked)
     p, q = (rows.detach() for rows in asked.probabilities())
     return _at_sets(asked, _sets_by_sort(p, q, asked.counts, law), law)
@@ -471,11 +479,6 @@ def _of_device(asked: _Asked, law: Law) -> Any:
 
 def _at_sets(asked: _Asked, sets: Any, law: Law) -> Any:
     """1 + p(H) - Q(H) [N, k] at sets [N, k, V], with its gradient."""
-    if law == "without-replacement" and max(asked.counts) > 2:
-        raise ValueError(
-            f"n is {max(asked.counts)}; under without-replacement alpha_star has a gradient for 1 and "
-            "2 drafts, and rows on a device only a value for these; specgap.alpha has it for more"
-        )
     p, q = asked.probabilities()
     if law == "with-replacement":
         return _Certified.apply(p, q, asked.counts, sets)
@@ -541,7 +544,8 @@ def _taken(p: Any, q: Any, factor: Any) -> tuple[Any, Any, Any]:
     """The sum of min(p, factor q) [N], its slope by the factor, and where p is above."""
     offer = factor[:, None] * q
     above = p > offer
-    return torch.where(above, offer, p).sum(-1), (q * above).sum(-1), above
+    taken = torch.minimum(p, offer, out=offer).sum(-1)
+    return taken, torch.mul(q, above, out=offer).sum(-1), above
 
 
 def _root(start: Any, slope: Any, n: int) -> Any:
@@ -564,18 +568,28 @@ def _root(start: Any, slope: Any, n: int) -> Any:
     return torch.where(b > 0, accepted(b) / torch.where(b > 0, b, 1), n)
 
 
+def _factor(p: Any, q: Any, n: int) -> Any:
+    """rho of rows, by tangents: `taken` is concave in the factor, so that its tangent's root is below
+    the root, and is no lower than the factor before."""
+    factor = torch.ones_like(p[:, 0])
+    # Where a look costs nothing it ends as soon as no factor moves.
+    looks = p.device.type == "cpu"
+    least = 2 * torch.finfo(p.dtype).eps
+    for _ in range(16 if p.dtype == torch.float64 else 10):
+        taken, slope, _ = _taken(p, q, factor)
+        found = _root((taken - slope * factor).clamp(min=0), slope, n)
+        before, factor = factor, torch.maximum(factor, found.clamp(max=n))
+        if looks and not bool((factor > before * (1 + least)).any()):
+            break
+    return factor
+
+
 class _Sequence(torch.autograd.Function):  # type: ignore[misc]
     """What k-SEQ accepts of n independent drafts at its best factor, [N]."""
 
     @staticmethod
     def forward(ctx: Any, p: Any, q: Any, n: int) -> Any:
-        factor = torch.ones_like(p[:, 0])
-        for _ in range(16 if p.dtype == torch.float64 else 10):
-            # `taken` is concave in the factor, so that its tangent's root is below the root, and
-            # is no lower than the factor before.
-            taken, slope, _ = _taken(p, q, factor)
-            found = _root((taken - slope * factor).clamp(min=0), slope, n)
-            factor = torch.maximum(factor, found.clamp(max=n))
+        factor = _factor(p, q, n)
         taken, slope, above = _taken(p, q, factor)
         weight = n * (1 - taken / factor).clamp(min=0) ** (n - 1) / factor
         chance = weight * taken / factor
@@ -591,7 +605,7 @@ class _Sequence(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Any) -> Any:
         above, factor, share = ctx.saved_tensors
         by_taken = (gradient * share)[:, None]
-        return by_taken * ~above, by_taken * factor[:, None] * above, None
+        return by_taken * ~above, (by_taken * factor[:, None]) * above, None
 
 
 def k_seq_rate(
@@ -601,7 +615,7 @@ def k_seq_rate(
 
     ``1 - (1 - b)^n`` with ``b = sum of min(p/rho, q)`` and rho the least factor with which the rule
     is lossless: the root of ``rho b = 1 - (1 - b)^n`` in [1, n]. It is found by tangents of ``rho b``,
-    which is concave in rho, from below, 10 of them in float32 and 16 in float64, and the gradient
+    which is concave in rho, from below, at most 10 of them in float32 and 16 in float64, and the gradient
     is that of the root, by the implicit function theorem. Kinks are where ``p = rho q`` (such a
     token counts as below); at p = q and n > 1 the gradient is 0.
 

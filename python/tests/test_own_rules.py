@@ -357,6 +357,8 @@ def test_functions_have_intervals_and_verdicts_on_logs(arrays: dict[str, Any]) -
         samples=1_200,
     )  # fmt: skip
     assert abs(distinct.differences["rrs-wo"][0]) < 0.02
+    with pytest.raises(ValueError, match="compare: rrs-wo is for .*; the rule's drafts are with-rep"):
+        sg.evaluate(EXACT, arrays, 2, temperature=1.0, compare=["rrs", "rrs-wo"])
 
 
 # Refusals.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -128,7 +129,13 @@ def test_gradients_are_those_of_finite_differences(
 
 @pytest.mark.parametrize(
     ("law", "n"),
-    [("without-replacement", 2), ("distinct-conditioned", 2), ("distinct-conditioned", 4)],
+    [
+        ("without-replacement", 2),
+        ("without-replacement", 3),
+        ("without-replacement", 7),
+        ("distinct-conditioned", 2),
+        ("distinct-conditioned", 4),
+    ],
 )
 def test_other_laws_of_a_scan(law: Any, n: int) -> None:
     rows = [*logits((2, 3, 12), 4)]
@@ -142,6 +149,55 @@ def test_other_laws_of_a_scan(law: Any, n: int) -> None:
     with torch.no_grad():
         assert (rate(*rows).numpy().ravel() == want).all()
     differences(rate, rows, 24)
+
+
+def turns(q: Any, inside: Any, n: int) -> Any:
+    """1 - Q(H) of sequential draws, tuple by tuple; what is left is summed anew, never subtracted."""
+    missed = q.sum() * 0
+    for drafts in itertools.permutations(range(len(q)), n):
+        chance = torch.ones((), dtype=q.dtype)
+        for turn, x in enumerate(drafts):
+            left = [y for y in range(len(q)) if y not in drafts[:turn]]
+            chance = chance * q[x] / q[left].sum()
+        if not all(inside[x] for x in drafts):
+            missed = missed + chance
+    return missed
+
+
+@pytest.mark.parametrize("spread", [1.0, 6.0, 16.0])
+@pytest.mark.parametrize(("size", "n"), [(6, 2), (6, 3), (7, 4), (5, 5)])
+def test_the_race_is_the_sum_over_tuples(size: int, n: int, spread: float) -> None:
+    from specgap._race import missed
+
+    generator = torch.Generator().manual_seed(size)
+    scores = torch.randn((1, size), dtype=torch.float64, generator=generator)
+    inside = torch.arange(size)[None] < size - 1
+    found = []
+    for chance in (missed, lambda q, sets, n: turns(q[0], sets[0], n)):
+        rows = (spread * scores).requires_grad_()
+        value = chance(torch.softmax(rows, -1), inside, n)
+        value.sum().backward()
+        found.append((value.detach().ravel(), rows.grad))
+    for ours, theirs in zip(*found):
+        assert (ours - theirs).abs().max() <= 2e-13
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_light_tokens_of_a_race_by_their_powers(n: int) -> None:
+    # 1,000 tokens: most are summed by powers. The scan's value is another integral, of the crate.
+    rows = logits((1, 1000), 9)
+
+    def rate(p: Any, q: Any) -> Any:
+        return sg.torch.alpha_star(p, q, n, "without-replacement", logits=True)
+
+    differences(rate, [*rows], 12)
+    p, q = (torch.softmax(one.detach(), -1) for one in rows)
+    best = sg.alpha(p, q, n, "without-replacement")
+    inside = torch.zeros(p.shape, dtype=torch.bool)
+    inside[0, best.subset[0]] = True
+    from specgap._race import missed
+
+    assert abs(float(missed(q, inside, n)) - (1 - best.inside[0])) <= 1e-13
 
 
 LAWS = [
@@ -349,9 +405,11 @@ def test_what_is_refused_says_what_it_takes() -> None:
         (lambda: rate(p, q, 2, temperature=0.5), ValueError, "which is for logits"),
         (lambda: rate(p, q, 2, logits=True, temperature=0.0), ValueError, "a number above 0"),
         (
-            lambda: rate(p.clone().requires_grad_(), q, 3, "without-replacement"),
+            lambda: sg.torch._of_device(
+                sg.torch._asked(p, q, 3, True, 1.0), "without-replacement"
+            ),
             ValueError,
-            "n is 3; under without-replacement alpha_star has a gradient for 1 and 2",
+            "n is 3; under without-replacement the set of more than 2 drafts is found",
         ),
         (lambda: sg.torch.level_rate(p, q, 2, law="top"), ValueError, "law: 'top'; level_rate is"),
         (lambda: sg.torch.level_rate(p, q, 2, levels=[1.0]), ValueError, "numbers in"),
