@@ -15,6 +15,7 @@
 :func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers;
                        :func:`block` of a block
 :class:`Log`           logged rows, of files or arrays; :class:`LogWriter` writes them
+:mod:`specgap.laws`    draft laws of your own: composed, independent, tuples, a sampler
 :mod:`specgap.torch`   rates as losses, with gradients
 :mod:`specgap.record`  recorders of engines' rounds
 :mod:`specgap.ray`     the same report from many machines
@@ -28,7 +29,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import record
+from . import laws, record
 from ._evaluate import Branching, Evaluation, evaluate
 from ._evaluate_log import LogEvaluation
 from ._logs import EngineRecord, Log, LogWriter, Row
@@ -66,6 +67,7 @@ __all__ = [
     "evaluate_block",
     "evaluate_text",
     "gap",
+    "laws",
     "length",
     "paths",
     "plan",

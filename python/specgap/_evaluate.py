@@ -9,6 +9,10 @@ numbers. It returns one of
 - ``(token, accepted)``: the output, and which draft it is, or None;
 - an array of V: the law of the output given the drafts.
 
+Under a law of :mod:`specgap.laws` q is what that law is drawn from: the draft's row, [n, V] of
+independent drafts, or what was given, None included, of tuples and samplers. There may be fewer
+than n drafts, and none.
+
 Rules that return a law, or that draw through ``rng.branch``, ``rng.choice`` or comparisons with
 ``rng.random()``, are summed exactly where the drafts can be listed: every outcome is explored,
 with its probability. Everything else is simulated.
@@ -16,9 +20,9 @@ with its probability. Everything else is simulated.
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +38,8 @@ from ._arrays import ArrayLike, as_double, count, typed
 from ._logs import Log, LogLike, PathLike
 from ._problems import save_problem
 from ._progress import Progress
-from ._sequential import Sequential, refuse_law
+from ._sequential import Sequential, SequentialLaw, refuse_law
+from .laws import MOST_TUPLES, Law, given
 
 if TYPE_CHECKING:
     from ._evaluate_log import LogEvaluation
@@ -44,8 +49,6 @@ Integers: TypeAlias = "NDArray[np.int64]"
 _Result = TypeVar("_Result")
 Verifier: TypeAlias = "Callable[[Floats, Floats, Integers, Branching], Any]"
 
-#: Tuples of drafts that are listed at most.
-_MOST_TUPLES = 100_000
 #: Runs of a verifier that an exact sum may take.
 _MOST_RUNS = 400_000
 #: Total variation below which a rule counts as lossless where its law is summed in floats.
@@ -288,14 +291,15 @@ def _outcome(result: Any, vocabulary: int, drafts: int) -> _Outcome:
 class _Rule:
     """A verifier, called with one pair of rows."""
 
-    def __init__(self, verifier: Verifier, p: Floats, q: Floats) -> None:
+    def __init__(self, verifier: Verifier, p: Floats, q: Floats | None) -> None:
         self.verifier, self.p, self.q = verifier, p, q
         self.runs = 0
 
     def __call__(self, drafts: Integers, rng: Branching) -> _Outcome:
         self.runs += 1
         # Of its own: a verifier may write to what it is given.
-        result = self.verifier(self.p.copy(), self.q.copy(), drafts.copy(), rng)
+        q = cast("Floats", None if self.q is None else self.q.copy())
+        result = self.verifier(self.p.copy(), q, drafts.copy(), rng)
         return _outcome(result, len(self.p), len(drafts))
 
     def explored(self, drafts: Integers) -> Iterator[tuple[float, _Outcome]]:
@@ -332,7 +336,7 @@ class _Rule:
 class _Exact:
     """A rule on one pair of rows, summed."""
 
-    tuples: Integers
+    tuples: Integers | list[Integers]
     probabilities: Floats
     laws: Floats
     output: Floats
@@ -349,11 +353,28 @@ class _Exact:
         return [int(one) for one in self.tuples[at]], token
 
 
-def _summed(verifier: Verifier, p: Floats, q: Floats, n: int, scheme: str) -> _Exact:
+def _listed(
+    q: Floats | None, n: int, scheme: str | Law, vocabulary: int
+) -> tuple[Integers | list[Integers], Floats]:
+    """All tuples of drafts, and their probabilities."""
+    if isinstance(scheme, Law):
+        if scheme.is_sampled:
+            raise _NotEnumerable(f"the drafts of {scheme.name} can only be drawn")
+        found = scheme.listed(q, vocabulary)
+        if found is None:
+            raise _NotEnumerable("its drafts have too many tuples to list")
+        return found
+    assert q is not None
     drawn = _native.DraftLaw(scheme, [float(x) for x in q], n)
-    if drawn.count > _MOST_TUPLES:
+    if drawn.count > MOST_TUPLES:
         raise _NotEnumerable(f"{drawn.count:,.0f} tuples of drafts are too many to list")
-    tuples, probabilities = drawn.tuples()
+    return drawn.tuples()
+
+
+def _summed(
+    verifier: Verifier, p: Floats, q: Floats | None, n: int, scheme: str | Law
+) -> _Exact:
+    tuples, probabilities = _listed(q, n, scheme, len(p))
     rule = _Rule(verifier, p, q)
     laws = np.zeros((len(tuples), len(p)))
     algorithmic = membership = 0.0
@@ -367,11 +388,15 @@ def _summed(verifier: Verifier, p: Floats, q: Floats, n: int, scheme: str) -> _E
 
 
 def _of_sequential(
-    rule: Sequential, p: Floats, q: Floats, n: int, scheme: str
+    rule: Sequential, p: Floats, q: Floats, n: int, scheme: str | Law
 ) -> list[_Exact]:
     """A rule that goes draft by draft, by sums over the vocabulary."""
     refuse_law(rule.name, scheme)
-    found = rule.law(p, q, n)
+    if isinstance(scheme, Law):
+        each = [rule.each(*pair) for pair in zip(p, q)]
+        found = SequentialLaw(*(np.stack(column) for column in zip(*each)))
+    else:
+        found = rule.law(p, q, n)
     none = np.zeros((0, n), dtype=np.int64)
     return [
         _Exact(
@@ -523,9 +548,9 @@ class _Simulated:
 def _simulated(
     verifier: Verifier,
     p: Floats,
-    q: Floats,
+    q: Sequence[Floats | None] | Floats,
     n: int,
-    scheme: str,
+    scheme: str | Law,
     samples: int,
     alpha: float,
     seed: int,
@@ -533,13 +558,15 @@ def _simulated(
     generator = np.random.default_rng(seed)
     rng = _Drawing(generator)
     rules = [_Rule(verifier, *pair) for pair in zip(p, q)]
+    drawers = [drawer(one, n, scheme, p.shape[1]) for one in q]
+    q = np.stack([typical(*pair) for pair in zip(p, q)])
     capitals = _capitals(p, q)
     hits, accepted = 0.0, 0.0
     best, refuted_after = 0.0, None
     outputs: list[tuple[int, int]] = []
     for at in range(samples):
         row = at % len(p)
-        drafts = draw(q[row], n, scheme, generator)
+        drafts = drawers[row](generator)
         found = rules[row](drafts, rng)
         for one in capitals:
             one.bet(row, found.law, found.token)
@@ -607,7 +634,31 @@ def draw(q: Floats, n: int, scheme: str, generator: np.random.Generator) -> Inte
     return drawn
 
 
+def drawer(
+    q: Floats | None, n: int, scheme: str | Law, vocabulary: int
+) -> Callable[[np.random.Generator], Integers]:
+    """Draws n drafts by a law."""
+    if isinstance(scheme, Law):
+        return scheme.drawer(q, n, vocabulary)
+    assert q is not None
+    return functools.partial(draw, q, n, scheme)
+
+
+def typical(p: Floats, q: Floats | None) -> Floats:
+    """A row by which outputs are sorted for tests: the mean law of a draft, if it is known."""
+    return p if q is None else q if q.ndim == 1 else q.mean(axis=0)
+
+
 Lossless: TypeAlias = Literal["exact", "refuted", "not refuted"]
+
+
+def without_nan(value: Any) -> Any:
+    """As JSON has it: nan is None."""
+    if isinstance(value, dict):
+        return {key: without_nan(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_nan(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 @dataclass(frozen=True)
@@ -629,7 +680,7 @@ class Evaluation:
     acceptance: tuple[float, float, float]
     #: P(the verifier says that it accepts a draft); nan if it does not say.
     algorithmic_acceptance: float
-    #: alpha*, the mean over rows: value, lower, upper.
+    #: alpha*, the mean over rows: value, lower, upper. Of a sampler nothing is known: nan, 0, 1.
     optimal_acceptance: tuple[float, float, float]
     #: ``exact``: the output's law is p. ``refuted``: it is not. ``not refuted``: it was
     #: simulated, and nothing was found.
@@ -667,11 +718,7 @@ class Evaluation:
         """All of it as data."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields["gap"] = self.gap
-        # nan is no JSON.
-        fields["algorithmic_acceptance"] = (
-            None if math.isnan(self.algorithmic_acceptance) else self.algorithmic_acceptance
-        )
-        return cast("dict[str, Any]", json.loads(json.dumps(fields)))
+        return cast("dict[str, Any]", without_nan(fields))
 
     def __str__(self) -> str:
         how = "summed exactly" if self.exact else f"simulated, {self.samples:,} outputs"
@@ -711,19 +758,23 @@ class Evaluation:
             )
         if self.counterexample:
             problem = self.counterexample
-            lines.append(
-                f"  counterexample: p = {problem['target']}, q = {problem['draft']['q']}, "
-                f"n = {problem['drafts']}"
-            )
+            q = problem["draft"].get("q")
+            rows = f"p = {problem['target']}, q = {q}"
+            if q is None or len(q) > 64:
+                rows = "this pair of rows"
+            lines.append(f"  counterexample: {rows}, n = {problem['drafts']}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def _pairs(p: ArrayLike, q: ArrayLike) -> tuple[Floats, Floats]:
-    made = []
+def _pairs(p: ArrayLike, q: ArrayLike) -> list[Floats]:
+    """Rows as distributions; of p alone if there is no q."""
+    made: list[Floats] = []
     for array, name in ((p, "p"), (q, "q")):
+        if array is None:
+            continue
         rows = as_double(array, name)
         sums = rows.sum(axis=1)
         bad = ~np.isfinite(rows) | (rows < 0)
@@ -737,15 +788,40 @@ def _pairs(p: ArrayLike, q: ArrayLike) -> tuple[Floats, Floats]:
             row = int(np.argmax(np.abs(sums - 1.0)))
             raise ValueError(f"{name}: row {row}: sums to {sums[row]}; probabilities sum to 1")
         made.append(rows / sums[:, None])
-    if made[0].shape != made[1].shape:
+    if made[0].shape != made[-1].shape:
         raise ValueError(
             f"p has shape {made[0].shape} and q {made[1].shape}; both are rows over one "
             f"vocabulary, in pairs"
         )
-    return made[0], made[1]
+    return made
 
 
-def _optimum(p: Floats, q: Floats, n: int, scheme: str) -> tuple[float, float, float]:
+def _shown(
+    p: Floats, q: Floats | None, n: int | None, law: Law
+) -> tuple[list[Floats | None], int]:
+    """What a verifier is shown as q at each row, and how many drafts there are."""
+    if q is None or law.is_independent:
+        law.drawn_from(q)
+    qs = [law.shown(None if q is None else q[row], row) for row in range(len(p))]
+    if law.is_sampled:
+        return qs, count(1 if n is None else n, "n", "drafts")
+    return qs, law.drafts(n, max(law.at(one, p.shape[1]).drafts for one in qs))
+
+
+def own_optimum(p: Floats, q: Floats | None, scheme: Law) -> tuple[float, float, float]:
+    """alpha* of one pair: value, lower, upper. Of a sampler nothing is known."""
+    if scheme.is_sampled:
+        return math.nan, 0.0, 1.0
+    return scheme.at(q, len(p)).alpha([float(x) for x in p])
+
+
+def _optimum(
+    p: Floats, q: Sequence[Floats | None] | Floats, n: int, scheme: str | Law
+) -> tuple[float, float, float]:
+    if isinstance(scheme, Law):
+        mean = np.mean([own_optimum(*pair, scheme) for pair in zip(p, q)], axis=0)
+        return float(mean[0]), float(mean[1]), float(mean[2])
+    q = np.asarray(q)
     rows = {name for name, _, on_row in _native.schemes() if on_row}
     if scheme in rows:
         (value, lower, upper, _) = _native.alpha(
@@ -847,6 +923,30 @@ def _counterexample(
     return None
 
 
+def _own_counterexample(
+    verifier: Verifier, p: Floats, q: Floats | None, n: int, law: Law, name: str
+) -> dict[str, Any] | None:
+    """The pair itself as a problem, where the rule can be listed."""
+    try:
+        found = _summed(verifier, p, q, n, law)
+    except _NotEnumerable:
+        return None
+    if found.laws.size > MOST_TUPLES:
+        return None
+    outputs = {
+        " ".join(str(int(token)) for token in drafts): row.tolist()
+        for drafts, row in zip(found.tuples, found.laws)
+    }
+    return {
+        "schema": 1,
+        "name": f"{name}-counterexample",
+        "target": p.tolist(),
+        "drafts": n,
+        "draft": law.problem(q),
+        "rule": {"name": name, "outputs": outputs},
+    }
+
+
 def _frequencies(
     verifier: Verifier, p: Floats, q: Floats, n: int, scheme: str, seed: int
 ) -> tuple[Integers, Floats]:
@@ -867,9 +967,9 @@ def _frequencies(
 def evaluate(
     verifier: Verifier,
     p: LogLike,
-    n: int = 1,
+    n: int | None = None,
     *,
-    scheme: str = "with-replacement",
+    scheme: str | Law = "with-replacement",
     name: str | None = None,
     samples: int = 20_000,
     alpha: float = 1e-6,
@@ -889,9 +989,9 @@ def evaluate(
 def evaluate(
     verifier: Verifier,
     p: ArrayLike,
-    q: ArrayLike,
-    n: int = 1,
-    scheme: str = "with-replacement",
+    q: ArrayLike = None,
+    n: int | None = None,
+    scheme: str | Law = "with-replacement",
     *,
     name: str | None = None,
     samples: int = 20_000,
@@ -907,7 +1007,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str = "with-replacement",
+    scheme: str | Law = "with-replacement",
     *,
     name: str | None = None,
     samples: int = 20_000,
@@ -942,8 +1042,13 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     Every number has an interval over prompts, the gap to alpha* and the differences to the rules
     that ``compare`` names are paired by position. Returns a :class:`specgap.LogEvaluation`.
 
+    ``scheme`` may be a law of :mod:`specgap.laws`, whose tuples are listed, or drawn where they are
+    too many: composed laws (q is the draft's row), independent drafts (leave q out; q is [n, V],
+    and a step of a Sequential rule sees draft i's row), tuples and samplers.
+
     A rule that is refuted gets a counterexample: the smallest problem found on which it is
-    lossy. ``counterexample`` names a file for it, which ``specgap verify`` reads and refutes.
+    lossy, or of a law of one's own the pair itself. ``counterexample`` names a file for it, which
+    ``specgap verify`` reads and refutes.
 
     >>> import specgap as sg
     >>> def keep(p, q, drafts, rng):
@@ -957,6 +1062,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
             "verifier: give a function of (p, q, drafts, rng); "
             f"this is {type(verifier).__name__}. Verifiers of the literature go by name to acceptance()"
         )
+    law = given(scheme)
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
@@ -967,11 +1073,13 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
             raise TypeError("counterexample: of rows alone, evaluate(verifier, p, q, n)")
         from ._evaluate_log import evaluate_log
 
-        drafts = count(1 if q is None and n is None else q if n is None else n, "n", "drafts")
+        asked = q if n is None else n
+        if law is None and asked is None:
+            asked = 1
         return evaluate_log(
             verifier,
             cast("LogLike", p),
-            drafts,
+            None if asked is None else count(asked, "n", "drafts"),
             scheme,
             name=called,
             samples=samples,
@@ -984,25 +1092,29 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
         raise TypeError(
             f"{', '.join(on_log)}: for logs; p and q are probabilities as they are to be measured"
         )
-    if q is None:
+    if q is None and law is None:
         raise TypeError("q: give the draft's rows beside p, or a log: evaluate(verifier, log, n)")
-    n = 1 if n is None else count(n, "n", "drafts")
     if samples < 1:
         raise ValueError("n and samples are at least 1")
-    rows_p, rows_q = _pairs(p, q)
+    rows_p, *given_q = _pairs(p, q)
+    rows_q: Sequence[Floats | None] | Floats
+    if law is None:
+        n, rows_q = 1 if n is None else count(n, "n", "drafts"), given_q[0]
+    else:
+        rows_q, n = _shown(rows_p, given_q[0] if given_q else None, n, law)
     optimum = _optimum(rows_p, rows_q, n, scheme)
     reason: str | None = None
     sums: list[_Exact] = []
     try:
         if isinstance(verifier, Sequential):
-            sums = _of_sequential(verifier, rows_p, rows_q, n, scheme)
+            sums = _of_sequential(verifier, rows_p, cast("Floats", rows_q), n, scheme)
         else:
             sums = [_summed(verifier, *pair, n, scheme) for pair in zip(rows_p, rows_q)]
     except _NotEnumerable as refused:
         reason = str(refused)
     shared = {
         "name": called,
-        "scheme": scheme,
+        "scheme": scheme if law is None else law.name,
         "n": n,
         "vocabulary": rows_p.shape[1],
         "rows": len(rows_p),
@@ -1010,9 +1122,14 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     }
 
     def smallest(row: int, exact: bool) -> dict[str, Any] | None:
-        made = _counterexample(
-            verifier, rows_p[row], rows_q[row], n, scheme, called, exact, alpha, seed, tolerance
-        )
+        one, other = rows_p[row], rows_q[row]
+        if law is not None:
+            made = _own_counterexample(verifier, one, other, n, law, called) if exact else None
+        else:
+            assert isinstance(scheme, str) and other is not None
+            made = _counterexample(
+                verifier, one, other, n, scheme, called, exact, alpha, seed, tolerance
+            )
         if made is not None and counterexample is not None:
             save_problem(made, os.fspath(counterexample))
         return made

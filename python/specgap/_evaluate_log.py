@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._evaluate import Floats, Integers, Lossless, Verifier, _by_rank, _Drawing, _Rule, draw
+from ._evaluate import (
+    Floats,
+    Integers,
+    Lossless,
+    Verifier,
+    _by_rank,
+    _Drawing,
+    _NotEnumerable,
+    _Rule,
+    _summed,
+    draw,
+    drawer,
+    own_optimum,
+    typical,
+    without_nan,
+)
 from ._logs import LogLike, opened
 from ._progress import Progress, shown
 from ._reports import _asked, _names, _numbers
 from ._sequential import LAW, Sequential, refuse_law
+from .laws import Law
 
 #: A mean over positions, and its interval of 95% over prompts.
 Interval = tuple[float, float, float]
@@ -78,11 +93,8 @@ class LogEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """All of it as data, but for the table."""
         names = [name for name in self.__dataclass_fields__ if name != "table"]
-        fields = {name: getattr(self, name) for name in names}
-        # nan is no JSON.
-        if math.isnan(self.algorithmic_acceptance):
-            fields["algorithmic_acceptance"] = None
-        return cast("dict[str, Any]", json.loads(json.dumps(fields)))
+        fields: dict[str, Any] = without_nan({name: getattr(self, name) for name in names})
+        return fields
 
     def __str__(self) -> str:
         how = "summed at every position" if self.exact else f"{self.samples:,} outputs drawn"
@@ -120,7 +132,7 @@ class _Simulated:
     output where it returns one. Of i.i.d. drafts what recursive rejection accepts of the same
     drafts, whose mean is known, takes away the noise that the two have in common."""
 
-    def __init__(self, verifier: Verifier, scheme: str, each: int) -> None:
+    def __init__(self, verifier: Verifier, scheme: str | Law, each: int) -> None:
         self.verifier, self.scheme = verifier, scheme
         # Two halves.
         self.each = 2 * max((each + 1) // 2, 2)
@@ -133,14 +145,25 @@ class _Simulated:
     ) -> tuple[float, None, None]:
         # What rows lack of 1 by rounding.
         p, q = p / p.sum(), q / q.sum()
+        return self.drawn(p, q, n, position, seed)
+
+    def drawn(
+        self, p: Floats, q: Floats, n: int, position: int, seed: int
+    ) -> tuple[float, None, None]:
+        """The same of distributions; q is what the rule is shown."""
         generator = np.random.default_rng(seed)
         rule, rng = _Rule(self.verifier, p, q), _Drawing(generator)
+        one = typical(p, q)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(q > 0, np.log(p) - np.log(q), np.inf)
+            ratio = np.where(one > 0, np.log(p) - np.log(one), np.inf)
         cells = [_by_rank(np.where(p > 0, ratio, -np.inf), p, _CELLS), _by_rank(-p, p, _CELLS)]
         came = np.zeros((len(cells), self.each, _CELLS))
         hits, claims = np.zeros(self.each), np.zeros(self.each)
-        if self.scheme == LAW:
+        tuples: Integers | list[Integers]
+        if isinstance(self.scheme, Law):
+            draws = drawer(q, n, self.scheme, len(p))
+            tuples = [draws(generator) for _ in range(self.each)]
+        elif self.scheme == LAW:
             tuples = generator.choice(len(q), (self.each, n), p=q).astype(np.int64)
         else:
             tuples = np.stack([draw(q, n, self.scheme, generator) for _ in range(self.each)])
@@ -158,7 +181,9 @@ class _Simulated:
         masses: list[Floats] = [
             np.bincount(cell, weights=p, minlength=_CELLS).astype(np.float64) for cell in cells
         ]
-        control, mean = _rejection(p, q, tuples) if self.scheme == LAW else (0.0 * hits, 0.0)
+        control, mean = 0.0 * hits, 0.0
+        if self.scheme == LAW:
+            control, mean = _rejection(p, q, np.asarray(tuples))
         self.seen[position] = (
             _halves(hits, control, mean), float(claims.mean()), list(zip(came, masses))
         )
@@ -197,6 +222,58 @@ class _Simulated:
         return math.exp(min(best, 700.0))
 
 
+class _OnOwnLaw(_Simulated):
+    """A rule under a law of one's own: summed where the law lists no more tuples than would be
+    drawn, or the rule goes draft by draft; else drawn. alpha* and what named rules accept are of
+    that law."""
+
+    def __init__(
+        self, verifier: Verifier, law: Law, each: int, n: int | None, names: Sequence[str]
+    ) -> None:
+        super().__init__(verifier, law, each)
+        self.law, self.n, self.names = law, n, names
+        #: By position: alpha*, what named rules accept, and total variation where it was summed.
+        self.found: dict[int, tuple[float, list[float], float | None]] = {}
+        #: The most drafts of any position.
+        self.drafts = 0
+
+    def __call__(
+        self, p: Floats, q: Floats, n: int, position: int, seed: int
+    ) -> tuple[float, None, None]:
+        p, q = p / p.sum(), q / q.sum()
+        shown = self.law.shown(q, position)
+        assert shown is not None
+        best = own_optimum(p, shown, self.law)[0]
+        rates: list[float] = []
+        if not self.law.is_sampled:
+            law = self.law.at(shown, len(p))
+            n = self.law.drafts(self.n, law.drafts)
+            rates = [law.acceptance(name, [float(x) for x in p])[0] for name in self.names]
+        self.drafts = max(self.drafts, n)
+        summed = self._exactly(p, shown, n)
+        away = None
+        if summed is None:
+            self.drawn(p, shown, n, position, seed)
+        else:
+            rate, algorithmic, away = summed
+            self.seen[position] = np.array([[rate, 0.0, 0.0, 0.0]] * 2), algorithmic, []
+        self.found[position] = best, rates, away
+        mean = float(self.seen[position][0][:, 0].mean())
+        return min(max(mean, 0.0), 1.0), None, None
+
+    def _exactly(self, p: Floats, shown: Floats, n: int) -> tuple[float, float, float] | None:
+        if isinstance(self.verifier, Sequential):
+            law = self.verifier.each(p, shown)
+            return float(law.membership), float(law.algorithmic), float(law.total_variation)
+        if self.law.is_sampled or self.law.at(shown, len(p)).count > self.each:
+            return None
+        try:
+            found = _summed(self.verifier, p, shown, n, self.law)
+        except _NotEnumerable:
+            return None
+        return found.membership, found.algorithmic, found.total_variation
+
+
 def _rejection(p: Floats, q: Floats, tuples: Integers) -> tuple[Floats, float]:
     """What recursive rejection accepts given each tuple, and its mean over i.i.d. drafts."""
     missed, all_missed = np.ones(len(tuples)), 1.0
@@ -226,8 +303,8 @@ def _halves(hits: Floats, control: Floats, mean: float) -> Floats:
 def evaluate_log(
     verifier: Verifier,
     log: LogLike,
-    n: int,
-    scheme: str,
+    n: int | None,
+    scheme: str | Law,
     *,
     name: str,
     samples: int,
@@ -246,8 +323,15 @@ def evaluate_log(
 ) -> LogEvaluation:
     """As :func:`specgap.evaluate` says it."""
     rows = opened(log, vocabulary, metadata)
-    exact = isinstance(verifier, Sequential)
-    if exact:
+    own = isinstance(scheme, Law)
+    if isinstance(scheme, Law) and scheme.names_tokens and rows.listed < rows.vocabulary:
+        raise ValueError(
+            f"scheme: {scheme.name} names tokens by their ids, and this log lists "
+            f"{rows.listed:,} of {rows.vocabulary:,} tokens a row, which are all that a rule is "
+            f"shown; give full rows"
+        )
+    exact = isinstance(verifier, Sequential) and not own
+    if isinstance(verifier, Sequential):
         refuse_law(name, scheme)
     if samples < 1:
         raise ValueError(f"samples is {samples}; at least 1 output is drawn")
@@ -262,11 +346,13 @@ def evaluate_log(
     (at,) = given
     if compare is None:
         compare = ("rrs", "k-seq") if scheme == LAW else None
+    # The log's rows are read as for i.i.d. drafts, and the law of one's own is asked at each.
+    drafts, law = 1 if n is None else n, LAW if isinstance(scheme, Law) else scheme
     asked = _asked(
-        n,
+        drafts,
         at,
-        schemes=scheme,
-        verifiers=_names(compare),
+        schemes=law,
+        verifiers=[] if own else _names(compare),
         seed=seed,
         top_k=top_k,
         top_p=top_p,
@@ -279,8 +365,12 @@ def evaluate_log(
         if cast("Sequential", verifier).lossless:
             function = _unasked(cast("Sequential", verifier))
     else:
-        function = _Simulated(verifier, scheme, -(-samples // max(rows.positions, 1)))
-    asked["own"] = [(_CALLED, "", scheme, None, function)]
+        each = -(-samples // max(rows.positions, 1))
+        if isinstance(scheme, Law):
+            function = _OnOwnLaw(verifier, scheme, each, n, _names(compare) or [])
+        else:
+            function = _Simulated(verifier, scheme, each)
+    asked["own"] = [(_CALLED, "", law, None, function)]
     try:
         _, columns = _native.Summary.measure(
             [rows._native], asked, 1, 1, True, threads, shown(progress)
@@ -289,8 +379,9 @@ def evaluate_log(
         said = str(error).replace(f"own rule {_CALLED}:", f"{name}:")
         raise type(error)(said) from error.__cause__
     assert columns is not None
-    _refuse_other_drafts(columns, scheme, _names(compare) or [])
-    return _found(columns, function, exact, alpha, tolerance, (name, scheme, n, at))
+    if not own:
+        _refuse_other_drafts(columns, law, _names(compare) or [])
+    return _found(columns, function, exact, alpha, tolerance, (name, scheme, drafts, at))
 
 
 def _compared(columns: Mapping[str, Any], scheme: str) -> list[str]:
@@ -321,9 +412,10 @@ def _found(
     exact: bool,
     alpha: float,
     tolerance: float,
-    asked: tuple[str, str, int, float],
+    asked: tuple[str, str | Law, int, float],
 ) -> LogEvaluation:
-    name, scheme, n, temperature = asked
+    name, law, n, temperature = asked
+    scheme = LAW if isinstance(law, Law) else law
     drafted = np.asarray(columns["drafts"][0]) == n
     numbers = np.asarray(columns["number"][0])[drafted]
     prompts, unknown = (np.asarray(one)[drafted] for one in columns["prompt_id"])
@@ -336,6 +428,8 @@ def _found(
         return chosen
 
     def mean(values: Floats) -> Interval:
+        if np.isnan(values).any():
+            return math.nan, math.nan, math.nan
         return _native.clustered([float(x) for x in values], clusters)
 
     rates, algorithmic = column(_CALLED), math.nan
@@ -361,7 +455,25 @@ def _found(
     }
     if away is not None:
         table["total_variation"] = away
-    table.update({key: column(key) for key in named})
+    rivals = {key: column(key) for key in named}
+    if isinstance(function, _OnOwnLaw):
+        scheme, n = function.law.name, function.drafts
+        own_found = [function.found[int(number)] for number in numbers]
+        best = table["optimum"] = np.array([one[0] for one in own_found])
+        rivals = {
+            key: np.array([one[1][at] for one in own_found])
+            for at, key in enumerate(function.names)
+        }
+        if all(one[2] is not None for one in own_found):
+            exact = True
+            away = table["total_variation"] = np.array([one[2] for one in own_found])
+            verdict = "refuted" if float(away.max()) > tolerance else "exact"
+        elif any((one[2] or 0.0) > tolerance for one in own_found):
+            verdict = "refuted"
+    table.update(rivals)
+    drawn = None
+    if isinstance(function, _Simulated) and not exact:
+        drawn = function.each * len(numbers)
     return LogEvaluation(
         name=name,
         scheme=scheme,
@@ -370,15 +482,15 @@ def _found(
         positions=len(numbers),
         clusters=len(set(clusters)),
         exact=exact,
-        samples=function.each * len(numbers) if isinstance(function, _Simulated) else None,
+        samples=drawn,
         acceptance=mean(rates),
         algorithmic_acceptance=algorithmic,
         optimal_acceptance=mean(best),
         gap=mean(best - rates),
-        differences={key: mean(rates - column(key)) for key in named},
+        differences={key: mean(rates - other) for key, other in rivals.items()},
         lossless=verdict,
         total_variation=None if away is None else float(away.max()),
         worst=None if away is None else int(numbers[int(away.argmax())]),
-        e_value=e_value,
+        e_value=None if exact else e_value,
         table=table,
     )

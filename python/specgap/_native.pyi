@@ -11,6 +11,7 @@ __all__ = [
     "LogWriter",
     "Made",
     "Plan",
+    "RowLaw",
     "Summary",
     "__version__",
     "acceptance",
@@ -115,6 +116,10 @@ class Plan:
     def __new__(
         cls, p: _Typed, q: _Typed, n: int, scheme: str, logits: bool, temperature: float
     ) -> Plan: ...
+    @staticmethod
+    def of_law(
+        law: RowLaw, p: _Typed, qs: Sequence[_Typed], logits: bool, temperature: float
+    ) -> Plan: ...
     def emit(self, drafts: _Integers, seed: int) -> tuple[_Integers, _Integers]: ...
     def accepted(self, drafts: _Integers) -> _Floats: ...
     @property
@@ -129,10 +134,39 @@ class Plan:
     def vocabulary(self) -> int: ...
 
 @final
+class RowLaw:
+    def __new__(cls, json: str) -> RowLaw: ...
+    def alpha(
+        self,
+        p: _Typed,
+        qs: Sequence[_Typed],
+        logits: bool,
+        temperature: float,
+        threads: int,
+        progress: _Progress,
+    ) -> tuple[_Answered, int, tuple[_Floats, _Floats, NDArray[np.uint8]] | None]: ...
+    def acceptance(
+        self,
+        name: str,
+        p: _Typed,
+        qs: Sequence[_Typed],
+        logits: bool,
+        temperature: float,
+        seed: int,
+        threads: int,
+        progress: _Progress,
+    ) -> tuple[_Answered, int]: ...
+    def at(self, vocabulary: int, qs: Sequence[_Floats]) -> DraftLaw: ...
+
+@final
 class DraftLaw:
     def __new__(cls, scheme: str, q: Sequence[float], n: int) -> DraftLaw: ...
     @property
     def count(self) -> float: ...
+    @property
+    def drafts(self) -> int: ...
+    def alpha(self, p: Sequence[float]) -> _Bounds: ...
+    def acceptance(self, name: str, p: Sequence[float]) -> _Bounds: ...
     def tuples(self) -> tuple[_Integers, _Floats]: ...
 
 @final

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike, count, rows
 from ._progress import Progress, shown
+from .laws import Law, given
 
 
 class _Certificates(NamedTuple):
-    """Of each row: the least q/p in H, p(H), q(H), Q(H), and H, a bit a token."""
+    """Of each row: the least q/p in H, p(H), q(H), Q(H), and H, a bit a token. Of a law of one's
+    own there is no one q."""
 
-    threshold: NDArray[np.float64]
+    threshold: NDArray[np.float64] | None
     target_mass: NDArray[np.float64]
-    draft_mass: NDArray[np.float64]
+    draft_mass: NDArray[np.float64] | None
     inside: NDArray[np.float64]
     sets: NDArray[np.uint8]
 
@@ -37,7 +39,9 @@ class Rates:
     ``distinct-conditioned``) also has its certificate: the set H of tokens with
     alpha* = 1 + p(H) - Q(H), Q(H) the probability that all drafts are in H. ``subset``,
     ``threshold``, ``mass``, ``target_mass`` and ``inside`` say what it is; of other numbers they
-    raise ``ValueError``. Rows are not kept: H is, in V/8 bytes a row.
+    raise ``ValueError``. Under a law of :mod:`specgap.laws` H proves ``upper`` = 1 + p(H) - Q(H),
+    which is alpha* where ``lower`` meets it, and there is no ``threshold`` and no ``mass``, as
+    there is no one q. Rows are not kept: H is, in V/8 bytes a row.
 
     >>> import specgap as sg
     >>> best = sg.alpha([0.5, 0.5], [0.75, 0.25], 2)
@@ -64,7 +68,12 @@ class Rates:
             )
         return self._certificates
 
-    def _number(self, name: str, numbers: NDArray[np.float64]) -> Any:
+    def _number(self, name: str, numbers: NDArray[np.float64] | None) -> Any:
+        if numbers is None:
+            raise ValueError(
+                f"{name}: {self.scheme} is a law of its own, which is not cut by one q/p; subset, "
+                "target_mass and inside say what proves the upper bound"
+            )
         return float(numbers[0]) if np.ndim(self.value) == 0 else numbers
 
     @property
@@ -111,7 +120,7 @@ def _answered(
     one: bool,
     scheme: str,
     n: int,
-    certificates: _native._Certificates | None = None,
+    certificates: _native._Certificates | _Certificates | None = None,
 ) -> Rates:
     value, lower, upper, kind = answered
     shown = None if certificates is None else _Certificates(*certificates)
@@ -121,21 +130,27 @@ def _answered(
     return Rates(value, lower, upper, kind, scheme, n, shown)
 
 
-def _asked(n: object, logits: bool, temperature: float) -> int:
-    """The number of drafts, if the rest can be meant as it is said."""
+def _heated(logits: bool, temperature: float) -> None:
     if not logits and temperature != 1.0:
         raise ValueError(
             f"temperature is {temperature}, which is for logits: say logits=True, or give "
             "probabilities at that temperature"
         )
+
+
+def _asked(q: ArrayLike, n: object, logits: bool, temperature: float) -> int:
+    """The number of drafts, if the rest can be meant as it is said."""
+    _heated(logits, temperature)
+    if q is None:
+        raise TypeError("q: give the draft's row or rows; only laws of specgap.laws have their own")
     return count(n, "n", "drafts")
 
 
 def alpha(
     p: ArrayLike,
-    q: ArrayLike,
-    n: int,
-    scheme: str = "with-replacement",
+    q: ArrayLike = None,
+    n: int | None = None,
+    scheme: str | Law = "with-replacement",
     *,
     logits: bool = False,
     temperature: float = 1.0,
@@ -147,7 +162,8 @@ def alpha(
     ``p`` is the target's row and ``q`` the draft's: probabilities, or logits with
     ``logits=True``, of which softmax at ``temperature`` is taken. One row [V] or rows [N, V],
     of float16, bfloat16, float32 or float64, of NumPy or torch; read where they lie.
-    ``scheme`` is how the drafts are drawn from q, one of :func:`schemes`; there are up to 64.
+    ``scheme`` is how the drafts are drawn from q, one of :func:`schemes`; there are up to 64. It
+    may be a law of :mod:`specgap.laws`, which says itself how many drafts it has.
 
     Returns :class:`Rates`: ``value`` between ``lower`` and ``upper``, which are rigorous, and
     ``subset``, the tokens H with alpha* = 1 + p(H) - Q(H), those with the largest q/p, down to
@@ -158,9 +174,19 @@ def alpha(
     >>> sg.alpha([0.5, 0.5], [0.75, 0.25], 2).value
     0.9375
     """
-    n = _asked(n, logits, temperature)
-    pairs = (rows(p, "p"), rows(q, "q"))
     one, bar = np.ndim(p) == 1, shown(progress)
+    law = given(scheme)
+    if law is not None:
+        _heated(logits, temperature)
+        own = law.known("alpha*")
+        found, n_found, sets = own.alpha(
+            rows(p, "p"), law.drawn_from(q), logits, temperature, threads, bar
+        )
+        proof = None if sets is None else _Certificates(None, sets[0], None, sets[1], sets[2])
+        return _answered(found, one, law.name, law.drafts(n, n_found), proof)
+    assert isinstance(scheme, str)
+    n = _asked(q, n, logits, temperature)
+    pairs = (rows(p, "p"), rows(q, "q"))
     if scheme in _native.scanned():
         found, certificates = _native.certificates(
             *pairs, [n], scheme, logits, temperature, threads, bar
@@ -173,9 +199,9 @@ def alpha(
 def acceptance(
     verifier: str,
     p: ArrayLike,
-    q: ArrayLike,
-    n: int,
-    scheme: str | None = None,
+    q: ArrayLike = None,
+    n: int | None = None,
+    scheme: str | Law | None = None,
     *,
     logits: bool = False,
     temperature: float = 1.0,
@@ -186,7 +212,9 @@ def acceptance(
     """How often a verifier's output is one of the n drafts; rows as :func:`alpha` takes them.
 
     ``verifier`` is one of :func:`verifiers`, and ``scheme`` a law of drafts for which it is
-    lossless; the first such law if not given. ``seed`` is that of rates that are simulated.
+    lossless; the first such law if not given. ``seed`` is that of rates that are simulated. Of a
+    law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs`` for independent
+    drafts, ``optimal`` and ``exact-match`` for all, ``token`` for one draft.
     Returns :class:`Rates`, whose ``kind`` says which these are.
 
     >>> import specgap as sg
@@ -198,12 +226,23 @@ def acceptance(
             "the verifier's name comes first, as in acceptance(\"rrs\", p, q, n); a function of "
             "your own goes to evaluate()"
         )
-    n = _asked(n, logits, temperature)
+    one, bar = np.ndim(p) == 1, shown(progress)
+    own = None if scheme is None else given(scheme)
+    if own is not None:
+        _heated(logits, temperature)
+        law = own.known("a named rule's acceptance")
+        drawn = own.drawn_from(q)
+        found, n_found = law.acceptance(
+            verifier, rows(p, "p"), drawn, logits, temperature, seed, threads, bar
+        )
+        return _answered(found, one, own.name, own.drafts(n, n_found))
+    assert scheme is None or isinstance(scheme, str)
+    n = _asked(q, n, logits, temperature)
     pairs = (rows(p, "p"), rows(q, "q"))
-    found, law = _native.acceptance(
-        verifier, *pairs, n, scheme, logits, temperature, seed, threads, shown(progress)
+    found, name = _native.acceptance(
+        verifier, *pairs, n, scheme, logits, temperature, seed, threads, bar
     )
-    return _answered(found, np.ndim(p) == 1, law, n)
+    return _answered(found, one, name, n)
 
 
 def schemes() -> dict[str, str]:
@@ -225,14 +264,22 @@ class Plan:
     def __init__(
         self,
         p: ArrayLike,
-        q: ArrayLike,
-        n: int,
-        scheme: str = "with-replacement",
+        q: ArrayLike = None,
+        n: int | None = None,
+        scheme: str | Law = "with-replacement",
         *,
         logits: bool = False,
         temperature: float = 1.0,
     ) -> None:
-        n = _asked(n, logits, temperature)
+        own = given(scheme)
+        if own is not None:
+            _heated(logits, temperature)
+            law, drawn = own.known("a plan"), own.drawn_from(q)
+            self._plan = _native.Plan.of_law(law, rows(p, "p"), drawn, logits, temperature)
+            own.drafts(n, self._plan.drafts)
+            return
+        assert isinstance(scheme, str)
+        n = _asked(q, n, logits, temperature)
         self._plan = _native.Plan(rows(p, "p"), rows(q, "q"), n, scheme, logits, temperature)
 
     def emit(
@@ -304,9 +351,9 @@ class Plan:
 
 def plan(
     p: ArrayLike,
-    q: ArrayLike,
-    n: int,
-    scheme: str = "with-replacement",
+    q: ArrayLike = None,
+    n: int | None = None,
+    scheme: str | Law = "with-replacement",
     *,
     logits: bool = False,
     temperature: float = 1.0,
@@ -314,7 +361,9 @@ def plan(
     """The optimal verifier of one pair of rows, usable in a decoder.
 
     For i.i.d. drafts (``with-replacement``) at any n, by the rule ``level``. Solved once, in some
-    milliseconds at V = 50,000; then it emits in O(n). Returns :class:`Plan`.
+    milliseconds at V = 50,000; then it emits in O(n). Drafts of a law of :mod:`specgap.laws` have
+    a plan by maximum flow where there are at most 2 million pairs of a set and a token; a draw may
+    then be shorter than n. Returns :class:`Plan`.
 
     >>> import specgap as sg
     >>> optimal = sg.plan([0.5, 0.5], [0.75, 0.25], 2)

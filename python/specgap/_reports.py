@@ -19,6 +19,7 @@ from ._logs import Log, LogLike, PathLike, opened
 from ._parquet import is_parquet
 from ._progress import Progress, shown
 from ._sequential import Sequential, split
+from .laws import Law
 
 #: Names, and rules of one's own.
 Verifiers: TypeAlias = "str | Sequential | Sequence[str | Sequential] | None"
@@ -309,6 +310,12 @@ def _asked(
     min_p: float | None = None,
 ) -> dict[str, Any]:
     names, own = split(verifiers)
+    asked = schemes if isinstance(schemes, (list, tuple)) else [schemes]
+    if any(isinstance(one, Law) for one in asked):
+        raise TypeError(
+            "schemes: a report has the named laws; under a law of specgap.laws measure a rule by "
+            "evaluate(rule, log, scheme=law)"
+        )
     return {
         "drafts": _wholes(drafts, "drafts"),
         # The logs' own, or 0.7 and 1, if not given.

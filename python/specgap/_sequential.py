@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import count, typed, widened
+from .laws import Law
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Step: TypeAlias = "Callable[[Floats, Floats, int, int], Any]"
@@ -67,6 +68,9 @@ class Sequential:
     says that it is meant to be. ``digest`` tells the rule from others of its name: summaries of
     parts merge only where it is given, and one. With ``rows=True`` a step takes and returns rows
     [N, V]: ``evaluate`` then asks it once for all rows.
+
+    Of drafts of :func:`specgap.laws.independent` q is the row of draft i, at step i, and of the
+    last draft in the call with i = n; q(x) above is then that row's.
 
     A rule is also a verifier that :func:`specgap.evaluate` takes for any drafts: called with
     ``(p, q, drafts, rng)`` it returns the law of the output.
@@ -138,12 +142,22 @@ class Sequential:
                 raise ValueError(f"row {row}: {error}") from error
         return SequentialLaw(*(np.stack(column) for column in zip(*each)))
 
-    def _sums(self, p: Floats, q: Floats, n: int) -> SequentialLaw:
-        turns = _Turns(self, p, q, n)
+    def each(self, p: Floats, qs: Floats) -> SequentialLaw:
+        """The same with n independent drafts of different laws: draft i is drawn from qs[i]. p is
+        one row [V], qs are rows [n, V]."""
+        p, qs = _distributions(p, "p"), _distributions(qs, "qs")
+        if p.ndim != 1 or qs.ndim != 2 or qs.shape[1] != len(p):
+            raise ValueError(f"p has shape {p.shape} and qs {qs.shape}; give [V] and [n, V]")
+        rows = (p[None], qs[:, None]) if self.rows else (p, qs)
+        found = self._sums(*rows, len(qs), True)
+        return SequentialLaw(*(one[0] for one in found)) if self.rows else found
+
+    def _sums(self, p: Floats, q: Floats, n: int, each: bool = False) -> SequentialLaw:
+        turns = _Turns(self, p, q if each else [q] * n, n)
         output, avoided = np.zeros_like(p), np.ones_like(p)
         for _, keep in turns:
-            rejected = q * (1.0 - keep)
-            output += turns.reach[..., None] * (q * keep)
+            rejected = turns.q * (1.0 - keep)
+            output += turns.reach[..., None] * (turns.q * keep)
             total = rejected.sum(axis=-1)
             # All are rejected, and none is this token.
             avoided *= total[..., None] - rejected
@@ -157,14 +171,16 @@ class Sequential:
 
     def __call__(self, p: Floats, q: Floats, drafts: NDArray[np.int64], rng: Any) -> Floats:
         """The law of the output given the drafts."""
-        rows = (p[None], q[None]) if self.rows else (p, q)
-        turns = _Turns(self, *rows, len(drafts))
+        # Of independent drafts of different laws q is [n, V].
+        qs = q if q.ndim == 2 else [q] * len(drafts)
+        first, each = (p[None], [row[None] for row in qs]) if self.rows else (p, list(qs))
+        turns = _Turns(self, first, each, len(drafts))
         law, alive = np.zeros_like(p), 1.0
         for i, keep in turns:
             kept = float(keep[..., int(drafts[i])].item())
             law[int(drafts[i])] += alive * kept
             alive *= 1.0 - kept
-            turns.reject((rows[1] * (1.0 - keep)).sum(axis=-1))
+            turns.reject((turns.q * (1.0 - keep)).sum(axis=-1))
         if alive > 0.0:
             law += alive * turns.residual().reshape(p.shape)
         return law
@@ -190,8 +206,10 @@ class Sequential:
 class _Turns:
     """The steps of a rule on one pair of rows, or on several at once, each answer checked."""
 
-    def __init__(self, rule: Sequential, p: Floats, q: Floats, n: int) -> None:
-        self.rule, self.q, self.n = rule, q, n
+    def __init__(self, rule: Sequential, p: Floats, qs: Sequence[Floats] | Floats, n: int) -> None:
+        self.rule, self.qs, self.n = rule, qs, n
+        #: The row of the draft whose turn it is.
+        self.q: Floats = qs[0]
         self.left: Floats = p
         #: The chance that all drafts so far are rejected.
         self.reach: Floats = np.ones(p.shape[:-1])
@@ -206,6 +224,7 @@ class _Turns:
         for i in range(self.n):
             if not self.alive.any():
                 return
+            self.q = self.qs[i]
             result = self._asked(i)
             if isinstance(result, tuple):
                 if len(result) != 2:
@@ -282,9 +301,15 @@ class _Turns:
         return law
 
 
-def refuse_law(name: str, scheme: str) -> None:
+def refuse_law(name: str, scheme: str | Law) -> None:
     """Raises if drafts of this law are not what a Sequential rule is for."""
-    if scheme != LAW:
+    if isinstance(scheme, Law):
+        if not scheme.is_independent:
+            raise TypeError(
+                f"{name}: a Sequential rule is for drafts that are each drawn by themselves, and "
+                f"those of {scheme.name} are not; give a function of (p, q, drafts, rng)"
+            )
+    elif scheme != LAW:
         raise TypeError(
             f"{name}: a Sequential rule is for {LAW} drafts, each by itself from q; of {scheme} drafts "
             f"give a function of (p, q, drafts, rng)"

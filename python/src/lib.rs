@@ -6,6 +6,7 @@
 
 mod arrays;
 mod errors;
+mod laws;
 mod logs;
 mod measure;
 mod plan;
@@ -27,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     rates::register(module)?;
+    laws::register(module)?;
     plan::register(module)?;
     problems::register(module)?;
     logs::register(module)?;

@@ -2,7 +2,8 @@
 
 use crate::arrays::Matrix;
 use crate::errors::raised;
-use crate::rates::fill;
+use crate::laws::{Given, RowLaw};
+use crate::rates::{Typed, fill};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
@@ -12,11 +13,18 @@ use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::known::Known;
 use specgap::plan::LevelPlan;
+use specgap::problem::Problem;
+use specgap::verifier::{Optimal, Verifier};
 
-/// An optimal plan by one clock a token.
+/// An optimal plan: by one clock a token, or set by set.
 #[pyclass(frozen, module = "specgap._native")]
 struct Plan {
-    plan: LevelPlan,
+    plan: Solved,
+}
+
+enum Solved {
+    Level(Box<LevelPlan>),
+    Sets(Box<Optimal>, Box<Problem>),
 }
 
 type Bounds = (f64, f64, f64);
@@ -74,7 +82,25 @@ impl Plan {
             )));
         }
         let plan = py.detach(|| LevelPlan::iid(&target, &draft, n));
+        let plan = Solved::Level(Box::new(plan.map_err(|error| raised(&error))?));
+        Ok(Self { plan })
+    }
+
+    /// The plan for drafts of a law of one's own, by maximum flow.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)]
+    fn of_law(
+        py: Python<'_>,
+        law: &RowLaw,
+        p: Typed<'_>,
+        qs: Vec<Typed<'_>>,
+        logits: bool,
+        temperature: f64,
+    ) -> PyResult<Self> {
+        let problem = law.single(&Given::new(&p, &qs, logits, temperature)?)?;
+        let plan = py.detach(|| Optimal::new(&problem));
         let plan = plan.map_err(|error| raised(&error))?;
+        let plan = Solved::Sets(Box::new(plan), Box::new(problem));
         Ok(Self { plan })
     }
 
@@ -90,7 +116,10 @@ impl Plan {
         let plan = &self.plan;
         let (tokens, accepted): (Vec<i64>, Vec<i64>) = py.detach(|| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let verdicts = tuples.iter().map(|tuple| plan.emit(tuple, &mut rng));
+            let verdicts = tuples.iter().map(|tuple| match plan {
+                Solved::Level(plan) => plan.emit(tuple, &mut rng),
+                Solved::Sets(rule, _) => rule.sample(tuple, &mut rng),
+            });
             verdicts
                 .map(|one| {
                     let slot = one.accepted.map_or(-1, |slot| slot as i64);
@@ -110,41 +139,61 @@ impl Plan {
         let tuples = self.tuples(drafts.as_array())?;
         let flat: Vec<f64> = tuples
             .iter()
-            .flat_map(|tuple| self.plan.accepted(tuple))
+            .flat_map(|tuple| match &self.plan {
+                Solved::Level(plan) => plan.accepted(tuple),
+                Solved::Sets(rule, _) => rule.conditional(tuple).accepted,
+            })
             .collect();
         Ok(flat.to_pyarray(py))
     }
 
     #[getter]
     fn residual<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.plan.residual().to_pyarray(py)
+        match &self.plan {
+            Solved::Level(plan) => plan.residual().to_pyarray(py),
+            Solved::Sets(rule, _) => rule.conditional(&[]).residual.to_pyarray(py),
+        }
     }
 
     #[getter]
     fn optimum(&self) -> Bounds {
-        bounds(self.plan.optimal_acceptance_rate())
+        match &self.plan {
+            Solved::Level(plan) => bounds(plan.optimal_acceptance_rate()),
+            Solved::Sets(rule, _) => bounds(&rule.acceptance().membership),
+        }
     }
 
     #[getter]
     fn acceptance(&self) -> Bounds {
-        bounds(self.plan.acceptance_rate())
+        match &self.plan {
+            Solved::Level(plan) => bounds(plan.acceptance_rate()),
+            Solved::Sets(rule, _) => bounds(&rule.acceptance().membership),
+        }
     }
 
     #[getter]
     fn drafts(&self) -> usize {
-        self.plan.drafts()
+        match &self.plan {
+            Solved::Level(plan) => plan.drafts(),
+            Solved::Sets(_, problem) => problem.drafts(),
+        }
     }
 
     #[getter]
     fn vocabulary(&self) -> usize {
-        self.plan.vocab()
+        match &self.plan {
+            Solved::Level(plan) => plan.vocab(),
+            Solved::Sets(_, problem) => problem.vocab(),
+        }
     }
 }
 
 impl Plan {
     fn tuples(&self, drafts: ArrayView2<'_, i64>) -> PyResult<Vec<Vec<u32>>> {
-        let (n, vocabulary) = (self.plan.drafts(), self.plan.vocab());
-        if drafts.ncols() != n {
+        let (n, vocabulary) = (self.drafts(), self.vocabulary());
+        // A law of one's own may draft fewer at times.
+        let is_fewer = matches!(self.plan, Solved::Sets(..)) && drafts.ncols() < n;
+        if drafts.ncols() != n && !is_fewer {
             return Err(PyValueError::new_err(format!(
                 "drafts: has {} tokens a tuple; the plan is for {n}",
                 drafts.ncols()

@@ -6,16 +6,16 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use specgap::cli::{CliError, HostError};
-use specgap::distribution::Draft;
+use specgap::distribution::{Draft, Target};
 use specgap::evaluate::{
     Evaluated, Limits, block as evaluate_block, check_names, solve as solve_one, verify_with,
 };
-use specgap::optimum::best;
+use specgap::optimum::{best, on_row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml, read};
 use specgap::report::{block as block_report, solve as solve_report, verify as verify_report};
 use specgap::rounds::{ChainVerifier, FixedLength, fewest_calls, replay};
 use specgap::scheme::{DraftScheme, MadeOf, SchemeName};
-use specgap::verifier::RrsWoSettings;
+use specgap::verifier::{RrsWoSettings, VerifierName, rate_of_rows};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -182,8 +182,19 @@ fn calls(ratios: Vec<f64>, drafts: usize) -> (f64, f64, f64) {
 
 /// A law of drafts, by its name and q.
 #[pyclass(frozen, module = "specgap._native")]
-struct DraftLaw {
+pub(crate) struct DraftLaw {
     law: Arc<dyn DraftScheme>,
+}
+
+impl DraftLaw {
+    pub(crate) fn of(law: Arc<dyn DraftScheme>) -> Self {
+        Self { law }
+    }
+
+    fn problem(&self, p: &[f64]) -> Result<Problem, String> {
+        let target = Target::new(p).map_err(|error| format!("p: {error}"))?;
+        Problem::from_law("rows", target, Arc::clone(&self.law)).map_err(|error| error.to_string())
+    }
 }
 
 #[pymethods]
@@ -224,12 +235,38 @@ impl DraftLaw {
         self.law.tuple_count()
     }
 
-    /// All tuples of positive probability, in order, and their probabilities.
+    /// The most drafts of a draw.
+    #[getter]
+    fn drafts(&self) -> usize {
+        self.law.drafts()
+    }
+
+    /// alpha* of this target: value, lower, upper.
+    fn alpha(&self, py: Python<'_>, p: Vec<f64>) -> PyResult<(f64, f64, f64)> {
+        let found = py.detach(|| on_row(&self.problem(&p)?).map_err(|error| error.to_string()));
+        let rate = found.map_err(PyValueError::new_err)?.rate;
+        Ok((rate.value(), rate.lower(), rate.upper()))
+    }
+
+    /// What a rule of the table accepts of this target: value, lower, upper.
+    fn acceptance(&self, py: Python<'_>, name: &str, p: Vec<f64>) -> PyResult<(f64, f64, f64)> {
+        let name: VerifierName = name.parse().map_err(|error| raised(&error))?;
+        let found = py.detach(|| {
+            let rate = rate_of_rows(name, &self.problem(&p)?, &RrsWoSettings::default());
+            rate.map_err(|error| error.to_string())
+        });
+        let rate = found.map_err(PyValueError::new_err)?;
+        Ok((rate.value(), rate.lower(), rate.upper()))
+    }
+
+    /// All tuples of positive probability, in order, and their probabilities. Where fewer than n
+    /// are drafted, -1 stands behind them.
     fn tuples<'py>(&self, py: Python<'py>) -> PyResult<Tuples<'py>> {
         let n = self.law.drafts();
         let (mut tuples, mut probabilities) = (Vec::new(), Vec::new());
         self.law.for_each_tuple(&mut |tuple, probability| {
             tuples.extend(tuple.iter().map(|&token| i64::from(token)));
+            tuples.resize(tuples.len() + n - tuple.len().min(n), -1);
             probabilities.push(probability);
         });
         let tuples = tuples.to_pyarray(py).reshape([probabilities.len(), n])?;
@@ -247,9 +284,7 @@ fn optimum(
     scheme: &str,
 ) -> PyResult<(f64, f64, f64)> {
     let law = DraftLaw::new(scheme, q, n)?;
-    let target = specgap::distribution::Target::new(&p)
-        .map_err(|error| PyValueError::new_err(format!("p: {error}")))?;
-    let problem = Problem::from_law("rows", target, law.law).map_err(|error| raised(&error))?;
+    let problem = law.problem(&p).map_err(PyValueError::new_err)?;
     let found = py
         .detach(|| best(&problem))
         .map_err(|error| raised(&error))?;

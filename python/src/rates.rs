@@ -100,12 +100,12 @@ impl Pairs<'_> {
     }
 }
 
-fn refused(message: String) -> HostError {
+pub(crate) fn refused(message: String) -> HostError {
     HostError::Command(CliError::Missing { message })
 }
 
 /// Numbers of rows: value, lower, upper, and in a word how well each is known.
-type Answered<'py> = (
+pub(crate) type Answered<'py> = (
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
@@ -113,7 +113,7 @@ type Answered<'py> = (
 );
 
 /// Numbers as they are answered.
-fn columns<'py>(py: Python<'py>, known: &[&Known]) -> Answered<'py> {
+pub(crate) fn columns<'py>(py: Python<'py>, known: &[&Known]) -> Answered<'py> {
     let column = |of: fn(&Known) -> f64| PyArray1::from_iter(py, known.iter().map(|one| of(one)));
     (
         column(Known::value),
@@ -147,7 +147,7 @@ fn answered<'py>(
     Ok(columns(py, &known.iter().collect::<Vec<_>>()))
 }
 
-fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
+pub(crate) fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
     logits.then_some(Softmax {
         temperature,
         ..Softmax::default()
@@ -155,7 +155,7 @@ fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
 }
 
 /// A matrix and the name of its type.
-type Typed<'py> = (Bound<'py, PyAny>, String);
+pub(crate) type Typed<'py> = (Bound<'py, PyAny>, String);
 
 fn matrices<'py>(
     p: &Typed<'py>,

@@ -86,7 +86,9 @@ def test_the_readme_runs(
     exec(compile(found[0][1], "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("name", ["_rates", "_logs", "_problems", "_evaluate", "_reports", "_sequential"])
+@pytest.mark.parametrize(
+    "name", ["_rates", "_logs", "_problems", "_evaluate", "_reports", "_sequential", "laws"]
+)
 def test_examples_of_the_docstrings_run(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(f"specgap.{name}"))
     assert outcome.failed == 0

@@ -446,7 +446,7 @@ def test_evaluate_says_what_it_takes(arrays: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="whole number"):
         sg.evaluate(EXACT, arrays, [1, 2])
     with pytest.raises(TypeError, match="evaluate\\(verifier, log, n\\)"):
-        sg.evaluate(EXACT, [0.5, 0.5])  # type: ignore[call-overload]
+        sg.evaluate(EXACT, [0.5, 0.5])
     with pytest.raises(TypeError, match="temperature: for logs"):
         sg.evaluate(EXACT, [0.5, 0.5], [0.5, 0.5], 2, temperature=1.0)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="counterexample"):

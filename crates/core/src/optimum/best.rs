@@ -3,6 +3,11 @@
 use super::{Optimum, closed_form, flow, ratio_scan, submodular, thresholds};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
+use specgap_number::distribution::PROBABILITY_RELATIVE_ERROR;
+use specgap_number::known::Known;
+
+/// A plan of a row that is solved by flow before anything else: so small that it is exact at once.
+const SMALL_PLAN: f64 = 2.0e4;
 
 /// No method gives alpha* of a problem of that size.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -54,4 +59,49 @@ pub fn best(problem: &Problem) -> Result<Optimum, NoMethod> {
             pairs,
             scheme: problem.scheme().name(),
         })
+}
+
+/// alpha* of a pair of rows under any law, for one row after another: by flow if that is small,
+/// else by what is fastest. Where no method finds the optimum, between the bounds of
+/// [`submodular::enclose`]. The subset proves the upper bound.
+///
+/// # Exactness
+/// Enclosed: a row is rounded, by [`PROBABILITY_RELATIVE_ERROR`] an entry. Tuples are sums of
+/// products and quotients of no more than 4n entries, so that Q moves by 4n times that, and P by
+/// twice that.
+///
+/// # Errors
+/// [`NoMethod`] where numbers left the range of `f64`.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::optimum::on_row;
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::WithReplacement;
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("coin", Target::new(&[0.5, 0.5])?, scheme)?;
+/// let found = on_row(&problem)?;
+/// assert!((found.rate.value() - 0.9375).abs() < 1e-15);
+/// assert_eq!(found.subset.unwrap(), [0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn on_row(problem: &Problem) -> Result<Optimum, NoMethod> {
+    let pairs = flow::plan_size(problem);
+    let by_flow = |most: f64| (pairs <= most).then(|| flow::solve(problem).optimum());
+    let found = by_flow(SMALL_PLAN)
+        .or_else(|| ratio_scan::solve(problem))
+        .or_else(|| thresholds::solve(problem).ok())
+        .or_else(|| by_flow(flow::LARGEST_PLAN))
+        .or_else(|| submodular::enclose(problem))
+        .ok_or_else(|| NoMethod {
+            pairs,
+            scheme: problem.scheme().name(),
+        })?;
+    let rounded = (4 * problem.drafts() + 2) as f64 * PROBABILITY_RELATIVE_ERROR;
+    let (lower, upper) = (found.rate.lower() - rounded, found.rate.upper() + rounded);
+    Ok(Optimum {
+        rate: Known::rate(found.rate.value(), lower, upper),
+        ..found
+    })
 }

@@ -10,6 +10,7 @@
 
 use super::Optimum;
 use super::costs::are_within;
+use super::ratio_scan::float_order;
 use crate::problem::Problem;
 use num_traits::{One, Zero};
 use specgap_number::distribution::{
@@ -26,6 +27,12 @@ const GAP: f64 = 1e-12;
 
 /// Most floating-point operations that the search may take.
 const WORK_LIMIT: f64 = 4.0e9;
+
+/// The same of [`enclose`], which is asked of row after row.
+const ROW_WORK_LIMIT: f64 = 6.0e7;
+
+/// How often the scores are weighed again by the best set so far.
+const WEIGHINGS: usize = 12;
 
 /// Bounds are recomputed exactly while the bits of all orders and of all sets stay within these.
 const EXACT_LIMITS: [f64; 2] = [1.0e6, 1.0e7];
@@ -52,8 +59,42 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
     solve_within(problem, WORK_LIMIT)
 }
 
+/// alpha* between bounds at any vocabulary: the same search with a budget for a row, which begins
+/// along the law's scores.
+///
+/// # Exactness
+/// Enclosed. Every set that is met is an upper bound, and so is the one that is returned; every
+/// mean of bases is a lower one (Edmonds). How far they are apart is what the budget left.
+///
+/// # Errors
+/// As [`solve`].
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::optimum::submodular;
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::Product;
+/// let rows = [[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [0.1, 0.8, 0.1]];
+/// let rows = rows.iter().map(|row| Draft::new(row)).collect::<Result<_, _>>()?;
+/// let target = Target::new(&[0.1, 0.2, 0.7])?;
+/// let problem = Problem::new("three models", target, Product::new(rows).unwrap())?;
+/// let found = submodular::enclose(&problem).unwrap().rate;
+/// // H = {0, 1}: 1 + 0.3 - 0.9 * 0.4 * 0.9.
+/// assert!((found.upper() - 0.976).abs() < 1e-12 && found.width() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn enclose(problem: &Problem) -> Option<Optimum> {
+    run(Search::along_scores(problem), ROW_WORK_LIMIT)
+}
+
 fn solve_within(problem: &Problem, limit: f64) -> Option<Optimum> {
-    let mut search = Search::new(problem);
+    let order = (0..problem.vocab()).collect();
+    run(Search::new(problem, order), limit)
+}
+
+fn run(mut search: Search<'_>, limit: f64) -> Option<Optimum> {
+    let problem = search.problem;
     let mut work = 0.0;
     for _ in 0..20 * problem.vocab() + 200 {
         work += search.step_cost();
@@ -80,9 +121,77 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a Problem) -> Self {
-        let order: Order = (0..problem.vocab()).collect();
-        let mut search = Self {
+    fn new(problem: &'a Problem, order: Order) -> Self {
+        let mut search = Self::before(problem);
+        let base = search.base(&order);
+        search.point.clone_from(&base);
+        search.push(order, base);
+        search.note_lower();
+        search
+    }
+
+    /// From the best order by the law's scores over p: each by itself, then with weights. Where Q
+    /// is a product of powers of masses, 1/mass of the best set is what its thresholds have
+    /// (`docs/theory/laws.md`, Theorem 4); elsewhere it is a guess.
+    fn along_scores(problem: &'a Problem) -> Self {
+        let (target, vocab) = (problem.target().probabilities(), problem.vocab());
+        let mut search = Self::before(problem);
+        let mut best: Order = (0..vocab).collect();
+        let Some(scores) = problem.scheme().scores() else {
+            return Self::new(problem, best);
+        };
+        let rows: Vec<Vec<f64>> = scores
+            .distinct
+            .iter()
+            .map(|score| (0..vocab).map(|token| score.weight(token)).collect())
+            .collect();
+        let mut least = f64::INFINITY;
+        let mut tried = |search: &mut Self, weights: &[f64]| {
+            let mixed: Vec<f64> = (0..vocab)
+                .map(|token| match scores.forced.binary_search(&token) {
+                    Ok(_) => f64::INFINITY,
+                    Err(_) => (rows.iter().zip(weights))
+                        .map(|(row, by)| row[token] * by)
+                        .sum(),
+                })
+                .collect();
+            let mut order = float_order(target, &mixed);
+            order.extend((0..vocab).filter(|&token| !(target[token] > 0.0 || mixed[token] > 0.0)));
+            search.base(&order);
+            let improved = search.upper.0 < least;
+            if improved {
+                least = search.upper.0;
+                best = order;
+            }
+            improved
+        };
+        for alone in 0..rows.len() {
+            let weights: Vec<f64> = (0..rows.len())
+                .map(|j| f64::from(u8::from(j == alone)))
+                .collect();
+            tried(&mut search, &weights);
+        }
+        for _ in 0..WEIGHINGS {
+            let mass = |row: &Vec<f64>| search.upper.1.iter().map(|&token| row[token]).sum::<f64>();
+            let weights: Vec<f64> = rows
+                .iter()
+                .map(|row| mass(row).max(1e-12).recip())
+                .collect();
+            if !tried(&mut search, &weights) {
+                break;
+            }
+        }
+        let found = (search.upper, search.scans);
+        let mut search = Self::new(problem, best);
+        search.scans += found.1;
+        if found.0.0 < search.upper.0 {
+            search.upper = found.0;
+        }
+        search
+    }
+
+    fn before(problem: &'a Problem) -> Self {
+        Self {
             problem,
             bases: Vec::new(),
             gram: Vec::new(),
@@ -91,12 +200,7 @@ impl<'a> Search<'a> {
             upper: (-problem.scheme().nothing(), Vec::new()),
             lower: (f64::NEG_INFINITY, Vec::new(), Vec::new()),
             scans: 0,
-        };
-        let base = search.base(&order);
-        search.point.clone_from(&base);
-        search.push(order, base);
-        search.note_lower();
-        search
+        }
     }
 
     /// The extreme base of an order: increments of F along it. Also remembers
@@ -108,16 +212,20 @@ impl<'a> Search<'a> {
         let mut base = vec![0.0; target.len()];
         let mut before = self.problem.scheme().nothing();
         let mut held = specgap_number::distribution::TwoFloat::ZERO;
+        let mut best = None;
         for (position, (&token, &inside)) in order.iter().zip(&scan.inside).enumerate() {
             base[token] = target[token] - (inside - before);
             before = inside;
             held += target[token];
             let value = held.value() - inside;
             if value < self.upper.0 {
-                let mut subset = order[..=position].to_vec();
-                subset.sort_unstable();
-                self.upper = (value, subset);
+                self.upper.0 = value;
+                best = Some(position);
             }
+        }
+        if let Some(position) = best {
+            self.upper.1 = order[..=position].to_vec();
+            self.upper.1.sort_unstable();
         }
         base
     }
@@ -352,15 +460,59 @@ fn retain<T>(entries: &mut Vec<T>, keep: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::flow;
     use crate::optimum::row_of_bits;
-    use crate::scheme::WithReplacement;
+    use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product, WithReplacement};
     use specgap_number::distribution::{Draft, Target};
+    use std::sync::Arc;
+
+    /// Three models, and a list of tokens beside two: what a flow finds exactly is between the
+    /// bounds, which a search without a budget would let meet.
+    #[test]
+    fn bounds_hold_what_a_flow_finds() {
+        let row = |seed: u64| -> Vec<f64> {
+            let weights = (0..9u64).map(|i| ((i * i + seed) * 2_654_435_761 % 97 + 1) as f64);
+            let weights: Vec<f64> = weights.collect();
+            let total: f64 = weights.iter().sum();
+            weights.iter().map(|weight| weight / total).collect()
+        };
+        let draft = |seed| Draft::new(&row(seed)).unwrap();
+        for seed in 0..20 {
+            let three = Product::new((1..4).map(|k| draft(7 * seed + k)).collect()).unwrap();
+            let draws = |draft| Composition::Draws {
+                draft,
+                count: 2,
+                how: Draws::Sequential,
+            };
+            let listed = Composition::Mixture(vec![
+                (Rational::one(), Composition::Fixed(vec![2, 5])),
+                (Rational::one(), draws(draft(seed + 50))),
+                (Rational::one(), draws(draft(seed + 60))),
+            ]);
+            let listed = Composed::new(9, listed).unwrap();
+            let laws: [Arc<dyn DraftScheme>; 2] = [Arc::new(three), Arc::new(listed)];
+            for law in laws {
+                let target = Target::new(&row(seed + 90)).unwrap();
+                let problem = Problem::from_law("bounds", target, law).unwrap();
+                let truth = flow::solve(&problem).optimum().rate;
+                let found = enclose(&problem).unwrap();
+                assert!(found.rate.lower() <= truth.upper(), "{found:?} {truth:?}");
+                assert!(truth.lower() <= found.rate.upper(), "{found:?} {truth:?}");
+                assert!(found.rate.width() < 1e-9, "{found:?}");
+                let subset = found.subset.unwrap();
+                let target = problem.target().exact().mass(&subset);
+                let cut = target - problem.scheme().inside_exact(&subset);
+                let proved = round_down(&(Rational::one() + cut));
+                assert!(proved <= found.rate.upper(), "{proved} {:?}", found.rate);
+            }
+        }
+    }
 
     #[test]
     fn shares_that_are_none_are_refused() {
         let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25]).unwrap(), 2);
         let problem = Problem::new("two", Target::new(&[0.5, 0.5]).unwrap(), scheme).unwrap();
-        let search = || Search::new(&problem);
+        let search = || Search::new(&problem, vec![0, 1]);
         assert!(search().certificate().is_some());
         for shares in [vec![f64::NAN], vec![f64::INFINITY], vec![0.0], vec![]] {
             let mut search = search();
@@ -390,7 +542,7 @@ mod tests {
             let work = bits * (vocab * orders) as f64 / EXACT_LIMITS[0];
             assert!((work - 1.0).abs() < 0.1, "{work}");
             let problem = Problem::new("light", target, scheme).unwrap();
-            let mut search = Search::new(&problem);
+            let mut search = Search::new(&problem, (0..problem.vocab()).collect());
             search.lower.1 = vec![search.lower.1[0].clone(); orders];
             search.lower.2 = vec![1.0 / orders as f64; orders];
             let rate = search.certificate().unwrap().rate;
@@ -407,7 +559,7 @@ mod tests {
     #[test]
     fn costs_by_hand() {
         let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
-        let mut search = Search::new(&problem);
+        let mut search = Search::new(&problem, (0..problem.vocab()).collect());
         // One base: an equation and a third; a sum and a scan of two drafts, of three tokens.
         assert_eq!(search.step_cost(), 1.0 / 3.0 + 81.0 * 3.0);
         // Sets of one and two of three tokens.
@@ -452,7 +604,7 @@ mod tests {
     fn points_of_least_norm_by_hand() {
         let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
         let of = |gram: &[&[f64]]| {
-            let mut search = Search::new(&problem);
+            let mut search = Search::new(&problem, (0..problem.vocab()).collect());
             search.gram = gram.iter().map(|row| row.to_vec()).collect();
             search.bases = vec![(Vec::new(), Vec::new()); gram.len()];
             search.affine_minimiser()
@@ -524,7 +676,7 @@ mod tests {
     #[test]
     fn a_step_to_nowhere_is_none() {
         let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
-        let mut search = Search::new(&problem);
+        let mut search = Search::new(&problem, (0..problem.vocab()).collect());
         let point = search.point.clone();
         let mut order = vec![0, 1, 2];
         order.sort_by(|&a, &b| point[a].total_cmp(&point[b]));
@@ -541,7 +693,7 @@ mod tests {
     fn bases_by_hand() {
         // Q = 1/4, 9/16, 1 along 0, 1, 2.
         let problem = small([0.125, 0.125, 0.75], [0.5, 0.25, 0.25]);
-        let mut search = Search::new(&problem);
+        let mut search = Search::new(&problem, (0..problem.vocab()).collect());
         let expected = [0.125 - 0.25, 0.125 - 0.3125, 0.75 - 0.4375];
         assert_eq!(search.bases, [(vec![0, 1, 2], expected.to_vec())]);
         assert_eq!(search.upper, (0.25 - 0.5625, vec![0, 1]));
@@ -580,7 +732,7 @@ mod tests {
             let problem = Problem::new("many sets", target, scheme).unwrap();
             let truth = crate::optimum::ratio_scan::solve(&problem).unwrap().rate;
             assert!(truth.width() < 1e-9 && truth.upper() < 0.99, "{truth:?}");
-            let mut search = Search::new(&problem);
+            let mut search = Search::new(&problem, (0..problem.vocab()).collect());
             // A few steps leave a gap, and more close it.
             for (steps, widest) in [(3, 1.0), (600, 1e-7)] {
                 for _ in 0..steps {

@@ -274,7 +274,7 @@ fn straddled(name: SchemeName, straddle: Option<&str>) -> Result<SchemeName, Fie
     }
 }
 
-fn build_tuples(
+pub(super) fn build_tuples(
     make: TuplesToLaw,
     tuples: Option<Vec<Vec<i64>>>,
     probabilities: Option<Vec<Number>>,

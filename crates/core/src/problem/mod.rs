@@ -11,6 +11,7 @@ mod entries;
 mod error;
 mod expected;
 mod read;
+mod row_law;
 mod rule;
 mod tables;
 
@@ -18,6 +19,7 @@ pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, Sp
 pub use error::{FieldError, ProblemFileError};
 pub use expected::{Expected, ExpectedValue};
 pub use read::{parse_json, parse_toml, read};
+pub use row_law::RowLaw;
 pub use rule::Rule;
 #[cfg(feature = "schema")]
 #[doc(hidden)]

@@ -137,7 +137,7 @@ pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
     build(file)
 }
 
-fn syntax(path: &str, message: String) -> FieldError {
+pub(super) fn syntax(path: &str, message: String) -> FieldError {
     FieldError::Syntax(if path == "." {
         message
     } else {
@@ -146,7 +146,7 @@ fn syntax(path: &str, message: String) -> FieldError {
 }
 
 /// A parser's message on one line.
-fn flatten(error: &impl fmt::Display) -> String {
+pub(super) fn flatten(error: &impl fmt::Display) -> String {
     error
         .to_string()
         .lines()

@@ -130,7 +130,7 @@ pub(super) struct DraftTable {
 }
 
 /// A part of a composed law.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawTable {

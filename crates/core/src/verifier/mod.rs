@@ -56,7 +56,7 @@ pub use rule::{
 };
 use rule::{draw, draw_from, happens, sequential};
 pub use spechub::SpecHub;
-pub use table::{UnknownVerifier, VERIFIERS, verifier};
+pub use table::{UnknownVerifier, VERIFIERS, rate_of_rows, verifier};
 pub use token::Token;
 pub use token_rule::TokenRule;
 

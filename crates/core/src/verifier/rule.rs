@@ -209,6 +209,17 @@ pub enum VerifierError {
         /// How many there may be.
         limit: f64,
     },
+    /// A rate that only a sum over too many tuples would give.
+    #[error(
+        "{verifier}: {tuples:.3e} tuples of drafts are too many to sum, and for these drafts there \
+         is no formula; lower the vocabulary (top_k) or the number of drafts"
+    )]
+    TooMany {
+        /// The verifier.
+        verifier: VerifierName,
+        /// About how many tuples there are.
+        tuples: f64,
+    },
     /// A factor of k-seq that leaves a negative residual.
     #[error("k-seq: the factor is {factor}; it must be >= {least}, or the output law is not p")]
     Factor {

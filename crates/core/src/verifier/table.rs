@@ -3,8 +3,10 @@
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
 use super::{exact_match, greedy, k_seq, level, naive_tree, optimal, rrs, rrs_wo, spechub, token};
 use crate::entry_name::entry_table;
+use crate::optimum::on_row;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
+use specgap_number::known::Known;
 use specgap_row::row::RejectionBudget as RrsWoSettings;
 
 /// Every verifier, in the order of reports.
@@ -65,4 +67,52 @@ impl VerifierName {
 /// ```
 pub fn verifier(name: VerifierName, problem: &Problem) -> Result<Box<dyn Verifier>, VerifierError> {
     (name.entry().build)(problem, &RrsWoSettings::default())
+}
+
+/// What a rule accepts of a pair of rows, P(its output is a draft), whatever the law of the
+/// drafts: of `optimal` it is alpha*.
+///
+/// # Exactness
+/// Enclosed, or Monte Carlo. Rows are rounded: each step of a rule at most doubles what its
+/// residual is off by, so that 8 epsilon 2^n is added to a rate that is exact of the rounded rows.
+///
+/// # Errors
+/// The rule is not lossless for these drafts, or its rate is not known for so many of them.
+///
+/// # Example
+/// ```
+/// use specgap_number::distribution::{Draft, Target};
+/// use specgap_core::problem::Problem;
+/// use specgap_core::scheme::Product;
+/// use specgap_core::verifier::{VerifierName, rate_of_rows};
+/// let rows = vec![Draft::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?];
+/// let problem = Problem::new("two", Target::new(&[0.25, 0.75])?, Product::new(rows).unwrap())?;
+/// let rate = rate_of_rows(VerifierName::RRS, &problem, &Default::default())?;
+/// assert!((rate.value() - 0.8125).abs() < 1e-15);
+/// assert!(rate_of_rows(VerifierName::K_SEQ, &problem, &Default::default()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn rate_of_rows(
+    name: VerifierName,
+    problem: &Problem,
+    settings: &RrsWoSettings,
+) -> Result<Known, VerifierError> {
+    let unknown = || VerifierError::TooMany {
+        verifier: name,
+        tuples: problem.scheme().tuple_count(),
+    };
+    if name == VerifierName::OPTIMAL {
+        return Ok(on_row(problem).map_err(|_| unknown())?.rate);
+    }
+    let rate = (name.entry().build)(problem, settings)?
+        .acceptance()
+        .membership;
+    if rate.width() >= 1.0 {
+        return Err(unknown());
+    }
+    if rate.rational().is_some() {
+        let error = 8.0 * f64::EPSILON * 2f64.powf(problem.drafts() as f64);
+        return Ok(Known::rate_within(rate.value(), error));
+    }
+    Ok(rate)
 }

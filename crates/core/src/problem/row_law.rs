@@ -1,0 +1,193 @@
+//! A draft law that is given row after row: `[draft]` of a problem file without its q.
+
+use super::build::build_tuples;
+use super::composed::composition;
+use super::read::{flatten, syntax};
+use super::tables::{DraftTable, LawTable, Number};
+use super::{FieldError, MAX_DRAFTS, ProblemError};
+use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName};
+use specgap_base::typed;
+use specgap_number::distribution::Draft;
+use std::sync::Arc;
+
+/// What the drafts are drawn by at every row, whatever its q is.
+///
+/// It is read from the table `[draft]` of a problem file, as JSON, of scheme `composed`,
+/// `product` or `explicit`. Rows of q come later, one pair of rows after another: one for
+/// `composed`, one a draft for `product`, and none for `explicit`.
+///
+/// # Example
+/// ```
+/// use specgap_core::problem::RowLaw;
+/// let law = RowLaw::parse_json(r#"{"scheme": "composed", "law": {"law": "union", "of": [
+///     {"law": "top", "drafts": 1}, {"law": "with-replacement", "drafts": 2}]}}"#)?;
+/// let scheme = law.on(3, &[vec![0.5, 0.25, 0.25]])?;
+/// assert_eq!((scheme.drafts(), scheme.inside(&[0, 1])), (3, 0.5625));
+/// # Ok::<(), specgap_core::problem::FieldError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RowLaw(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Composed(Box<LawTable>),
+    Independent,
+    Tuples(Vec<Vec<i64>>, Vec<Number>),
+}
+
+impl RowLaw {
+    /// Reads the table of a law.
+    ///
+    /// # Errors
+    /// [`FieldError`]: no such table, another scheme, or rows of q in it.
+    pub fn parse_json(text: &str) -> Result<Self, FieldError> {
+        let (table, rest): (DraftTable, _) =
+            typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
+        rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
+        let missing = |field: &'static str, cure: String| FieldError::Missing {
+            field: field.into(),
+            cure: cure.into(),
+        };
+        let cure = || {
+            let names = SchemeName::ALL.into_iter();
+            let names = names.filter(|one| !matches!(one.entry().made_of, MadeOf::OneDraft(_)));
+            let names: Vec<&str> = names.map(SchemeName::as_str).collect();
+            format!("name one of {}", names.join(", "))
+        };
+        let name = table
+            .scheme
+            .ok_or_else(|| missing("draft.scheme", cure()))?;
+        if table.q.is_some() || table.qs.is_some() {
+            return Err(FieldError::Unexpected {
+                field: "draft.q".into(),
+                cure: "rows come with the pairs that the law is asked of".to_owned(),
+            });
+        }
+        let name: SchemeName = name.parse()?;
+        match (name.entry().made_of, table.law, table.tuples) {
+            (MadeOf::Parts(_), Some(law), None) => Ok(Self(Kind::Composed(Box::new(law)))),
+            (MadeOf::EachDraft(_), None, None) => Ok(Self(Kind::Independent)),
+            (MadeOf::Tuples(_), None, Some(tuples)) => {
+                let masses = table.probabilities.unwrap_or_default();
+                Ok(Self(Kind::Tuples(tuples, masses)))
+            }
+            (made_of, ..) => {
+                let wanted = made_of.fields();
+                Err(missing(
+                    "draft",
+                    format!("scheme {name} is given by {}", wanted.join(" and ")),
+                ))
+            }
+        }
+    }
+
+    /// Whether the law draws from as many rows of q.
+    pub fn takes(&self, rows: usize) -> bool {
+        match &self.0 {
+            Kind::Composed(_) => rows == 1,
+            Kind::Independent => rows >= 1,
+            Kind::Tuples(..) => rows == 0,
+        }
+    }
+
+    /// The law over `vocab` tokens, drawn from these rows of q, which sum to 1.
+    ///
+    /// # Errors
+    /// [`FieldError`]: what the law says does not fit q or the vocabulary, or the number of rows
+    /// is another ([`Self::takes`]).
+    pub fn on(&self, vocab: usize, rows: &[Vec<f64>]) -> Result<Arc<dyn DraftScheme>, FieldError> {
+        if !self.takes(rows.len()) {
+            return Err(FieldError::Range {
+                field: "number of rows of q".to_owned(),
+                value: rows.len().to_string(),
+                limit: match self.0 {
+                    Kind::Composed(_) => "1..=1".to_owned(),
+                    Kind::Independent => format!("1..={MAX_DRAFTS}"),
+                    Kind::Tuples(..) => "0..=0".to_owned(),
+                },
+            });
+        }
+        let law: Arc<dyn DraftScheme> = match &self.0 {
+            Kind::Composed(law) => {
+                let q: Vec<Number> = rows.concat().into_iter().map(Number::Float).collect();
+                Arc::new(Composed::new(
+                    vocab,
+                    composition(law.as_ref().clone(), vocab, Some(&q))?,
+                )?)
+            }
+            Kind::Independent => {
+                let one = |(index, row): (usize, &Vec<f64>)| {
+                    Draft::new(row).map_err(|source| FieldError::Distribution {
+                        field: format!("draft.qs[{index}]"),
+                        source,
+                    })
+                };
+                let rows = rows.iter().enumerate().map(one).collect::<Result<_, _>>()?;
+                let field = "draft.qs".to_owned();
+                Arc::new(Product::new(rows).ok_or(FieldError::Empty { field })?)
+            }
+            Kind::Tuples(tuples, masses) => {
+                let MadeOf::Tuples(make) = SchemeName::EXPLICIT.entry().made_of else {
+                    return Err(FieldError::Empty {
+                        field: "draft.tuples".to_owned(),
+                    });
+                };
+                let drafts = tuples.first().map_or(0, Vec::len);
+                build_tuples(
+                    make,
+                    Some(tuples.clone()),
+                    Some(masses.clone()),
+                    vocab,
+                    drafts,
+                )?
+            }
+        };
+        let drafts = law.drafts();
+        if !(1..=MAX_DRAFTS).contains(&drafts) {
+            return Err(ProblemError::Drafts { drafts }.into());
+        }
+        Ok(law)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use specgap_number::distribution::Rational;
+
+    #[test]
+    fn laws_of_rows_are_those_of_problem_files() {
+        let refused = |text: &str| RowLaw::parse_json(text).unwrap_err().to_string();
+        assert_eq!(
+            refused(r#"{"law": {"law": "fixed"}}"#),
+            "draft.scheme is missing; name one of product, explicit, composed"
+        );
+        assert_eq!(
+            refused(r#"{"scheme": "product", "qs": [[1]]}"#),
+            "draft.q does not belong here; rows come with the pairs that the law is asked of"
+        );
+        assert_eq!(
+            refused(r#"{"scheme": "hub"}"#),
+            "draft is missing; scheme hub is given by draft.q"
+        );
+        let rows = [vec![0.5, 0.5], vec![0.25, 0.75]];
+        let two = RowLaw::parse_json(r#"{"scheme": "product"}"#).unwrap();
+        assert!(two.takes(2) && !two.takes(0));
+        let law = two.on(2, &rows).unwrap();
+        assert_eq!((law.drafts(), law.inside(&[1])), (2, 0.375));
+        let listed = r#"{"scheme": "explicit", "tuples": [[0, 1], [1, 1]], "probabilities": ["1/3", "2/3"]}"#;
+        let listed = RowLaw::parse_json(listed).unwrap();
+        let law = listed.on(2, &[]).unwrap();
+        assert_eq!(law.inside_exact(&[1]), Rational::new(2.into(), 3.into()));
+        assert_eq!(
+            listed.on(2, &rows).unwrap_err().to_string(),
+            "number of rows of q is 2; it must be in 0..=0"
+        );
+        let none = r#"{"scheme": "composed", "law": {"law": "fixed", "tokens": []}}"#;
+        let none = RowLaw::parse_json(none).unwrap();
+        assert_eq!(
+            none.on(2, &rows[..1]).unwrap_err().to_string(),
+            "draft.law: the law never drafts a token; give at least one part that does"
+        );
+    }
+}
