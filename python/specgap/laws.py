@@ -63,6 +63,9 @@ class Law:
     def __repr__(self) -> str:
         return f"Law({self.name!r})" if self.n is None else f"Law({self.name!r}, n={self.n})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Law, (self.name, self.table, self._own, self.n, self._function)
+
     @property
     def is_independent(self) -> bool:
         """Whether each draft is drawn by itself, from a row of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -110,6 +111,8 @@ def test_composed_laws_are_those_of_all_sets(pairs: tuple[Floats, Floats]) -> No
     }
     solved = sg.solve(problem).to_dict()["optimal_acceptance_rate"]["value"]
     assert found.value[0] == pytest.approx(solved, abs=1e-13)
+    again = sg.alpha(p, q, scheme=pickle.loads(pickle.dumps(law)))
+    assert again.value.tolist() == found.value.tolist()
     # Logits of the same rows, in single precision.
     a, b = (np.log(x).astype(np.float32) for x in (p, q))
     assert sg.alpha(a, b, scheme=law, logits=True).value == pytest.approx(found.value, abs=1e-5)
