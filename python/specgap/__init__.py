@@ -16,6 +16,7 @@
                        :func:`block` of a block
 :class:`Log`           logged rows, of files or arrays; :class:`LogWriter` writes them
 :mod:`specgap.laws`    draft laws of your own: composed, independent, tuples, a sampler
+:class:`Refused`       raised where rows or logs cannot be used: tensor, row, column and cure
 :mod:`specgap.torch`   rates as losses, with gradients
 :mod:`specgap.record`  recorders of engines' rounds
 :mod:`specgap.ray`     the same report from many machines
@@ -30,9 +31,11 @@ import importlib
 from typing import Any
 
 from . import laws, record
+from ._errors import Refused
 from ._evaluate import Branching, Evaluation, evaluate
 from ._evaluate_log import LogEvaluation
 from ._logs import EngineRecord, Log, LogWriter, Row
+from ._names import LawName, RuleName
 from ._native import __version__
 from ._evaluate_text import BlockEvaluation, TextEvaluation, evaluate_block, evaluate_text
 from ._problems import Result, block, save_problem, solve, verify
@@ -45,15 +48,18 @@ __all__ = [
     "Branching",
     "EngineRecord",
     "Evaluation",
+    "LawName",
     "Log",
     "LogEvaluation",
     "LogWriter",
     "Plan",
     "Positions",
     "Rates",
+    "Refused",
     "Report",
     "Result",
     "Row",
+    "RuleName",
     "Sequential",
     "SequentialLaw",
     "Summary",

@@ -35,10 +35,13 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, as_double, count, typed
+from ._errors import Refused
 from ._logs import Log, LogLike, PathLike
+from ._names import LawName, RuleName
 from ._problems import save_problem
 from ._progress import Progress
 from ._sequential import Sequential, SequentialLaw, refuse_law
+from ._tables import is_table
 from .laws import MOST_TUPLES, Law, given
 
 if TYPE_CHECKING:
@@ -663,42 +666,47 @@ def without_nan(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a verifier does."""
+    """What a verifier does.
 
-    #: What it is called.
+    - ``name``, ``scheme``, ``n``, ``vocabulary``: What it is called, the draft law, drafts, and V.
+    - ``rows``: Pairs of rows.
+    - ``exact``: Whether everything was summed; else it was simulated.
+    - ``reason``: Why it was simulated.
+    - ``acceptance``: P(output is one of the drafts): value, lower, upper. Simulated, an interval
+      of 95%.
+    - ``algorithmic_acceptance``: P(the verifier says that it accepts a draft); nan if it does not
+      say.
+    - ``optimal_acceptance``: alpha*, the mean over rows: value, lower, upper.
+    - ``lossless``: ``exact``: the output's law is p. ``refuted``: it is not. ``not refuted``: it
+      was simulated, and nothing was found.
+    - ``total_variation``: Largest distance of the output's law from p over the rows, where it was
+      summed; else a lower bound at 95%.
+    - ``witness``: Drafts after which a token comes that is put out too often, and the token.
+    - ``e_value``: Of a simulation: evidence against losslessness. Above 1/alpha it is refuted.
+    - ``samples``, ``refuted_after``: Outputs that were drawn, and after which it was refuted.
+    - ``smallest_tv_excluded``: Of a simulation that refuted nothing: departures of this total
+      variation that show in one indicator in full would have been found with probability 99%.
+    - ``counterexample``: The smallest problem found on which the rule is lossy, as
+      ``specgap verify`` reads it.
+    """
+
     name: str
     scheme: str
     n: int
     vocabulary: int
-    #: Pairs of rows.
     rows: int
-    #: Whether everything was summed; else it was simulated.
     exact: bool
-    #: Why it was simulated.
     reason: str | None
-    #: P(output is one of the drafts): value, lower, upper. Simulated, an interval of 95%.
     acceptance: tuple[float, float, float]
-    #: P(the verifier says that it accepts a draft); nan if it does not say.
     algorithmic_acceptance: float
-    #: alpha*, the mean over rows: value, lower, upper. Of a sampler nothing is known: nan, 0, 1.
     optimal_acceptance: tuple[float, float, float]
-    #: ``exact``: the output's law is p. ``refuted``: it is not. ``not refuted``: it was
-    #: simulated, and nothing was found.
     lossless: Lossless
-    #: Largest distance of the output's law from p over the rows, where it was summed; else a
-    #: lower bound at 95%.
     total_variation: float
-    #: Drafts after which a token comes that is put out too often, and the token.
     witness: tuple[list[int], int] | None
-    #: Of a simulation: evidence against losslessness. Above 1/alpha it is refuted.
     e_value: float | None
     samples: int | None
-    #: Outputs after which it was refuted.
     refuted_after: int | None
-    #: Of a simulation that refuted nothing: departures of this total variation that show in
-    #: one indicator in full would have been found with probability 99%.
     smallest_tv_excluded: float | None
-    #: The smallest problem found on which the rule is lossy, as ``specgap verify`` reads it.
     counterexample: dict[str, Any] | None
 
     @property
@@ -780,16 +788,20 @@ def _pairs(p: ArrayLike, q: ArrayLike) -> list[Floats]:
         bad = ~np.isfinite(rows) | (rows < 0)
         if bad.any():
             row, entry = (int(x) for x in np.argwhere(bad)[0])
-            raise ValueError(
+            raise Refused(
                 f"{name}: row {row}: entry {entry} is {rows[row, entry]}; "
-                "probabilities must be >= 0"
+                "probabilities must be >= 0",
+                name,
+                row,
+                entry,
             )
         if (np.abs(sums - 1.0) > 1e-3).any():
             row = int(np.argmax(np.abs(sums - 1.0)))
-            raise ValueError(f"{name}: row {row}: sums to {sums[row]}; probabilities sum to 1")
+            said = f"{name}: row {row}: sums to {sums[row]}; probabilities sum to 1"
+            raise Refused(said, name, row)
         made.append(rows / sums[:, None])
     if made[0].shape != made[-1].shape:
-        raise ValueError(
+        raise Refused(
             f"p has shape {made[0].shape} and q {made[1].shape}; both are rows over one "
             f"vocabulary, in pairs"
         )
@@ -969,14 +981,14 @@ def evaluate(
     p: LogLike,
     n: int | None = None,
     *,
-    scheme: str | Law = "with-replacement",
+    scheme: LawName | Law = "with-replacement",
     name: str | None = None,
     samples: int = 20_000,
     alpha: float = 1e-6,
     tolerance: float = _TOLERANCE,
     seed: int = 0,
     temperature: float | None = None,
-    compare: str | Sequence[str] | None = None,
+    compare: RuleName | Sequence[RuleName] | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -991,7 +1003,7 @@ def evaluate(
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str | Law = "with-replacement",
+    scheme: LawName | Law = "with-replacement",
     *,
     name: str | None = None,
     samples: int = 20_000,
@@ -1007,7 +1019,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str | Law = "with-replacement",
+    scheme: LawName | Law = "with-replacement",
     *,
     name: str | None = None,
     samples: int = 20_000,
@@ -1066,7 +1078,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
-    if isinstance(p, (str, os.PathLike, Log, Mapping)):
+    if isinstance(p, (str, os.PathLike, Log, Mapping)) or (np.ndim(q) == 0 and is_table(p)):
         if q is not None and n is not None:
             raise TypeError("evaluate(verifier, log, n): a log has both rows, and n is one number")
         if counterexample is not None:

@@ -29,6 +29,7 @@ from ._evaluate import (
     without_nan,
 )
 from ._logs import LogLike, opened
+from ._names import LawName, RuleName
 from ._progress import Progress, shown
 from ._reports import _asked, _names, _numbers
 from ._sequential import LAW, Sequential, refuse_law
@@ -51,43 +52,47 @@ class LogEvaluation:
     """What a verifier of one's own does on a log. Acceptance, alpha*, gap and differences are
     means over its positions: value, lower and upper end of an interval of 95% over prompts, which
     has the noise of a simulation in it too. With one prompt there is no interval: its ends are the
-    value."""
+    value.
 
-    #: What it is called.
+    - ``name``, ``scheme``, ``n``, ``temperature``: What it is called, the draft law, drafts, and T.
+    - ``positions``, ``clusters``: Positions, and independent units of the intervals: prompts, or
+      positions where the log has none.
+    - ``exact``: Whether every position was summed; else outputs were drawn.
+    - ``samples``: Outputs that were drawn over all positions, of a rule that was not summed.
+    - ``acceptance``: P(output is one of the drafts).
+    - ``algorithmic_acceptance``: P(the verifier says that it accepts a draft); nan if it does not
+      say.
+    - ``optimal_acceptance``: alpha*.
+    - ``gap``: alpha* minus acceptance at the same positions. Below 0, it accepts more than any
+      lossless verifier can.
+    - ``differences``: Acceptance minus that of a named rule, at the same positions.
+    - ``lossless``: ``exact``: the output's law is p at every position, up to the tolerance.
+      ``refuted``: it is not. ``not refuted``: outputs were drawn, and nothing was found.
+    - ``total_variation``: Half the sum over tokens of ``|law of the output - p|``, the largest of
+      any position; None where outputs were drawn.
+    - ``worst``: The number of that position.
+    - ``e_value``: Of drawn outputs: evidence against losslessness. Above 1/alpha it is refuted.
+    - ``table``: By position: number, prompt_id (-1 if unknown), acceptance, optimum, and where
+      they are known total_variation and the named rules' acceptance.
+    """
+
     name: str
     scheme: str
     n: int
     temperature: float
-    #: Positions, and independent units of the intervals: prompts, or positions where the log has
-    #: none.
     positions: int
     clusters: int
-    #: Whether every position was summed; else outputs were drawn.
     exact: bool
-    #: Outputs that were drawn over all positions, of a rule that was not summed.
     samples: int | None
-    #: P(output is one of the drafts).
     acceptance: Interval
-    #: P(the verifier says that it accepts a draft); nan if it does not say.
     algorithmic_acceptance: float
     optimal_acceptance: Interval
-    #: alpha* minus acceptance at the same positions. Below 0, it accepts more than any lossless
-    #: verifier can.
     gap: Interval
-    #: Acceptance minus that of a named rule, at the same positions.
     differences: dict[str, Interval]
-    #: ``exact``: the output's law is p at every position, up to the tolerance. ``refuted``: it is
-    #: not. ``not refuted``: outputs were drawn, and nothing was found.
     lossless: Lossless
-    #: Half the sum over tokens of ``|law of the output - p|``, the largest of any position; None
-    #: where outputs were drawn.
     total_variation: float | None
-    #: The number of that position.
     worst: int | None
-    #: Of drawn outputs: evidence against losslessness. Above 1/alpha it is refuted.
     e_value: float | None
-    #: By position: number, prompt_id (-1 if unknown), acceptance, optimum, and where they are
-    #: known total_variation and the named rules' acceptance.
     table: dict[str, NDArray[Any]] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -312,7 +317,7 @@ def evaluate_log(
     tolerance: float,
     seed: int,
     temperature: float | None = None,
-    compare: str | Sequence[str] | None = None,
+    compare: RuleName | Sequence[RuleName] | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -351,8 +356,8 @@ def evaluate_log(
     asked = _asked(
         drafts,
         at,
-        schemes=law,
-        verifiers=[] if own else _names(compare),
+        schemes=cast("LawName", law),
+        verifiers=[] if own else cast("list[RuleName] | None", _names(compare)),
         seed=seed,
         top_k=top_k,
         top_p=top_p,
@@ -376,8 +381,8 @@ def evaluate_log(
             [rows._native], asked, 1, 1, True, threads, shown(progress)
         )
     except ValueError as error:
-        said = str(error).replace(f"own rule {_CALLED}:", f"{name}:")
-        raise type(error)(said) from error.__cause__
+        error.args = (str(error).replace(f"own rule {_CALLED}:", f"{name}:"),)
+        raise
     assert columns is not None
     if not own:
         _refuse_other_drafts(columns, law, _names(compare) or [])

@@ -30,24 +30,26 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class BlockEvaluation:
-    """A rule on one round. Numbers are sums over all drafts and coins, good to rounding."""
+    """A rule on one round. Numbers are sums over all drafts and coins, good to rounding.
 
-    #: ``"exact"``: what the round writes, and the target behind it, has the target's law; or
-    #: ``"refuted"``.
+    - ``lossless``: ``"exact"``: what the round writes, and the target behind it, has the target's
+      law; or ``"refuted"``.
+    - ``total_variation``: Total variation between that law and the target's, of length + 1 tokens.
+    - ``witness``: The tokens that come out too often most, where it is refuted.
+    - ``accepted``: E[tau], accepted drafts of a round.
+    - ``optimum``: E*, the most that any lossless rule accepts in a round, from ``sg.block``: of
+      rules that may change the law of later rounds, as greedy block verification does.
+    - ``block``: E[tau] of block verification, the most of one path where later rounds are left
+      alone; None of several paths.
+    - ``runs``: Runs of the rule.
+    """
+
     lossless: str
-    #: Total variation between that law and the target's, of length + 1 tokens.
     total_variation: float
-    #: The tokens that come out too often most, where it is refuted.
     witness: tuple[int, ...] | None
-    #: E[tau], accepted drafts of a round.
     accepted: float
-    #: E*, the most that any lossless rule accepts in a round, from ``sg.block``: of rules that may
-    #: change the law of later rounds, as greedy block verification does.
     optimum: float
-    #: E[tau] of block verification, the most of one path where later rounds are left alone; None of
-    #: several paths.
     block: float | None
-    #: Runs of the rule.
     runs: int
 
     @property
@@ -76,24 +78,26 @@ class BlockEvaluation:
 @dataclass(frozen=True)
 class TextEvaluation:
     """A rule on whole texts, round after round. Numbers are sums over all drafts and coins, good to
-    rounding."""
+    rounding.
 
-    #: ``"exact"``: the text has the target's law; or ``"refuted"``.
+    - ``lossless``: ``"exact"``: the text has the target's law; or ``"refuted"``.
+    - ``total_variation``: Total variation between the law of the text and the target's.
+    - ``witness``: The text that comes out too often most, where it is refuted.
+    - ``calls``: Expected target calls of a text.
+    - ``fewest``: The fewest calls of any lossless rule of one path with as many drafts.
+    - ``token``, ``block``: Calls of token and of block verification with as many drafts.
+    - ``tokens``: Tokens of a text.
+    - ``runs``: Runs of the decoder.
+    """
+
     lossless: str
-    #: Total variation between the law of the text and the target's.
     total_variation: float
-    #: The text that comes out too often most, where it is refuted.
     witness: tuple[int, ...] | None
-    #: Expected target calls of a text.
     calls: float
-    #: The fewest calls of any lossless rule of one path with as many drafts.
     fewest: float
-    #: Calls of token and of block verification with as many drafts.
     token: float
     block: float
-    #: Tokens of a text.
     tokens: int
-    #: Runs of the decoder.
     runs: int
 
     @property

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, as_single, integers, rows, typed
-from ._parquet import is_parquet, open_parquet, write_parquet
+from ._errors import Refused
+from ._parquet import KNOWN, is_parquet, open_parquet, write_parquet
+from ._tables import arrow_table, is_table, open_table
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -25,26 +29,45 @@ _ROWS = tuple(
 _FLOATS = ("target_rest", "draft_rest", "head_acceptance", "head_overlap")
 
 
+#: Files of other kinds, and how they become logs.
+_FOREIGN = {
+    ".npy": "numpy.load both models' rows: gap(target, draft)",
+    ".jsonl": "read it and give Log.of_lists; exports of engines go through specgap import",
+    ".arrow": "read it by pyarrow or datasets, and give the table",
+} | dict.fromkeys(
+    (".pt", ".pth", ".bin"), "torch.load it and give the dict of its tensors, such as target_logits"
+)
+
+
+def is_foreign(path: str) -> bool:
+    """Whether this is a file of another kind, by its name."""
+    return os.path.splitext(path)[1] in _FOREIGN
+
+
 @dataclass(frozen=True)
 class Row:
-    """One position of a log."""
+    """One position of a log.
 
-    #: The target's row, as it is logged: logits, probabilities or log probabilities.
+    - ``target``: The target's row, as it is logged: logits, probabilities or log probabilities.
+    - ``draft``: The draft's row; nan throughout where the log has none.
+    - ``token_ids``: Ids of the tokens that the row lists; None if it has all.
+    - ``prompt_id``, ``position``: The text it is of, and the place in it.
+    - ``token``: The token that was drawn from the target.
+    - ``target_rest``: The target's mass on tokens that the row does not list, at each of the
+      metadata's ``rest_temperatures``; empty for a full row.
+    - ``draft_rest``: The same of the draft.
+    - ``head_acceptance``, ``head_overlap``: What heads on the draft predict: that ``token`` is
+      accepted, and the overlap of the rows.
+    """
+
     target: NDArray[np.float64]
-    #: The draft's row; nan throughout where the log has none.
     draft: NDArray[np.float64]
-    #: Ids of the tokens that the row lists; None if it has all.
     token_ids: NDArray[np.int64] | None
     prompt_id: int | None
     position: int | None
-    #: The token that was drawn from the target.
     token: int | None
-    #: The target's mass on tokens that the row does not list, at each of the metadata's
-    #: ``rest_temperatures``; empty for a full row.
     target_rest: NDArray[np.float64]
-    #: The same of the draft.
     draft_rest: NDArray[np.float64]
-    #: What heads on the draft predict: that ``token`` is accepted, and the overlap of the rows.
     head_acceptance: float | None
     head_overlap: float | None
 
@@ -56,22 +79,32 @@ class Row:
 
 @dataclass(frozen=True)
 class EngineRecord:
-    """What an engine did at a position; None where the log does not say."""
+    """What an engine did at a position; None where the log does not say.
+
+    - ``drafts``: Tokens that were drafted for it and behind it, -1 where there are fewer.
+    - ``output``: The token that was put out.
+    - ``accepted``: How many drafts were accepted of those that start here; -1 where no round does.
+    - ``round``: How far into its round the position is.
+    - ``batch_size``: Requests of the engine's batch.
+    - ``seed``: The seed of the request's own random numbers; -1 where it draws from the engine's
+      stream.
+    """
 
     drafts: list[int]
     output: int | None
     accepted: int | None
     round: int | None
     batch_size: int | None
-    #: The seed of the request's own random numbers; -1 where it draws from the engine's stream.
     seed: int | None
 
 
 class Log:
     """Logged rows, of files or of arrays in memory. Rows are read where they lie."""
 
-    def __init__(self, native: _native.Log) -> None:
+    def __init__(self, native: _native.Log, again: tuple[Callable[..., Log], Any] | None = None) -> None:
         self._native = native
+        #: What opens it anew, and what of.
+        self._again = again
 
     @classmethod
     def open(
@@ -90,11 +123,80 @@ class Log:
         row group at a time, when they are asked for.
         """
         name = os.fspath(path)
+        if is_foreign(name) and os.path.exists(name):
+            cure = _FOREIGN[os.path.splitext(name)[1]]
+            raise Refused(f"{name}: is no log, which is .safetensors, .npz or a folder; {cure}")
         if is_parquet(name):
-            return cls(open_parquet(name, vocabulary=vocabulary, metadata=metadata))
-        if metadata is not None:
+            native = open_parquet(name, vocabulary=vocabulary, metadata=metadata)
+        elif metadata is not None:
             raise ValueError(f"metadata: {name} has its own; this is for Parquet files and arrays")
-        return cls(_native.Log.open(name, vocabulary))
+        else:
+            native = _native.Log.open(name, vocabulary)
+        return cls(native, (_opened_again, (name, vocabulary, metadata)))
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Any,
+        *,
+        name: str = "table",
+        vocabulary: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Log:
+        """A log of a table in memory: a frame of pandas or polars, a table of pyarrow, a dataset
+        of Hugging Face, or whatever has ``__arrow_c_stream__``. Needs pyarrow.
+
+        Columns are those of Parquet files: lists under the names of a log's tensors, such as
+        ``target_logprobs``, ``draft_logprobs`` and ``token_ids``, one a position; others are not
+        looked at. Lists may be of unequal length. ``metadata`` is as :meth:`open` takes it; of
+        lists it has to say the ``vocabulary``.
+        """
+        return _of_table(arrow_table(table), name, vocabulary, metadata)
+
+    @classmethod
+    def of_lists(
+        cls,
+        *,
+        target: Sequence[Mapping[int, float]],
+        draft: Sequence[Mapping[int, float] | None],
+        vocabulary: int,
+        rows: str = "logprobs",
+        name: str = "lists",
+        metadata: Mapping[str, Any] | None = None,
+        **tensors: ArrayLike,
+    ) -> Log:
+        """A log of what engines return as top tokens: of each position a dict from token to log
+        probability, of the target and of the draft, of any lengths.
+
+        ``vocabulary`` is V, ``rows`` what the numbers are: ``logprobs`` (to base e) or ``probs``.
+        A draft that is None has no row there. ``tensors`` are the others of :meth:`of_arrays`,
+        such as ``prompt_id`` and ``token``. What a list leaves out of 1 is the mass of the tokens
+        that it does not name. Raises :class:`specgap.Refused` for tokens outside V, with their row.
+
+        >>> import specgap as sg
+        >>> log = sg.Log.of_lists(
+        ...     target=[{3: -0.2, 1: -2.5}], draft=[{3: -0.1}], vocabulary=5, token=[3]
+        ... )
+        >>> log.row(0).token_ids.tolist(), log.vocabulary
+        ([1, 3], 5)
+        """
+        if rows not in ("logprobs", "probs"):
+            raise Refused(f"rows: {rows!r} is not known; numbers of lists are logprobs or probs")
+        if len(target) != len(draft):
+            raise Refused(
+                f"draft: has {len(draft)} positions and target {len(target)}; give one list of "
+                "both for each, or None where the draft has none"
+            )
+        given = [one is not None for one in draft]
+        listed: dict[str, ArrayLike] = {}
+        # A row that is not there is nan, of some token.
+        drafts = [{0: math.nan} if one is None else one for one in draft]
+        for model, lists in (("target", target), ("draft", drafts)):
+            listed |= _padded(model, rows, lists, vocabulary)
+        if not all(given):
+            listed["draft_row"] = np.array(given, dtype=np.int64)
+        said = {**(metadata or {}), "vocabulary": vocabulary}
+        return cls.of_arrays(name=name, metadata=said, **listed, **tensors)
 
     @classmethod
     def of_arrays(
@@ -123,10 +225,12 @@ class Log:
             elif key in _FLOATS:
                 held.append((key, *typed(array, key)))
             else:
+                own, dtype = typed(array, key)
+                if key not in KNOWN and own.dtype.kind not in "iu":
+                    raise _no_tensor(key)
                 own = integers(array, key)
                 held.append((key, own, own.dtype.name))
-        text = json.dumps(dict(metadata or {}))
-        return cls(_native.Log.held(name, held, text, vocabulary))
+        return _of_arrays(name, held, json.dumps(dict(metadata or {})), vocabulary)
 
     @property
     def path(self) -> str:
@@ -194,6 +298,16 @@ class Log:
         """
         write_parquet(self, os.fspath(path), row_group=row_group, compression=compression)
 
+    def called(self, name: str) -> Log:
+        """The same log under another name, by which reports call it."""
+        return Log(self._native.called(name), (_called_again, (self, name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its path and what was said of it; arrays and tables go as they are."""
+        if self._again is None:
+            raise TypeError(f"cannot pickle {self!r}: it was not made by open, or of arrays")
+        return self._again
+
     def __len__(self) -> int:
         return self.positions
 
@@ -204,8 +318,87 @@ class Log:
         return f"Log({self.path!r}, positions={self.positions}, vocabulary={self.vocabulary})"
 
 
-#: A log: its path, the log itself, or arrays under the names of its tensors.
-LogLike: TypeAlias = "str | os.PathLike[str] | Log | Mapping[str, Any]"
+def _opened_again(path: str, vocabulary: int | None, metadata: Mapping[str, Any] | None) -> Log:
+    return Log.open(path, vocabulary=vocabulary, metadata=metadata)
+
+
+def _of_arrays(
+    name: str, held: list[tuple[str, NDArray[Any], str]], metadata: str, vocabulary: int | None
+) -> Log:
+    native = _native.Log.held(name, held, metadata, vocabulary)
+    return Log(native, (_of_arrays, (name, held, metadata, vocabulary)))
+
+
+def _of_table(
+    table: Any, name: str, vocabulary: int | None, metadata: Mapping[str, Any] | None
+) -> Log:
+    native = open_table(table, name=name, vocabulary=vocabulary, metadata=metadata)
+    return Log(native, (_of_table, (table, name, vocabulary, metadata)))
+
+
+def _called_again(log: Log, name: str) -> Log:
+    return log.called(name)
+
+
+def _no_tensor(name: str) -> Refused:
+    near = difflib.get_close_matches(name, sorted(KNOWN), n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return Refused(
+        f"no such tensor: {name}; rows are target_logits and draft_logits, or .._probs or "
+        f".._logprobs, and prompt_id, position, token .. say more of them{meant}",
+        name,
+    )
+
+
+def _padded(
+    model: str, kind: str, lists: Sequence[Mapping[int, float]], vocabulary: int
+) -> dict[str, ArrayLike]:
+    """Lists of a model as two matrices as wide as the longest: ids, -1 behind them, and rows."""
+    width = max((len(one) for one in lists), default=0)
+    ids = np.full((len(lists), max(width, 1)), -1, dtype=np.int64)
+    numbers = np.zeros(ids.shape)
+    for row, one in enumerate(lists):
+        tokens = np.fromiter(one.keys(), dtype=np.int64, count=len(one))
+        outside = np.flatnonzero((tokens < 0) | (tokens >= vocabulary))
+        if len(outside):
+            column = int(outside[0])
+            raise Refused(
+                f"{model}: row {row}: token {tokens[column]} is outside the vocabulary of "
+                f"{vocabulary}; tokens are 0 .. {vocabulary - 1}",
+                model,
+                row,
+                column,
+            )
+        ids[row, : len(one)] = tokens
+        numbers[row, : len(one)] = np.fromiter(one.values(), dtype=np.float64, count=len(one))
+    return {f"{model}_token_ids": ids, f"{model}_{kind}": numbers}
+
+
+#: A log: its path, the log itself, arrays under the names of its tensors, or a table.
+LogLike: TypeAlias = "str | os.PathLike[str] | Log | Mapping[str, Any] | SupportsArrow"
+
+
+class SupportsArrow(Protocol):
+    """A table that hands over Arrow's C stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def is_one(logs: object) -> bool:
+    """Whether this is a log, and not several."""
+    return (
+        isinstance(logs, (str, os.PathLike, Log)) or is_table(logs)
+    ) or (isinstance(logs, Mapping) and not is_named(logs))
+
+
+def is_named(logs: object) -> bool:
+    """Whether these are logs by name, and not the arrays of one."""
+    return (
+        isinstance(logs, Mapping)
+        and len(logs) > 0
+        and not any(name in KNOWN for name in logs)
+        and all(is_one(log) for log in logs.values())
+    )
 
 
 def opened(
@@ -222,10 +415,29 @@ def opened(
         return Log.of_arrays(vocabulary=vocabulary, metadata=metadata, **log)
     if isinstance(log, (str, os.PathLike)):
         return Log.open(log, vocabulary=vocabulary, metadata=metadata)
+    if is_table(log):
+        return Log.of_table(log, vocabulary=vocabulary, metadata=metadata)
     raise TypeError(
-        "a log is a path, a specgap.Log, or a dict of arrays such as {'target_logits': .., "
-        f"'draft_logits': ..}}; this is {type(log).__name__}"
+        "a log is a path, a specgap.Log, a table with columns of lists, or a dict of arrays such "
+        f"as {{'target_logits': .., 'draft_logits': ..}}; this is {type(log).__name__}"
     )
+
+
+def each_opened(
+    logs: Any, vocabulary: int | None, metadata: Mapping[str, Any] | None = None
+) -> list[Log]:
+    """The logs that are meant: of one, of several, or of several by name."""
+    if is_named(logs):
+        named = logs.items()
+        return [opened(log, vocabulary, metadata).called(name) for name, log in named]
+    if is_one(logs):
+        return [opened(logs, vocabulary, metadata)]
+    if hasattr(logs, "dtype"):
+        raise TypeError("rows of the target alone; give those of the draft too: gap(target, draft)")
+    if not isinstance(logs, Iterable):
+        # Says what a log is.
+        return [opened(logs, vocabulary, metadata)]
+    return [opened(log, vocabulary, metadata) for log in logs]
 
 
 class LogWriter:

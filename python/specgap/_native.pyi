@@ -187,7 +187,9 @@ class Log:
         fetch: Callable[[str, int, int], NDArray[np.uint8]],
         metadata: str,
         vocabulary: int | None,
+        in_memory: bool,
     ) -> Log: ...
+    def called(self, name: str) -> Log: ...
     @property
     def path(self) -> PathLike[str]: ...
     @property

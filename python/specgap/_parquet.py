@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._errors import Refused
 
 if TYPE_CHECKING:
     from ._logs import Log, Row
@@ -33,13 +34,15 @@ _HEADS = ("head_acceptance", "head_overlap")
 _MAY_LACK = ("token", "output", "accepted", "round", "batch_size", "seed")
 _SCALARS = ("prompt_id", "position", "draft_row", *_MAY_LACK, *_HEADS)
 _LISTS = (*_ROWS, *_IDS, *_RESTS, "drafts")
+#: The tensors of a log that are looked at in columns.
+KNOWN = frozenset((*_SCALARS, *_LISTS))
 
 #: Rows that are held at once, in bytes; at least a row group for each thread that reads, and
 #: one more.
 _BUDGET = 16 << 20
 
 
-def _library() -> tuple[Any, Any, Any]:
+def library() -> tuple[Any, Any, Any]:
     try:
         import pyarrow
         import pyarrow.fs
@@ -62,7 +65,7 @@ def is_parquet(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """A row group: where it is, and the number of its first row."""
 
     file: int
@@ -85,55 +88,39 @@ class _Column:
         return -1 if self.dtype.kind == "i" else 0
 
 
-class ParquetRows:
-    """The columns of Parquet files, handed over by rows.
+class ArrowRows:
+    """The columns of a log in Arrow's memory, handed over by rows.
 
-    Row groups are decoded when their rows are asked for, and the last few are kept.
+    Groups of rows are decoded when their rows are asked for, and the last few are kept.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._opened: tuple[int, Any] | None = None
         self._kept: OrderedDict[tuple[int, str], NDArray[Any]] = OrderedDict()
         self._bytes = 0
-        arrow, fs, _ = _library()
-        if "://" in path:
-            self._system, root = fs.FileSystem.from_uri(path)
-        else:
-            self._system, root = fs.LocalFileSystem(), path
-        self._files = self._found(fs, root)
-        self._groups: list[_Group] = []
-        schema = None
-        for number, name in enumerate(self._files):
-            file = self._file(number)
-            if schema is None:
-                schema = file.schema_arrow
-            elif not file.schema_arrow.equals(schema):
-                raise ValueError(
-                    f"{path}: {os.path.basename(name)} has other columns or types than "
-                    f"{os.path.basename(self._files[0])}; files of a log have the same"
-                )
-            for index in range(file.metadata.num_row_groups):
-                rows = file.metadata.row_group(index).num_rows
-                if rows:
-                    self._groups.append(_Group(number, index, self.positions, rows))
-        assert schema is not None
+        self._groups: list[Group] = []
+
+    def _begin(self, schema: Any) -> None:
+        """Looks at the columns, once the groups are known."""
+        arrow, _, _ = library()
         said = (schema.metadata or {}).get(KEY)
         try:
             self.metadata: dict[str, Any] = json.loads(said) if said else {}
         except ValueError as error:
-            raise ValueError(f"{path}: its metadata {KEY.decode()!r} is no JSON: {error}") from None
+            raise Refused(
+                f"{self._path}: its metadata {KEY.decode()!r} is no JSON: {error}"
+            ) from None
         self._firsts = [group.first for group in self._groups]
         # A column that has nothing but null is none.
         self.columns = {
             field.name: self._column(schema, field.name)
             for field in schema
-            if field.name in _KNOWN and not arrow.types.is_null(field.type)
+            if field.name in KNOWN and not arrow.types.is_null(field.type)
         }
         if not any(name in self.columns for name in _ROWS):
-            raise ValueError(
-                f"{path}: has no rows; a log has a column of lists such as target_logits or "
+            raise Refused(
+                f"{self._path}: has no rows; a log has a column of lists such as target_logits or "
                 f"target_logprobs, and one of the draft's; these are {', '.join(schema.names)}"
             )
         largest = max((group.rows for group in self._groups), default=0)
@@ -141,41 +128,22 @@ class ParquetRows:
         self._largest = largest * width
         self._readers: set[int] = set()
 
-    def _found(self, fs: Any, root: str) -> list[str]:
-        info = self._system.get_file_info(root)
-        if info.type == fs.FileType.NotFound:
-            raise FileNotFoundError(f"{self._path}: cannot be opened: there is no such file")
-        if info.type != fs.FileType.Directory:
-            return [root]
-        inside = self._system.get_file_info(fs.FileSelector(root))
-        names = sorted(
-            one.path for one in inside if one.is_file and one.path.endswith(".parquet")
-        )
-        if not names:
-            raise ValueError(f"{self._path}: has no files *.parquet")
-        return names
+    def _array(self, number: int, name: str) -> Any:
+        """A column of a group, as Arrow's chunks."""
+        raise NotImplementedError
+
+    def _entries(self, number: int, name: str) -> int:
+        """How many entries the lists of a group have together."""
+        raise NotImplementedError
 
     @property
     def positions(self) -> int:
         """N."""
         return self._groups[-1].first + self._groups[-1].rows if self._groups else 0
 
-    def _file(self, number: int) -> Any:
-        """One of the files. The last one stays open."""
-        if self._opened is None or self._opened[0] != number:
-            arrow, _, parquet = _library()
-            name = self._files[number]
-            try:
-                source = self._system.open_input_file(name)
-                opened = parquet.ParquetFile(source, page_checksum_verification=True)
-            except arrow.ArrowInvalid as error:
-                raise ValueError(f"{name}: is no Parquet file: {error}") from None
-            self._opened = number, opened
-        return self._opened[1]
-
     def _column(self, schema: Any, name: str) -> _Column:
         """What a column has, by its type; the length of lists by looking at them."""
-        arrow, _, _ = _library()
+        arrow, _, _ = library()
         types = arrow.types
         kind = schema.field(name).type
         fixed = types.is_fixed_size_list(kind)
@@ -206,9 +174,8 @@ class ParquetRows:
         they are read. Other lists are looked at.
         """
         counts = set()
-        for group in self._groups:
-            data = self._file(group.file).metadata.row_group(group.index)
-            counts.add(data.column(self._places(group.file)[name]).num_values / group.rows)
+        for number, group in enumerate(self._groups):
+            counts.add(self._entries(number, name) / group.rows)
         mean = next(iter(counts), 0.0)
         if name not in (*_IDS, "drafts") and len(counts) <= 1 and mean.is_integer():
             return _Column(name, int(mean), dtype)
@@ -218,32 +185,16 @@ class ParquetRows:
         for number in range(len(self._groups)):
             try:
                 lengths, _ = self._read(number, name)
-            except ValueError as error:
-                raise ValueError(f"{self._path}: {error}") from None
+            except Refused as error:
+                raise error.within(self._path) from None
             longest = max(longest, int(lengths.max(initial=0)))
         return _Column(name, longest, dtype)
 
-    def _places(self, number: int) -> dict[str, int]:
-        """Which of a file's leaves belong to a column."""
-        schema = self._file(number).schema
-        return {
-            schema.column(place).path.partition(".")[0]: place
-            for place in range(len(schema.names))
-        }
-
     def _read(self, number: int, name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """A column of a row group: the lengths of its lists, and all entries."""
-        arrow, _, _ = _library()
+        arrow, _, _ = library()
         group = self._groups[number]
-        file = self._file(group.file)
-        try:
-            table = file.read_row_group(group.index, columns=[name], use_threads=False)
-        except (arrow.ArrowInvalid, OSError) as error:
-            raise ValueError(
-                f"{self._files[group.file]}: row group {group.index}: {name}: cannot be decoded: "
-                f"{error}"
-            ) from None
-        array = table.column(name).combine_chunks()
+        array = self._array(number, name).combine_chunks()
         if array.null_count and name in _MAY_LACK:
             array = array.fill_null(-1)
         self._refuse_nulls(array, group, name)
@@ -258,13 +209,14 @@ class ParquetRows:
         if entries.null_count:
             lacks = int(np.argmax(np.asarray(entries.is_null())))
             row = int(np.searchsorted(np.cumsum(lengths), lacks, side="right"))
-            raise ValueError(f"{name}: row {group.first + row}: an entry is null")
+            row += group.first
+            raise Refused(f"{name}: row {row}: an entry is null", name, row)
         return lengths, np.asarray(entries)
 
-    def _refuse_nulls(self, array: Any, group: _Group, name: str) -> None:
+    def _refuse_nulls(self, array: Any, group: Group, name: str) -> None:
         if array.null_count:
             row = group.first + int(np.argmax(np.asarray(array.is_null())))
-            raise ValueError(f"{name}: row {row}: is null; every position has one")
+            raise Refused(f"{name}: row {row}: is null; every position has one", name, row)
 
     def _rows(self, number: int, name: str) -> NDArray[Any]:
         """A column of a row group as rows of one width. Kept for a while."""
@@ -293,10 +245,13 @@ class ParquetRows:
         wanted, of = self._lengths(column.name, number, width)
         if wanted is not None and (lengths != wanted).any():
             short = int(np.argmax(lengths != wanted))
-            raise ValueError(
-                f"{column.name}: row {self._groups[number].first + short}: has {lengths[short]} "
-                f"entries where {of} {wanted[short]}; full rows have all V, and in lists of "
-                "unequal length each entry has its token in token_ids"
+            row = self._groups[number].first + short
+            raise Refused(
+                f"{column.name}: row {row}: has {lengths[short]} entries where {of} "
+                f"{wanted[short]}; full rows have all V, and in lists of unequal length each entry "
+                "has its token in token_ids",
+                column.name,
+                row,
             )
         rows = np.full((len(lengths), width), column.filler, dtype=column.dtype)
         rows[np.arange(width) < lengths[:, None]] = entries
@@ -351,8 +306,87 @@ class ParquetRows:
         return self.columns
 
 
+class ParquetRows(ArrowRows):
+    """The columns of Parquet files: a group is a row group."""
 
-_KNOWN = frozenset((*_SCALARS, *_LISTS))
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._opened: tuple[int, Any] | None = None
+        _, fs, _ = library()
+        if "://" in path:
+            self._system, root = fs.FileSystem.from_uri(path)
+        else:
+            self._system, root = fs.LocalFileSystem(), path
+        self._files = self._found(fs, root)
+        schema = None
+        for number, name in enumerate(self._files):
+            file = self._file(number)
+            if schema is None:
+                schema = file.schema_arrow
+            elif not file.schema_arrow.equals(schema):
+                raise Refused(
+                    f"{path}: {os.path.basename(name)} has other columns or types than "
+                    f"{os.path.basename(self._files[0])}; files of a log have the same"
+                )
+            for index in range(file.metadata.num_row_groups):
+                rows = file.metadata.row_group(index).num_rows
+                if rows:
+                    self._groups.append(Group(number, index, self.positions, rows))
+        assert schema is not None
+        self._begin(schema)
+
+    def _found(self, fs: Any, root: str) -> list[str]:
+        info = self._system.get_file_info(root)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(f"{self._path}: cannot be opened: there is no such file")
+        if info.type != fs.FileType.Directory:
+            return [root]
+        inside = self._system.get_file_info(fs.FileSelector(root))
+        names = sorted(
+            one.path for one in inside if one.is_file and one.path.endswith(".parquet")
+        )
+        if not names:
+            raise Refused(f"{self._path}: has no files *.parquet")
+        return names
+
+    def _file(self, number: int) -> Any:
+        """One of the files. The last one stays open."""
+        if self._opened is None or self._opened[0] != number:
+            arrow, _, parquet = library()
+            name = self._files[number]
+            try:
+                source = self._system.open_input_file(name)
+                opened = parquet.ParquetFile(source, page_checksum_verification=True)
+            except arrow.ArrowInvalid as error:
+                raise Refused(f"{name}: is no Parquet file: {error}") from None
+            self._opened = number, opened
+        return self._opened[1]
+
+    def _array(self, number: int, name: str) -> Any:
+        arrow, _, _ = library()
+        group = self._groups[number]
+        file = self._file(group.file)
+        try:
+            table = file.read_row_group(group.index, columns=[name], use_threads=False)
+        except (arrow.ArrowInvalid, OSError) as error:
+            raise Refused(
+                f"{self._files[group.file]}: row group {group.index}: {name}: cannot be decoded: "
+                f"{error}"
+            ) from None
+        return table.column(name)
+
+    def _entries(self, number: int, name: str) -> int:
+        group = self._groups[number]
+        data = self._file(group.file).metadata.row_group(group.index)
+        return int(data.column(self._places(group.file)[name]).num_values)
+
+    def _places(self, number: int) -> dict[str, int]:
+        """Which of a file's leaves belong to a column."""
+        schema = self._file(number).schema
+        return {
+            schema.column(place).path.partition(".")[0]: place
+            for place in range(len(schema.names))
+        }
 
 
 def open_parquet(
@@ -362,14 +396,14 @@ def open_parquet(
     rows = ParquetRows(path)
     said = {**rows.metadata, **(metadata or {})}
     name = path.rstrip("/")
-    return _native.Log.fetched(name, rows.tensors(), rows.fetch, json.dumps(said), vocabulary)
+    return _native.Log.fetched(name, rows.tensors(), rows.fetch, json.dumps(said), vocabulary, False)
 
 
 def write_parquet(
     log: Log, path: str, *, row_group: int, compression: str, positions: int | None = None
 ) -> None:
     """Writes a log, or its first positions, as one Parquet file, whole or not at all."""
-    arrow, _, parquet = _library()
+    arrow, _, parquet = library()
     if row_group < 1:
         raise ValueError(f"row_group is {row_group}; it must be at least 1")
     if not log.positions:
@@ -404,7 +438,7 @@ class _Columns:
     """A log's positions as columns."""
 
     def __init__(self, log: Log) -> None:
-        arrow, _, _ = _library()
+        arrow, _, _ = library()
         self._log = log
         native = log._native
         self._kinds = dict(zip(("target", "draft"), native.kinds, strict=True))
@@ -445,7 +479,7 @@ class _Columns:
 
     def table(self, numbers: Sequence[int], schema: Any) -> Any:
         """Some positions."""
-        arrow, _, _ = _library()
+        arrow, _, _ = library()
         rows = [self._log.row(number) for number in numbers]
         arrays = [
             _array(self._values(name, rows, numbers), kind) for name, kind in self.types.items()
@@ -469,7 +503,7 @@ class _Columns:
 
 def _array(values: Sequence[Any], kind: Any) -> Any:
     """A column. Lists go by all of their entries at once, which is what takes time."""
-    arrow, _, _ = _library()
+    arrow, _, _ = library()
     fixed = arrow.types.is_fixed_size_list(kind)
     if not fixed and not arrow.types.is_list(kind):
         return arrow.array(values, type=kind)

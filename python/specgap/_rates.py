@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, count, rows
+from ._arrays import ArrayLike, Typed, count, row_or_rows, rows
+from ._errors import Refused
+from ._names import LawName, RuleName
 from ._progress import Progress, shown
 from .laws import Law, given
 
@@ -132,7 +135,7 @@ def _answered(
 
 def _heated(logits: bool, temperature: float) -> None:
     if not logits and temperature != 1.0:
-        raise ValueError(
+        raise Refused(
             f"temperature is {temperature}, which is for logits: say logits=True, or give "
             "probabilities at that temperature"
         )
@@ -146,11 +149,32 @@ def _asked(q: ArrayLike, n: object, logits: bool, temperature: float) -> int:
     return count(n, "n", "drafts")
 
 
+@functools.cache
+def _scanned() -> frozenset[str]:
+    return frozenset(_native.scanned())
+
+
+def _pairs(p: ArrayLike, q: ArrayLike) -> tuple[tuple[Typed, Typed], bool]:
+    """Rows in pairs, and whether it is a single pair. One row goes with all of the others."""
+    ((target, its), single), ((draft, own), alone) = row_or_rows(p, "p"), row_or_rows(q, "q")
+    if len(target) != len(draft) and target.shape[1] == draft.shape[1]:
+        if len(target) == 1:
+            target = np.broadcast_to(target, draft.shape)
+        elif len(draft) == 1:
+            draft = np.broadcast_to(draft, target.shape)
+    return ((target, its), (draft, own)), single and alone
+
+
+def _bar(progress: Progress, pairs: tuple[Typed, Typed]) -> Callable[..., object] | None:
+    """Who is told of progress. A single row is done before a terminal is looked for."""
+    return None if progress is None and len(pairs[0][0]) == 1 else shown(progress)
+
+
 def alpha(
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str | Law = "with-replacement",
+    scheme: LawName | Law = "with-replacement",
     *,
     logits: bool = False,
     temperature: float = 1.0,
@@ -161,33 +185,36 @@ def alpha(
 
     ``p`` is the target's row and ``q`` the draft's: probabilities, or logits with
     ``logits=True``, of which softmax at ``temperature`` is taken. One row [V] or rows [N, V],
-    of float16, bfloat16, float32 or float64, of NumPy or torch; read where they lie.
-    ``scheme`` is how the drafts are drawn from q, one of :func:`schemes`; there are up to 64. It
+    of float16, bfloat16, float32 or float64, of NumPy or torch; read where they lie. One row
+    goes with each of the other's.
+    ``scheme`` is how the ``n`` drafts are drawn from q, one of :func:`schemes`; n is up to 64. It
     may be a law of :mod:`specgap.laws`, which says itself how many drafts it has.
+    ``threads`` is 0 for one a core. ``progress`` is None (shown in notebooks and on terminals),
+    False, or a function of the rows that are done and all rows, which may raise to stop.
 
     Returns :class:`Rates`: ``value`` between ``lower`` and ``upper``, which are rigorous, and
     ``subset``, the tokens H with alpha* = 1 + p(H) - Q(H), those with the largest q/p, down to
-    ``threshold``; ``specgap.torch.alpha_star`` makes a gradient of these. Raises ``ValueError``
+    ``threshold``; ``specgap.torch.alpha_star`` makes a gradient of these. Raises :class:`Refused`
     for rows that are no probabilities, with row and entry. A row takes one pass, and no sort.
 
     >>> import specgap as sg
     >>> sg.alpha([0.5, 0.5], [0.75, 0.25], 2).value
     0.9375
     """
-    one, bar = np.ndim(p) == 1, shown(progress)
     law = given(scheme)
     if law is not None:
         _heated(logits, temperature)
-        own = law.known("alpha*")
+        own, one = law.known("alpha*"), np.ndim(p) == 1
         found, n_found, sets = own.alpha(
-            rows(p, "p"), law.drawn_from(q), logits, temperature, threads, bar
+            rows(p, "p"), law.drawn_from(q), logits, temperature, threads, shown(progress)
         )
         proof = None if sets is None else _Certificates(None, sets[0], None, sets[1], sets[2])
         return _answered(found, one, law.name, law.drafts(n, n_found), proof)
     assert isinstance(scheme, str)
     n = _asked(q, n, logits, temperature)
-    pairs = (rows(p, "p"), rows(q, "q"))
-    if scheme in _native.scanned():
+    pairs, one = _pairs(p, q)
+    bar = _bar(progress, pairs)
+    if scheme in _scanned():
         found, certificates = _native.certificates(
             *pairs, [n], scheme, logits, temperature, threads, bar
         )
@@ -197,11 +224,11 @@ def alpha(
 
 
 def acceptance(
-    verifier: str,
+    verifier: RuleName,
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str | Law | None = None,
+    scheme: LawName | Law | None = None,
     *,
     logits: bool = False,
     temperature: float = 1.0,
@@ -209,13 +236,16 @@ def acceptance(
     threads: int = 0,
     progress: Progress = None,
 ) -> Rates:
-    """How often a verifier's output is one of the n drafts; rows as :func:`alpha` takes them.
+    """How often a verifier's output is one of the n drafts: dimensionless, in [0, 1].
 
+    ``p``, ``q``, ``n``, ``logits``, ``temperature``, ``threads`` and ``progress`` are as
+    :func:`alpha` takes them.
     ``verifier`` is one of :func:`verifiers`, and ``scheme`` a law of drafts for which it is
     lossless; the first such law if not given. ``seed`` is that of rates that are simulated. Of a
     law of :mod:`specgap.laws` the rules are those that are lossless for it: ``rrs`` for independent
     drafts, ``optimal`` and ``exact-match`` for all, ``token`` for one draft.
-    Returns :class:`Rates`, whose ``kind`` says which these are.
+    Returns :class:`Rates`, whose ``kind`` says which these are. Raises :class:`Refused` as
+    :func:`alpha` does, and where no rate of rows is computed for so many drafts.
 
     >>> import specgap as sg
     >>> round(sg.acceptance("rrs", [0.5, 0.5], [0.75, 0.25], 2).value, 12)
@@ -226,33 +256,34 @@ def acceptance(
             "the verifier's name comes first, as in acceptance(\"rrs\", p, q, n); a function of "
             "your own goes to evaluate()"
         )
-    one, bar = np.ndim(p) == 1, shown(progress)
     own = None if scheme is None else given(scheme)
     if own is not None:
         _heated(logits, temperature)
         law = own.known("a named rule's acceptance")
-        drawn = own.drawn_from(q)
+        drawn, one = own.drawn_from(q), np.ndim(p) == 1
         found, n_found = law.acceptance(
-            verifier, rows(p, "p"), drawn, logits, temperature, seed, threads, bar
+            verifier, rows(p, "p"), drawn, logits, temperature, seed, threads, shown(progress)
         )
         return _answered(found, one, own.name, own.drafts(n, n_found))
     assert scheme is None or isinstance(scheme, str)
     n = _asked(q, n, logits, temperature)
-    pairs = (rows(p, "p"), rows(q, "q"))
+    pairs, one = _pairs(p, q)
     found, name = _native.acceptance(
-        verifier, *pairs, n, scheme, logits, temperature, seed, threads, bar
+        verifier, *pairs, n, scheme, logits, temperature, seed, threads, _bar(progress, pairs)
     )
     return _answered(found, one, name, n)
 
 
-def schemes() -> dict[str, str]:
-    """The laws of drafts by name, each in one line."""
-    return {name: words for name, words, _ in _native.schemes()}
+def schemes() -> dict[LawName, str]:
+    """The laws of drafts by name, each in one line. Problems have three more, which are not made of
+    one row q: ``product``, ``explicit`` and ``composed``."""
+    return {cast("LawName", name): words for name, words, of_rows in _native.schemes() if of_rows}
 
 
-def verifiers() -> dict[str, str]:
+def verifiers() -> dict[RuleName, str]:
     """The verifiers by name, each in one line."""
-    return {name: f"{words}; for {drafts}" for name, words, drafts in _native.verifiers()}
+    found = _native.verifiers()
+    return {cast("RuleName", name): f"{words}; for {drafts}" for name, words, drafts in found}
 
 
 class Plan:
@@ -266,21 +297,29 @@ class Plan:
         p: ArrayLike,
         q: ArrayLike = None,
         n: int | None = None,
-        scheme: str | Law = "with-replacement",
+        scheme: Literal["with-replacement"] | Law = "with-replacement",
         *,
         logits: bool = False,
         temperature: float = 1.0,
     ) -> None:
         own = given(scheme)
+        _heated(logits, temperature)
+        asked: tuple[Any, ...]
+        if own is None:
+            n = _asked(q, n, logits, temperature)
+            asked = None, [rows(p, "p"), rows(q, "q")], n, scheme, logits, temperature
+        else:
+            asked = own, [rows(p, "p"), *own.drawn_from(q)], logits, temperature
+        self._plan = _solved(*asked)
         if own is not None:
-            _heated(logits, temperature)
-            law, drawn = own.known("a plan"), own.drawn_from(q)
-            self._plan = _native.Plan.of_law(law, rows(p, "p"), drawn, logits, temperature)
             own.drafts(n, self._plan.drafts)
-            return
-        assert isinstance(scheme, str)
-        n = _asked(q, n, logits, temperature)
-        self._plan = _native.Plan(rows(p, "p"), rows(q, "q"), n, scheme, logits, temperature)
+        # Rows of its own: the caller's may change.
+        kept = [(np.array(row), dtype) for row, dtype in asked[1]]
+        self._made_of = asked[0], kept, *asked[2:]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its rows; solved anew, to the same bits."""
+        return (_solved_again, self._made_of)
 
     def emit(
         self,
@@ -349,21 +388,36 @@ class Plan:
         )
 
 
+def _solved(law: Law | None, given_rows: list[Typed], *asked: Any) -> _native.Plan:
+    p, *drawn = given_rows
+    if law is None:
+        return _native.Plan(p, drawn[0], *asked)
+    return _native.Plan.of_law(law.known("a plan"), p, drawn, *asked)
+
+
+def _solved_again(*made_of: Any) -> Plan:
+    plan = Plan.__new__(Plan)
+    plan._made_of, plan._plan = made_of, _solved(*made_of)
+    return plan
+
+
 def plan(
     p: ArrayLike,
     q: ArrayLike = None,
     n: int | None = None,
-    scheme: str | Law = "with-replacement",
+    scheme: Literal["with-replacement"] | Law = "with-replacement",
     *,
     logits: bool = False,
     temperature: float = 1.0,
 ) -> Plan:
     """The optimal verifier of one pair of rows, usable in a decoder.
 
-    For i.i.d. drafts (``with-replacement``) at any n, by the rule ``level``. Solved once, in some
-    milliseconds at V = 50,000; then it emits in O(n). Drafts of a law of :mod:`specgap.laws` have
-    a plan by maximum flow where there are at most 2 million pairs of a set and a token; a draw may
-    then be shorter than n. Returns :class:`Plan`.
+    ``p`` and ``q`` are one row [V] each, with ``logits`` and ``temperature`` as :func:`alpha` takes
+    them. For i.i.d. drafts (``scheme="with-replacement"``) at any ``n``, by the rule ``level``.
+    Solved once, in some milliseconds at V = 50,000; then it emits in O(n). Drafts of a law of
+    :mod:`specgap.laws` have a plan by maximum flow where there are at most 2 million pairs of a set
+    and a token; a draw may then be shorter than n. Returns :class:`Plan`. Raises :class:`Refused`
+    for rows that are no probabilities, and for other laws.
 
     >>> import specgap as sg
     >>> optimal = sg.plan([0.5, 0.5], [0.75, 0.25], 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,16 +16,25 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike
-from ._logs import Log, LogLike, PathLike, opened
+from ._errors import Refused
+from ._kept import Kept, Made
+from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
+from ._names import LawName, RuleName
 from ._parquet import is_parquet
 from ._progress import Progress, shown
 from ._sequential import Sequential, split
 from .laws import Law
 
 #: Names, and rules of one's own.
-Verifiers: TypeAlias = "str | Sequential | Sequence[str | Sequential] | None"
-#: One log, or several.
-Logs: TypeAlias = "LogLike | Sequence[LogLike]"
+Verifiers: TypeAlias = "RuleName | Sequential | Sequence[RuleName | Sequential] | None"
+#: Laws of drafts.
+Schemes: TypeAlias = "LawName | Sequence[LawName] | None"
+#: One log, or several; by name, too.
+Logs: TypeAlias = "LogLike | Sequence[LogLike] | Mapping[str, LogLike]"
+
+
+#: Rows of a table of positions that is kept unasked: some 5 MB.
+_SMALL_TABLE = 10_000
 
 
 class Positions:
@@ -56,6 +66,37 @@ class Positions:
                 array = np.where(absent, np.nan, array.astype(np.float64))
             arrays[name] = array
         return arrays
+
+    def to_long(self) -> Positions:
+        """A row for each number, as plots want them: log, number, prompt_id, position, token,
+        temperature, drafts, scheme (the draft law), verifier (``optimum`` for alpha*), value, lower,
+        upper. ``overlap`` has no scheme. Numbers that were not measured are left out.
+
+        >>> # sg.gap("log").positions().to_long().to_pandas().groupby(["drafts", "verifier"])
+        """
+        numbers = [name for name in self._columns if f"{name}/lower" in self._columns]
+        said = ("log", "number", "prompt_id", "position", "token", "temperature", "drafts")
+        there = {name: np.isfinite(self._columns[name][0]) for name in numbers}
+        columns: dict[str, tuple[Any, NDArray[np.bool_] | None]] = {}
+        for name in said:
+            values, absent = self._columns[name]
+            every = [np.asarray(values)[there[one]] for one in numbers]
+            missing = [absent[there[one]] for one in numbers] if absent is not None else None
+            columns[name] = (
+                np.concatenate(every),
+                None if missing is None else np.concatenate(missing),
+            )
+        counts = [int(there[name].sum()) for name in numbers]
+        parts = [name.rpartition("/") for name in numbers]
+        for name, words in (
+            ("scheme", [law for law, _, _ in parts]),
+            ("verifier", [rule for _, _, rule in parts]),
+        ):
+            columns[name] = np.repeat(np.asarray(words, dtype=object), counts), None
+        for name, end in (("value", ""), ("lower", "/lower"), ("upper", "/upper")):
+            every = [np.asarray(self._columns[f"{one}{end}"][0])[there[one]] for one in numbers]
+            columns[name] = np.concatenate(every), None
+        return Positions(columns)
 
     def to_arrow(self) -> Any:
         """As a pyarrow.Table, with nulls where there is nothing."""
@@ -120,7 +161,7 @@ class Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         asked is said as :func:`gap` takes it."""
         native, _ = _native.Summary.measure(
-            [log._native for log in _each(logs, vocabulary, metadata)],
+            [log._native for log in each_opened(logs, vocabulary, metadata)],
             _asked(**asked),
             *part,
             False,
@@ -174,7 +215,7 @@ class Report:
     def __init__(
         self,
         command: str,
-        made: _native.Made,
+        made: Made,
         *,
         summary: Summary | None = None,
         positions: Positions | None = None,
@@ -202,8 +243,8 @@ class Report:
         return cast("dict[str, Any]", json.loads(self._made.json))
 
     def positions(self) -> Positions:
-        """The table of all positions, of a gap report: measured again unless it was asked for
-        with ``positions=True``."""
+        """The table of all positions, of a gap report. It is kept of up to 10,000 rows, or with
+        ``positions=True``; else it is measured again, once."""
         if self._positions is None:
             if self._again is None:
                 raise ValueError(
@@ -248,6 +289,12 @@ class Report:
                 before.unlink(missing_ok=True)
         return home / "report.html"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it says, and the table if it is kept: by its summary, or as it was made."""
+        if self.summary is not None:
+            return (_of_summary, (self.command, self.summary, self._positions))
+        return (_of_kept, (self.command, Kept.of(self._made), self._positions))
+
     def _repr_html_(self) -> str:
         page = html.escape(self.html(), quote=True)
         return (
@@ -262,17 +309,12 @@ class Report:
         return f"Report({self.command!r}, ok={self.ok})"
 
 
-def _each(
-    logs: Logs, vocabulary: int | None, metadata: Mapping[str, Any] | None = None
-) -> list[Log]:
-    if isinstance(logs, (str, os.PathLike, Log, Mapping)):
-        return [opened(logs, vocabulary, metadata)]
-    if hasattr(logs, "dtype"):
-        raise TypeError("rows of the target alone; give those of the draft too: gap(target, draft)")
-    if not isinstance(logs, Iterable):
-        # Says what a log is.
-        return [opened(logs, vocabulary, metadata)]
-    return [opened(log, vocabulary, metadata) for log in logs]
+def _of_summary(command: str, summary: Summary, positions: Positions | None) -> Report:
+    return Report(command, summary._native.report(), summary=summary, positions=positions)
+
+
+def _of_kept(command: str, kept: Kept, positions: Positions | None) -> Report:
+    return Report(command, kept, positions=positions)
 
 
 def _numbers(value: float | Sequence[float], name: str) -> list[float]:
@@ -283,11 +325,27 @@ def _numbers(value: float | Sequence[float], name: str) -> list[float]:
     return [float(x) for x in array]
 
 
-def _wholes(value: int | Sequence[int], name: str) -> list[int]:
-    array = np.atleast_1d(np.asarray(value))
-    if array.dtype.kind not in "iu" or (array < 1).any():
-        raise ValueError(f"{name}: give whole numbers of at least 1")
-    return [int(x) for x in array]
+def _wholes(value: int | str | Sequence[int], name: str) -> list[int]:
+    """Whole numbers, several of them also as the command line has them: ``"2-4"``, ``"2,4"``."""
+    refused = Refused(f"{name}: give whole numbers of at least 1, or such as '2-4'; this is {value!r}")
+    try:
+        if isinstance(value, str):
+            ends = [[int(end) for end in part.split("-")] for part in value.split(",")]
+            numbers = [n for first, *last in ends for n in range(first, (*last, first)[0] + 1)]
+        else:
+            numbers = [_whole(one) for one in np.atleast_1d(np.asarray(value, dtype=object))]
+    except (TypeError, ValueError):
+        raise refused from None
+    if not numbers or min(numbers) < 1:
+        raise refused
+    return numbers
+
+
+def _whole(value: Any) -> int:
+    """A whole number, of whatever type; 2.0 is one."""
+    if isinstance(value, (float, np.floating)) and value == int(value):
+        return int(value)
+    return operator.index(value)
 
 
 def _names(value: str | Sequence[str] | None) -> list[str] | None:
@@ -297,9 +355,9 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _asked(
-    drafts: int | Sequence[int] = (2, 3, 4),
+    drafts: int | str | Sequence[int] = (2, 3, 4),
     temperature: float | Sequence[float] | None = None,
-    schemes: str | Sequence[str] | None = None,
+    schemes: Schemes = None,
     verifiers: Verifiers = None,
     block_length: int = 5,
     seed: int = 0,
@@ -337,9 +395,9 @@ def gap(
     logs: Logs | ArrayLike,
     draft_logits: ArrayLike = None,
     *,
-    drafts: int | Sequence[int] = (2, 3, 4),
+    drafts: int | str | Sequence[int] = (2, 3, 4),
     temperature: float | Sequence[float] | None = None,
-    schemes: str | Sequence[str] | None = None,
+    schemes: Schemes = None,
     verifiers: Verifiers = None,
     block_length: int = 5,
     seed: int = 0,
@@ -354,13 +412,14 @@ def gap(
     metadata: Mapping[str, Any] | None = None,
     vocabulary: int | None = None,
     pool: bool = False,
-    positions: bool = False,
+    positions: bool | None = None,
     threads: int = 0,
     progress: Progress = None,
 ) -> Report:
     """How much every verifier accepts of n drafts, and how far it is from alpha*.
 
-    ``logs`` is a log (a path, a :class:`Log`, a dict of arrays) or several, or the target's
+    ``logs`` is a log (a path, a :class:`Log`, a dict of arrays, a table with columns of lists, as
+    :meth:`Log.of_table` takes it) or several, as a list or a dict by name, or the target's
     logits [N, V] with ``draft_logits`` beside them; then ``prompt_id``, ``position``, ``token``
     and ``metadata`` may say more (``metadata`` of Parquet files too). Several logs are measured each by itself and compared, or
     counted together with ``pool=True``, as logs of one pair of models.
@@ -370,15 +429,20 @@ def gap(
     ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``verifiers`` may be
     rules of your own, :class:`specgap.Sequential`: they stand beside the named ones in tables, pages
     and JSON, with their gap, paired differences and whether they are lossless; rows must then be
-    full, or be cut to what they list. ``positions=True`` keeps the table of all positions.
+    full, or be cut to what they list. ``positions=True`` keeps the table of all positions, which is
+    kept in any case if it is small.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans
     are solved as a check where rates are audited, or with ``plans="every"`` at every position.
     ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
-    engine serves them; temperature 0 is greedy decoding.
+    engine serves them; temperature 0 is greedy decoding. ``block_length`` is that of the blocks of
+    one draft path, ``seed`` that of rates that are simulated, and ``vocabulary`` keeps the first
+    tokens of every row. ``threads`` and ``progress`` are as :func:`alpha` takes them.
 
-    The report is the same to the bit on any number of threads, and the same as that of the
-    command ``specgap gap``.
+    Returns a :class:`Report`, the same to the bit on any number of threads, and the same as that of
+    the command ``specgap gap``. Raises :class:`Refused` for a log that cannot be used, with its
+    tensor and row, and for what is asked that cannot be measured; ``FileNotFoundError`` where there
+    is no such log.
     """
     if draft_logits is not None:
         logs = Log.of_arrays(
@@ -406,10 +470,10 @@ def gap(
         top_p,
         min_p,
     )
-    every = [log._native for log in _each(cast("Logs", logs), vocabulary, metadata)]
+    every = [log._native for log in each_opened(logs, vocabulary, metadata)]
     if len(every) > 1 and not pool:
         if positions:
-            raise ValueError("positions: measure one log, or several together with pool=True")
+            raise Refused("positions: measure one log, or several together with pool=True")
         made = _native.compare(every, asked, threads, shown(progress))
         return Report("gap", made)
 
@@ -419,7 +483,9 @@ def gap(
         )
         return Summary(native), None if columns is None else Positions(columns)
 
-    summary, table = measured(positions)
+    rows = sum(log.positions for log in every)
+    rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_temperatures(every))
+    summary, table = measured(rows <= _SMALL_TABLE if positions is None else positions)
     return Report(
         "gap",
         summary._native.report(),
@@ -455,23 +521,27 @@ def _command(
             args.append(option)
         elif value is not None and value is not False:
             args.append(f"{option}={_option(value)}")
+    if is_named(logs):
+        raise ValueError(
+            f"{name} counts logs together and compares none by name; give them as a list, or "
+            "compare them with gap()"
+        )
     lent: list[_native.Log] = []
     paths: list[str] = []
-    several = [logs] if isinstance(logs, (str, os.PathLike, Log, Mapping)) else list(logs)
+    several = cast("Sequence[LogLike]", [logs] if is_one(logs) else list(cast("Any", logs)))
     kept = vocabulary
     for log in several:
-        if isinstance(log, Mapping) or (
-            isinstance(log, (str, os.PathLike)) and is_parquet(os.fspath(log))
-        ):
-            log = opened(log, vocabulary)
-        if isinstance(log, Log):
-            paths.append(log.path)
-            if log._native.in_memory:
-                lent.append(log._native)
-            elif log._native.kept is not None:
-                kept = log._native.kept
-        else:
-            paths.append(os.fspath(log))
+        # A path stays one, so that the command line opens it itself.
+        path = os.fspath(log) if isinstance(log, (str, os.PathLike)) else None
+        if path is not None and not is_parquet(path) and not is_foreign(path):
+            paths.append(path)
+            continue
+        own = opened(log, vocabulary)
+        paths.append(own.path)
+        if own._native.in_memory:
+            lent.append(own._native)
+        elif own._native.kept is not None:
+            kept = own._native.kept
     if kept is not None and not lent:
         args.append(f"--vocab={kept}")
     made = _native.command([*args, "--", *paths], lent, threads, shown(progress))
@@ -481,7 +551,7 @@ def _command(
 def length(
     logs: Logs,
     *,
-    lengths: int | Sequence[int] | None = None,
+    lengths: int | str | Sequence[int] | None = None,
     policies: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
     drafts: str | Sequence[str] | None = None,
@@ -495,8 +565,18 @@ def length(
 ) -> Report:
     """How many tokens to draft: lengths and stopping policies replayed along logged text.
 
-    Keywords are the options of ``specgap length``, whose help explains each. Logs of several
-    texts are counted together.
+    ``logs`` is as :func:`gap` takes it, of N positions with rows of both models, ``prompt_id``,
+    ``position`` and ``token``; texts of several are counted together. Keywords are the options of
+    ``specgap length``: ``lengths`` are drafts a round, ``policies`` also stop by themselves (a
+    family, or ``NAME=NUMBER``), ``verifiers`` are of ``token``, ``block``, ``greedy-block`` and
+    ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``max_length`` is
+    the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
+    (dimensionless), ``timings`` a file of measured times, and ``temperature`` that of the text,
+    where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as in :func:`gap`.
+
+    Returns a :class:`Report`: tokens a round and the speedup (dimensionless) of each, with
+    intervals of 95% over prompts. Raises :class:`Refused` for a log without a text, or whose text
+    does not look drawn from its rows, and for what is asked that cannot be replayed.
     """
     options = {
         "lengths": lengths,
@@ -515,8 +595,8 @@ def tree(
     logs: Logs,
     *,
     topology: str | Sequence[str] | None = None,
-    schemes: str | Sequence[str] | None = None,
-    verifiers: str | Sequence[str] | None = None,
+    schemes: Schemes = None,
+    verifiers: RuleName | Sequence[RuleName] | None = None,
     budget: int | None = None,
     max_depth: int | None = None,
     max_branch: int | None = None,
@@ -531,7 +611,17 @@ def tree(
 ) -> Report:
     """Which tree of drafts to verify: trees replayed along logged text, and the best one.
 
-    Keywords are the options of ``specgap tree``, whose help explains each.
+    ``logs``, ``cost_ratio``, ``timings``, ``temperature``, ``vocabulary``, ``threads`` and
+    ``progress`` are as :func:`length` takes them. Other keywords are the options of
+    ``specgap tree``: ``topology`` names trees (such as ``chain-2`` and
+    ``2x2``, or files), ``schemes`` and ``verifiers`` say how a node's children are drawn and
+    verified, ``budget``, ``max_depth`` and ``max_branch`` are the most draft tokens, levels and
+    children of the best tree, ``slot_values`` adds what the children of the roots are worth, and
+    ``seed`` is that of rates that are simulated.
+
+    Returns a :class:`Report`: tokens a round of each tree, with intervals of 95% over prompts, and
+    the best tree, which :meth:`Report.save` also writes as EAGLE and Sequoia read it. Raises
+    :class:`Refused` as :func:`length` does, and for trees that cannot be read.
     """
     options = {
         "topology": topology,
@@ -552,7 +642,7 @@ def tree(
 def paths(
     logs: Logs,
     *,
-    paths: int | Sequence[int] | None = None,
+    paths: int | str | Sequence[int] | None = None,
     length: int | None = None,
     temperature: float | None = None,
     vocabulary: int | None = None,
@@ -561,7 +651,13 @@ def paths(
 ) -> Report:
     """What several draft paths could give, and what verifiers get of it.
 
-    Keywords are the options of ``specgap paths``.
+    ``logs``, ``temperature``, ``vocabulary``, ``threads`` and ``progress`` are as :func:`length`
+    takes them. ``paths`` are numbers of draft
+    paths, such as ``[1, 2, 4]`` or ``"1-8"``, and ``length`` is the tokens of each: those of the
+    logged paths, or 5, if not given.
+
+    Returns a :class:`Report`: tokens a round, with intervals of 95% over prompts. Raises
+    :class:`Refused` as :func:`length` does.
     """
     options = {"paths": paths, "length": length, "temperature": temperature}
     return _command("paths", logs, vocabulary, threads, progress, options)
@@ -596,8 +692,20 @@ def audit(
     threshold:A or text, which is taken if the log has no drafts. ``scheme`` is the law of its drafts
     where it verifies several: stratified or stratified-independent of level-4. ``seeds`` says whether requests
     drew random numbers of their own (``fresh``) or not (``shared``), where the log does not; what
-    is not known counts as shared. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
-    part is refuted or a hard check fails.
+    is not known counts as shared.
+
+    ``log`` has rows of N positions with ``drafts``, ``accepted`` and ``output``, or with ``token``
+    alone. Other keywords are the options of ``specgap audit``: ``alpha`` is the level at which a part
+    is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the log's
+    rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target is
+    sampled with, ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut too.
+    ``stop`` are tokens that end a text. ``negative_control`` also tampers with the log in every
+    listed way, and each has to be refused. ``junit`` and ``markdown`` are files to write, and
+    ``seed`` is that of what is drawn. ``vocabulary``, ``threads`` and ``progress`` are as in
+    :func:`gap`.
+
+    Returns a :class:`Report`, whose ``ok`` is False where a part is refuted or a hard check fails.
+    Raises :class:`Refused` for a log that has no record of rounds.
     """
     options = {
         "rule": rule,

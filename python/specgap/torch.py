@@ -47,6 +47,7 @@ from torch.autograd.function import once_differentiable
 from . import _native
 from ._arrays import count
 from ._arrays import rows as _rows
+from ._errors import Refused
 from ._race import missed
 from .kernels import _onwards, _strata
 from .rules import IID_LEVELS, STRATA_LEVELS, Straddle
@@ -141,9 +142,11 @@ def _refuse_rows(rows: Any, name: str, logits: bool) -> None:
         few = rows[:4].float()
         looks = (few.amin(-1) >= 0) & ((few.sum(-1) - 1).abs() <= 1e-2) & (few.shape[-1] > 1)
         if len(few) and bool((looks.all() & ~bad.any())):
-            raise ValueError(
+            raise Refused(
                 f"{name}: row 0: entries are in [0, 1] and sum to 1: these are probabilities, and no "
-                "logits; leave logits=True out, or take natural logarithms"
+                "logits; leave logits=True out, or take natural logarithms",
+                name,
+                0,
             )
         if not bool(bad.any()):
             _refuse_forms(rows[:4], name, _OFF[rows.dtype])
@@ -156,7 +159,8 @@ def _refuse_rows(rows: Any, name: str, logits: bool) -> None:
             "logits, say logits=True"
         )
     if bool(bad.any()):
-        raise ValueError(f"{name}: row {int(bad.to(torch.int8).argmax())}: {words}")
+        row = int(bad.to(torch.int8).argmax())
+        raise Refused(f"{name}: row {row}: {words}", name, row)
 
 
 def _asked(p: Any, q: Any, n: object, logits: bool, temperature: float) -> _Asked:

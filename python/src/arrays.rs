@@ -2,14 +2,14 @@
 
 #![allow(unsafe_code)]
 
-use crate::errors::as_io;
+use crate::errors::{Place, as_io, refused, refused_at};
 use half::{bf16, f16};
 use numpy::ndarray::ArrayView2;
 use numpy::{
     PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use specgap::log::{Dtype, FormGuard, HeldBytes};
 use std::{fmt, io};
@@ -42,7 +42,7 @@ fn cast<'py, T: numpy::Element>(
     })?;
     array
         .try_readonly()
-        .map_err(|_| PyValueError::new_err(format!("{name}: is being written to by another call")))
+        .map_err(|_| refused(format!("{name}: is being written to by another call")))
 }
 
 impl<'py> Matrix<'py> {
@@ -105,9 +105,15 @@ impl Entries<'_> {
         }
         guard.found().map_or(Ok(()), |(form, number)| {
             let message = form.refusal("leave logits=True out, or");
-            Err(PyValueError::new_err(format!(
-                "{name}: row {number}: {message}"
-            )))
+            let place = Place {
+                tensor: Some(name.to_owned()),
+                row: Some(number),
+                column: None,
+            };
+            Err(refused_at(
+                format!("{name}: row {number}: {message}"),
+                place,
+            ))
         })
     }
 
@@ -200,7 +206,7 @@ impl HeldArray {
             (&[rows], &[stride]) => (rows, 1, [stride, 0]),
             (&[rows, columns], &[row, column]) => (rows, columns, [row, column]),
             _ => {
-                return Err(PyValueError::new_err(format!(
+                return Err(refused(format!(
                     "{name}: has {} axes; rows are [N, V], numbers of positions [N]",
                     shape.len()
                 )));
@@ -278,17 +284,26 @@ pub(crate) struct FetchedRows {
     name: String,
     rows: usize,
     row_bytes: usize,
+    /// Whether the function has them in memory, and no file stands behind it.
+    in_memory: bool,
 }
 
 impl FetchedRows {
     /// A tensor of this shape, rows first.
-    pub(crate) fn new(fetch: Py<PyAny>, name: &str, dtype: Dtype, shape: &[usize]) -> Self {
+    pub(crate) fn new(
+        fetch: Py<PyAny>,
+        name: &str,
+        dtype: Dtype,
+        shape: &[usize],
+        in_memory: bool,
+    ) -> Self {
         let columns: usize = shape.iter().skip(1).product();
         Self {
             fetch,
             name: name.to_owned(),
             rows: shape.first().copied().unwrap_or(0),
             row_bytes: columns * dtype.size(),
+            in_memory,
         }
     }
 
@@ -297,10 +312,10 @@ impl FetchedRows {
         let count = (skipped + into.len()).div_ceil(self.row_bytes);
         let got = self.fetch.call1(py, (&self.name, first, count))?;
         let got = got.bind(py).cast::<PyArray1<u8>>()?.try_readonly();
-        let got = got.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let got = got.map_err(|error| refused(error.to_string()))?;
         let bytes = (got.as_slice().ok()).and_then(|all| all.get(skipped..skipped + into.len()));
         let bytes = bytes.ok_or_else(|| {
-            PyValueError::new_err(format!(
+            refused(format!(
                 "{}: its rows are not {count} whole ones",
                 self.name
             ))
@@ -329,7 +344,7 @@ impl HeldBytes for FetchedRows {
     }
 
     fn is_fetched(&self) -> bool {
-        true
+        !self.in_memory
     }
 
     fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()> {

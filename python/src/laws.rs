@@ -1,12 +1,11 @@
 //! Draft laws of one's own, on pairs of rows.
 
 use crate::arrays::{Entries, Matrix};
-use crate::errors::raised;
+use crate::errors::{raised, refused};
 use crate::problems::DraftLaw;
-use crate::rates::{Answered, Typed, columns, fill, refused, softmax};
+use crate::rates::{Answered, BadRow, Typed, columns, fill, softmax};
 use crate::watch::watched;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use specgap::cli::HostError;
@@ -52,7 +51,7 @@ impl<'py> Given<'py> {
         for (index, draft) in drafts.iter().enumerate() {
             let shape = draft.entries().shape();
             if shape.1 != vocabulary || (shape.0 != rows && shape.0 != 1) {
-                return Err(PyValueError::new_err(format!(
+                return Err(refused(format!(
                     "p has shape {:?} and {} {shape:?}; a draft has a row for each of p's, or one \
                      for all, over one vocabulary",
                     (rows, vocabulary),
@@ -100,11 +99,11 @@ impl Given<'_> {
 
 impl RowLaw {
     /// The problem of one pair, or what is wrong with it.
-    fn problem(&self, views: &Views<'_>, number: usize) -> Result<Problem, String> {
+    fn problem(&self, views: &Views<'_>, number: usize) -> Result<Problem, BadRow> {
         let (mut logits, mut row) = (Vec::new(), Vec::new());
         let softmax = views.softmax;
         fill("p", views.target, number, softmax, &mut logits, &mut row)?;
-        let of = |message: String| format!("row {number}: {message}");
+        let of = |message: String| BadRow::of(number, &message);
         let target = Target::new(&row).map_err(|error| of(format!("p: {error}")))?;
         let mut rows = Vec::with_capacity(views.drafts.len());
         for (index, &entries) in views.drafts.iter().enumerate() {
@@ -122,11 +121,9 @@ impl RowLaw {
     pub(crate) fn single(&self, given: &Given<'_>) -> PyResult<Problem> {
         let rows = given.target.entries().shape().0;
         if rows != 1 {
-            let message = format!("p: has {rows} rows; a plan is of one");
-            return Err(PyValueError::new_err(message));
+            return Err(refused(format!("p: has {rows} rows; a plan is of one")));
         }
-        self.problem(&given.views(), 0)
-            .map_err(PyValueError::new_err)
+        self.problem(&given.views(), 0).map_err(BadRow::raised)
     }
 
     fn each<T: Send>(
@@ -139,19 +136,21 @@ impl RowLaw {
     ) -> PyResult<Vec<T>> {
         let (law, views) = (self, given.views());
         let rows = views.target.shape().0;
-        watched(py, threads, progress, |host| {
+        let found = watched(py, threads, progress, |host| {
             host.begin(rows);
             host.watch(|| {
                 let one = |number: usize| {
-                    let problem = law.problem(&views, number).map_err(refused)?;
+                    host.step(0);
+                    let problem = law.problem(&views, number)?;
                     let found = question(&problem, number);
                     host.step(1);
-                    found.map_err(|message| refused(format!("row {number}: {message}")))
+                    found.map_err(|message| BadRow::of(number, &message))
                 };
                 let each = (0..rows).into_par_iter();
-                each.map(one).collect::<Result<Vec<T>, HostError>>()
+                Ok::<_, HostError>(each.map(one).collect::<Result<Vec<T>, BadRow>>())
             })
-        })
+        })?;
+        found.map_err(BadRow::raised)
     }
 }
 

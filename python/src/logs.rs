@@ -1,9 +1,9 @@
 //! Logs: files, and arrays in memory; and writing them.
 
 use crate::arrays::{FetchedRows, HeldArray, dtype_named};
-use crate::errors::raised;
+use crate::errors::{raised, refused};
 use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use specgap::log::{
     EngineRecord, HeldTensor, KeptTokens, Layout, Log as Rows, LogWriter as Writer, Metadata,
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a log's rows are. Opening it again costs reading its headers alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     Files,
     Arrays {
@@ -28,13 +28,19 @@ pub(crate) struct Log {
     path: PathBuf,
     vocabulary: Option<usize>,
     place: Place,
+    /// What reports call it, if not by its path.
+    name: Option<String>,
     rows: Rows,
 }
 
 impl Log {
     /// The log anew, for a command that takes it.
     pub(crate) fn opened(&self) -> PyResult<Rows> {
-        open(&self.path, self.vocabulary, &self.place)
+        let rows = open(&self.path, self.vocabulary, &self.place)?;
+        Ok(match &self.name {
+            Some(name) => rows.called(name),
+            None => rows,
+        })
     }
 
     /// Whether it is in memory alone.
@@ -48,6 +54,7 @@ impl Log {
             path,
             vocabulary,
             place,
+            name: None,
             rows,
         })
     }
@@ -64,7 +71,7 @@ fn open(path: &std::path::Path, vocabulary: Option<usize>, place: &Place) -> PyR
 }
 
 fn metadata_of(json: &str) -> PyResult<Metadata> {
-    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("metadata: {error}")))
+    serde_json::from_str(json).map_err(|error| refused(format!("metadata: {error}")))
 }
 
 /// A row of a log: numbers of its tokens, and their probabilities or logits under p and q;
@@ -114,7 +121,8 @@ impl Log {
     }
 
     /// A log whose rows `fetch(name, first, count)` hands over when they are needed, as the
-    /// bytes of these rows of a tensor. Of each tensor: its name, shape and type.
+    /// bytes of these rows of a tensor. Of each tensor: its name, shape and type. `in_memory` says
+    /// that no file of this path stands behind it.
     #[staticmethod]
     fn fetched(
         path: PathBuf,
@@ -122,10 +130,11 @@ impl Log {
         fetch: &Bound<'_, PyAny>,
         metadata: &str,
         vocabulary: Option<usize>,
+        in_memory: bool,
     ) -> PyResult<Self> {
         let held = |(name, shape, dtype): (String, Vec<usize>, String)| {
             let dtype = dtype_named(&dtype, &name)?;
-            let rows = FetchedRows::new(fetch.clone().unbind(), &name, dtype, &shape);
+            let rows = FetchedRows::new(fetch.clone().unbind(), &name, dtype, &shape, in_memory);
             PyResult::Ok(HeldTensor {
                 name,
                 dtype,
@@ -139,6 +148,18 @@ impl Log {
             .collect::<PyResult<Vec<_>>>()?;
         let metadata = Box::new(metadata_of(metadata)?);
         Self::made(path, vocabulary, Place::Arrays { metadata, tensors })
+    }
+
+    /// The same log under another name, by which reports call it.
+    fn called(&self, name: &str) -> PyResult<Self> {
+        // What is in memory has no other name.
+        let path = match self.rows.is_held() {
+            true => PathBuf::from(name),
+            false => self.path.clone(),
+        };
+        let mut log = Self::made(path, self.vocabulary, self.place.clone())?;
+        log.name = Some(name.to_owned());
+        Ok(log)
     }
 
     #[getter]
@@ -283,9 +304,9 @@ struct LogWriter {
 impl LogWriter {
     fn with<T>(&self, run: impl FnOnce(&mut Writer) -> PyResult<T>) -> PyResult<T> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = writer.as_mut().ok_or_else(|| {
-            PyValueError::new_err("the log was closed; nothing more can be added")
-        })?;
+        let writer = writer
+            .as_mut()
+            .ok_or_else(|| refused("the log was closed; nothing more can be added"))?;
         run(writer)
     }
 }
@@ -345,7 +366,7 @@ impl LogWriter {
         batch_size: Option<i64>,
         seed: Option<i64>,
     ) -> PyResult<()> {
-        let contiguous = |_| PyValueError::new_err("rows are to be contiguous");
+        let contiguous = |_| refused("rows are to be contiguous");
         let target = target.as_slice().map_err(contiguous)?;
         let draft = match &draft {
             Some(draft) => draft.as_slice().map_err(contiguous)?,

@@ -1,10 +1,9 @@
 //! Reports of logs: `gap` by the library, other commands by their own command line.
 
-use crate::errors::{bug, raised};
+use crate::errors::{bug, raised, refused};
 use crate::logs::Log;
 use crate::watch::watched;
 use numpy::{PyArray1, ToPyArray};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
@@ -252,11 +251,11 @@ impl Asked {
             .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(|error| raised(&error))?;
         let plans = self.plans.parse();
-        settings.plans = plans.map_err(|why| PyValueError::new_err(format!("plans: {why}")))?;
+        settings.plans = plans.map_err(|why| refused(format!("plans: {why}")))?;
         let how = self.rrs_wo.parse();
-        settings.rrs_wo = how.map_err(|why| PyValueError::new_err(format!("rrs_wo: {why}")))?;
+        settings.rrs_wo = how.map_err(|why| refused(format!("rrs_wo: {why}")))?;
         if !(1..=64).contains(&self.block_length) {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "block_length is {}; it must be in 1..=64",
                 self.block_length
             )));
@@ -267,7 +266,7 @@ impl Asked {
             for name in names {
                 let scheme = name.parse().map_err(|error| raised(&error))?;
                 if !known.contains(&scheme) {
-                    return Err(PyValueError::new_err(format!(
+                    return Err(refused(format!(
                         "schemes: a log cannot hold {scheme} drafts"
                     )));
                 }
@@ -323,7 +322,7 @@ impl Summary {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Self, Option<Bound<'py, PyDict>>)> {
         if index == 0 || index > count {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "part {index} of {count}: parts are counted from 1 to their number"
             )));
         }
@@ -353,8 +352,8 @@ impl Summary {
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| PyValueError::new_err(format!("summary: {error}")))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|error| refused(format!("summary: {error}")))?;
         let sums = py
             .detach(|| Sums::from_json(text))
             .map_err(|error| raised(&error))?;

@@ -1,12 +1,11 @@
 //! The optimal verifier of one pair of rows, to be run in a decoder.
 
 use crate::arrays::Matrix;
-use crate::errors::raised;
+use crate::errors::{raised, refused};
 use crate::laws::{Given, RowLaw};
-use crate::rates::{Typed, fill};
+use crate::rates::{BadRow, Typed, fill};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -39,7 +38,7 @@ fn bounds(known: &Known) -> Bounds {
 fn row(matrix: &Matrix<'_>, softmax: Option<Softmax>, name: &str) -> PyResult<Vec<f64>> {
     let entries = matrix.entries();
     if entries.shape().0 != 1 {
-        return Err(PyValueError::new_err(format!(
+        return Err(refused(format!(
             "{name}: has {} rows; a plan is of one",
             entries.shape().0
         )));
@@ -48,7 +47,7 @@ fn row(matrix: &Matrix<'_>, softmax: Option<Softmax>, name: &str) -> PyResult<Ve
         entries.refuse_other_forms(name)?;
     }
     let (mut logits, mut row) = (Vec::new(), Vec::new());
-    fill(name, entries, 0, softmax, &mut logits, &mut row).map_err(PyValueError::new_err)?;
+    fill(name, entries, 0, softmax, &mut logits, &mut row).map_err(BadRow::raised)?;
     Ok(row)
 }
 
@@ -71,13 +70,11 @@ impl Plan {
         });
         let p = row(&Matrix::new(&p.0, &p.1, "p")?, softmax, "p")?;
         let q = row(&Matrix::new(&q.0, &q.1, "q")?, softmax, "q")?;
-        let of = |name: &str, error: &dyn std::error::Error| {
-            PyValueError::new_err(format!("{name}: {error}"))
-        };
+        let of = |name: &str, error: &dyn std::error::Error| refused(format!("{name}: {error}"));
         let target = Target::new(&p).map_err(|error| of("p", &error))?;
         let draft = Draft::new(&q).map_err(|error| of("q", &error))?;
         if scheme != "with-replacement" {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "scheme: there are plans for with-replacement, not for {scheme}"
             )));
         }
@@ -194,7 +191,7 @@ impl Plan {
         // A law of one's own may draft fewer at times.
         let is_fewer = matches!(self.plan, Solved::Sets(..)) && drafts.ncols() < n;
         if drafts.ncols() != n && !is_fewer {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "drafts: has {} tokens a tuple; the plan is for {n}",
                 drafts.ncols()
             )));
@@ -204,7 +201,7 @@ impl Plan {
             token
                 .filter(|&id| (id as usize) < vocabulary)
                 .ok_or_else(|| {
-                    PyValueError::new_err(format!(
+                    refused(format!(
                         "drafts: token {id} is outside the vocabulary of {vocabulary}"
                     ))
                 })

@@ -1,9 +1,8 @@
 //! Problems: solved, verified, and the law of their drafts.
 
-use crate::errors::raised;
+use crate::errors::{raised, refused};
 use crate::watch::watched;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use specgap::cli::{CliError, HostError};
 use specgap::distribution::{Draft, Target};
@@ -25,7 +24,7 @@ type Result1 = (String, String, bool);
 /// Tuples of drafts, one a row, and their probabilities.
 type Tuples<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<f64>>);
 
-fn refused(message: String) -> HostError {
+fn failed(message: String) -> HostError {
     HostError::Command(CliError::Missing { message })
 }
 
@@ -51,7 +50,7 @@ fn problems<P>(
     };
     all.into_iter()
         .filter_map(|(path, problem)| {
-            let refused = |error| PyValueError::new_err(format!("{}: {error}", path.display()));
+            let refused = |error| refused(format!("{}: {error}", path.display()));
             match check_names(&problem) {
                 Ok(()) => kind(problem).map(Ok),
                 Err(error) => Some(Err(refused(error))),
@@ -75,7 +74,7 @@ fn each<P: Sync, R: Evaluated>(
     text: impl Fn(&R) -> String + Sync,
 ) -> PyResult<Vec<Result1>> {
     if problems.is_empty() {
-        return Err(PyValueError::new_err(
+        return Err(refused(
             "there is no problem of this kind here; problems with a block are for sg.block, others for \
              sg.solve and sg.verify",
         ));
@@ -83,8 +82,7 @@ fn each<P: Sync, R: Evaluated>(
     watched(py, threads, None, |_| {
         let one = |problem: &P| {
             let result = run(problem);
-            let json =
-                serde_json::to_string(&result).map_err(|error| refused(error.to_string()))?;
+            let json = serde_json::to_string(&result).map_err(|error| failed(error.to_string()))?;
             Ok((json, text(&result), result.is_ok()))
         };
         problems
@@ -150,9 +148,7 @@ fn block(
     threads: usize,
 ) -> PyResult<Vec<Result1>> {
     if let Some(drafts) = drafts.filter(|drafts| !(1..=64).contains(drafts)) {
-        return Err(PyValueError::new_err(format!(
-            "drafts is {drafts}; it is 1 to 64"
-        )));
+        return Err(refused(format!("drafts is {drafts}; it is 1 to 64")));
     }
     let blocks = problems(path, text, |problem| match problem {
         AnyProblem::Single(_) => None,
@@ -203,11 +199,11 @@ impl DraftLaw {
     fn new(scheme: &str, q: Vec<f64>, n: usize) -> PyResult<Self> {
         let name: SchemeName = scheme.parse().map_err(|error| raised(&error))?;
         let MadeOf::OneDraft(make) = name.entry().made_of else {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "scheme: {name} is not made of one draft distribution"
             )));
         };
-        let draft = Draft::new(&q).map_err(|error| PyValueError::new_err(format!("q: {error}")))?;
+        let draft = Draft::new(&q).map_err(|error| refused(format!("q: {error}")))?;
         let vocabulary = q.len();
         let most = if name.draws_distinct_tokens() {
             vocabulary.min(64)
@@ -215,7 +211,7 @@ impl DraftLaw {
             64
         };
         if !name.fits(n) || !(1..=most).contains(&n) {
-            return Err(PyValueError::new_err(format!(
+            return Err(refused(format!(
                 "n is {n}; {name} over {vocabulary} tokens has {}",
                 name.entry()
                     .only
@@ -244,7 +240,7 @@ impl DraftLaw {
     /// alpha* of this target: value, lower, upper.
     fn alpha(&self, py: Python<'_>, p: Vec<f64>) -> PyResult<(f64, f64, f64)> {
         let found = py.detach(|| on_row(&self.problem(&p)?).map_err(|error| error.to_string()));
-        let rate = found.map_err(PyValueError::new_err)?.rate;
+        let rate = found.map_err(refused)?.rate;
         Ok((rate.value(), rate.lower(), rate.upper()))
     }
 
@@ -255,7 +251,7 @@ impl DraftLaw {
             let rate = rate_of_rows(name, &self.problem(&p)?, &RrsWoSettings::default());
             rate.map_err(|error| error.to_string())
         });
-        let rate = found.map_err(PyValueError::new_err)?;
+        let rate = found.map_err(refused)?;
         Ok((rate.value(), rate.lower(), rate.upper()))
     }
 
@@ -284,7 +280,7 @@ fn optimum(
     scheme: &str,
 ) -> PyResult<(f64, f64, f64)> {
     let law = DraftLaw::new(scheme, q, n)?;
-    let problem = law.problem(&p).map_err(PyValueError::new_err)?;
+    let problem = law.problem(&p).map_err(refused)?;
     let found = py
         .detach(|| best(&problem))
         .map_err(|error| raised(&error))?;

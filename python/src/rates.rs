@@ -3,18 +3,18 @@
 mod certificates;
 
 use crate::arrays::{Entries, Matrix};
-use crate::errors::raised;
-use crate::watch::watched;
+use crate::errors::{Place, bug, raised, refused, refused_at};
+use crate::watch::{self, watched};
 use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use specgap::cli::{CliError, HostError};
-use specgap::distribution::Softmax;
+use specgap::cli::HostError;
+use specgap::distribution::{DistributionError, Softmax};
 use specgap::known::Known;
 use specgap::row::{Row, Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::verifier::VerifierName;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Pairs of rows, and how they become distributions.
 #[derive(Clone, Copy)]
@@ -34,6 +34,33 @@ struct Room {
     workspace: Workspace,
 }
 
+/// A row that cannot be used.
+#[derive(Debug)]
+pub(crate) struct BadRow {
+    message: String,
+    place: Place,
+}
+
+impl BadRow {
+    /// A row of which nothing more is known.
+    pub(crate) fn of(number: usize, message: &str) -> Self {
+        Self {
+            message: format!("row {number}: {message}"),
+            place: Place {
+                row: Some(number),
+                ..Place::default()
+            },
+        }
+    }
+
+    pub(crate) fn raised(self) -> PyErr {
+        refused_at(self.message, self.place)
+    }
+}
+
+/// Entries of a call that is answered where it is made: fewer than starting a thread costs.
+const SMALL: usize = 1 << 10;
+
 /// A row as a distribution: of logits if there is a softmax.
 pub(crate) fn fill(
     name: &str,
@@ -42,33 +69,45 @@ pub(crate) fn fill(
     softmax: Option<Softmax>,
     logits: &mut Vec<f64>,
     row: &mut Vec<f64>,
-) -> Result<(), String> {
-    let refused = |message: String| format!("{name}: row {number}: {message}");
+) -> Result<(), BadRow> {
+    let bad = |message: String, column: Option<usize>| BadRow {
+        message: format!("{name}: row {number}: {message}"),
+        place: Place {
+            tensor: Some(name.to_owned()),
+            row: Some(number),
+            column,
+        },
+    };
     let Some(softmax) = softmax else {
         entries.row(number, row);
-        let bad = row.iter().position(|x| !(x.is_finite() && *x >= 0.0));
-        if let Some(entry) = bad {
+        let entry = row.iter().position(|x| !(x.is_finite() && *x >= 0.0));
+        if let Some(entry) = entry {
             let message = format!(
                 "entry {entry} is {}; probabilities must be >= 0; if these are logits, say \
                  logits=True",
                 row[entry]
             );
-            return Err(refused(message));
+            return Err(bad(message, Some(entry)));
         }
         let (sum, tolerance) = (row.iter().sum::<f64>(), entries.sum_tolerance());
         if (sum - 1.0).abs() > tolerance {
-            return Err(refused(format!(
+            let message = format!(
                 "sums to {sum}, and probabilities of this type to 1 within {tolerance:e}; if \
                  these are logits, say logits=True"
-            )));
+            );
+            return Err(bad(message, None));
         }
         row.iter_mut().for_each(|x| *x /= sum);
         return Ok(());
     };
     entries.row(number, logits);
-    softmax
-        .fill(logits, row)
-        .map_err(|error| refused(error.to_string()))
+    softmax.fill(logits, row).map_err(|error| {
+        let column = match error {
+            DistributionError::Logit { index, .. } => Some(index),
+            _ => None,
+        };
+        bad(error.to_string(), column)
+    })
 }
 
 impl Pairs<'_> {
@@ -79,7 +118,7 @@ impl Pairs<'_> {
         most: usize,
         room: &mut Room,
         question: impl FnOnce(&mut Row<'_>) -> Result<T, String>,
-    ) -> Result<T, String> {
+    ) -> Result<T, BadRow> {
         let Room {
             logits,
             target,
@@ -91,17 +130,57 @@ impl Pairs<'_> {
         let rows = Rows { target, draft };
         let mut row = workspace
             .load(rows, most)
-            .map_err(|error| error.to_string())?;
-        question(&mut row).map_err(|message| format!("row {number}: {message}"))
+            .map_err(|error| BadRow::of(number, &error.to_string()))?;
+        question(&mut row).map_err(|message| BadRow::of(number, &message))
+    }
+
+    /// Answers of all pairs, each with a place of its own; of those that cannot be used, the
+    /// first is raised.
+    fn each<T: Send, P: Send>(
+        self,
+        py: Python<'_>,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        places: Vec<P>,
+        answer: impl Fn(&mut Room, usize, P) -> Result<T, BadRow> + Sync,
+    ) -> PyResult<Vec<T>> {
+        let rows = self.rows();
+        let found: Vec<Result<T, BadRow>> = if rows * self.target.shape().1 <= SMALL {
+            let all = places.into_iter().enumerate();
+            let found = py.detach(|| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    let mut room = Room::default();
+                    all.map(|(number, place)| answer(&mut room, number, place))
+                        .collect()
+                }))
+            });
+            if let Some(progress) = progress {
+                progress.call1((rows, rows))?;
+            }
+            found.map_err(|_| bug(watch::BUG))?
+        } else {
+            watched(py, threads, progress, |host| {
+                host.begin(rows);
+                host.watch(|| {
+                    let all = places.into_par_iter().enumerate();
+                    let all = all.map_init(Room::default, |room, (number, place)| {
+                        // Before it too: what was cut in pieces goes on with each.
+                        host.step(0);
+                        let answered = answer(room, number, place);
+                        host.step(1);
+                        answered
+                    });
+                    Ok::<_, HostError>(all.collect())
+                })
+            })?
+        };
+        let found: Result<Vec<T>, BadRow> = found.into_iter().collect();
+        found.map_err(BadRow::raised)
     }
 
     fn rows(self) -> usize {
         self.target.shape().0
     }
-}
-
-pub(crate) fn refused(message: String) -> HostError {
-    HostError::Command(CliError::Missing { message })
 }
 
 /// Numbers of rows: value, lower, upper, and in a word how well each is known.
@@ -131,18 +210,9 @@ fn answered<'py>(
     progress: Option<&Bound<'_, PyAny>>,
     question: impl Fn(&mut Row<'_>, usize) -> Result<Known, String> + Sync,
 ) -> PyResult<Answered<'py>> {
-    let known = watched(py, threads, progress, |host| {
-        host.begin(pairs.rows());
-        host.watch(|| {
-            (0..pairs.rows())
-                .into_par_iter()
-                .map_init(Room::default, |room, number| {
-                    let known = pairs.ask(number, most, room, |row| question(row, number));
-                    host.step(1);
-                    known.map_err(refused)
-                })
-                .collect::<Result<Vec<Known>, HostError>>()
-        })
+    let places = vec![(); pairs.rows()];
+    let known = pairs.each(py, threads, progress, places, |room, number, ()| {
+        pairs.ask(number, most, room, |row| question(row, number))
     })?;
     Ok(columns(py, &known.iter().collect::<Vec<_>>()))
 }
@@ -165,7 +235,7 @@ fn matrices<'py>(
     let pair = (Matrix::new(&p.0, &p.1, "p")?, Matrix::new(&q.0, &q.1, "q")?);
     let (of_p, of_q) = (pair.0.entries().shape(), pair.1.entries().shape());
     if of_p != of_q {
-        return Err(PyValueError::new_err(format!(
+        return Err(refused(format!(
             "p has shape {of_p:?} and q {of_q:?}; both are rows over one vocabulary, in pairs"
         )));
     }
@@ -176,8 +246,19 @@ fn matrices<'py>(
     Ok(pair)
 }
 
-fn scheme_named(name: &str) -> PyResult<SchemeName> {
-    name.parse().map_err(|error| raised(&error))
+/// The law of that name. What is none is told those that rows are asked about.
+pub(crate) fn scheme_named(name: &str) -> PyResult<SchemeName> {
+    name.parse().map_err(|_| {
+        let laws = SchemeName::ALL.into_iter();
+        let laws = laws.filter(|one| one.entry().on_row.is_some());
+        let laws: Vec<&str> = laws.map(SchemeName::as_str).collect();
+        let meant = SchemeName::nearest(name);
+        let meant = meant.map_or_else(String::new, |one| format!("; did you mean {one}?"));
+        refused(format!(
+            "scheme: \"{name}\" is not a draft scheme; choose one of {}{meant}",
+            laws.join(", ")
+        ))
+    })
 }
 
 /// alpha* of pairs of rows.
@@ -213,7 +294,7 @@ fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {
         let fitting = SchemeName::ALL.into_iter();
         let fitting = fitting.filter(|one| one.entry().on_row.is_some() && one.fits(n));
         let names: Vec<&str> = fitting.map(SchemeName::as_str).collect();
-        PyValueError::new_err(format!(
+        refused(format!(
             "scheme: {scheme} has no optimum of rows for {n} drafts; take one of {}, or a problem \
              and solve()",
             names.join(", ")
@@ -256,7 +337,7 @@ fn acceptance<'py>(
     };
     let Some((scheme, rule)) = chosen else {
         let given = scheme.map_or(String::new(), |name| format!(", {name},"));
-        return Err(PyValueError::new_err(format!(
+        return Err(refused(format!(
             "{verifier} is for {}; for {n} of them{given} no rate of rows is computed",
             verifier.draft_schemes(),
         )));

@@ -1,14 +1,16 @@
 //! Long work: on threads of its own, while the caller's thread shows its progress and answers
 //! to Ctrl-C.
 
-use crate::errors::{bug, of_host};
-use pyo3::exceptions::PyValueError;
+use crate::errors::{bug, of_host, refused};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use specgap::cli::{Host, HostError};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// What is said where something cannot happen and did.
+pub(crate) const BUG: &str = "internal error; this is a bug, please report it with the input";
 
 /// How often the caller's thread looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -30,7 +32,7 @@ fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
         return Ok(Arc::clone(pool));
     }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| PyValueError::new_err(format!("threads: {error}")))?;
+    let pool = pool.map_err(|error| refused(format!("threads: {error}")))?;
     let pool = Arc::new(pool);
     if let Some((of, _, old)) = kept.replace((process, threads, Arc::clone(&pool)))
         && of != process
@@ -82,8 +84,7 @@ pub(crate) fn watched<T: Send>(
     if let Some(error) = raised {
         return Err(error);
     }
-    let result =
-        ended.map_err(|_| bug("internal error; this is a bug, please report it with the input"))?;
+    let result = ended.map_err(|_| bug(BUG))?;
     let value = result.map_err(|error| of_host(&error))?;
     show(progress, &host)?;
     Ok(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
 import sys
 import tracemalloc
 import weakref
@@ -48,7 +49,7 @@ def test_alpha_is_the_minimum_over_prefixes(rows: Rows) -> None:
 @pytest.mark.parametrize(
     "law", ["with-replacement", "without-replacement", "distinct-conditioned"]
 )
-def test_a_certificate_is_its_threshold_and_its_masses(rows: Rows, law: str) -> None:
+def test_a_certificate_is_its_threshold_and_its_masses(rows: Rows, law: Any) -> None:
     p, q = softmax(rows[0]), softmax(rows[1])
     for n in (1, 3):
         best = sg.alpha(p, q, n, law)
@@ -199,11 +200,11 @@ def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
         logits[1, 3] = np.nan
         sg.alpha(logits, rows[1], 2, logits=True)
     with pytest.raises(ValueError, match="product has no optimum of rows"):
-        sg.alpha(p, q, 2, "product")
+        sg.alpha(p, q, 2, "product")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rrs is for with-replacement, .* for 2 of them, without-replacement"):
         sg.acceptance("rrs", p, q, 2, "without-replacement")
     with pytest.raises(ValueError, match="nonsense"):
-        sg.acceptance("nonsense", p, q, 2)
+        sg.acceptance("nonsense", p, q, 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="drafts|65"):
         sg.alpha(p, q, 65)
 
@@ -247,7 +248,7 @@ def test_a_plan_is_lossless_and_optimal(n: int) -> None:
     assert found.lossless == "exact" and abs(found.gap[0]) < 1e-9
     assert 0.0 <= plan.shortfall < 1e-12
     with pytest.raises(ValueError, match="plans for with-replacement, not for without-replacement"):
-        sg.plan(p, q, n, "without-replacement")
+        sg.plan(p, q, n, "without-replacement")  # type: ignore[arg-type]
 
 
 def test_a_plan_emits_by_its_law() -> None:
@@ -330,3 +331,20 @@ def test_masked_arrays_are_refused(rows: Rows) -> None:
         with pytest.raises(TypeError, match="masked array.*filled"):
             call()
     sg.alpha(np.ma.masked_less(p, -1.0).filled(0), q, 2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_a_small_call_is_answered_where_it_is_made() -> None:
+    code = """
+import os, numpy as np, specgap as sg
+p, q = np.random.default_rng(0).dirichlet(np.ones(20), (2, 300))
+before = len(os.listdir("/proc/self/task"))
+sg.alpha(p[0], q[0], 2), sg.alpha(p[0], q[0], 2, "hub"), sg.acceptance("rrs", p[0], q[0], 2)
+assert len(os.listdir("/proc/self/task")) == before
+many, one = sg.alpha(p, q, 2).value, [sg.alpha(*pair, 2).value for pair in zip(p, q)]
+assert len(os.listdir("/proc/self/task")) > before and (many == one).all()
+told = []
+sg.alpha(p[:3], q[:3], 2, progress=lambda *numbers: told.append(numbers))
+assert told == [(3, 3)]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -272,7 +272,8 @@ def test_served_rules_are_answered_as_the_crate_does() -> None:
     for rows in (edges(), tuple(torch.softmax(one, -1) for one in logits((20, 300), 8))):
         p, q = (one.detach() for one in rows)
         for n in (1, 2, 3, 6, 64):
-            for name, rate in (("rrs", sg.torch.rrs_rate), ("k-seq", sg.torch.k_seq_rate)):
+            named: Any = (("rrs", sg.torch.rrs_rate), ("k-seq", sg.torch.k_seq_rate))
+            for name, rate in named:
                 want = sg.acceptance(name, p, q, n).value
                 assert np.abs(rate(p, q, n).numpy() - want).max() < 1e-13, (name, n)
                 single = rate(p.float(), q.float(), n)
@@ -287,10 +288,8 @@ def test_passes_are_answered_as_the_crate_does() -> None:
         order = q.argsort(dim=-1, descending=True, stable=True)
         p, q = p.gather(-1, order), q.gather(-1, order)
         for n in (2, 3, 6):
-            for straddle, scheme in (
-                ("once", "stratified"),
-                ("independent", "stratified-independent"),
-            ):
+            cuts: Any = (("once", "stratified"), ("independent", "stratified-independent"))
+            for straddle, scheme in cuts:
                 own = sg.torch.level_rate(p, q, n, law="stratified", straddle=straddle)
                 want = sg.acceptance("level-4", p, q, n, scheme).value
                 assert np.abs(own.numpy() - want).max() < 1e-9, (scheme, n)

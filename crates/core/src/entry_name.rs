@@ -19,6 +19,43 @@ pub trait Named {
     }
 }
 
+/// Which of some names is meant by a text that is none, by its place: the nearest by single
+/// letters that are changed, left out or added, if these are a third of the text at most, or else
+/// the first that begins as the text does and has its letters in their order, as `wr` is short for
+/// `with-replacement`. Capitals do not count, and `_` is `-`.
+pub(crate) fn nearest<'a>(
+    text: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> Option<usize> {
+    let text = text.trim().to_lowercase().replace(['_', ' '], "-");
+    let first = text.chars().next()?;
+    let changes = names.clone().map(|name| changes(&text, name)).enumerate();
+    let (place, least) = changes.min_by_key(|&(_, changes)| changes)?;
+    if 3 * least <= text.chars().count().max(3) {
+        return Some(place);
+    }
+    names.position(|name| {
+        let mut letters = name.chars();
+        name.starts_with(first) && text.chars().all(|one| letters.any(|other| other == one))
+    })
+}
+
+/// How many letters are changed, left out or added between two words.
+fn changes(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut corner = above;
+        row[0] = above + 1;
+        for (place, &its) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != its);
+            corner = row[place + 1];
+            row[place + 1] = changed.min(corner + 1).min(row[place] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 /// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
 /// crate refers to it. The entry is [`Named`]; handles compare, sort, hash and print by its
 /// name.
@@ -77,7 +114,7 @@ macro_rules! entry_name {
 }
 
 /// Lets names be listed and read by a table, a constant slice of references to entries. A
-/// text that is no name is the error, which lists those that are.
+/// text that is no name is the error, which lists those that are, and says which may be meant.
 macro_rules! entry_table {
     ($handle:ident of $table:ident; $what:literal, $unknown:ident) => {
         impl $handle {
@@ -96,6 +133,18 @@ macro_rules! entry_table {
             pub fn list() -> String {
                 Self::ALL.map(Self::as_str).join(", ")
             }
+
+            /// The one that is probably meant by a text that is no name, also by one that its
+            /// aliases have; `None` if none is near.
+            pub fn nearest(text: &str) -> Option<Self> {
+                let named = Self::ALL.into_iter().flat_map(|one| {
+                    let aliases = crate::entry_name::Named::aliases(one.entry());
+                    let all = aliases.iter().map(move |&alias| (alias, one));
+                    std::iter::once((one.as_str(), one)).chain(all)
+                });
+                let place = crate::entry_name::nearest(text, named.clone().map(|(name, _)| name))?;
+                named.map(|(_, one)| one).nth(place)
+            }
         }
 
         impl std::str::FromStr for $handle {
@@ -112,9 +161,25 @@ macro_rules! entry_table {
         }
 
         #[doc = concat!("A name that is not in [`", stringify!($table), "`].")]
-        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-        #[error("\"{0}\" is not a {what}; choose one of {known}", what = $what, known = $handle::list())]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $unknown(pub String);
+
+        impl std::fmt::Display for $unknown {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let known = $handle::list();
+                write!(
+                    f,
+                    "\"{}\" is not a {}; choose one of {known}",
+                    self.0, $what
+                )?;
+                match $handle::nearest(&self.0) {
+                    Some(meant) => write!(f, "; did you mean {meant}?"),
+                    None => Ok(()),
+                }
+            }
+        }
+
+        impl std::error::Error for $unknown {}
     };
 }
 

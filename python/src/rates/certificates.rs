@@ -3,13 +3,14 @@
 //! alpha* is a minimum over H of functions that are smooth in p and q, so that its gradient is
 //! that of the function at the least H (Danskin): 1 on H for p, and that of -Q(H) for q.
 
-use super::{Answered, Pairs, Room, Typed, columns, matrices, refused, scheme_named, softmax};
+use super::{Answered, Pairs, Typed, columns, matrices, scheme_named, softmax};
+use crate::errors::refused;
 use crate::watch::watched;
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use specgap::cli::HostError;
@@ -190,7 +191,7 @@ impl<'py> Lent<'py> {
         };
         if own != shape {
             let message = format!("rows of shape {shape:?} do not fit into {own:?}");
-            return Err(PyValueError::new_err(message));
+            return Err(refused(message));
         }
         Ok(lent)
     }
@@ -210,11 +211,11 @@ impl<'py> Lent<'py> {
 }
 
 fn busy(error: numpy::BorrowError) -> PyErr {
-    PyValueError::new_err(format!("rows to write into: {error}"))
+    refused(format!("rows to write into: {error}"))
 }
 
 fn scattered<E: std::fmt::Display>(error: E) -> PyErr {
-    PyValueError::new_err(format!("rows to write into: {error}"))
+    refused(format!("rows to write into: {error}"))
 }
 
 /// Scans rows for numbers of drafts; writes p and q, as distributions, where they are wanted.
@@ -237,35 +238,25 @@ fn of_pairs(
     });
     let room_of_sets = sets.chunks_mut((drafts.len() * bytes).max(1));
     let places: Vec<_> = room_of_sets.zip(target_rows).zip(draft_rows).collect();
-    let cuts = watched(py, threads, progress, |host| {
-        host.begin(rows);
-        host.watch(|| {
-            (places.into_par_iter().enumerate())
-                .map_init(Room::default, |room, (number, place)| {
-                    let ((bits, target_row), draft_row) = place;
-                    let cuts = pairs.ask(number, most, room, |row| {
-                        let own = row.rows();
-                        for (to, from) in [(target_row, own.target), (draft_row, own.draft)] {
-                            if let Some(mut to) = to {
-                                to.put(from);
-                            }
-                        }
-                        let found = (drafts.iter().map(|&n| scan(row, n)))
-                            .collect::<Result<Vec<_>, _>>()
-                            .map_err(|error| error.to_string())?;
-                        let sets: Vec<RatioCut> = found.iter().map(|one| one.subset).collect();
-                        let least = write_sets(&sets, own, bits);
-                        let cuts = found.into_iter().zip(least).map(|(found, least)| Cut {
-                            numbers: [least, found.target_mass, found.draft_mass, found.inside],
-                            rate: found.rate,
-                        });
-                        let cuts: Vec<Cut> = cuts.collect();
-                        Ok(cuts)
-                    });
-                    host.step(1);
-                    cuts.map_err(refused)
-                })
-                .collect::<Result<Vec<Vec<Cut>>, HostError>>()
+    let cuts = pairs.each(py, threads, progress, places, |room, number, place| {
+        let ((bits, target_row), draft_row) = place;
+        pairs.ask(number, most, room, |row| {
+            let own = row.rows();
+            for (to, from) in [(target_row, own.target), (draft_row, own.draft)] {
+                if let Some(mut to) = to {
+                    to.put(from);
+                }
+            }
+            let found = (drafts.iter().map(|&n| scan(row, n)))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| error.to_string())?;
+            let sets: Vec<RatioCut> = found.iter().map(|one| one.subset).collect();
+            let least = write_sets(&sets, own, bits);
+            let cuts = found.into_iter().zip(least).map(|(found, least)| Cut {
+                numbers: [least, found.target_mass, found.draft_mass, found.inside],
+                rate: found.rate,
+            });
+            Ok(cuts.collect::<Vec<Cut>>())
         })
     })?;
     let cuts = cuts.into_iter().flatten().collect();
@@ -299,8 +290,8 @@ fn certificates<'py>(
         softmax: softmax(logits, temperature),
     };
     let name = scheme_named(scheme)?;
-    let scan = scan_of(name)
-        .ok_or_else(|| PyValueError::new_err(format!("scheme: {name} is not solved by a scan")))?;
+    let scan =
+        scan_of(name).ok_or_else(|| refused(format!("scheme: {name} is not solved by a scan")))?;
     let (rows, columns) = pairs.target.shape();
     let lend = |array: &Option<Bound<'py, PyAny>>| {
         let lent = array.as_ref().map(|one| Lent::new(one, [rows, columns]));
@@ -414,7 +405,7 @@ fn write_gradient<'py, T: Real>(
         && rows.is_none_or(|rows| rows.len() == count * columns);
     if !fits {
         let message = "sets, weights and rows are not of the same shape";
-        return Err(PyValueError::new_err(message));
+        return Err(refused(message));
     }
     let all = into.as_slice_mut()?;
     watched(py, threads, None, |host| {

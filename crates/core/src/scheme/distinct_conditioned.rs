@@ -291,6 +291,7 @@ impl SchemeName {
 /// [`DistinctConditioned`] in the table of laws.
 pub const LAW: Law = Law {
     name: "distinct-conditioned",
+    aliases: &[],
     words: "n independent draws from q, conditioned on all being different \
         (not the same law as without-replacement)",
     inside: "e_n(q on H)/e_n(q), e_n the elementary symmetric polynomial",

@@ -245,6 +245,7 @@ impl SchemeName {
 /// [`Explicit`] in the table of laws.
 pub const LAW: Law = Law {
     name: "explicit",
+    aliases: &[],
     words: "a list of tuples with probabilities",
     inside: "by summation",
     distinct: false,

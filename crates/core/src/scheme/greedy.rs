@@ -287,6 +287,7 @@ impl SchemeName {
 /// [`Greedy`] in the table of laws.
 pub const LAW: Law = Law {
     name: "greedy",
+    aliases: &[],
     words: "the n-1 most probable tokens of q, then one draw from the rest",
     inside: "q(H - top)/(1 - q(top)) if H contains the top tokens, else 0",
     distinct: true,

@@ -186,6 +186,7 @@ impl SchemeName {
 /// [`Hub`] in the table of laws.
 pub const LAW: Law = Law {
     name: "hub",
+    aliases: &[],
     words: "SpecHub's pairs around the most probable token of q",
     inside: "q(H - a)/(1 - q(a)) if H contains the hub a, else 0",
     distinct: true,

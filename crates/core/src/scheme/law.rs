@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub struct Law {
     /// The name in problem files, options and reports.
     pub name: &'static str,
+    /// Other names of it, which are read.
+    pub aliases: &'static [&'static str],
     /// The law in one line.
     pub words: &'static str,
     /// Q(H) = P(all drafts in H), as a formula in words.
@@ -135,6 +137,10 @@ impl SchemeName {
 impl Named for Law {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
     }
 }
 

@@ -290,6 +290,7 @@ impl SchemeName {
 /// [`Product`] in the table of laws.
 pub const LAW: Law = Law {
     name: "product",
+    aliases: &[],
     words: "independent draws from n draft distributions",
     inside: "product of q_j(H)",
     distinct: false,

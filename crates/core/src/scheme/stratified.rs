@@ -461,6 +461,7 @@ fn next_draft(straddle: Straddle, q: &[f64], before: &[u32], drafts: usize, weig
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.
 pub const LAW: Law = Law {
     name: "stratified",
+    aliases: &[],
     words: "certain tokens, then one draw from each stratum of the rest of q, none twice",
     inside: "0 unless H holds the certain tokens, else a chain over strata",
     distinct: true,
@@ -487,6 +488,7 @@ pub const LAW: Law = Law {
 /// [`Stratified`] with independent strata, in the table of laws.
 pub const INDEPENDENT: Law = Law {
     name: "stratified-independent",
+    aliases: &[],
     words: "certain tokens, then one draw from each stratum of the rest of q, independently",
     inside: "0 unless H holds the certain tokens, else the product of each stratum's share in H",
     distinct: false,

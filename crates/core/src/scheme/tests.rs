@@ -302,3 +302,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_name_that_is_none_is_told_what_may_be_meant() {
+    let meant = |text: &str| SchemeName::nearest(text).map(SchemeName::as_str);
+    for (text, name) in [
+        ("wr", "with-replacement"),
+        ("without_replacement", "without-replacement"),
+        ("Wihtout-Replacement", "without-replacement"),
+        ("wor", "without-replacement"),
+        ("gumbel_topk", "without-replacement"),
+        ("hubb", "hub"),
+    ] {
+        assert_eq!(meant(text), Some(name), "{text}");
+    }
+    assert_eq!((meant("zz"), meant("")), (None, None));
+    for (alias, law) in [
+        ("iid", SchemeName::WITH_REPLACEMENT),
+        ("sequential", SchemeName::WITHOUT_REPLACEMENT),
+    ] {
+        assert_eq!(alias.parse(), Ok(law));
+    }
+    let error = "wr".parse::<SchemeName>().unwrap_err().to_string();
+    assert!(error.starts_with("\"wr\" is not a draft scheme; choose one of with-replacement, "));
+    assert!(
+        error.ends_with("; did you mean with-replacement?"),
+        "{error}"
+    );
+}

@@ -176,6 +176,7 @@ impl SchemeName {
 /// [`Top`] in the table of laws.
 pub const LAW: Law = Law {
     name: "top",
+    aliases: &[],
     words: "the n most probable tokens of q",
     inside: "1 if H contains the top tokens, else 0",
     distinct: true,

@@ -319,6 +319,7 @@ impl SchemeName {
 /// [`WithReplacement`] in the table of laws.
 pub const LAW: Law = Law {
     name: "with-replacement",
+    aliases: &["iid"],
     words: "n independent draws from q",
     inside: "q(H)^n",
     distinct: false,

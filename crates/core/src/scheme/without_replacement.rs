@@ -545,6 +545,7 @@ impl SchemeName {
 /// [`WithoutReplacement`] in the table of laws.
 pub const LAW: Law = Law {
     name: "without-replacement",
+    aliases: &["gumbel-top-k", "sequential"],
     words: "n sequential draws from q, each renormalised over the tokens not drawn yet \
         (not the same law as distinct-conditioned)",
     inside: "a recursion, or a race integral",

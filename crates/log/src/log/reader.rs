@@ -61,6 +61,8 @@ impl RowKind {
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
+    /// What it is called, if not as its file or directory.
+    called: Option<String>,
     metadata: Metadata,
     pub(super) shards: Vec<Shard>,
     /// Position numbers at which shards begin, and at last N.
@@ -466,6 +468,7 @@ impl Log {
         }
         Ok(Self {
             path: path.to_owned(),
+            called: None,
             metadata,
             shards,
             starts,
@@ -480,10 +483,20 @@ impl Log {
         &self.path
     }
 
-    /// What the file or directory is called, without the folders around it; `.` and `..` have
-    /// the name of the directory that they lead to.
+    /// The log under another name than that of its file or directory, in reports.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        self.called = Some(name.to_owned());
+        self
+    }
+
+    /// What it was [called](Self::called), or else its file or directory without the folders
+    /// around it; `.` and `..` have the name of the directory that they lead to.
     pub fn name(&self) -> String {
-        specgap_base::files::name(&self.path)
+        match &self.called {
+            Some(name) => name.clone(),
+            None => specgap_base::files::name(&self.path),
+        }
     }
 
     /// What the log says of itself.

@@ -177,7 +177,9 @@ fn summarise_into(
                             batch
                                 .par_iter()
                                 .map_init(Workspace::default, |workspace, span| {
-                                    let result = measure_span(task, span, workspace);
+                                    // Who watches may stop the work before any row.
+                                    let watched = || progress(0);
+                                    let result = measure_span(task, span, workspace, &watched);
                                     progress(span.positions().len());
                                     result
                                 });
@@ -213,11 +215,13 @@ fn measure_span(
     task: &Task<'_>,
     span: &Span,
     workspace: &mut Workspace,
+    watched: &dyn Fn(),
 ) -> Result<Vec<Measured>, GapError> {
     let chunk = task.log.chunk(span)?;
     chunk
         .positions()
         .map(|number| {
+            watched();
             chunk.read(number, &mut workspace.row)?;
             if workspace.row.lacks_draft {
                 return Ok(Measured {

@@ -274,6 +274,8 @@ impl Texts {
             .spans(SPAN)
             .par_iter()
             .map_init(Workspace::default, |workspace, span| {
+                // Who watches may stop the work before it.
+                progress(0);
                 let result = task.span(span, workspace);
                 progress(span.positions().len());
                 result

@@ -396,6 +396,7 @@ impl SchemeName {
 /// [`Composed`] in the table of laws.
 pub const LAW: Law = Law {
     name: "composed",
+    aliases: &[],
     words: "forced tokens, unions, mixtures, stopped races, conditioned and merged draws, \
         composed of one another; a draw may have fewer than n drafts",
     inside: "products and sums of the parts' Q",
