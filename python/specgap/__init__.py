@@ -14,6 +14,7 @@
 :func:`evaluate_block`  a rule of a drafted block; :func:`evaluate_text` of whole texts, state included
 :func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers;
                        :func:`block` of a block
+:func:`cite`           BibTeX of specgap and of the papers of a report
 :class:`Log`           logged rows, of files or arrays; :class:`LogWriter` writes them
 :mod:`specgap.laws`    draft laws of your own: composed, independent, tuples, a sampler
 :class:`Refused`       raised where rows or logs cannot be used: tensor, row, column and cure
@@ -40,7 +41,19 @@ from ._native import __version__
 from ._evaluate_text import BlockEvaluation, TextEvaluation, evaluate_block, evaluate_text
 from ._problems import Result, block, save_problem, solve, verify
 from ._rates import Plan, Rates, acceptance, alpha, plan, schemes, verifiers
-from ._reports import Positions, Report, Summary, audit, gap, length, paths, tree
+from ._reports import (
+    Figure,
+    Positions,
+    Report,
+    Summary,
+    Table,
+    audit,
+    cite,
+    gap,
+    length,
+    paths,
+    tree,
+)
 from ._sequential import Sequential, SequentialLaw
 
 __all__ = [
@@ -48,6 +61,7 @@ __all__ = [
     "Branching",
     "EngineRecord",
     "Evaluation",
+    "Figure",
     "LawName",
     "Log",
     "LogEvaluation",
@@ -63,12 +77,14 @@ __all__ = [
     "Sequential",
     "SequentialLaw",
     "Summary",
+    "Table",
     "TextEvaluation",
     "__version__",
     "acceptance",
     "alpha",
     "audit",
     "block",
+    "cite",
     "evaluate",
     "evaluate_block",
     "evaluate_text",

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 #: Columns of the text that is kept.
 _WIDTH = 100
+
+#: What :meth:`Made.files` is asked for beside the page.
+NO_PAPER: dict[str, Any] = {
+    "figures": [], "latex": None, "csv": None, "columns": [], "digits": None
+}  # fmt: skip
 
 
 class Made(Protocol):
@@ -19,7 +25,13 @@ class Made(Protocol):
     def html(self) -> str: ...
     def markdown(self) -> str: ...
     def text(self, width: int, whole: bool) -> str: ...
-    def files(self) -> list[tuple[str, bytes]]: ...
+    def tables(self) -> list[tuple[str, str, list[str]]]: ...
+    def table(
+        self, name: str, columns: Sequence[str], digits: int | None
+    ) -> tuple[list[str], str]: ...
+    def figures(self) -> list[tuple[str, str]]: ...
+    def figure(self, name: str, kind: str) -> bytes: ...
+    def files(self, paper: dict[str, Any]) -> list[tuple[str, bytes]]: ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class Kept:
     @classmethod
     def of(cls, made: Made) -> Kept:
         texts = made.text(_WIDTH, False), made.text(_WIDTH, True)
-        return cls(made.ok, made.json, made.html(), made.markdown(), texts, made.files())
+        return cls(made.ok, made.json, made.html(), made.markdown(), texts, made.files(NO_PAPER))
 
     def html(self) -> str:
         return self.page
@@ -51,5 +63,22 @@ class Kept:
             )
         return self.texts[whole]
 
-    def files(self) -> list[tuple[str, bytes]]:
+    def tables(self) -> NoReturn:
+        raise ValueError(
+            "tables and figures for papers are not in a report that came by pickle; take them from the "
+            "report that was made, or pickle its summary"
+        )
+
+    def table(self, name: str, columns: Sequence[str], digits: int | None) -> NoReturn:
+        self.tables()
+
+    def figures(self) -> NoReturn:
+        self.tables()
+
+    def figure(self, name: str, kind: str) -> NoReturn:
+        self.tables()
+
+    def files(self, paper: dict[str, Any]) -> list[tuple[str, bytes]]:
+        if paper["figures"] or not paper["latex"] is paper["csv"] is None:
+            self.tables()
         return self.saved

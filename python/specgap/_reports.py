@@ -209,6 +209,75 @@ class Summary:
         return f"Summary(positions={self.positions}, logs={self._native.logs})"
 
 
+class Table:
+    """A table of a report, for a paper."""
+
+    def __init__(self, made: Made, name: str, caption: str, columns: list[str]) -> None:
+        #: As ``specgap --table latex=NAME`` takes it.
+        self.name = name
+        self.caption = caption
+        self.columns = columns
+        self._made = made
+
+    def to_latex(
+        self, columns: str | Sequence[str] | None = None, digits: int | None = None
+    ) -> str:
+        """For booktabs (a long one also for longtable), as narrow as a page: one that is too wide
+        is in parts, one below the other. ``columns`` are names of columns behind the first, or of
+        what spans them; ``digits`` those behind the point."""
+        parts, _ = self._made.table(self.name, _names(columns) or [], digits)
+        return "\n\\medskip\n".join(parts)
+
+    def to_csv(self, columns: str | Sequence[str] | None = None) -> str:
+        """All digits: a number in NAME, the ends of its 95% interval in NAME/low and NAME/high,
+        bounds of what it would be of full rows in NAME/lower and NAME/upper."""
+        return self._made.table(self.name, _names(columns) or [], None)[1]
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, columns={self.columns!r})"
+
+
+class Figure:
+    """A picture of a report, for a paper: without its title."""
+
+    def __init__(self, made: Made, name: str, title: str) -> None:
+        self.name = name
+        self.title = title
+        self._made = made
+
+    @property
+    def svg(self) -> bytes:
+        """Lines and letters."""
+        return self._made.figure(self.name, "svg")
+
+    @property
+    def pdf(self) -> bytes:
+        """A page with its font inside."""
+        return self._made.figure(self.name, "pdf")
+
+    @property
+    def tex(self) -> str:
+        """An axis of pgfplots, in the paper's own font."""
+        return self._made.figure(self.name, "tex").decode()
+
+    @property
+    def csv(self) -> str:
+        """The numbers that are drawn."""
+        return self._made.figure(self.name, "csv").decode()
+
+    def savefig(self, path: PathLike) -> Path:
+        """Writes it as the name ends: .svg, .pdf, .tex or .csv."""
+        place = Path(path)
+        place.write_bytes(self._made.figure(self.name, place.suffix.removeprefix(".").lower()))
+        return place
+
+    def _repr_svg_(self) -> str:
+        return self.svg.decode()
+
+    def __repr__(self) -> str:
+        return f"Figure({self.name!r}, title={self.title!r})"
+
+
 class Report:
     """What a command finds: as data, as a page for people, and as files."""
 
@@ -266,13 +335,64 @@ class Report:
         """The page as plain text; ``whole`` has all sections."""
         return self._made.text(width, whole)
 
-    def save(self, folder: PathLike) -> Path:
+    @property
+    def tables(self) -> list[str]:
+        """The names of its tables."""
+        return [name for name, _, _ in self._made.tables()]
+
+    def table(self, name: str) -> Table:
+        """A table, for a paper: ``report.table("acceptance").to_latex(digits=3)``."""
+        for own, caption, columns in self._made.tables():
+            if own == name:
+                return Table(self._made, own, caption, columns)
+        raise ValueError(f"table: there is no {name!r}; this report has {', '.join(self.tables)}")
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of its pictures."""
+        return [name for name, _ in self._made.figures()]
+
+    def figure(self, name: str) -> Figure:
+        """A picture, for a paper: ``report.figure("possible").savefig("possible.pdf")``."""
+        for own, title in self._made.figures():
+            if own == name:
+                return Figure(self._made, own, title)
+        raise ValueError(f"figure: there is no {name!r}; this report has {', '.join(self.figures)}")
+
+    def save(
+        self,
+        folder: PathLike,
+        *,
+        figures: str | Sequence[str] = (),
+        tables: str | Sequence[str] | Mapping[str, Sequence[str]] = (),
+        columns: str | Sequence[str] = (),
+        digits: int | None = None,
+    ) -> Path:
         """Writes report.html, report.md, report.json and the pictures, as ``--out`` does: all
-        of them or none. Returns the path of report.html."""
+        of them or none. Returns the path of report.html.
+
+        For a paper, ``figures`` are formats ("svg", "pdf", "tex"), and ``tables`` too ("latex",
+        "csv"), or a dict of formats with the names of tables; ``columns`` and ``digits`` are those
+        of :meth:`Table.to_latex`, where tables without such a column keep all."""
         home = Path(folder)
+        asked = tables if isinstance(tables, Mapping) else {one: () for one in _names(tables) or []}
+        for wrong in [one for one in asked if one not in ("latex", "csv")]:
+            raise ValueError(f"tables: {wrong!r} is no format; give latex or csv")
+        named = {one: _names(names) for one, names in asked.items()}
+        for name in [name for names in named.values() for name in names or []]:
+            # A comparison also has those of each log.
+            if self.command != "gap" or self.summary is not None:
+                self.table(name)
+        paper = {
+            "figures": _names(figures),
+            "latex": named.get("latex"),
+            "csv": named.get("csv"),
+            "columns": _names(columns),
+            "digits": digits,
+        }
         made: list[tuple[Path, Path]] = []
         try:
-            for name, data in self._made.files():
+            for name, data in self._made.files(paper):
                 place = home / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 handle, temporary = tempfile.mkstemp(prefix=".tmp", dir=place.parent)
@@ -315,6 +435,18 @@ def _of_summary(command: str, summary: Summary, positions: Positions | None) -> 
 
 def _of_kept(command: str, kept: Kept, positions: Positions | None) -> Report:
     return Report(command, kept, positions=positions)
+
+
+def cite(report: Report | PathLike | None = None) -> str:
+    """BibTeX of specgap, with its version, and of the papers whose rules and laws a report has
+    (or a report.json); of all papers without one.
+
+    >>> import specgap as sg
+    >>> assert sg.cite().startswith("@misc{specgap,")
+    """
+    if report is None or isinstance(report, Report):
+        return _native.cite(None if report is None else report.json)
+    return _native.cite(Path(report).read_text(encoding="utf-8"))
 
 
 def _numbers(value: float | Sequence[float], name: str) -> list[float]:

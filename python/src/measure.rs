@@ -13,6 +13,8 @@ use specgap::gap::{
 };
 use specgap::log::Log as Rows;
 use specgap::page::Page;
+use specgap::page::paper::{FigureFormat, Files, PaperTables};
+use specgap::page::table::Table as PaperTable;
 use specgap::report;
 use specgap::sampling::Cuts;
 use specgap::statistics::Clustered;
@@ -32,10 +34,59 @@ fn drawn<E: std::fmt::Display>(error: E) -> PyErr {
     bug(&error.to_string())
 }
 
-fn files_of(made: &MadeReport) -> PyResult<Vec<(String, Vec<u8>)>> {
-    let mut files = made.beside.clone();
-    files.extend(made.page.files(made.json.clone()).map_err(drawn)?);
-    Ok(files)
+/// What a paper gets of a report, besides its page.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Paper {
+    figures: Vec<String>,
+    /// Tables by name, all if none is named.
+    latex: Option<Vec<String>>,
+    csv: Option<Vec<String>>,
+    columns: Vec<String>,
+    digits: Option<usize>,
+}
+
+impl Paper {
+    fn tables(&self, names: &[String]) -> PaperTables {
+        PaperTables {
+            tables: names.to_vec(),
+            columns: self.columns.clone(),
+            digits: self.digits,
+        }
+    }
+
+    fn files(&self, made: &MadeReport) -> PyResult<Files> {
+        let mut files = made.beside.clone();
+        let page = &made.page;
+        if !self.figures.is_empty() {
+            let formats = self.figures.iter().map(|name| format(name));
+            let formats = formats.collect::<PyResult<Vec<_>>>()?;
+            files.extend(page.paper_figures(&formats).map_err(drawn)?);
+        }
+        files.extend((self.latex.iter()).flat_map(|names| page.paper_latex(&self.tables(names))));
+        files.extend((self.csv.iter()).flat_map(|names| page.paper_csv(&self.tables(names))));
+        files.extend(page.files(made.json.clone()).map_err(drawn)?);
+        Ok(files)
+    }
+}
+
+fn format(name: &str) -> PyResult<FigureFormat> {
+    match name {
+        "svg" => Ok(FigureFormat::Svg),
+        "pdf" => Ok(FigureFormat::Pdf),
+        "tex" => Ok(FigureFormat::Tex),
+        other => Err(refused(format!(
+            "figures: {other:?} is no format; give svg, pdf or tex"
+        ))),
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
+    let there: Vec<&str> = there.collect();
+    refused(format!(
+        "{what}: there is no {name:?}; this report has {}",
+        there.join(", ")
+    ))
 }
 
 #[pymethods]
@@ -64,15 +115,89 @@ impl Made {
         self.report.page.text(width, whole)
     }
 
-    /// All files, by name: those that `--out` writes.
-    fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
+    /// Name, caption and columns of every table.
+    fn tables(&self) -> Vec<(String, String, Vec<String>)> {
+        let tables = self.report.page.tables().into_iter();
+        let said = |table: &PaperTable| {
+            let names = table.flat_names();
+            (table.id.clone(), table.caption.clone(), names)
+        };
+        tables.map(said).collect()
+    }
+
+    /// A table as LaTeX, in its parts, and as comma-separated values.
+    fn table(
+        &self,
+        name: &str,
+        columns: Vec<String>,
+        digits: Option<usize>,
+    ) -> PyResult<(Vec<String>, String)> {
+        let tables = self.report.page.tables();
+        let Some(&table) = tables.iter().find(|table| table.id == name) else {
+            let there = tables.iter().map(|table| table.id.as_str());
+            return Err(unknown("table", name, there));
+        };
+        let mut chosen = table.clone();
+        if !columns.is_empty() {
+            let names = table.flat_names();
+            for column in &columns {
+                if table.choose(std::slice::from_ref(column)).is_none() {
+                    let there = names.iter().map(String::as_str);
+                    return Err(unknown("columns", column, there));
+                }
+            }
+            chosen = table.choose(&columns).unwrap_or(chosen);
+        }
+        Ok((chosen.latex(digits), chosen.csv()))
+    }
+
+    /// Name and title of every picture.
+    fn figures(&self) -> Vec<(String, String)> {
+        let figures = self.report.page.figures().into_iter();
+        figures
+            .map(|figure| (figure.name.clone(), figure.title.clone()))
+            .collect()
+    }
+
+    /// A picture without its title: `svg`, `pdf` or `tex`, or `csv` of what is drawn.
+    fn figure<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        kind: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let figures = self.report.page.figures();
+        let Some(figure) = figures.iter().find(|figure| figure.name == name) else {
+            let there = figures.iter().map(|figure| figure.name.as_str());
+            return Err(unknown("figure", name, there));
+        };
+        let canvas = figure.canvas.untitled();
+        let bytes = match kind {
+            "csv" => canvas.data().as_bytes().to_vec(),
+            other => match format(other)? {
+                FigureFormat::Svg => (canvas.svg(&figure.title, &figure.alt))
+                    .map_err(drawn)?
+                    .into_bytes(),
+                FigureFormat::Pdf => canvas.pdf(&figure.title, &figure.alt).map_err(drawn)?,
+                FigureFormat::Tex => canvas.tex().as_bytes().to_vec(),
+            },
+        };
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// All files, by name: those that `--out` writes, and those for a paper.
+    fn files<'py>(
+        &self,
+        py: Python<'py>,
+        paper: Paper,
+    ) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
         let files = py.detach(|| {
             let mut files = Vec::new();
             for (folder, made) in &self.each {
-                let own = files_of(made)?.into_iter();
+                let own = paper.files(made)?.into_iter();
                 files.extend(own.map(|(name, bytes)| (format!("{folder}/{name}"), bytes)));
             }
-            files.extend(files_of(&self.report)?);
+            files.extend(paper.files(&self.report)?);
             PyResult::Ok(files)
         })?;
         Ok(files
@@ -467,6 +592,15 @@ fn command(
     })
 }
 
+/// BibTeX of specgap, and of the papers of a report's rules and laws.
+#[pyfunction]
+fn cite(report: Option<&str>) -> PyResult<String> {
+    let data = report.map(serde_json::from_str).transpose();
+    let data =
+        data.map_err(|error| refused(format!("is no report.json: {error}")))?;
+    Ok(report::cite::bibtex(data.as_ref()))
+}
+
 /// The temperatures that are measured of logs where none are asked for.
 #[pyfunction]
 fn usual_temperatures(logs: Vec<PyRef<'_, Log>>) -> PyResult<Vec<f64>> {
@@ -503,6 +637,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Summary>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(usual, module)?)

@@ -264,3 +264,69 @@ def test_the_command_is_in_the_wheel(command: Command, tmp_path: Path) -> None:
     assert mine["certificate"] == ran["certificate"]
     assert sg.verify(problem).to_dict() == command("verify", problem, "--format", "json").json
     assert sg.verify(problem.read_text()).ok
+
+
+def test_a_paper_gets_what_the_command_line_gives(
+    log: str, command: Command, tmp_path: Path
+) -> None:
+    report = sg.gap(log, **SMALL)
+    tables = {"latex": ["acceptance", "gaps"], "csv": ()}
+    report.save(
+        tmp_path / "mine", figures=["pdf", "tex"], tables=tables, columns="n = 3", digits=2
+    )
+    options = ["--figures", "pdf,tex", "--table", "latex=acceptance,gaps,csv", "--columns", "n = 3"]
+    ran = command("gap", log, *OPTIONS, *options, "--digits", "2", "--out", tmp_path / "theirs")
+    assert ran.code == 0, ran.err
+    names = sorted(os.listdir(tmp_path / "mine"))
+    assert names == sorted(os.listdir(tmp_path / "theirs"))
+    assert [name for name in names if name.startswith("table-") and name.endswith(".tex")] == [
+        "table-acceptance.tex",
+        "table-gaps.tex",
+    ]
+    for name in names:
+        assert (tmp_path / "mine" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    table = report.table("acceptance")
+    latex = (tmp_path / "mine" / "table-acceptance.tex").read_text()
+    assert table.to_latex(columns=["n = 3"], digits=2) == latex
+    assert table.to_csv("n = 3") == (tmp_path / "mine" / "table-acceptance.csv").read_text()
+    for name in report.figures:
+        drawn = tmp_path / "mine" / f"figure-{name}.pdf"
+        assert report.figure(name).pdf == drawn.read_bytes()
+        assert report.figure(name).savefig(tmp_path / "one.tex").read_text() == (
+            drawn.with_suffix(".tex").read_text()
+        )
+        assert report.figure(name).svg.startswith(b"<svg")
+    with pytest.raises(ValueError, match="no 'rates'; this report has .*acceptance"):
+        report.table("rates")
+    with pytest.raises(ValueError, match="columns: there is no \"n = 9\"; .*n = 3"):
+        table.to_csv("n = 9")
+    with pytest.raises(ValueError, match="'html' is no format; give latex or csv"):
+        report.save(tmp_path / "no", tables="html")
+    with pytest.raises(ValueError, match="give svg, pdf or tex"):
+        report.figure(report.figures[0]).savefig(tmp_path / "one.png")
+
+
+def test_tables_of_rows_in_memory_have_the_numbers_of_the_data() -> None:
+    random = np.random.default_rng(1)
+    logits = random.normal(size=(2, 40, 30)).astype(np.float32)
+    report = sg.gap(logits[0], logits[1], prompt_id=np.arange(40) // 8, **SMALL)
+    lines = [line.split(",") for line in report.table("verifiers").to_csv().splitlines()]
+    numbers = {(line[0], line[1]): [float(cell) for cell in line[2:5]] for line in lines[1:]}
+    for cell in report.to_dict()["cells"]:
+        if cell["drafts"] == 3:
+            for row in cell["verifiers"]:
+                known = row["acceptance"]
+                mean, low, high = numbers[cell["scheme"], row["name"]]
+                assert (mean, [low, high]) == (known["mean"], known["ci95"])
+    assert "table-verifiers" not in report.table("verifiers").to_latex(digits=3)
+
+
+def test_what_is_cited_is_what_a_report_has(log: str, command: Command, tmp_path: Path) -> None:
+    report = sg.gap(log, schemes="with-replacement", **SMALL)
+    text = sg.cite(report)
+    assert f"note = {{Version {sg.__version__}" in text
+    assert "SpecTr}: Fast" in text and "SpecHub" not in text and "SpecHub" in sg.cite()
+    report.save(tmp_path)
+    assert sg.cite(tmp_path / "report.json") == text
+    assert command("cite", tmp_path / "report.json").out == text
+    assert command("cite").out == sg.cite()

@@ -1,7 +1,7 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, width, write_together, write_whole};
+use super::output::{CliError, Verdict, width, write_whole};
 use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
@@ -256,7 +256,8 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     };
     let page = report::page(&made);
     if let Some(folder) = &args.folder.out {
-        write_together(folder, &args.folder.files(&page, &made)?)?;
+        args.folder
+            .write(folder, &args.folder.files(&page, &made)?)?;
     }
     if let Some(path) = &args.junit {
         write_whole(path, report::junit(&made).as_bytes())?;

@@ -436,7 +436,7 @@ mod with_models {
         let drafts = count(drafted);
         json!({
             "schema": 1,
-            "tool": format!("specgap {}", env!("CARGO_PKG_VERSION")),
+            "tool": crate::log::tool(),
             "command": command_line(),
             "target": name(&args.models.target),
             "draft": args.models.draft.first().map(|draft| name(draft)),

@@ -353,7 +353,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     };
     let out = args.results.folder.out.as_deref();
     if let Some(folder) = out {
-        write_together(folder, &args.files(&report)?)?;
+        args.results.folder.write(folder, &args.files(&report)?)?;
     }
     print_report(&report, &report::gap::page(&report), out, common)?;
     Ok(verdict)
@@ -517,7 +517,7 @@ fn compare_logs(
             }
         }
         files.extend(args.results.folder.files(&page, &comparison)?);
-        write_together(folder, &files)?;
+        args.results.folder.write(folder, &files)?;
     }
     print_report(
         &comparison,

@@ -8,6 +8,7 @@ mod bound;
 mod capture;
 mod certify;
 mod check;
+mod cite;
 mod completions;
 mod conformance;
 mod decode;
@@ -49,7 +50,7 @@ pub use output::{CliError, Verdict};
 
 /// Exact optimal-transport analysis of multi-draft speculative decoding.
 #[derive(Parser, Debug)]
-#[command(name = "specgap", version, about, long_about = None)]
+#[command(name = "specgap", version = crate::log::version(), about, long_about = None)]
 #[command(
     after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
     baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug); 130 and 143 stopped by \
@@ -121,6 +122,8 @@ enum Command {
     Check(check::CheckArgs),
     /// What a word of a report or a table means.
     Explain(explain::ExplainArgs),
+    /// BibTeX of specgap and of the papers whose rules and laws a report has.
+    Cite(cite::CiteArgs),
     /// JSON Schemas of what commands print and of the files that they read.
     Schema(schema::SchemaArgs),
     /// A script by which your shell completes commands and options.
@@ -167,6 +170,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Import(args) => import::run(args, &cli.common),
         Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Cite(args) => cite::run(args, &cli.common),
         Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Explain(args) => explain::run(args, &cli.common),

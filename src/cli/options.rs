@@ -1,12 +1,12 @@
 //! Options that several commands have, each stated once.
 
 use super::host::{Bar, Host};
-use super::output::{CliError, page_files, progress, read_document};
+use super::output::{CliError, page_files, progress, read_document, write_together};
 use super::overwrites::Touched;
 use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
-use crate::page::paper::{FigureFormat, Files};
-use crate::page::{Page, is_of_a_page};
+use crate::page::paper::{FigureFormat, Files, PaperTables};
+use crate::page::{Page, is_of_a_page, visible};
 use crate::replay::Timings;
 use crate::rule::{RuleEntry, RuleName};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -131,25 +131,34 @@ pub(super) struct Folder {
     /// Write report.html, report.md, report.json and the plots here.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Also write every picture for a paper: without its title, as SVG or as PDF with its font
-    /// inside, and the numbers that it draws as CSV beside it.
+    /// Also write every picture for a paper: without its title, as SVG, as PDF with its font
+    /// inside, or as TeX for pgfplots, and the numbers that it draws as CSV beside it.
     #[arg(
         long,
-        value_name = "svg,pdf",
+        value_name = "svg,pdf,tex",
         value_enum,
         value_delimiter = ',',
         requires = "out"
     )]
     figures: Vec<FigureKind>,
-    /// Also write every table for a paper: for LaTeX with booktabs, or as CSV.
+    /// Also write tables for a paper: for LaTeX with booktabs, each as narrow as a page, or as CSV
+    /// with all digits and intervals in columns of their own. All, or those that are named:
+    /// latex=acceptance,comparisons,csv
+    #[arg(long, value_name = "latex,csv", requires = "out", value_parser = tables)]
+    table: Option<TablesAsked>,
+    /// Digits behind the point in tables for LaTeX; percents have two fewer [default: as on the
+    /// page].
+    #[arg(long, value_name = "D", requires = "table", value_parser = clap::value_parser!(u8).range(0..=15))]
+    digits: Option<u8>,
+    /// Columns of tables for a paper, by the names on the page, such as T = 1.0 or n = 3; tables
+    /// without one of them keep all.
     #[arg(
         long,
-        value_name = "latex,csv",
-        value_enum,
+        value_name = "NAME,...",
         value_delimiter = ',',
-        requires = "out"
+        requires = "table"
     )]
-    table: Vec<TableKind>,
+    columns: Vec<String>,
 }
 
 /// Formats of pictures for papers.
@@ -159,15 +168,42 @@ enum FigureKind {
     Svg,
     /// A page with its font inside, as LaTeX takes it.
     Pdf,
+    /// An axis of pgfplots, in the paper's own font.
+    #[value(alias = "pgf")]
+    Tex,
 }
 
-/// Formats of tables for papers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum TableKind {
-    /// A tabular with the rules of booktabs.
-    Latex,
-    /// Comma-separated values, with all digits where these are known.
-    Csv,
+/// Tables for papers: for each format none, all (an empty list) or those of some names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct TablesAsked {
+    latex: Option<Vec<String>>,
+    csv: Option<Vec<String>>,
+}
+
+/// Formats, each with the names of tables behind it or without any.
+fn tables(text: &str) -> Result<TablesAsked, String> {
+    let mut asked = TablesAsked::default();
+    let mut last = None;
+    for word in text.split(',') {
+        let (format, name) = match (word.split_once('='), word, last) {
+            (Some((format, name)), _, _) => (format, Some(name)),
+            (None, "latex" | "csv", _) | (None, _, None) => (word, None),
+            (None, _, Some(last)) => (last, Some(word)),
+        };
+        let names = match format {
+            "latex" => asked.latex.get_or_insert_default(),
+            "csv" => asked.csv.get_or_insert_default(),
+            _ => {
+                return Err(format!(
+                    "{word} is no format; give latex, csv or both, each with tables if not all are \
+                     wanted: latex=acceptance,comparisons"
+                ));
+            }
+        };
+        names.extend(name.map(str::to_owned));
+        last = name.map(|_| format);
+    }
+    Ok(asked)
 }
 
 impl Folder {
@@ -178,6 +214,7 @@ impl Folder {
             let format = |kind: &FigureKind| match kind {
                 FigureKind::Svg => FigureFormat::Svg,
                 FigureKind::Pdf => FigureFormat::Pdf,
+                FigureKind::Tex => FigureFormat::Tex,
             };
             let formats: Vec<FigureFormat> = self.figures.iter().map(format).collect();
             let drawn = page.paper_figures(&formats);
@@ -185,14 +222,44 @@ impl Folder {
                 message: error.to_string(),
             })?);
         }
-        if self.table.contains(&TableKind::Latex) {
-            files.extend(page.paper_latex());
-        }
-        if self.table.contains(&TableKind::Csv) {
-            files.extend(page.paper_csv());
-        }
+        let asked = |names: &Vec<String>| PaperTables {
+            tables: names.clone(),
+            columns: self.columns.clone(),
+            digits: self.digits.map(usize::from),
+        };
+        let TablesAsked { latex, csv } = self.table.clone().unwrap_or_default();
+        files.extend(
+            latex
+                .iter()
+                .flat_map(|names| page.paper_latex(&asked(names))),
+        );
+        files.extend(csv.iter().flat_map(|names| page.paper_csv(&asked(names))));
         files.extend(page_files(page, data)?);
         Ok(files)
+    }
+
+    /// Writes files into the folder, and says which tables were asked for and are not among them.
+    pub(super) fn write(&self, out: &Path, files: &Files) -> Result<(), CliError> {
+        write_together(out, files)?;
+        self.tell_missing(files);
+        Ok(())
+    }
+
+    fn tell_missing(&self, files: &Files) {
+        let TablesAsked { latex, csv } = self.table.clone().unwrap_or_default();
+        for (names, ending) in [(latex, "tex"), (csv, "csv")] {
+            for name in names.unwrap_or_default() {
+                let file = format!("table-{name}.{ending}");
+                let is_it = |(path, _): &(String, _)| path.rsplit('/').next() == Some(&file);
+                if !files.iter().any(is_it) {
+                    eprintln!(
+                        "note: no table is called {}; --table {} writes all",
+                        visible(name),
+                        if ending == "tex" { "latex" } else { ending }
+                    );
+                }
+            }
+        }
     }
 }
 
@@ -326,6 +393,30 @@ pub(super) struct Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_are_named_behind_their_format() {
+        let list = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let asked = |latex, csv| Ok(TablesAsked { latex, csv });
+        assert_eq!(tables("latex"), asked(list(&[]), None));
+        assert_eq!(tables("csv,latex"), asked(list(&[]), list(&[])));
+        assert_eq!(
+            tables("latex=acceptance,comparisons,csv"),
+            asked(list(&["acceptance", "comparisons"]), list(&[]))
+        );
+        for wrong in [
+            "",
+            "acceptance",
+            "latex,acceptance",
+            "tex=a",
+            "latex=a,html=b",
+        ] {
+            assert!(
+                tables(wrong).unwrap_err().contains("is no format"),
+                "{wrong}"
+            );
+        }
+    }
 
     #[test]
     fn a_range_has_both_ends() {

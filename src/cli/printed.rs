@@ -1,7 +1,7 @@
 //! A report on standard output.
 
 use super::options::{Common, Folder, Format};
-use super::output::{CliError, width, write_together};
+use super::output::{CliError, width};
 use crate::page::Page;
 use crate::page::paper::Files;
 use crate::typed;
@@ -21,7 +21,7 @@ pub(super) fn deliver(
         // The page comes last, so that it has everything beside it.
         let mut files = beside.clone();
         files.extend(folder.files(page, data)?);
-        write_together(out, &files)?;
+        folder.write(out, &files)?;
     }
     match &common.host {
         Some(host) => host.take(data, page, beside),

@@ -181,6 +181,7 @@ pub fn page(report: &AuditReport) -> Page {
         subtitle: report.rule_words.clone(),
         lead: lead(report),
         sections,
+        papers: Vec::new(),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::known::Kind;
 use crate::page::plot::Point;
-use crate::page::table::Entry;
+use crate::page::table::{Entry, Number};
 use crate::page::words::{at_most, difference, listed, range, rate};
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
@@ -89,10 +89,23 @@ pub(super) fn all_digits(estimate: &Estimate) -> String {
     out
 }
 
+/// The number behind a text: its mean and interval, or only its bounds where nothing more is known.
+pub(super) fn number(estimate: &Estimate) -> Number {
+    let open = estimate.open();
+    let [low, high] = estimate.ci95;
+    Number {
+        value: open.is_none().then_some(estimate.mean),
+        interval: (open.is_none() && high > low).then_some([low, high]),
+        bounds: open.or(estimate.truncation),
+        ..Number::default()
+    }
+}
+
 /// A mean with its interval, over its bounds where rows are truncated.
 pub(super) fn entry(estimate: &Estimate, how: &str) -> Entry {
     Entry {
         under: bounds(estimate),
+        number: Some(number(estimate)),
         ..Entry::titled(
             plus_minus(estimate),
             format!("{}; {how}", all_digits(estimate)),
@@ -104,6 +117,10 @@ pub(super) fn entry(estimate: &Estimate, how: &str) -> Entry {
 pub(super) fn signed_entry(estimate: &Estimate, how: &str) -> Entry {
     Entry {
         text: signed_plus_minus(estimate),
+        number: Some(Number {
+            signed: true,
+            ..number(estimate)
+        }),
         ..entry(estimate, how)
     }
 }

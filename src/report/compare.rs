@@ -14,10 +14,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod drafts;
 mod ladder;
 mod select;
 
-use self::select::{headline_drafts, headline_temperature, temperatures};
+use self::select::{headline_drafts, headline_temperature, is_file_of, names, temperatures};
 use super::cautions;
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
@@ -45,6 +46,7 @@ pub fn page(comparison: &LogComparison) -> Page {
         .into_iter()
         .flatten()
         .collect(),
+        papers: drafts::tables(comparison),
     }
 }
 
@@ -84,8 +86,7 @@ fn subtitle(comparison: &LogComparison) -> String {
         .collect();
     let own = |[folder, _, draft]: &[&str; 3]| {
         // A log is named as its draft is, if that is all that tells it from others.
-        let stem = draft.rsplit_once('.').map_or(*draft, |(stem, _)| stem);
-        if stem == *folder {
+        if is_file_of(draft, folder) {
             (*draft).to_owned()
         } else {
             format!("{draft} ({folder})")
@@ -284,10 +285,12 @@ fn rates(comparison: &LogComparison) -> Section {
 /// All rates at a temperature.
 fn table(comparison: &LogComparison, at: f64) -> Table {
     let mut columns = vec![Column::words("drafts and verifier")];
-    columns.extend(folders(comparison).map(|name| Column::number(name).over("mean")));
-    let minus = format!("minus {}", first(comparison));
+    let names = names(comparison);
+    let of = |number: usize| names.get(number).copied().unwrap_or_default();
+    columns.extend((names.iter()).map(|name| Column::number(*name).over("mean")));
+    let minus = format!("minus {}", of(0));
     columns.extend(
-        later(comparison).map(|(_, log, _)| Column::number(&log.folder).over(minus.clone())),
+        later(comparison).map(|(number, _, _)| Column::number(of(number)).over(minus.clone())),
     );
     let caption = format!("Acceptance rates at T = {}", temperature(at));
     let mut table = Table::new(format!("rates-t{}", temperature(at)), caption, columns);

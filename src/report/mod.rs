@@ -9,6 +9,7 @@ pub mod block;
 mod cautions;
 mod certainty;
 pub mod check;
+pub mod cite;
 pub mod compare;
 mod draft_paths;
 mod files;

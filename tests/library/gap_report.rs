@@ -8,6 +8,7 @@ use specgap::gap::{
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
 use specgap::page::Figure;
+use specgap::page::paper::PaperTables;
 use specgap::report::gap::page;
 use specgap::statistics::Estimate;
 use std::collections::BTreeMap;
@@ -868,7 +869,12 @@ fn all_forms(report: &GapReport) -> String {
         all.push_str(&figure.svg().unwrap());
         all.push_str(figure.canvas.data());
     }
-    for (name, text) in page.paper_latex().into_iter().chain(page.paper_csv()) {
+    let asked = PaperTables::default();
+    for (name, text) in page
+        .paper_latex(&asked)
+        .into_iter()
+        .chain(page.paper_csv(&asked))
+    {
         all.push_str(&name);
         all.push_str(&String::from_utf8(text).unwrap());
     }

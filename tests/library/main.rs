@@ -15,6 +15,7 @@ mod imports;
 mod log;
 mod long_functions;
 mod optimal_plan;
+mod papers;
 mod paths;
 mod peaked;
 mod recorded;

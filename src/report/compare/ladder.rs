@@ -86,7 +86,7 @@ fn table(ladder: &Ladder<'_>) -> Table {
     let mut rows = Vec::new();
     for &log in &ladder.order {
         let own = overlap(comparison, at).and_then(|rate| estimate(rate, log));
-        let mut entries = vec![Entry::plain(ladder.name(log)), known(own, "the overlap")];
+        let mut entries = vec![Entry::plain(ladder.draft(log)), known(own, "the overlap")];
         entries.extend(
             ways.iter()
                 .map(|(rate, words)| known(estimate(rate, log), words)),

@@ -1,6 +1,7 @@
 //! Finding one's way in a comparison.
 
-use crate::gap::LogComparison;
+use crate::gap::{ComparedLog, LogComparison};
+use std::collections::BTreeSet;
 
 /// The temperatures of the rates, in their order.
 pub(super) fn temperatures(comparison: &LogComparison) -> Vec<f64> {
@@ -34,4 +35,26 @@ pub(super) fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
     };
     let all = || asked().filter_map(|rate| rate.drafts);
     all().filter(|&n| n <= 3).max().or(all().min())
+}
+
+/// What tables call the logs: the names of their drafts, where each has another one.
+pub(super) fn names(comparison: &LogComparison) -> Vec<&str> {
+    let drafts: BTreeSet<&str> = (comparison.logs.iter())
+        .filter_map(|log| log.draft.as_deref())
+        .collect();
+    let told = drafts.len() == comparison.logs.len();
+    fn name(log: &ComparedLog, told: bool) -> &str {
+        match &log.draft {
+            Some(draft) if told && !is_file_of(draft, &log.folder) => draft,
+            _ => &log.folder,
+        }
+    }
+    let logs = comparison.logs.iter();
+    logs.map(|log| name(log, told)).collect()
+}
+
+/// Whether a draft is named as its log, but for an ending.
+pub(super) fn is_file_of(draft: &str, folder: &str) -> bool {
+    let stem = draft.rsplit_once('.').map_or(draft, |(stem, _)| stem);
+    stem == folder
 }

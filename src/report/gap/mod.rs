@@ -72,6 +72,7 @@ pub fn page(report: &GapReport) -> Page {
         subtitle: summary::subtitle(report),
         lead: lead(report),
         sections: sections.into_iter().flatten().collect(),
+        papers: Vec::new(),
     }
 }
 

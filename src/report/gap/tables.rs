@@ -11,11 +11,13 @@ use crate::gap::{
     VerifierRow,
 };
 use crate::known::Kind;
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Column, Entry, Number, Row, Table};
 use crate::page::words::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
-use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
+use crate::report::certainty::{
+    Tally, all_digits, entry, exactness, number as of_estimate, signed_entry,
+};
 use crate::report::length::numbers::entry as in_text;
 use crate::scheme::{ENGINES, Engine};
 use crate::statistics::Estimate;
@@ -51,7 +53,11 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
     ];
     let mut table = Table::new("verifiers", format!("At {}", place(at, n)), columns);
     let percent_of = |estimate: &crate::statistics::Estimate, how: &str| {
-        Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)))
+        let entry = Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)));
+        entry.of(Number {
+            percent: true,
+            ..of_estimate(estimate)
+        })
     };
     for cell in cells_at(report, at, n) {
         let optimum = &cell.optimal_acceptance_rate;

@@ -43,6 +43,7 @@ pub fn page(report: &LengthReport) -> Page {
         subtitle: lead::subtitle(report),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
+        papers: Vec::new(),
     }
 }
 

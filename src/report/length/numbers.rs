@@ -2,7 +2,7 @@
 
 use crate::page::table::Entry;
 use crate::page::words::range;
-use crate::report::certainty::all_digits;
+use crate::report::certainty::{all_digits, number};
 use crate::statistics::Estimate;
 
 /// A number with so many decimals and a minus sign.
@@ -40,6 +40,7 @@ pub(in crate::report) fn entry(estimate: &Estimate, places: usize) -> Entry {
     };
     Entry {
         under: beside.map(bounds),
+        number: Some(number(estimate)),
         ..Entry::titled(plus_minus(estimate, places), all_digits(estimate))
     }
 }
@@ -49,13 +50,15 @@ pub(in crate::report) fn maybe(estimate: Option<&Estimate>, places: usize) -> En
     estimate.map_or_else(Entry::none, |estimate| entry(estimate, places))
 }
 
-/// A bound: `≥ 0.12`; of a number that only bounds are known of, the one that says as much.
+/// A bound: `≥ 0.12`; of a number that only bounds are known of, the one that says as much. It is
+/// not the number itself.
 pub(in crate::report) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) -> Entry {
     estimate.map_or_else(Entry::none, |estimate| {
         let entry = entry(estimate, places);
         let end = |[low, high]: [f64; 2]| decimals(if sign == "≥" { low } else { high }, places);
         Entry {
             text: format!("{sign} {}", estimate.open().map_or(entry.text, end)),
+            number: None,
             ..entry
         }
     })

@@ -366,7 +366,7 @@ impl AuditReport {
     ) -> Self {
         Self {
             schema: 1,
-            tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+            tool: specgap_log::log::tool(),
             command: command.to_owned(),
             files: Vec::new(),
             unfinished: None,

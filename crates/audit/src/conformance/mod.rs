@@ -94,7 +94,7 @@ pub struct Manifest {
     /// 1.
     schema: u32,
     /// What made it.
-    tool: &'static str,
+    tool: String,
     /// Of the rows.
     seed: u64,
     /// What is tested.
@@ -184,7 +184,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
     }
     let manifest = Manifest {
         schema: 1,
-        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")),
+        tool: specgap_log::log::tool(),
         seed: settings.seed,
         rules: (settings.rules.iter())
             .map(|rule| Named {

@@ -77,7 +77,7 @@ use texts::{Record, read};
 pub fn import(request: &Request, out: &Path, command: &str) -> Result<Imported, ImportError> {
     let rules = request.check()?;
     let metadata = Metadata {
-        tool: Some(concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned()),
+        tool: Some(crate::log::tool()),
         command: Some(command.to_owned()),
         target: write::named(request.target_name.as_ref()),
         draft: write::named(request.draft_name.as_ref()),

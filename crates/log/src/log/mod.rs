@@ -75,6 +75,7 @@ mod safetensors;
 mod shared;
 mod source;
 mod tensor;
+mod tool;
 mod whole;
 mod writer;
 
@@ -99,5 +100,6 @@ pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;
 pub use tensor::{Dtype, HeldTensor};
 pub(crate) use tensor::{Scratch, Tensor};
+pub use tool::{tool, version};
 pub use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

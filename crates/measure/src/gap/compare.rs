@@ -222,7 +222,7 @@ impl LogComparison {
         Self {
             schema: SCHEMA,
             kind: "comparison".to_owned(),
-            tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+            tool: specgap_log::log::tool(),
             command: match held {
                 true => String::new(),
                 false => format!("specgap gap {}{options}", names.join(" ")),

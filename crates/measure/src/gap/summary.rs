@@ -145,7 +145,7 @@ impl Summary {
             .first()
             .ok_or_else(|| GapError::Settings("name at least one log".to_owned()))?;
         let mut summary = Self {
-            tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+            tool: specgap_log::log::tool(),
             settings: settings.clone(),
             kept: first.kept(),
             logs: Map::new(),

@@ -81,6 +81,12 @@ impl Ink {
         }
     }
 
+    /// Its red, green and blue on paper that is printed.
+    pub(super) fn on_paper(self) -> [u8; 3] {
+        let RGBColor(red, green, blue) = self.light();
+        [red, green, blue]
+    }
+
     /// On dark paper.
     fn dark(self) -> RGBColor {
         match self {
@@ -150,6 +156,8 @@ pub struct Canvas {
     title: Option<(usize, u32)>,
     /// What is drawn, as comma-separated values.
     data: String,
+    /// The same as an axis of pgfplots.
+    tex: String,
 }
 
 /// Pixels of an SVG are cut this fine.
@@ -170,6 +178,7 @@ impl Canvas {
             marks: Vec::new(),
             title: None,
             data: String::new(),
+            tex: String::new(),
         }
     }
 
@@ -179,9 +188,15 @@ impl Canvas {
         self.text(text, at, size, Align::Left, Ink::Text);
     }
 
-    /// Keeps what is drawn, as comma-separated values.
-    pub(crate) fn keep(&mut self, data: String) {
+    /// Keeps what is drawn, as comma-separated values and as TeX.
+    pub(crate) fn keep(&mut self, data: String, tex: String) {
         self.data = data;
+        self.tex = tex;
+    }
+
+    /// What is drawn as TeX for pgfplots, without a title; empty for a drawing.
+    pub fn tex(&self) -> &str {
+        &self.tex
     }
 
     /// What is drawn, as comma-separated values under names; empty for a drawing.

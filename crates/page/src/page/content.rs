@@ -16,6 +16,8 @@ pub struct Page {
     pub lead: Vec<Block>,
     /// The sections.
     pub sections: Vec<Section>,
+    /// Tables that only papers have: other cuts of what the sections say.
+    pub papers: Vec<Table>,
 }
 
 /// A part of a page that links lead to.
@@ -209,7 +211,7 @@ pub fn is_of_a_page(name: &str) -> bool {
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
     matches!(name, "report.json" | "report.md" | "report.html")
         || ends(&[".svg", ".png"])
-        || name.starts_with("figure-") && ends(&[".pdf", ".csv"])
+        || name.starts_with("figure-") && ends(&[".pdf", ".tex", ".csv"])
         || name.starts_with("table-") && ends(&[".tex", ".csv"])
 }
 

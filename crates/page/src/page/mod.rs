@@ -28,8 +28,10 @@
 pub mod canvas;
 mod content;
 mod html;
+mod latex;
 pub mod markdown;
 pub mod paper;
+mod pgf;
 pub mod plot;
 mod shown;
 pub mod table;

@@ -3,8 +3,8 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
-use super::csv;
 use super::words::range;
+use super::{csv, pgf};
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
@@ -238,7 +238,7 @@ impl LinePlot {
         let under = (self.lines.len() + self.remarks.len()) as f64 * APART;
         let height = legend + under + 4.0;
         let mut canvas = Canvas::new(width.ceil() as u32, height.ceil() as u32);
-        canvas.keep(self.data());
+        canvas.keep(self.data(), self.tex());
         self.frame(&mut canvas, &field, &ticks);
         self.curves(&mut canvas, &field);
         for (index, line) in self.lines.iter().enumerate() {
@@ -270,6 +270,29 @@ impl LinePlot {
             }
         }
         out
+    }
+
+    /// The same for pgfplots.
+    fn tex(&self) -> String {
+        fn line(line: &Line) -> pgf::Line<'_> {
+            pgf::Line {
+                label: &line.label,
+                ink: line.ink(),
+                dashes: line.dashes(),
+                points: (line.points.iter())
+                    .map(|point| (point.x, (!point.open).then_some(point.y), point.interval))
+                    .collect(),
+            }
+        }
+        pgf::lines(&pgf::Lines {
+            title: &self.title,
+            x_label: &self.x.label,
+            y_label: &self.y_label,
+            stops: &self.x.stops,
+            log: self.x.log,
+            lines: self.lines.iter().map(line).collect(),
+            remarks: &self.remarks,
+        })
     }
 
     /// The least and the largest y that is drawn, intervals included.
@@ -402,7 +425,10 @@ impl BoxPlot {
         {
             data.push_str(&format!("{},{a},{b},{c},{d},{e},{mean}\n", csv(label)));
         }
-        canvas.keep(data);
+        let boxes = self.rows.iter();
+        let boxes = boxes.map(|row| (row.label.as_str(), row.quantiles, row.mean));
+        let tex = pgf::boxes(&self.title, &self.label, &boxes.collect::<Vec<_>>());
+        canvas.keep(data, tex);
         let x_of = |value: f64| left + value.clamp(0.0, 1.0) * (right - left);
         for step in 0..=5 {
             let value = f64::from(step) / 5.0;
@@ -489,6 +515,18 @@ impl LossRow {
             .all(f64::is_finite)
     }
 
+    fn tex(&self) -> pgf::Loss<'_> {
+        pgf::Loss {
+            label: &self.label,
+            best: self.best,
+            best_to: self.best_to,
+            best_label: &self.best_label,
+            marks: &self.marks,
+            ranges: &self.ranges,
+            loss: (self.loss.as_ref()).map(|(_, [_, most], words)| (*most, words.as_str())),
+        }
+    }
+
     /// The names of marks and ranges, and where they belong.
     fn names(&self) -> impl Iterator<Item = (f64, &str)> {
         let marks = self.marks.iter().map(|(at, name)| (*at, name.as_str()));
@@ -537,7 +575,6 @@ impl LossPlot {
         let base = upper + rows.iter().map(|row| row.height()).sum::<f64>();
         let mut canvas = Canvas::new(width.ceil() as u32, (base + 46.0).ceil() as u32);
         canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
-        canvas.keep(data_of(&rows));
         let values = || {
             rows.iter().flat_map(|row| {
                 let marks = row.marks.iter().map(|(at, _)| *at);
@@ -555,6 +592,9 @@ impl LossPlot {
             edge(ticks.values.first(), 0.0),
             edge(ticks.values.last(), 1.0),
         ];
+        let losses: Vec<pgf::Loss<'_>> = rows.iter().map(|row| row.tex()).collect();
+        let tex = pgf::losses(&self.title, &self.label, &losses, ends);
+        canvas.keep(data_of(&rows), tex);
         let (left, right) = (MARGIN + 14.0, width - MARGIN - 14.0);
         let x_of = |value: f64| {
             let share = (value - ends[0]) / (ends[1] - ends[0]).max(1e-12);

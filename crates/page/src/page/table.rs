@@ -55,10 +55,27 @@ pub struct Entry {
     pub under: Option<String>,
     /// All digits, or whatever else stands behind the text.
     pub title: Option<String>,
+    /// The number that the text rounds, with all its digits.
+    pub number: Option<Number>,
     /// Set in bold.
     pub strong: bool,
     /// The place in the page that it leads to.
     pub anchor: Option<String>,
+}
+
+/// A number with all its digits, as tables for papers and programs have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Number {
+    /// The value; none where only its bounds are known.
+    pub value: Option<f64>,
+    /// The ends of its 95% interval.
+    pub interval: Option<[f64; 2]>,
+    /// Bounds of what it would be of full rows.
+    pub bounds: Option<[f64; 2]>,
+    /// A difference: its sign is always shown.
+    pub signed: bool,
+    /// The text has it in percent.
+    pub percent: bool,
 }
 
 impl Table {
@@ -112,6 +129,45 @@ impl Table {
             .collect()
     }
 
+    /// The columns that are called so, behind the first, by their own name, by the name that spans
+    /// them, or by both as [`Self::flat_names`] has it; `alpha` is α there. None if no column is.
+    pub fn choose(&self, names: &[String]) -> Option<Self> {
+        let plain = |name: &str| {
+            let name = name.trim().to_lowercase();
+            name.replace('α', "alpha").replace('−', "-")
+        };
+        let wanted: Vec<String> = names.iter().map(|name| plain(name)).collect();
+        let flat = self.flat_names();
+        let is_wanted = |(column, flat): (&Column, &String)| {
+            let over = column.over.as_deref();
+            let all = [Some(column.name.as_str()), over, Some(flat.as_str())];
+            (all.into_iter().flatten()).any(|name| wanted.contains(&plain(name)))
+        };
+        let found: Vec<bool> = self.columns.iter().zip(&flat).map(is_wanted).collect();
+        if !found.contains(&true) {
+            return None;
+        }
+        Some(self.with_columns(|index| index == 0 || found.get(index) == Some(&true)))
+    }
+
+    /// The same with these columns alone.
+    pub(super) fn with_columns(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut part = self.clone();
+        let mut index = 0;
+        part.columns.retain(|_| {
+            index += 1;
+            keep(index - 1)
+        });
+        for row in part.groups.iter_mut().flat_map(|group| &mut group.rows) {
+            let mut index = 0;
+            row.entries.retain(|_| {
+                index += 1;
+                keep(index - 1)
+            });
+        }
+        part
+    }
+
     /// One table for each name that spans columns, with the columns that none spans in
     /// all of them; the table itself if there are not two such names. Rows that say
     /// nothing there are left out. Notes stay with the last.
@@ -148,24 +204,11 @@ impl Table {
             .iter()
             .map(|column| column.over.as_deref().is_none_or(|over| over == head))
             .collect();
-        let keep = |index: usize| kept.get(index).copied().unwrap_or(false);
-        let mut part = self.clone();
-        part.columns = (0..)
-            .zip(&self.columns)
-            .filter(|&(index, _)| keep(index))
-            .map(|(_, column)| Column {
-                over: None,
-                ..column.clone()
-            })
-            .collect();
+        let mut part = self.with_columns(|index| kept.get(index) == Some(&true));
+        for column in &mut part.columns {
+            column.over = None;
+        }
         for group in &mut part.groups {
-            for row in &mut group.rows {
-                let mut index = 0;
-                row.entries.retain(|_| {
-                    index += 1;
-                    keep(index - 1)
-                });
-            }
             group
                 .rows
                 .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
@@ -248,6 +291,12 @@ impl Entry {
             title: Some(title.into()),
             ..Self::plain(text)
         }
+    }
+
+    /// With the number that it rounds.
+    pub fn of(mut self, number: Number) -> Self {
+        self.number = Some(number);
+        self
     }
 
     /// In bold, if it is.

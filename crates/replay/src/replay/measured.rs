@@ -67,7 +67,7 @@ pub(super) fn measured(
     let logs = logs.iter().zip(files);
     let logs = logs.map(|(log, files)| text_log(log, files)).collect();
     MeasuredTexts {
-        tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
+        tool: specgap_log::log::tool(),
         command: if held { "" } else { command }.to_owned(),
         logs,
         positions: texts.positions(),

@@ -1,6 +1,6 @@
 //! The drafts of a ladder in their order, and how to find their rates.
 
-use super::super::select::{headline_drafts, headline_temperature};
+use super::super::select::{headline_drafts, headline_temperature, names};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::verifier::VerifierName;
 
@@ -51,6 +51,11 @@ impl<'a> Ladder<'a> {
     pub(super) fn name(&self, log: usize) -> &'a str {
         let log = self.comparison.logs.get(log);
         log.map_or("", |log| log.folder.as_str())
+    }
+
+    /// The name that tables call it by.
+    pub(super) fn draft(&self, log: usize) -> &'a str {
+        names(self.comparison).get(log).copied().unwrap_or_default()
     }
 
     /// Optima and acceptances of n drafts at a temperature, in their order. What the rule
