@@ -8,7 +8,8 @@ from typing import Any
 
 #: An option of a command, and its value where that is a number, a placeholder or a name.
 _OPTION = re.compile(
-    r"'?--([a-z][a-z-]*)(?:[ =](<[^>]+>|-?\d[\w.,-]*|[A-Z]+\b|[a-z]+(?:-[a-z0-9]+)+(?:,[\w-]+)*))?'?"
+    r"'?--([a-z][a-z-]*)"
+    r"(?:[ =](<[^>]+>|-?\d[\w.,-]*|[A-Z]+\b|[a-z]+(?:-[a-z0-9]+)+(?:,[\w-]+)*))?'?"
 )
 #: Options whose keyword has another name.
 _KEYWORDS = {"vocab": "vocabulary"}

@@ -101,7 +101,9 @@ class EngineRecord:
 class Log:
     """Logged rows, of files or of arrays in memory. Rows are read where they lie."""
 
-    def __init__(self, native: _native.Log, again: tuple[Callable[..., Log], Any] | None = None) -> None:
+    def __init__(
+        self, native: _native.Log, again: tuple[Callable[..., Log], Any] | None = None
+    ) -> None:
         self._native = native
         #: What opens it anew, and what of.
         self._again = again

@@ -396,7 +396,8 @@ def open_parquet(
     rows = ParquetRows(path)
     said = {**rows.metadata, **(metadata or {})}
     name = path.rstrip("/")
-    return _native.Log.fetched(name, rows.tensors(), rows.fetch, json.dumps(said), vocabulary, False)
+    text = json.dumps(said)
+    return _native.Log.fetched(name, rows.tensors(), rows.fetch, text, vocabulary, False)
 
 
 def write_parquet(

@@ -69,8 +69,8 @@ class Positions:
 
     def to_long(self) -> Positions:
         """A row for each number, as plots want them: log, number, prompt_id, position, token,
-        temperature, drafts, scheme (the draft law), verifier (``optimum`` for alpha*), value, lower,
-        upper. ``overlap`` has no scheme. Numbers that were not measured are left out.
+        temperature, drafts, scheme (the draft law), verifier (``optimum`` for alpha*), value,
+        lower, upper. ``overlap`` has no scheme. Numbers that were not measured are left out.
 
         >>> # sg.gap("log").positions().to_long().to_pandas().groupby(["drafts", "verifier"])
         """
@@ -459,7 +459,9 @@ def _numbers(value: float | Sequence[float], name: str) -> list[float]:
 
 def _wholes(value: int | str | Sequence[int], name: str) -> list[int]:
     """Whole numbers, several of them also as the command line has them: ``"2-4"``, ``"2,4"``."""
-    refused = Refused(f"{name}: give whole numbers of at least 1, or such as '2-4'; this is {value!r}")
+    refused = Refused(
+        f"{name}: give whole numbers of at least 1, or such as '2-4'; this is {value!r}"
+    )
     try:
         if isinstance(value, str):
             ends = [[int(end) for end in part.split("-")] for part in value.split(",")]
@@ -704,7 +706,8 @@ def length(
     ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``max_length`` is
     the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
     (dimensionless), ``timings`` a file of measured times, and ``temperature`` that of the text,
-    where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as in :func:`gap`.
+    where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
+    takes them.
 
     Returns a :class:`Report`: tokens a round and the speedup (dimensionless) of each, with
     intervals of 95% over prompts. Raises :class:`Refused` for a log without a text, or whose text
@@ -827,10 +830,11 @@ def audit(
     is not known counts as shared.
 
     ``log`` has rows of N positions with ``drafts``, ``accepted`` and ``output``, or with ``token``
-    alone. Other keywords are the options of ``specgap audit``: ``alpha`` is the level at which a part
-    is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the log's
-    rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target is
-    sampled with, ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut too.
+    alone. Other keywords are the options of ``specgap audit``: ``alpha`` is the level at which a
+    part is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the
+    log's rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
+    is sampled with, ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
+    too.
     ``stop`` are tokens that end a text. ``negative_control`` also tampers with the log in every
     listed way, and each has to be refused. ``junit`` and ``markdown`` are files to write, and
     ``seed`` is that of what is drawn. ``vocabulary``, ``threads`` and ``progress`` are as in

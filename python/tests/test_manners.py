@@ -1,4 +1,4 @@
-"""Python's manners: refusals that say where, names that are nearly right, what travels, and help."""
+"""Python's manners: refusals that say where, names nearly right, what travels, and help."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
         r"no such tensor: target_logit; .*did you mean target_logits\?",
     ),
     (lambda log: sg.alpha(log, Q, 2), TypeError, "p: is a log, or the path of one"),
-    (lambda log: sg.alpha(sg.Log.open(log), Q, 2), TypeError, r"evaluate\(rule, log, n\) take logs"),
+    (lambda log: sg.alpha(sg.Log.open(log), Q, 2), TypeError, r"\(rule, log, n\) take logs"),
     (lambda log: sg.evaluate(rule, log, log, 3), TypeError, "a log has both rows"),
     (
         lambda log: sg.gap(log, verifiers=[rule]),  # type: ignore[list-item]
@@ -184,8 +184,11 @@ def test_messages_to_a_shell_stay_as_they_are() -> None:
 
 def test_files_of_other_kinds_say_how_they_become_logs(tmp_path: Path) -> None:
     for name, cure in [
-        ("x.pt", "torch.load"), ("x.npy", "numpy.load"), ("x.jsonl", "of_lists"), ("x.arrow", "table")
-    ]:  # fmt: skip
+        ("x.pt", "torch.load"),
+        ("x.npy", "numpy.load"),
+        ("x.jsonl", "of_lists"),
+        ("x.arrow", "table"),
+    ]:
         (tmp_path / name).write_bytes(b"x")
         for call in (sg.gap, sg.length):
             assert cure in str(refused(call, tmp_path / name))
@@ -289,7 +292,8 @@ def test_reports_travel(log: str, tmp_path: Path) -> None:
         for again in carried(report):
             assert (again.command, again.ok, again.json) == (report.command, report.ok, report.json)
             assert again.html() == report.html() and again.markdown() == report.markdown()
-            assert again.text() == report.text() and again.text(whole=True) == report.text(whole=True)
+            for whole in (False, True):
+                assert again.text(whole=whole) == report.text(whole=whole)
             again.save(tmp_path / f"{at}-again")
         report.save(tmp_path / f"{at}")
         names = [one.relative_to(tmp_path / f"{at}") for one in (tmp_path / f"{at}").rglob("*.*")]
