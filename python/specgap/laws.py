@@ -29,12 +29,25 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, Typed, count, rows, widened
+from ._errors import Refused
 
 __all__ = ["Law", "composed", "independent", "sampler", "tuples"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
-Sampler: TypeAlias = "Callable[[Any, int, np.random.Generator], Sequence[int]]"
+Sampler: TypeAlias = "Callable[[Any, int, np.random.Generator], Any]"
+
+
+
+class Drafts(np.ndarray[Any, Any]):
+    """Drafts, with the noise that they were drawn by, which a rule may use too."""
+
+    #: What a sampler that was made with ``noise=True`` returned beside the drafts; else None.
+    noise: Any
+
+    def __array_finalize__(self, of: Any) -> None:
+        self.noise = getattr(of, "noise", None)
+
 
 #: Tuples that are listed at most, to be drawn from or summed over.
 MOST_TUPLES = 100_000
@@ -51,8 +64,10 @@ class Law:
         own: Sequence[Typed] = (),
         n: int | None = None,
         function: Sampler | None = None,
+        noise: bool = False,
     ) -> None:
         self.name = name
+        self._noise = noise
         #: Drafts of a draw, if every row has as many.
         self.n = n
         #: ``[draft]`` of a problem file, without q; None of a sampler.
@@ -93,7 +108,7 @@ class Law:
     def known(self, what: str) -> _native.RowLaw:
         """The law, if more is known of it than draws."""
         if self._law is None:
-            raise ValueError(
+            raise Refused(
                 f"scheme: {self.name} is a sampler, which can only be drawn from, and {what} needs "
                 f"probabilities; give the law as laws.composed, laws.independent or laws.tuples, "
                 f"or simulate a rule by evaluate(rule, p, q, n, scheme=..)"
@@ -105,7 +120,7 @@ class Law:
         if self._own or self.table is not None and "tuples" in self.table:
             if q is not None:
                 whose = "rows of its own" if self._own else "a list of tuples"
-                raise ValueError(f"q: {self.name} draws from {whose}; give None for q")
+                raise Refused(f"q: {self.name} draws from {whose}; give None for q")
             return list(self._own)
         if q is None:
             raise TypeError(f"q: {self.name} draws from it; give the draft's row or rows")
@@ -114,7 +129,7 @@ class Law:
     def drafts(self, n: object, found: int) -> int:
         """The number of drafts, if ``n`` is that or None."""
         if n is not None and count(n, "n", "drafts") != found:
-            raise ValueError(f"n is {n}; {self.name} drafts up to {found}: leave n out")
+            raise Refused(f"n is {n}; {self.name} drafts up to {found}: leave n out")
         return found
 
     def shown(self, q: Floats | None, row: int) -> Floats | None:
@@ -125,7 +140,7 @@ class Law:
         for own, dtype in self._own:
             at = 0 if len(own) == 1 else row
             if at >= len(own):
-                raise ValueError(
+                raise Refused(
                     f"scheme: {self.name} has {len(own)} rows a draft, and this is position {row}"
                 )
             one = widened(own[at : at + 1], dtype)[0]
@@ -157,7 +172,17 @@ class Law:
 
             def sampled(generator: np.random.Generator) -> Integers:
                 given = None if shown is None else shown.copy()
-                return _checked(function(given, n, generator), n, vocabulary, self.name)
+                result = function(given, n, generator)
+                if not self._noise:
+                    return _checked(result, n, vocabulary, self.name)
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise Refused(
+                        f"scheme: {self.name} returned {result!r}; with noise=True a sampler returns the "
+                        "tuple (drafts, noise)"
+                    )
+                drafts = _checked(result[0], n, vocabulary, self.name).view(Drafts)
+                drafts.noise = result[1]
+                return drafts
 
             return sampled
         if self._own:
@@ -167,7 +192,7 @@ class Law:
             )
         found = self.listed(shown, vocabulary)
         if found is None:
-            raise ValueError(
+            raise Refused(
                 f"scheme: {self.name} has more than {MOST_TUPLES:,} tuples at this row, too many "
                 f"to list and draw from; cut rows (top_k), or draw them yourself by laws.sampler"
             )
@@ -191,11 +216,11 @@ class Law:
 def _checked(result: Any, n: int, vocabulary: int, name: str) -> Integers:
     drafts = np.asarray(result)
     if drafts.ndim != 1 or len(drafts) > n or (len(drafts) and drafts.dtype.kind not in "iu"):
-        raise ValueError(
+        raise Refused(
             f"scheme: {name} returned {result!r}; a sampler returns up to n = {n} tokens"
         )
     if len(drafts) and not (0 <= drafts.min() and drafts.max() < vocabulary):
-        raise ValueError(
+        raise Refused(
             f"scheme: {name} returned {drafts.tolist()}; tokens are 0 to {vocabulary - 1}"
         )
     return drafts.astype(np.int64)
@@ -232,7 +257,7 @@ def independent(rows_of_drafts: Sequence[ArrayLike], *, name: str = "independent
     0.8125
     """
     if isinstance(rows_of_drafts, (str, Mapping)) or len(rows_of_drafts) == 0:
-        raise ValueError("rows_of_drafts: give a list of rows, one for each draft")
+        raise Refused("rows_of_drafts: give a list of rows, one for each draft")
     own = [rows(one, f"q[{index}]") for index, one in enumerate(rows_of_drafts)]
     return Law(name, {"scheme": "product"}, own, len(own))
 
@@ -255,29 +280,40 @@ def tuples(
     masses = [_plain(mass) for mass in probabilities]
     lengths = {len(one) for one in listed}
     if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(
+        raise Refused(
             f"tuples: have {sorted(lengths)} tokens; give at least one, all of one length"
         )
     table = {"scheme": "explicit", "tuples": listed, "probabilities": masses}
     return Law(name, table, n=lengths.pop())
 
 
-def sampler(function: Sampler, *, name: str | None = None) -> Law:
-    """A law that can only be drawn from: ``function(q, n, rng)`` returns up to n tokens, ``rng``
-    being a numpy Generator. :func:`specgap.evaluate` simulates rules with it; alpha* is then
-    unknown.
+def sampler(function: Sampler, *, name: str | None = None, noise: bool = False) -> Law:
+    """A law that can only be drawn from: ``function(q, n, rng)`` returns up to n tokens, ``rng`` being a
+    numpy Generator. :func:`specgap.evaluate` simulates rules with it; alpha* is then unknown.
 
+    With ``noise`` it returns ``(tokens, noise)``, and the rule finds the second as ``drafts.noise``: for
+    rules that use the drafter's own random numbers, as Gumbel lists and shared uniforms do. Whether the
+    output has the law p is then tested over that noise too.
+
+    >>> import numpy as np
     >>> import specgap as sg
-    >>> twice = sg.laws.sampler(lambda q, n, rng: [int(rng.choice(len(q), p=q))] * n, name="twice")
-    >>> twice
-    Law('twice')
+    >>> def gumbel(q, n, rng):
+    ...     noise = rng.gumbel(size=len(q))
+    ...     return np.argsort(-(np.log(q) + noise))[:n], noise
+    >>> def same_noise(p, q, drafts, rng):
+    ...     return int(np.argmax(np.log(p) + drafts.noise))
+    >>> law = sg.laws.sampler(gumbel, noise=True)
+    >>> p, q = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
+    >>> found = sg.evaluate(same_noise, p, q, 1, law, samples=2_000)
+    >>> found.lossless, found.acceptance[1] < 0.5765 < found.acceptance[2]
+    ('not refuted', True)
     """
     if not callable(function):
         raise TypeError(
             f"function: give a function of (q, n, rng); this is {type(function).__name__}"
         )
     own = str(getattr(function, "__name__", "sampler")).strip("<>")
-    return Law(name or own, None, function=function)
+    return Law(name or own, None, function=function, noise=noise)
 
 
 def _plain(value: Any) -> Any:

@@ -596,8 +596,7 @@ fn command(
 #[pyfunction]
 fn cite(report: Option<&str>) -> PyResult<String> {
     let data = report.map(serde_json::from_str).transpose();
-    let data =
-        data.map_err(|error| refused(format!("is no report.json: {error}")))?;
+    let data = data.map_err(|error| refused(format!("is no report.json: {error}")))?;
     Ok(report::cite::bibtex(data.as_ref()))
 }
 

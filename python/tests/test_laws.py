@@ -328,6 +328,58 @@ def test_samplers_are_simulated_and_nothing_else(pairs: tuple[Floats, Floats]) -
         sg.evaluate(sg.rules.rrs, p[0], q[0], 2, scheme=bad)
 
 
+def test_rules_may_use_the_noise_that_drafts_were_drawn_by() -> None:
+    p, q = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.2, 0.2, 0.5, 0.1])
+
+    def gumbel(q: Floats, n: int, rng: np.random.Generator) -> tuple[Any, Floats]:
+        noise = rng.gumbel(size=len(q))
+        return np.argsort(-(np.log(q) + noise))[:n], noise
+
+    def same(p: Floats, q: Floats, drafts: Any, rng: Any) -> int:
+        return int(np.argmax(np.log(p) + drafts.noise))
+
+    def halved(p: Floats, q: Floats, drafts: Any, rng: Any) -> int:
+        return int(np.argmax(np.log(p) + 0.5 * drafts.noise))
+
+    # Of two races by the same clocks token x wins both with 1/sum of max(p_y/p_x, q_y/q_x).
+    ratios = [np.maximum(p / p[x], q / q[x]).sum() for x in range(4)]
+    both = sum(1.0 / ratio for ratio in ratios)
+    law = sg.laws.sampler(gumbel, noise=True)
+    found = sg.evaluate(same, p, q, 1, law, samples=4_000)
+    assert found.lossless == "not refuted"
+    assert found.acceptance[1] < both < found.acceptance[2]
+    assert sg.evaluate(halved, p, q, 1, law, samples=4_000).lossless == "refuted"
+
+    # One uniform number for draft and output: they agree where the two laws' intervals overlap.
+    def uniform(q: Floats, n: int, rng: np.random.Generator) -> tuple[Any, float]:
+        u = rng.random()
+        return [int(np.searchsorted(np.cumsum(q), u, side="right"))], u
+
+    def shared(p: Floats, q: Floats, drafts: Any, rng: Any) -> int:
+        return int(np.searchsorted(np.cumsum(p), drafts.noise, side="right"))
+
+    ends = [np.concatenate([[0.0], np.cumsum(row)]) for row in (p, q)]
+    starts, stops = (pick([end[s] for end in ends], axis=0) for pick, s in (
+        (np.max, slice(None, -1)), (np.min, slice(1, None))
+    ))  # fmt: skip
+    together = np.maximum(stops - starts, 0.0).sum()
+    found = sg.evaluate(shared, p, q, 1, sg.laws.sampler(uniform, noise=True), samples=4_000)
+    assert found.lossless == "not refuted"
+    assert found.acceptance[1] < together < found.acceptance[2]
+    # Along a log too.
+    rng = np.random.default_rng(5)
+    target = rng.normal(size=(60, 4))
+    arrays = {"target_logits": target, "draft_logits": target + rng.normal(size=target.shape)}
+    along = sg.evaluate(same, arrays, 1, scheme=law, temperature=1.0, samples=3_000)
+    rows = [np.exp(one) / np.exp(one).sum(axis=1, keepdims=True) for one in arrays.values()]
+    each = [
+        sum(1.0 / np.maximum(a / a[x], b / b[x]).sum() for x in range(4)) for a, b in zip(*rows)
+    ]
+    assert along.lossless == "not refuted" and abs(along.acceptance[0] - np.mean(each)) < 0.03
+    with pytest.raises(ValueError, match="with noise=True a sampler returns the tuple"):
+        sg.evaluate(same, p, q, 1, sg.laws.sampler(lambda q, n, rng: [0], noise=True))
+
+
 def test_own_laws_are_measured_on_logs() -> None:
     rng = np.random.default_rng(2)
     target = 2.0 * rng.normal(size=(12, 9))
