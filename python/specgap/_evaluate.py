@@ -39,7 +39,7 @@ from ._errors import Refused
 from ._logs import Log, LogLike, PathLike
 from ._names import LawName, RuleName
 from ._problems import save_problem
-from ._progress import Progress
+from ._progress import Progress, shown
 from ._sequential import Sequential, SequentialLaw, refuse_law
 from ._tables import is_table
 from .laws import MOST_TUPLES, Law, given
@@ -557,7 +557,9 @@ def _simulated(
     samples: int,
     alpha: float,
     seed: int,
+    progress: Progress = False,
 ) -> _Simulated:
+    bar = shown(progress, "outputs")
     generator = np.random.default_rng(seed)
     rng = _Drawing(generator)
     rules = [_Rule(verifier, *pair) for pair in zip(p, q)]
@@ -568,6 +570,8 @@ def _simulated(
     best, refuted_after = 0.0, None
     outputs: list[tuple[int, int]] = []
     for at in range(samples):
+        if bar is not None and at % 64 == 0:
+            bar(at, samples)
         row = at % len(p)
         drafts = drawers[row](generator)
         found = rules[row](drafts, rng)
@@ -585,6 +589,8 @@ def _simulated(
         best = max(best, now)
         if refuted_after is None and now >= -math.log(alpha):
             refuted_after = at + 1
+    if bar is not None:
+        bar(samples, samples)
     mean = hits / samples
     low, high = _interval(min(mean, 1.0), samples, 0.05)
     return _Simulated(
@@ -1011,6 +1017,7 @@ def evaluate(
     tolerance: float = _TOLERANCE,
     seed: int = 0,
     counterexample: PathLike | None = None,
+    progress: Progress = None,
 ) -> Evaluation: ...
 
 
@@ -1027,6 +1034,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     tolerance: float = _TOLERANCE,
     seed: int = 0,
     counterexample: PathLike | None = None,
+    progress: Progress = None,
     **on_log: Any,
 ) -> Evaluation | LogEvaluation:
     """Whether a verifier of your own is lossless, what it accepts, and how far from alpha*.
@@ -1098,6 +1106,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
             alpha=alpha,
             tolerance=tolerance,
             seed=seed,
+            progress=progress,
             **on_log,
         )
     if on_log:
@@ -1166,7 +1175,7 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
             smallest_tv_excluded=None,
             counterexample=smallest(worst, True) if lossy else None,
         )
-    found = _simulated(verifier, rows_p, rows_q, n, scheme, samples, alpha, seed)
+    found = _simulated(verifier, rows_p, rows_q, n, scheme, samples, alpha, seed, progress)
     lossy = found.refuted_after is not None
     return Evaluation(
         **shared,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -352,6 +353,15 @@ def _no_tensor(name: str) -> Refused:
     )
 
 
+def _entries(given: Mapping[int, float] | None) -> tuple[list[int], NDArray[np.float32]]:
+    """A list as tokens and numbers; none of a model that has no row."""
+    tokens = [operator.index(token) for token in given or {}]
+    for token in tokens:
+        if not 0 <= token < 1 << 32:
+            raise Refused(f"token {token} is outside the vocabulary; tokens are at least 0")
+    return tokens, np.array(list((given or {}).values()), dtype=np.float32)
+
+
 def _padded(
     model: str, kind: str, lists: Sequence[Mapping[int, float]], vocabulary: int
 ) -> dict[str, ArrayLike]:
@@ -442,6 +452,10 @@ def each_opened(
     return [opened(log, vocabulary, metadata) for log in logs]
 
 
+#: Of a model whose row is not given, which is an error; None says that there is none.
+_UNSAID: Any = object()
+
+
 class LogWriter:
     """Writes a log, a folder of shards with a log.json, that survives being killed.
 
@@ -465,14 +479,22 @@ class LogWriter:
         rest_temperatures: Sequence[float] = (1.0,),
         shard_bytes: int = 64 << 20,
         resume: bool = False,
+        lists: bool = False,
     ) -> None:
-        """``dtype`` is that of the rows: float16, bfloat16, float32 or float64. ``top`` keeps
+        """``dtype`` is that of full rows: float16, bfloat16, float32 or float64. ``top`` keeps
         the likeliest tokens of both models alone, with the mass of the others at
-        ``rest_temperatures``. ``resume`` goes on with a log that is there. ``vocabulary`` is
-        that of the first row, if not given."""
+        ``rest_temperatures``. ``lists``: positions are the lists of tokens that an engine returns,
+        in float32. ``resume`` goes on with a log that is there. ``vocabulary`` is that of the
+        first row, if not given; lists do not tell it."""
+        if lists and (vocabulary is None or top is not None):
+            raise Refused(
+                "lists: are of the tokens that they name, of a vocabulary that they do not; give "
+                "vocabulary, and no top"
+            )
         self._path = os.fspath(path)
         self._layout = (dtype, json.dumps(dict(metadata or {})))
-        self._top = (top, list(rest_temperatures), shard_bytes, resume)
+        self._top = (top, list(rest_temperatures), shard_bytes, resume, lists)
+        self._lists = lists
         self._writer: _native.LogWriter | None = None
         self._next: dict[int, int] = {}
         self._closed_at: int | None = None
@@ -488,8 +510,10 @@ class LogWriter:
     def append(
         self,
         *,
-        target_logits: ArrayLike,
-        draft_logits: ArrayLike | None,
+        target_logits: ArrayLike = _UNSAID,
+        draft_logits: ArrayLike | None = _UNSAID,
+        target_logprobs: Mapping[int, float] = _UNSAID,
+        draft_logprobs: Mapping[int, float] | None = _UNSAID,
         prompt_id: int = 0,
         token: int | None = None,
         position: int | None = None,
@@ -500,9 +524,10 @@ class LogWriter:
         batch_size: int | None = None,
         seed: int | None = None,
     ) -> None:
-        """Adds a position: both models' logits on the same prefix.
+        """Adds a position: both models' logits on the same prefix, or, in a log of ``lists``, dicts
+        from token to natural logarithm of its probability, as :meth:`Log.of_lists` takes them.
 
-        ``draft_logits`` is None where the draft has no row, as behind drafts that were all
+        ``draft_logits`` (``draft_logprobs``) is None where the draft has no row, as behind drafts that were all
         accepted. ``token`` is the one that was drawn from the target. ``position`` counts the positions
         of each prompt, if not given. What an engine did there: ``drafts``, how many were
         ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
@@ -513,14 +538,31 @@ class LogWriter:
         are none: NaN, +inf, -inf at all tokens; and as soon as two rows show it, for rows that
         are probabilities, negative log-likelihoods or logarithms to base 2 or 10.
         """
-        target = as_single(target_logits, "target_logits")
-        draft = None if draft_logits is None else as_single(draft_logits, "draft_logits")
-        writer = self._begin(len(target))
+        full, listed = (target_logits, draft_logits), (target_logprobs, draft_logprobs)
+        wanted, others = (listed, full) if self._lists else (full, listed)
+        if any(one is _UNSAID for one in wanted) or any(one is not _UNSAID for one in others):
+            raise TypeError(
+                "a log of lists takes target_logprobs and draft_logprobs, which may be None"
+                if self._lists
+                else "a log of full rows takes target_logits and draft_logits, which may be None; for "
+                "lists of tokens say LogWriter(.., vocabulary=V, lists=True)"
+            )
+        ids, draft = None, None
+        if self._lists:
+            (of_target, target), (of_draft, draft) = map(_entries, (target_logprobs, draft_logprobs))
+            ids, size = (of_target, of_draft), 0
+        else:
+            target = as_single(target_logits, "target_logits")
+            if draft_logits is not None:
+                draft = as_single(draft_logits, "draft_logits")
+            size = len(target)
+        writer = self._begin(size)
         if position is None:
             position = self._next.get(prompt_id, 0)
         writer.append(
             target,
             draft,
+            ids,
             prompt_id,
             position,
             -1 if token is None else token,

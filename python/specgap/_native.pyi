@@ -238,6 +238,7 @@ class LogWriter:
         rest_temperatures: Sequence[float],
         shard_bytes: int,
         resume: bool,
+        lists: bool,
     ) -> LogWriter: ...
     @property
     def positions(self) -> int: ...
@@ -245,6 +246,7 @@ class LogWriter:
         self,
         target: NDArray[np.float32],
         draft: NDArray[np.float32] | None,
+        ids: tuple[Sequence[int], Sequence[int]] | None,
         prompt_id: int,
         position: int,
         token: int,

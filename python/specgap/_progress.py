@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 #: None: shown in notebooks and on terminals. False: never. Or a function that is called with
-#: the positions that are done and, once known, all of them; if it raises, the call stops.
+#: the positions (of a simulation, outputs) that are done and, once known, all of them; if it raises, the call stops.
 Progress: TypeAlias = bool | Callable[[int, int | None], object] | None
 
 #: Seconds before anything is shown.
@@ -26,8 +26,8 @@ def _in_notebook() -> bool:
 class _Bar:
     """What is shown of one call."""
 
-    def __init__(self) -> None:
-        self.start = time.monotonic()
+    def __init__(self, what: str) -> None:
+        self.start, self.what = time.monotonic(), what
         self.shown: Any = None
 
     def __call__(self, done: int, total: int | None) -> None:
@@ -39,7 +39,7 @@ class _Bar:
             if 0 < done < total
             else f", {seconds:.1f} s"
         )
-        self.show(done, total, f"{done:,} of {total:,} positions{left}")
+        self.show(done, total, f"{done:,} of {total:,} {self.what}{left}")
 
     def show(self, done: int, total: int, words: str) -> None:
         raise NotImplementedError
@@ -65,14 +65,16 @@ class _Terminal(_Bar):
         sys.stderr.flush()
 
 
-def shown(progress: Progress) -> Callable[[int, int | None], object] | None:
-    """The function that is told of positions; None for nobody."""
+def shown(
+    progress: Progress, what: str = "positions"
+) -> Callable[[int, int | None], object] | None:
+    """The function that is told of positions, or of something else; None for nobody."""
     if callable(progress):
         return progress
     if progress is False:
         return None
     if _in_notebook():
-        return _Notebook()
+        return _Notebook(what)
     if progress is True or sys.stderr.isatty():
-        return _Terminal()
+        return _Terminal(what)
     return None

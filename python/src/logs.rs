@@ -6,8 +6,8 @@ use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use specgap::log::{
-    EngineRecord, HeldTensor, KeptTokens, Layout, Log as Rows, LogWriter as Writer, Metadata,
-    Position, Row, RowKind,
+    EngineRecord, HeldTensor, KeptTokens, Layout, ListedPosition, Log as Rows, LogWriter as Writer,
+    Metadata, Position, Row, RowKind,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -295,6 +295,10 @@ impl Log {
     }
 }
 
+fn listed(ids: &[u32], entries: &[f32]) -> Vec<(u32, f32)> {
+    ids.iter().copied().zip(entries.iter().copied()).collect()
+}
+
 /// Writes a log that survives being killed.
 #[pyclass(frozen, module = "specgap._native")]
 struct LogWriter {
@@ -324,6 +328,7 @@ impl LogWriter {
         rest_temperatures: Vec<f64>,
         shard_bytes: usize,
         resume: bool,
+        lists: bool,
     ) -> PyResult<Self> {
         let mut layout = Layout::new(vocabulary);
         layout.dtype = dtype_named(dtype, "dtype")?;
@@ -333,6 +338,9 @@ impl LogWriter {
                 count,
                 rest_temperatures,
             };
+        }
+        if lists {
+            layout.tokens = KeptTokens::Lists;
         }
         let writer = if resume && Writer::exists(&path) {
             Writer::resume(&path, layout)
@@ -350,12 +358,14 @@ impl LogWriter {
         self.with(|writer| Ok(writer.positions()))
     }
 
-    /// Adds a position, and what an engine did there, where that is known.
+    /// Adds a position, and what an engine did there, where that is known. With ids the rows are
+    /// lists: tokens of the target and of the draft.
     #[allow(clippy::too_many_arguments)]
     fn append(
         &self,
         target: PyReadonlyArray1<'_, f32>,
         draft: Option<PyReadonlyArray1<'_, f32>>,
+        ids: Option<(Vec<u32>, Vec<u32>)>,
         prompt_id: i64,
         position: i64,
         token: i64,
@@ -384,15 +394,23 @@ impl LogWriter {
         self.with(|writer| {
             // All of it or nothing is added.
             (writer.check_engine(&record, writer.positions())).map_err(|error| raised(&error))?;
-            writer
-                .append(&Position {
+            let added = match &ids {
+                None => writer.append(&Position {
                     prompt_id,
                     position,
                     token,
                     target,
                     draft,
-                })
-                .map_err(|error| raised(&error))?;
+                }),
+                Some((of_target, of_draft)) => writer.append_lists(&ListedPosition {
+                    prompt_id,
+                    position,
+                    token,
+                    target: &listed(of_target, target),
+                    draft: &listed(of_draft, draft),
+                }),
+            };
+            added.map_err(|error| raised(&error))?;
             if record == EngineRecord::default() {
                 return Ok(());
             }

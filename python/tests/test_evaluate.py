@@ -342,3 +342,17 @@ def test_small_problems_of_every_law_are_summed() -> None:
         assert found.acceptance[0] == pytest.approx(
             sg.acceptance("exact-match", p, q, n, scheme).value, abs=1e-10
         )
+
+
+def test_a_simulation_tells_how_far_it_is_and_stops_when_told_to() -> None:
+    p = np.full(300, 1 / 300)
+    seen: list[tuple[int, int | None]] = []
+    sg.evaluate(rules.rrs, p, p, 4, samples=500, progress=lambda *at: seen.append(at))
+    assert seen[0] == (0, 500) and seen[-1] == (500, 500) and len(seen) > 5
+
+    def stop(done: int, total: int | None) -> None:
+        if done > 100:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        sg.evaluate(rules.rrs, p, p, 4, samples=500_000, progress=stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -273,3 +274,62 @@ def test_modules_are_there_without_an_import_of_their_own() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'rulez'"):
         sg.rulez  # noqa: B018
+
+
+def test_lists_are_written_as_engines_return_them(tmp_path: Path) -> None:
+    target = [{3: -0.2, 1: -2.5}, {0: -0.7, 4: -0.8, 2: -3.0}, {2: -0.1}]
+    draft: list[dict[int, float] | None] = [{3: -0.1}, {4: -0.3, 0: -1.5}, None]
+    path = tmp_path / "lists"
+    with sg.LogWriter(path, vocabulary=5, lists=True) as log:
+        for at, (p, q) in enumerate(zip(target, draft)):
+            log.append(
+                target_logprobs=p, draft_logprobs=q, token=max(p), drafts=[3], accepted=0, output=1
+            )
+            # Shards of other widths, which become one.
+            log.commit()
+        assert log.positions == 3
+        for wrong, words in [
+            ({5: -0.1}, "token 5 is outside the vocabulary of 5"),
+            ({-1: -0.1}, "token -1 is outside the vocabulary"),
+            ({1: 0.5}, "logarithms of probabilities are at most 0"),
+            ({1: math.nan}, "is NaN; logarithms"),
+            ({1: -0.1, 2: -0.2}, "sum to 1.7"),
+            ({}, "lists no token"),
+        ]:
+            with pytest.raises(sg.Refused, match=words):
+                log.append(target_logprobs=wrong, draft_logprobs=None)
+        with pytest.raises(TypeError, match="a log of lists takes target_logprobs"):
+            log.append(target_logits=[0.0] * 5, draft_logits=[0.0] * 5)
+        assert log.positions == 3
+    same = sg.Log.of_lists(target=target, draft=draft, vocabulary=5)
+    read = sg.Log.open(path)
+    for at in range(3):
+        ours, theirs = read.row(at), same.row(at)
+        np.testing.assert_array_equal(ours.token_ids, theirs.token_ids)
+        assert ours.lacks_draft == (at == 2)
+        for a, b in ((ours.target, theirs.target), (ours.draft, theirs.draft)):
+            np.testing.assert_allclose(a, b, rtol=1e-7)
+    with sg.LogWriter(path, vocabulary=5, lists=True, resume=True) as log:
+        log.append(target_logprobs={1: -0.5}, draft_logprobs={1: -0.4})
+        assert log.positions == 4
+    with pytest.raises(ValueError, match="was begun with lists of tokens; go on with these"):
+        sg.LogWriter(path, vocabulary=5, resume=True)
+    with pytest.raises(sg.Refused, match="lists: are of the tokens that they name"):
+        sg.LogWriter(tmp_path / "other", lists=True)
+    with sg.LogWriter(tmp_path / "full") as log:
+        with pytest.raises(TypeError, match="lists of tokens say"):
+            log.append(target_logprobs={1: -0.5})
+
+
+def test_many_small_lists_become_one_file(tmp_path: Path) -> None:
+    with sg.LogWriter(tmp_path / "log", vocabulary=50, lists=True) as log:
+        for at in range(40):
+            tops = {token: -4.0 for token in range(1 + at % 7)}
+            log.append(target_logprobs=tops, draft_logprobs=tops if at % 5 else None)
+            log.commit()
+    read = sg.Log.open(tmp_path / "log")
+    assert read.positions == 40 and len(list((tmp_path / "log").glob("shard-*"))) < 20
+    for at in range(40):
+        row = read.row(at)
+        assert row.token_ids is not None
+        assert row.token_ids.tolist() == list(range(1 + at % 7)) and row.lacks_draft == (at % 5 == 0)

@@ -159,7 +159,7 @@ impl Provenance {
 
 fn top_count(layout: &Layout) -> Option<usize> {
     match layout.tokens {
-        KeptTokens::All => None,
+        KeptTokens::All | KeptTokens::Lists => None,
         KeptTokens::Top { count, .. } => Some(count),
     }
 }

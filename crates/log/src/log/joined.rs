@@ -81,7 +81,9 @@ fn join_tensor(
                 return Ok(None);
             }
         } else {
-            let here = shard.get("target_logits").map(Tensor::rows);
+            let names = ["target_logits", "target_logprobs"];
+            let here = names.iter().find_map(|&name| shard.get(name));
+            let here = here.map(Tensor::rows);
             let (Some(here), Some(filler)) = (here, &filler) else {
                 return Ok(None);
             };
@@ -106,9 +108,13 @@ fn join_tensor(
 /// What stands where a row lists no token, a head says nothing, or all rows are there.
 fn filler(name: &str, dtype: Dtype) -> Option<Vec<u8>> {
     let value = match name {
-        "token_ids" => return Some((-1i32).to_le_bytes().to_vec()),
+        "token_ids" | "target_token_ids" | "draft_token_ids" => {
+            return Some((-1i32).to_le_bytes().to_vec());
+        }
         DRAFT_ROW => return Some(1i64.to_le_bytes().to_vec()),
-        "target_logits" | "draft_logits" => f32::NEG_INFINITY,
+        "target_logits" | "draft_logits" | "target_logprobs" | "draft_logprobs" => {
+            f32::NEG_INFINITY
+        }
         HEAD_ACCEPTANCE | HEAD_OVERLAP => -1.0,
         _ => return None,
     };

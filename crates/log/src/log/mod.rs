@@ -102,4 +102,4 @@ pub use tensor::{Dtype, HeldTensor};
 pub(crate) use tensor::{Scratch, Tensor};
 pub use tool::{tool, version};
 pub use whole::{RawTensor, WholeLog, npz, tensors};
-pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};
+pub use writer::{Container, HeadValues, KeptTokens, Layout, ListedPosition, LogWriter, Position};

@@ -7,7 +7,7 @@ use super::error::LogError;
 use super::guard::FormGuard;
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
-use super::reader::{Log, read_file, read_index};
+use super::reader::{Log, RowKind, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -51,6 +51,9 @@ pub enum KeptTokens {
         /// row before it is rounded to the log's type.
         rest_temperatures: Vec<f64>,
     },
+    /// Those that the caller lists, of the target and of the draft apart, by
+    /// [`LogWriter::append_lists`].
+    Lists,
 }
 
 /// How rows are written.
@@ -60,7 +63,7 @@ pub struct Layout {
     pub vocabulary: usize,
     /// The type of the rows: f16, bf16, f32 or f64. Rows of the half types are
     /// shifted so that their largest entry is 0, where these types are finest;
-    /// logits are defined up to a constant.
+    /// logits are defined up to a constant. Lists are f32 whatever it is.
     pub dtype: Dtype,
     /// Which of their entries.
     pub tokens: KeptTokens,
@@ -98,6 +101,21 @@ pub struct Position<'a> {
     /// V logits of the draft; empty where the draft has no row, as behind drafts that were all
     /// accepted.
     pub draft: &'a [f32],
+}
+
+/// One position of which lists of tokens are known, as servers return them.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedPosition<'a> {
+    /// As in [`Position`].
+    pub prompt_id: i64,
+    /// As in [`Position`].
+    pub position: i64,
+    /// As in [`Position`].
+    pub token: i64,
+    /// Tokens, and the natural logarithms of the target's probabilities of them.
+    pub target: &'a [(u32, f32)],
+    /// The same of the draft; empty where the draft has no row.
+    pub draft: &'a [(u32, f32)],
 }
 
 /// What heads on the draft model predict at a position of the text.
@@ -168,6 +186,8 @@ struct Buffer {
     target: Vec<u8>,
     draft: Vec<u8>,
     token_ids: Vec<Vec<u32>>,
+    /// Where each model has a list of its own, `token_ids` has the target's.
+    draft_ids: Vec<Vec<u32>>,
     target_rest: Vec<f64>,
     draft_rest: Vec<f64>,
     prompt_id: Vec<i64>,
@@ -204,7 +224,7 @@ impl LogWriter {
         }
         metadata.vocabulary = Some(layout.vocabulary);
         metadata.rest_temperatures = match &layout.tokens {
-            KeptTokens::All => Vec::new(),
+            KeptTokens::All | KeptTokens::Lists => Vec::new(),
             KeptTokens::Top {
                 rest_temperatures, ..
             } => rest_temperatures.clone(),
@@ -258,7 +278,14 @@ impl LogWriter {
         }
         if !index.shards.is_empty() {
             // Opens every shard and checks its header.
-            Log::open(directory)?;
+            let listed = Log::open(directory)?.kinds().0 == RowKind::LogProbabilities;
+            if listed != (layout.tokens == KeptTokens::Lists) {
+                let begun = ["with rows of logits", "with lists of tokens"][usize::from(listed)];
+                return Err(LogError::format(
+                    directory,
+                    format!("was begun {begun}; go on with these, or choose another directory"),
+                ));
+            }
         }
         let writer = Self::after(index, directory, layout, lock);
         writer.remove_strays()?;
@@ -329,6 +356,8 @@ impl LogWriter {
             KeptTokens::Top { count, .. } => {
                 (2 * entry + 4) * (count + count / 2).min(self.layout.vocabulary)
             }
+            // As those in memory, with their ids.
+            KeptTokens::Lists => 2 * self.held_bytes() / self.buffer.positions.max(1),
         }
     }
 
@@ -350,20 +379,136 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Adds a position of which lists are known. What a list leaves out of 1 is the mass of the
+    /// tokens that it does not name.
+    ///
+    /// # Errors
+    ///
+    /// Tokens outside the vocabulary or listed twice, numbers that are no logarithms of
+    /// probabilities, a target without a token, a log of full rows; also if a full shard cannot
+    /// be written.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_log::log::{KeptTokens, Layout, ListedPosition, Log, LogWriter, Metadata, Row};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("log");
+    /// let mut layout = Layout::new(1000);
+    /// layout.tokens = KeptTokens::Lists;
+    /// let mut writer = LogWriter::create(&path, Metadata::default(), layout)?;
+    /// writer.append_lists(&ListedPosition {
+    ///     prompt_id: 0,
+    ///     position: 0,
+    ///     token: 7,
+    ///     target: &[(7, -0.25), (3, -2.0)],
+    ///     draft: &[(7, -0.5)],
+    /// })?;
+    /// writer.commit()?;
+    /// drop(writer);
+    /// let log = Log::open(&path)?;
+    /// let mut row = Row::default();
+    /// log.read(0, &mut row)?;
+    /// assert_eq!(row.target, [-2.0, -0.25]);
+    /// # Ok::<(), specgap_log::log::LogError>(())
+    /// ```
+    pub fn append_lists(&mut self, position: &ListedPosition<'_>) -> Result<(), LogError> {
+        if self.layout.tokens != KeptTokens::Lists {
+            let message = "is a log of full rows; lists of tokens go to a log of their own";
+            return Err(LogError::format(&self.directory, message));
+        }
+        let number = self.positions();
+        self.check_token(position.token, number)?;
+        self.check_list("target", position.target, number)?;
+        self.check_list("draft", position.draft, number)?;
+        if position.target.is_empty() {
+            let message = "lists no token; the target has a row at every position";
+            return Err(self.refused_list("target", number, message));
+        }
+        if self.is_full() {
+            self.write_shard()?;
+        }
+        let lacks_draft = position.draft.is_empty();
+        // A row that is not there is NaN, of some token.
+        let no_row = [(0, f32::NAN)];
+        let draft = if lacks_draft { &no_row } else { position.draft };
+        let buffer = &mut self.buffer;
+        for (list, ids, bytes) in [
+            (position.target, &mut buffer.token_ids, &mut buffer.target),
+            (draft, &mut buffer.draft_ids, &mut buffer.draft),
+        ] {
+            let mut list = list.to_vec();
+            list.sort_by_key(|&(id, _)| id);
+            encode(list.iter().map(|&(_, entry)| entry), Dtype::F32, bytes);
+            ids.push(list.into_iter().map(|(id, _)| id).collect());
+        }
+        let numbers = [position.prompt_id, position.position, position.token];
+        self.add_numbers(numbers, lacks_draft);
+        Ok(())
+    }
+
+    fn refused_list(&self, model: &str, number: usize, message: &str) -> LogError {
+        LogError::row(
+            &self.directory,
+            &format!("{model}_logprobs"),
+            number,
+            message,
+        )
+    }
+
+    fn check_list(&self, model: &str, list: &[(u32, f32)], number: usize) -> Result<(), LogError> {
+        let name = format!("{model}_logprobs");
+        let entry =
+            |column, message| LogError::entry(&self.directory, &name, number, column, message);
+        let mut seen = std::collections::BTreeSet::new();
+        let mut sum = 0.0;
+        for (column, &(id, x)) in list.iter().enumerate() {
+            if id as usize >= self.layout.vocabulary {
+                let message = outside(i64::from(id), self.layout.vocabulary as i64);
+                return Err(entry(column, message));
+            }
+            if !seen.insert(id) {
+                return Err(entry(column, format!("token {id} is listed twice")));
+            }
+            // Of engines that round to half types, a probability may be a little above 1.
+            if x.is_nan() || x > LARGEST_LOGARITHM {
+                let message = format!("is {x}; logarithms of probabilities are at most 0");
+                return Err(entry(column, message));
+            }
+            sum += f64::from(x).exp();
+        }
+        if sum > 1.0 + f64::from(LARGEST_LOGARITHM) {
+            let message = format!(
+                "has probabilities that sum to {sum}; give natural logarithms, at the temperature that \
+                 the log says"
+            );
+            return Err(self.refused_list(model, number, &message));
+        }
+        Ok(())
+    }
+
+    fn check_token(&self, token: i64, number: usize) -> Result<(), LogError> {
+        let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
+        if (-1..tokens).contains(&token) {
+            return Ok(());
+        }
+        let message = outside(token, tokens);
+        Err(LogError::entry(
+            &self.directory,
+            "token",
+            number,
+            0,
+            message,
+        ))
+    }
+
     /// Refuses rows that cannot be written.
     pub(super) fn check(&mut self, position: &Position<'_>) -> Result<(), LogError> {
         let number = self.positions();
-        let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
-        if !(-1..tokens).contains(&position.token) {
-            let message = outside(position.token, tokens);
-            return Err(LogError::entry(
-                &self.directory,
-                "token",
-                number,
-                0,
-                message,
-            ));
+        if self.layout.tokens == KeptTokens::Lists {
+            let message = "is a log of lists of tokens; full rows go to a log of their own";
+            return Err(LogError::format(&self.directory, message));
         }
+        self.check_token(position.token, number)?;
         let rows = [
             ("target_logits", position.target),
             ("draft_logits", position.draft),
@@ -395,7 +540,11 @@ impl LogWriter {
 
     /// Whether the next position begins another shard.
     pub(super) fn is_full(&self) -> bool {
-        self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes
+        self.held_bytes() >= self.layout.shard_bytes
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.buffer.target.len() + self.buffer.draft.len()
     }
 
     /// The tokens to list of a position with these rows; `None` if all are.
@@ -462,9 +611,16 @@ impl LogWriter {
                 encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
             }
         }
-        buffer.prompt_id.push(position.prompt_id);
-        buffer.position.push(position.position);
-        buffer.token.push(position.token);
+        let numbers = [position.prompt_id, position.position, position.token];
+        self.add_numbers(numbers, lacks_draft);
+    }
+
+    /// What is beside a position's rows: prompt, place and token.
+    fn add_numbers(&mut self, [prompt_id, position, token]: [i64; 3], lacks_draft: bool) {
+        let buffer = &mut self.buffer;
+        buffer.prompt_id.push(prompt_id);
+        buffer.position.push(position);
+        buffer.token.push(token);
         buffer.head_acceptance.push(None);
         buffer.head_overlap.push(None);
         buffer.engine.push(None);
@@ -863,14 +1019,7 @@ impl LogWriter {
             KeptTokens::Top {
                 rest_temperatures, ..
             } => {
-                let width = buffer.token_ids.iter().map(Vec::len).max().unwrap_or(0);
-                let mut ids = Vec::with_capacity(n * width * 4);
-                for row in &buffer.token_ids {
-                    let padding = std::iter::repeat_n(-1, width - row.len());
-                    for id in row.iter().map(|&id| id.cast_signed()).chain(padding) {
-                        ids.extend(id.to_le_bytes());
-                    }
-                }
+                let (width, ids) = padded_ids(&buffer.token_ids);
                 put("token_ids", Dtype::I32, vec![n, width], Cow::Owned(ids));
                 for (name, bytes) in models {
                     let bytes = padded(bytes, &buffer.token_ids, width, dtype);
@@ -883,6 +1032,17 @@ impl LogWriter {
                     let shape = vec![n, rest_temperatures.len()];
                     let bytes = floats(&mut rest.iter().copied());
                     put(name, Dtype::F64, shape, Cow::Owned(bytes));
+                }
+            }
+            KeptTokens::Lists => {
+                for (names, lists, bytes) in [
+                    (LISTS[0], &buffer.token_ids, &buffer.target),
+                    (LISTS[1], &buffer.draft_ids, &buffer.draft),
+                ] {
+                    let (width, ids) = padded_ids(lists);
+                    put(names[0], Dtype::I32, vec![n, width], Cow::Owned(ids));
+                    let rows = padded(bytes, lists, width, Dtype::F32);
+                    put(names[1], Dtype::F32, vec![n, width], Cow::Owned(rows));
                 }
             }
         }
@@ -925,6 +1085,15 @@ impl LogWriter {
         })
     }
 }
+
+/// Ids and logarithms of lists, of the target and of the draft.
+const LISTS: [[&str; 2]; 2] = [
+    ["target_token_ids", "target_logprobs"],
+    ["draft_token_ids", "draft_logprobs"],
+];
+
+/// How far above 0 the logarithm of a probability may be, by rounding.
+const LARGEST_LOGARITHM: f32 = 1e-2;
 
 const TEMPORARY_PREFIX: &str = ".writing-";
 
@@ -1088,6 +1257,19 @@ fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<us
         }
     }
     tensors
+}
+
+/// Lists as rows of one width, -1 behind them.
+fn padded_ids(lists: &[Vec<u32>]) -> (usize, Vec<u8>) {
+    let width = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let mut ids = Vec::with_capacity(lists.len() * width * 4);
+    for row in lists {
+        let padding = std::iter::repeat_n(-1, width - row.len());
+        for id in row.iter().map(|&id| id.cast_signed()).chain(padding) {
+            ids.extend(id.to_le_bytes());
+        }
+    }
+    (width, ids)
 }
 
 /// Ragged rows, each filled up with -inf.
