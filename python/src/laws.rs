@@ -147,9 +147,11 @@ impl RowLaw {
                     found.map_err(|message| BadRow::of(number, &message))
                 };
                 let each = (0..rows).into_par_iter();
-                Ok::<_, HostError>(each.map(one).collect::<Result<Vec<T>, BadRow>>())
+                Ok::<_, HostError>(each.map(one).collect::<Vec<_>>())
             })
         })?;
+        // The first bad row, whichever was met first.
+        let found: Result<Vec<T>, BadRow> = found.into_iter().collect();
         found.map_err(BadRow::raised)
     }
 }

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the work gives for each piece.
 pub fn each<P: Sync, T: Send>(pieces: &[P], work: impl Fn(&P) -> T + Sync) -> Vec<T> {
@@ -28,7 +28,8 @@ pub fn each_number<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> V
     results
 }
 
-/// What the work gives for each piece, or an error of one of them; none is begun after it.
+/// What the work gives for each piece, or the error of the first piece that has one, whatever came
+/// first in time. What stands behind a piece that failed is not begun after it.
 ///
 /// # Errors
 /// Those of the work.
@@ -36,14 +37,14 @@ pub fn each_or_stop<P: Sync, T: Send, E: Send>(
     pieces: &[P],
     work: impl Fn(&P) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let stopped = AtomicBool::new(false);
-    let found = each(pieces, |piece| {
-        if stopped.load(Ordering::Relaxed) {
+    let failed = AtomicUsize::new(usize::MAX);
+    let found = each_number(pieces.len(), |number| {
+        if number > failed.load(Ordering::Relaxed) {
             return None;
         }
-        let result = work(piece);
+        let result = work(&pieces[number]);
         if result.is_err() {
-            stopped.store(true, Ordering::Relaxed);
+            failed.fetch_min(number, Ordering::Relaxed);
         }
         Some(result)
     });
@@ -75,5 +76,16 @@ mod tests {
         assert_eq!(each_or_stop(&[2, 4, 6], even), Ok(vec![1, 2, 3]));
         assert_eq!(each_or_stop(&[2, 5, 6], even), Err(5));
         assert!(each(&[] as &[u8], |_| ()).is_empty());
+        // The first piece's error, though pieces behind it failed long before it was begun.
+        let pieces: Vec<usize> = (0..200).collect();
+        let slow_first = |&n: &usize| match n {
+            0 => {
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                Ok(n)
+            }
+            3 | 100.. => Err(n),
+            _ => Ok(n),
+        };
+        assert_eq!(each_or_stop(&pieces, slow_first), Err(3));
     }
 }

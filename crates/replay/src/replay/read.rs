@@ -4,13 +4,13 @@ use super::ReplayError;
 use super::position::TextPosition;
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
-    Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
+    Question, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
 };
+use specgap_base::side_by_side;
 use specgap_log::log::{Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
 
-use rayon::prelude::*;
 use specgap_sampling::sampling::Lists;
 use std::collections::BTreeMap;
 
@@ -270,17 +270,13 @@ impl Texts {
             temperature: self.temperature,
             lists,
         };
-        let read: Vec<Vec<Read>> = log
-            .spans(SPAN)
-            .par_iter()
-            .map_init(Workspace::default, |workspace, span| {
-                // Who watches may stop the work before it.
-                progress(0);
-                let result = task.span(span, workspace);
-                progress(span.positions().len());
-                result
-            })
-            .collect::<Result<_, _>>()?;
+        let read = side_by_side::each_or_stop(&log.spans(SPAN), |span| {
+            // Who watches may stop the work before it.
+            progress(0);
+            let result = task.span(span, &mut Workspace::default());
+            progress(span.positions().len());
+            result
+        })?;
         let spacing = match (rollouts, self.rollouts.last()) {
             (Some(_), Some(kind)) => kind.spacing(),
             _ => 1.0,

@@ -3,7 +3,7 @@
 use super::super::ReplayError;
 use super::super::position::Rest;
 use super::super::read::{Text, Texts};
-use rayon::prelude::*;
+use specgap_base::side_by_side;
 use specgap_core::rounds::BlockCarry;
 use specgap_log::log::Log;
 
@@ -36,7 +36,7 @@ pub(super) fn carried_block_calls(
         })?;
         Ok(calls)
     };
-    let each: Vec<Vec<f64>> = texts.texts.par_iter().map(of).collect::<Result<_, _>>()?;
+    let each = side_by_side::each_or_stop(&texts.texts, of)?;
     let mut sums = vec![vec![0.0; texts.clusters]; lengths.len()];
     for (text, calls) in texts.texts.iter().zip(each) {
         for (sums, calls) in sums.iter_mut().zip(calls) {
