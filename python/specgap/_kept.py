@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
+
+from . import _native
 
 #: Columns of the text that is kept.
 _WIDTH = 100
 
-#: What :meth:`Made.files` is asked for beside the page.
+#: What ``files`` is asked for beside the page.
 NO_PAPER: dict[str, Any] = {
     "figures": [], "latex": None, "csv": None, "columns": [], "digits": None
 }  # fmt: skip
-
-
-class Made(Protocol):
-    """What a report is read from."""
-
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def json(self) -> bytes: ...
-    def html(self) -> str: ...
-    def markdown(self) -> str: ...
-    def text(self, width: int, whole: bool) -> str: ...
-    def tables(self) -> list[tuple[str, str, list[str]]]: ...
-    def table(
-        self, name: str, columns: Sequence[str], digits: int | None
-    ) -> tuple[list[str], str]: ...
-    def figures(self) -> list[tuple[str, str]]: ...
-    def figure(self, name: str, kind: str) -> bytes: ...
-    def files(self, paper: dict[str, Any]) -> list[tuple[str, bytes]]: ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +29,7 @@ class Kept:
     saved: list[tuple[str, bytes]]
 
     @classmethod
-    def of(cls, made: Made) -> Kept:
+    def of(cls, made: _native.Made | Kept) -> Kept:
         texts = made.text(_WIDTH, False), made.text(_WIDTH, True)
         return cls(made.ok, made.json, made.html(), made.markdown(), texts, made.files(NO_PAPER))
 

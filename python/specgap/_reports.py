@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike
 from ._errors import Refused
-from ._kept import Kept, Made
+from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
 from ._names import LawName, RuleName
 from ._parquet import is_parquet
@@ -212,7 +212,7 @@ class Summary:
 class Table:
     """A table of a report, for a paper."""
 
-    def __init__(self, made: Made, name: str, caption: str, columns: list[str]) -> None:
+    def __init__(self, made: _native.Made | Kept, name: str, caption: str, columns: list[str]) -> None:
         #: As ``specgap --table latex=NAME`` takes it.
         self.name = name
         self.caption = caption
@@ -240,7 +240,7 @@ class Table:
 class Figure:
     """A picture of a report, for a paper: without its title."""
 
-    def __init__(self, made: Made, name: str, title: str) -> None:
+    def __init__(self, made: _native.Made | Kept, name: str, title: str) -> None:
         self.name = name
         self.title = title
         self._made = made
@@ -284,7 +284,7 @@ class Report:
     def __init__(
         self,
         command: str,
-        made: Made,
+        made: _native.Made | Kept,
         *,
         summary: Summary | None = None,
         positions: Positions | None = None,

@@ -3,7 +3,7 @@
 use crate::arrays::Matrix;
 use crate::errors::{raised, refused};
 use crate::laws::{Given, RowLaw};
-use crate::rates::{BadRow, Typed, fill};
+use crate::rates::{BadRow, Typed, fill, softmax};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
@@ -57,17 +57,14 @@ impl Plan {
     #[pyo3(signature = (p, q, n, scheme, logits, temperature))]
     fn new(
         py: Python<'_>,
-        p: (Bound<'_, PyAny>, String),
-        q: (Bound<'_, PyAny>, String),
+        p: Typed<'_>,
+        q: Typed<'_>,
         n: usize,
         scheme: &str,
         logits: bool,
         temperature: f64,
     ) -> PyResult<Self> {
-        let softmax = logits.then_some(Softmax {
-            temperature,
-            ..Softmax::default()
-        });
+        let softmax = softmax(logits, temperature);
         let p = row(&Matrix::new(&p.0, &p.1, "p")?, softmax, "p")?;
         let q = row(&Matrix::new(&q.0, &q.1, "q")?, softmax, "q")?;
         let of = |name: &str, error: &dyn std::error::Error| refused(format!("{name}: {error}"));

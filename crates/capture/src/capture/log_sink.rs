@@ -85,7 +85,7 @@ impl Provenance {
         let target = capture.target();
         let files = self.drafts.get(number).map_or(&[][..], Vec::as_slice);
         let mut metadata = Metadata {
-            tool: Some(format!("specgap {}", env!("CARGO_PKG_VERSION"))),
+            tool: Some(specgap_log::log::tool()),
             command: self.command.clone(),
             target: self.target.first().cloned(),
             draft: files.first().cloned(),
