@@ -27,7 +27,11 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 _ROWS = tuple(
     f"{model}_{kind}" for model in ("target", "draft") for kind in ("logits", "probs", "logprobs")
 )
-_FLOATS = ("target_rest", "draft_rest", "head_acceptance", "head_overlap")
+#: Tensors of floating point beside them.
+_FLOATS = (
+    "target_rest", "draft_rest", "head_acceptance", "head_overlap",
+    "hit", "p_hit", "max_q", "overlap", "coverage",
+)  # fmt: skip
 
 
 #: Files of other kinds, and how they become logs.
@@ -215,6 +219,10 @@ class Log:
         position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
         token_ids ...
 
+        Of a draft whose rows depend on where its round began, ``draft_logits`` is [N, K, V]: entry
+        (s, j) is its row for the token at position s + j in a round that starts at s, given the
+        text's tokens before. ``d2t`` [Vd] says which tokens a draft of Vd tokens has: i + d2t[i].
+
         Nothing is copied: of any strides, rows are read where they lie. They must not change
         while a call reads them. ``metadata`` is what a log says of itself, such as
         ``{"temperature_applied": 0.7}``.
@@ -223,7 +231,9 @@ class Log:
         for key, array in tensors.items():
             if array is None:
                 continue
-            if key in _ROWS:
+            if key.startswith("draft_") and getattr(array, "ndim", 0) == 3:
+                held.append(_by_depth(array, key))
+            elif key in _ROWS:
                 held.append((key, *rows(array, key)))
             elif key in _FLOATS:
                 held.append((key, *typed(array, key)))
@@ -254,6 +264,31 @@ class Log:
     def listed(self) -> int:
         """Tokens that a row lists: V for full rows."""
         return self._native.listed
+
+    @property
+    def depths(self) -> int:
+        """K: rows of the draft that a position has, one for each depth of a round; 1 as a rule."""
+        return self._native.depths
+
+    @property
+    def depth(self) -> int:
+        """Which of them is read, from 1."""
+        return self._native.depth
+
+    def at_depth(self, depth: int) -> Log:
+        """The same positions with the draft's rows at a depth, from 1 to :attr:`depths`: that of
+        position t is the row which a round that began at t - depth + 1 has for it. The first
+        depth - 1 positions of every text have none. ``gap(log.at_depth(2))`` measures it.
+
+        >>> import numpy as np, specgap as sg
+        >>> log = sg.Log.of_arrays(
+        ...     target_logits=np.zeros((2, 2)), prompt_id=[0, 0], position=[0, 1],
+        ...     draft_logits=np.array([[[1.0, 0], [2, 0]], [[3, 0], [4, 0]]]),
+        ... )
+        >>> log.depths, log.row(1).draft.tolist(), log.at_depth(2).row(1).draft.tolist()
+        (2, [3.0, 0.0], [2.0, 0.0])
+        """
+        return Log(self._native.at_depth(depth), (_at_depth_again, (self, depth)))
 
     @property
     def dtypes(self) -> tuple[str, str]:
@@ -337,6 +372,21 @@ def _of_table(
 ) -> Log:
     native = open_table(table, name=name, vocabulary=vocabulary, metadata=metadata)
     return Log(native, (_of_table, (table, name, vocabulary, metadata)))
+
+
+def _at_depth_again(log: Log, depth: int) -> Log:
+    return log.at_depth(depth)
+
+
+def _by_depth(array: Any, name: str) -> tuple[str, NDArray[Any], str]:
+    """What a draft says at each depth, [N, K, ..]: rows that lie behind one another."""
+    own, dtype = typed(array, name)
+    if name.endswith("_ids"):
+        own = integers(array, name)
+        dtype = own.dtype.name
+    if own.shape[0] > 1 and own.strides[0] != own.strides[1] * own.shape[1]:
+        own = np.ascontiguousarray(own)
+    return name, own, dtype
 
 
 def _called_again(log: Log, name: str) -> Log:

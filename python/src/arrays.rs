@@ -186,7 +186,7 @@ pub(crate) fn dtype_named(dtype: &str, name: &str) -> PyResult<Dtype> {
 }
 
 impl HeldArray {
-    /// Holds an array of one or two axes.
+    /// Holds an array of one or two axes, or of three of which the first two lie as one.
     pub(crate) fn new(
         array: &Bound<'_, PyAny>,
         dtype: Dtype,
@@ -205,6 +205,12 @@ impl HeldArray {
         let (rows, columns, strides) = match (shape.as_slice(), strides) {
             (&[rows], &[stride]) => (rows, 1, [stride, 0]),
             (&[rows, columns], &[row, column]) => (rows, columns, [row, column]),
+            // Rows of each depth, which lie behind one another.
+            (&[rows, depths, columns], &[row, depth, column])
+                if rows <= 1 || row == depth * depths.cast_signed() =>
+            {
+                (rows * depths, columns, [depth, column])
+            }
             _ => {
                 return Err(refused(format!(
                     "{name}: has {} axes; rows are [N, V], numbers of positions [N]",

@@ -30,6 +30,8 @@ pub(crate) struct Log {
     place: Place,
     /// What reports call it, if not by its path.
     name: Option<String>,
+    /// Which of the draft's rows are read, where a position has one for each depth.
+    depth: usize,
     rows: Rows,
 }
 
@@ -37,6 +39,7 @@ impl Log {
     /// The log anew, for a command that takes it.
     pub(crate) fn opened(&self) -> PyResult<Rows> {
         let rows = open(&self.path, self.vocabulary, &self.place)?;
+        let rows = at_depth(rows, self.depth)?;
         Ok(match &self.name {
             Some(name) => rows.called(name),
             None => rows,
@@ -55,8 +58,16 @@ impl Log {
             vocabulary,
             place,
             name: None,
+            depth: 1,
             rows,
         })
+    }
+}
+
+fn at_depth(rows: Rows, depth: usize) -> PyResult<Rows> {
+    match depth {
+        1 => Ok(rows),
+        _ => rows.at_depth(depth).map_err(|error| raised(&error)),
     }
 }
 
@@ -159,7 +170,32 @@ impl Log {
         };
         let mut log = Self::made(path, self.vocabulary, self.place.clone())?;
         log.name = Some(name.to_owned());
+        log.depth = self.depth;
+        log.rows = at_depth(log.rows, self.depth)?;
         Ok(log)
+    }
+
+    /// The same log with the draft's rows at a depth.
+    fn at_depth(&self, depth: usize) -> PyResult<Self> {
+        let rows = self.rows.at_depth(depth).map_err(|error| raised(&error))?;
+        Ok(Self {
+            path: self.path.clone(),
+            vocabulary: self.vocabulary,
+            place: self.place.clone(),
+            name: self.name.clone(),
+            depth,
+            rows,
+        })
+    }
+
+    #[getter]
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    #[getter]
+    fn depths(&self) -> usize {
+        self.rows.depths()
     }
 
     #[getter]

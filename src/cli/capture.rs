@@ -90,7 +90,7 @@ mod with_models {
         }
     }
 
-    fn layout(args: &CaptureArgs, vocabulary: usize) -> Layout {
+    fn layout(args: &CaptureArgs, vocabulary: usize, depths: usize) -> Layout {
         let tokens = match args.top {
             None => KeptTokens::All,
             Some(count) => KeptTokens::Top {
@@ -101,6 +101,7 @@ mod with_models {
         Layout {
             dtype: args.dtype.dtype(),
             tokens,
+            depths,
             ..Layout::new(vocabulary)
         }
     }
@@ -142,7 +143,7 @@ mod with_models {
         let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
         models.check_lengths(&encoded, common)?;
-        let layout = layout(args, capture.vocabulary());
+        let layout = layout(args, capture.vocabulary(), capture.draft().depths());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         sink.plan(encoded.len());
         let done = sink.done().clone();

@@ -42,6 +42,10 @@ pub struct GapArgs {
     kept: Kept,
     #[command(flatten)]
     results: Results,
+    /// Depths of a round whose rows are measured, of logs that have a row of the draft for each
+    /// depth [default: 1]. Several are measured each by itself and compared.
+    #[arg(long, value_name = "D,...", value_delimiter = ',')]
+    depth: Vec<Counts>,
     /// Refuse logs that are not of the same text as the first, so that every difference is of
     /// the same positions: drafts of one capture.
     #[arg(long, conflicts_with = "pool")]
@@ -286,6 +290,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
+    let logs = at_depths(logs, &args.depth)?;
     args.measure.at_their_own(&mut settings, &logs);
     let pooled = args.results.pool || logs.len() == 1;
     if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
@@ -357,6 +362,22 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     }
     print_report(&report, &report::gap::page(&report), out, common)?;
     Ok(verdict)
+}
+
+/// The logs at each of some depths, which their names say; as they are if none is asked for.
+fn at_depths(logs: Vec<Log>, depths: &[Counts]) -> Result<Vec<Log>, CliError> {
+    if depths.is_empty() {
+        return Ok(logs);
+    }
+    let mut all = Vec::new();
+    for log in &logs {
+        for depth in Counts::all(depths) {
+            let name = format!("{}-depth-{depth}", log.name());
+            let view = log.at_depth(depth).map_err(GapError::from)?;
+            all.push(view.called(&name));
+        }
+    }
+    Ok(all)
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it

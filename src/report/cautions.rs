@@ -1,6 +1,6 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
-use crate::gap::{Repetition, Surprise};
+use crate::gap::{OfDepth, Repetition, Surprise};
 use crate::log::MissingMass;
 use crate::page::words::{count, counted, percent};
 
@@ -124,6 +124,31 @@ pub(super) fn without_draft(logs: impl Iterator<Item = (usize, usize)>) -> Optio
             count(all)
         )
     })
+}
+
+/// Drafts whose rows depend on where their round began, of which one depth is measured.
+pub(super) fn at_depth(depths: impl Iterator<Item = OfDepth>) -> Option<String> {
+    let mut all: Vec<OfDepth> = Vec::new();
+    for depth in depths {
+        if !all.contains(&depth) {
+            all.push(depth);
+        }
+    }
+    let [OfDepth { depth, of }] = all[..] else {
+        return None;
+    };
+    let which = match depth {
+        1 => "the row for a round's first token".to_owned(),
+        _ => format!(
+            "the row for token {depth} of a round, and the first {} of each text are left out",
+            counted(depth - 1, "position")
+        ),
+    };
+    Some(format!(
+        "The draft has a row for each of {of} depths, which depend on where a round began. These \
+         numbers are of depth {depth}: {which}. --depth measures others; specgap length puts the \
+         depths together."
+    ))
 }
 
 /// Indices that stand twice in a text.

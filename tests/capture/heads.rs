@@ -66,6 +66,68 @@ fn read(path: &Path) -> Found {
 
 const ROLLED: [&str; 4] = ["--rollouts", "3", "--every", "2"];
 
+/// A draft that writes three tokens at once is logged with a row for each depth, which
+/// `specgap length` replays.
+#[test]
+fn drafts_of_several_rows_a_step_are_logged_by_depth() {
+    const ROWS: [[f32; 3]; 3] = [[0.0, 0.5, 0.1], [0.3, 0.1, 0.0], [0.0, 0.2, 0.9]];
+    let bench = Bench::new(0);
+    let graph = onnx::model_by_depth(&ROWS.each_ref().map(|row| &row[..]));
+    let [target, draft] = files(&bench, &graph);
+    let models = [
+        "--target",
+        &target,
+        "--draft",
+        &draft,
+        "--no-stop",
+        "--dtype",
+        "f32",
+    ];
+    let last_of_prompt = [1, 1, 0];
+    bench.capture("log", &models);
+    let log = Log::open(&bench.path("log")).unwrap();
+    assert_eq!((log.depths(), log.vocabulary()), (3, 3));
+    assert!(log.metadata().is_parallel());
+    let found = read(&bench.path("log"));
+    for depth in 1..=3 {
+        let view = log.at_depth(depth).unwrap();
+        let mut row = Row::default();
+        for number in 0..log.positions() {
+            view.read(number, &mut row).unwrap();
+            let (prompt, position) = (row.prompt_id.unwrap(), row.position.unwrap());
+            let Some(start) = (position + 1).checked_sub(depth as i64).filter(|&s| s >= 0) else {
+                assert!(row.lacks_draft);
+                continue;
+            };
+            let text = &found.texts[&prompt];
+            let last = match usize::try_from(start - 1) {
+                Ok(before) => text[before].token.unwrap(),
+                Err(_) => last_of_prompt[prompt as usize],
+            };
+            let logits = ROWS[depth - 1].map(|x| f64::from(x * (last + 1) as f32));
+            let off = row.draft[0] - logits[0];
+            for (found, expected) in row.draft.iter().zip(logits) {
+                assert!((found - expected - off).abs() < 1e-6, "{row:?}: {logits:?}");
+            }
+        }
+    }
+    let settings = specgap::replay::LengthSettings::default();
+    let report = specgap::replay::measure_lengths(&[log], &settings, "test", &|_| {}).unwrap();
+    assert_eq!(report.by_depth.len(), 3);
+    // What needs one row behind each token is refused.
+    for (more, cause) in [
+        (
+            &["--rollouts", "2"][..],
+            "rollouts: the draft's graph gives 3 rows",
+        ),
+        (&["--top", "2"], "3 depths of lists cannot be written"),
+    ] {
+        bench.refuse(&[&models[..], more].concat(), &[cause]);
+    }
+    let wrong = ["--target", &draft, "--draft", &draft, "--no-stop"];
+    bench.refuse(&wrong, &["target: its graph gives 3 rows"]);
+}
+
 #[test]
 fn heads_are_logged_at_the_tokens_that_they_are_about() {
     let bench = Bench::new(0);

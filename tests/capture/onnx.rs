@@ -95,6 +95,29 @@ impl Graph {
     }
 }
 
+/// The same with a row for each depth, as of a draft that writes a round at once: behind a token
+/// `(token + 1) * rows[depth]`.
+pub fn model_by_depth(rows: &[&[f32]]) -> Graph {
+    let v = rows.first().map_or(0, |row| row.len());
+    let mut graph = model(rows.first().copied().unwrap_or_default(), FLOAT);
+    let raw: Vec<u8> = (rows.iter().copied().flatten())
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let sizes = [rows.len() as u64, v as u64];
+    graph.initializers[0] = tensor("row", FLOAT, &sizes, &raw);
+    let axes: Vec<u8> = [2i64, 3]
+        .iter()
+        .flat_map(|axis| axis.to_le_bytes())
+        .collect();
+    graph
+        .initializers
+        .push(tensor("axes_2_3", INT64, &[2], &axes));
+    graph.nodes[2] = node("Unsqueeze", &["ids_1", "axes_2_3"], "column", &[]);
+    let [depths, size] = sizes.map(|size| size.to_string());
+    graph.outputs[0] = value("logits", FLOAT, &["batch", "sequence", &depths, &size]);
+    graph
+}
+
 /// A model whose logits are `(token + 1) * row`, so that V is `row.len()`; its
 /// cache holds the tokens. All floating point is of type `element`.
 pub fn model(row: &[f32], element: u64) -> Graph {

@@ -134,6 +134,7 @@ fn report() -> GapReport {
             surprise: None,
             repeated_positions: 0,
             without_draft: 0,
+            depth: None,
             missing_mass: None,
             files: Vec::new(),
             metadata: Metadata {

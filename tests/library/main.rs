@@ -3,6 +3,7 @@
 mod audit;
 mod blocks;
 mod bonus_rows;
+mod by_depth;
 mod certificates;
 mod claims;
 mod engines;

@@ -37,6 +37,7 @@ fn all_rollouts_together_give_the_golden_drafts() {
         let along = AlongText {
             policy,
             places: &places,
+            by_start: &[],
             most: 3,
         };
         let found = replay(ChainVerifier::Token, &ratios, &along).unwrap();
@@ -295,6 +296,7 @@ fn a_report_adds_up_what_is_drafted_on_rollouts() {
                 let along = AlongText {
                     policy,
                     places: &places,
+                    by_start: &[],
                     most: 4,
                 };
                 let found = replay(verifier, &ratios(text), &along).unwrap();

@@ -70,7 +70,11 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
     let all = [
         own::caution(report),
         cautions::unfinished(logs().map(|log| log.metadata.unfinished())),
-        cautions::without_draft(logs().map(|log| (log.without_draft, log.positions))),
+        cautions::at_depth(logs().filter_map(|log| log.depth)),
+        cautions::without_draft(
+            (logs().filter(|log| log.depth.is_none()))
+                .map(|log| (log.without_draft, log.positions)),
+        ),
         cautions::missing(logs().map(|log| log.missing_mass)),
         cautions::repeated(logs().map(|log| log.repeated_positions).sum()),
     ];
@@ -90,7 +94,10 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
                 .iter()
                 .map(|log| (log.positions, log.repetition)),
         ),
-        cautions::parallel(report.logs.iter().any(|log| log.metadata.is_parallel())),
+        cautions::parallel(
+            // Where there are rows for each depth, they are what such a drafter has.
+            (report.logs.iter()).any(|log| log.metadata.is_parallel() && log.depth.is_none()),
+        ),
         audits(report),
         checks,
         rates,

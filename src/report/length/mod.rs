@@ -29,6 +29,7 @@ pub fn page(report: &LengthReport) -> Page {
     let sections = [
         advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
+        by_depth(report),
         policies(report),
         Some(bounds(report)),
         draft_paths(report),
@@ -86,6 +87,19 @@ fn fixed(report: &LengthReport) -> Option<Section> {
             "Fixed lengths",
             "A round of K drafts: what it accepts, what it costs and what it throws away.",
             std::iter::once(how).chain(tables).chain(figures),
+        )
+        .main(),
+    )
+}
+
+fn by_depth(report: &LengthReport) -> Option<Section> {
+    let table = tables::by_depth(report)?;
+    Some(
+        Section::new(
+            "by-depth",
+            "Depth by depth",
+            "What becomes of a round's first, second, ... token.",
+            [Block::Table(table)],
         )
         .main(),
     )

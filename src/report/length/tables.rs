@@ -2,8 +2,8 @@
 
 use super::numbers::{bounded, cost, decimals, entry, maybe, plus_minus};
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::page::words::percent;
-use crate::replay::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
+use crate::page::words::{count, percent};
+use crate::replay::{AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 use crate::statistics::Estimate;
 
 /// The verifiers of sampled drafts, in their order.
@@ -443,6 +443,60 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
             })
         })
         .collect()
+}
+
+/// What becomes of a round's first, second, ... token.
+pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
+    let rows = &report.by_depth;
+    let has = |of: fn(&AtDepth) -> bool| rows.iter().any(of);
+    let (overlap, covered) = (
+        has(|row| row.overlap.is_some()),
+        has(|row| row.covered.is_some()),
+    );
+    let mut columns = vec![
+        Column::number("depth"),
+        Column::number("starts"),
+        Column::number("itself").over("accepted"),
+        Column::number("if all before are").over("accepted"),
+        Column::number("with all before").over("accepted"),
+    ];
+    if overlap {
+        columns.push(Column::number("overlap"));
+    }
+    if covered {
+        columns.push(Column::number("draft can draw"));
+    }
+    let rows = rows.iter().map(|row| {
+        let mut entries = vec![
+            Entry::plain(row.depth.to_string()),
+            Entry::plain(count(row.starts)),
+            entry(&row.marginal, 3),
+            maybe(row.conditional.as_ref(), 3),
+            entry(&row.joint, 3),
+        ];
+        if overlap {
+            entries.push(maybe(row.overlap.as_ref(), 3));
+        }
+        if covered {
+            entries.push(maybe(row.covered.as_ref(), 3));
+        }
+        Row::new(entries)
+    });
+    let rows: Vec<Row> = rows.collect();
+    let note = "Sampled drafts, each verified by itself; over all starts with as many tokens left. E[τ] \
+                adds up “with all before”, and is no sum of products of the other columns.";
+    let note = match covered {
+        true => format!(
+            "{note} “Draft can draw” is p’s mass on the draft’s tokens, p as it is: what it lacks to \
+             1 is lost whatever the draft’s row is."
+        ),
+        false => note.to_owned(),
+    };
+    (!rows.is_empty()).then(|| {
+        Table::new("by-depth", "A round’s tokens, depth by depth", columns)
+            .rows(rows)
+            .note(note)
+    })
 }
 
 /// The bounds at the given cost.

@@ -199,6 +199,19 @@ impl Decoder {
         if let Some(message) = message {
             return Err(CaptureError::Setting { message });
         }
+        if let Some(model) = [&target, &draft]
+            .into_iter()
+            .find(|model| model.depths() > 1)
+        {
+            return Err(CaptureError::Setting {
+                message: format!(
+                    "{}: its graph gives {} rows behind each token; a decoder drafts token by token, \
+                     with graphs that give one (specgap capture takes such drafts)",
+                    model.path().display(),
+                    model.depths()
+                ),
+            });
+        }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
         Ok(Self {
             target,

@@ -71,7 +71,8 @@ pub struct Row<'a> {
     pub token: u32,
     /// The target's logits, V numbers, at temperature 1.
     pub target: &'a [f32],
-    /// The draft's logits after the same prefix, V numbers, at temperature 1.
+    /// The draft's logits after the same prefix, V numbers, at temperature 1; of a draft that writes
+    /// K tokens at once K V, depth by depth.
     pub draft: &'a [f32],
     /// The acceptance of `token` that a head of the draft predicts once the draft has read
     /// it: none without the head, and none of a text's last token, which it does not read.
@@ -283,6 +284,9 @@ impl Capture {
             }
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
+        if let Some(message) = depths_refused(&target, &[&draft], plan.is_some()) {
+            return Err(CaptureError::Setting { message });
+        }
         Ok(Self {
             target,
             draft,
@@ -308,6 +312,11 @@ impl Capture {
             let kept = self.settings.vocabulary;
             let vocabulary = common_vocabulary(&self.target, draft, kept)?;
             debug_assert_eq!(vocabulary, self.vocabulary);
+        }
+        let drafts: Vec<&Model> = std::iter::once(&self.draft).chain(&others).collect();
+        let rollouts = self.settings.rollouts.is_some();
+        if let Some(message) = depths_refused(&self.target, &drafts, rollouts) {
+            return Err(CaptureError::Setting { message });
         }
         self.seconds_of_drafts = vec![0.0; 1 + others.len()];
         self.others = others;
@@ -530,22 +539,23 @@ impl Capture {
                 let [of_target, of_draft] = &mut scratch;
                 let target = cut(target.last(sequence, of_target), self.vocabulary)
                     .map_err(|message| broken(&self.target, message))?;
-                let draft = cut(draft.last(sequence, of_draft), self.vocabulary)
+                let draft = draft
+                    .last_depths(sequence, self.vocabulary, of_draft)
                     .map_err(|message| broken(&self.draft, message))?;
                 let token = samplers[sequence]
                     .draw(target, &sampling)
                     .ok_or_else(|| broken(&self.target, BROKEN.to_owned()))?
                     as u32;
-                if !is_law(draft) {
+                if !draft.chunks(self.vocabulary.max(1)).all(is_law) {
                     return Err(broken(&self.draft, BROKEN.to_owned()));
                 }
                 let mut asked = Vec::with_capacity(others.len());
                 let each = others.iter().zip(&self.others).zip(&mut of_others);
                 for ((logits, model), scratch) in each {
                     let broken = |message| broken(model, message);
-                    let own = cut(logits.last(sequence, scratch), self.vocabulary);
+                    let own = logits.last_depths(sequence, self.vocabulary, scratch);
                     let own = own.map_err(broken)?;
-                    if !is_law(own) {
+                    if !own.chunks(self.vocabulary.max(1)).all(is_law) {
                         return Err(broken(BROKEN.to_owned()));
                     }
                     asked.push(OtherDraft {
@@ -619,6 +629,35 @@ impl Capture {
         self.others.iter_mut().for_each(Model::clear);
         Ok(generations)
     }
+}
+
+/// Why graphs that give several rows behind each token do not go together, if they do not.
+fn depths_refused(target: &Model, drafts: &[&Model], rollouts: bool) -> Option<String> {
+    let depths: Vec<usize> = drafts.iter().map(|draft| draft.depths()).collect();
+    let first = depths.first().copied().unwrap_or(1);
+    if target.depths() > 1 {
+        return Some(format!(
+            "target: its graph gives {} rows behind each token; a target gives one",
+            target.depths()
+        ));
+    }
+    if depths.iter().any(|&other| other != first) {
+        return Some(format!(
+            "draft: their graphs give {} rows behind each token; drafts of one capture give as many \
+             each: capture these one by one",
+            depths
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+    }
+    (first > 1 && rollouts).then(|| {
+        format!(
+            "rollouts: the draft's graph gives {first} rows behind each token, so that it writes a \
+             round at once and nothing on its own; leave --rollouts out"
+        )
+    })
 }
 
 /// A row whose token the drafts have not read yet.

@@ -9,8 +9,8 @@ use super::runtime::Runtime;
 use super::tokens::TextCodec;
 use serde_json::{Value, json};
 use specgap_log::log::{
-    DraftLogs, FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata, PromptRecord,
-    Rollout, RolloutRecord, Sampling, SharedPosition,
+    DraftLogs, Drafter, FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata,
+    PromptRecord, Rollout, RolloutRecord, Sampling, SharedPosition,
 };
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -114,6 +114,8 @@ impl Provenance {
                 temperature: sampling.temperature(),
                 target: plan.target,
             }),
+            // Rows of a round that come at once look at no token of it.
+            drafter: (draft.depths() > 1).then_some(Drafter::Parallel),
             ..Metadata::default()
         };
         let stop: Vec<u32> = capture.codec().stop_tokens().collect();

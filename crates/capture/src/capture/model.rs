@@ -68,6 +68,8 @@ struct Contract {
     heads: Heads,
     /// V if the graph states it.
     vocabulary: Option<usize>,
+    /// K: rows that it gives behind each token.
+    depths: usize,
 }
 
 /// A causal language model:
@@ -82,6 +84,7 @@ struct Contract {
 /// | output | shape | type |
 /// | --- | --- | --- |
 /// | `logits` | \[batch, sequence, V\] | f32 or f16 |
+/// | the same of a draft that writes K tokens at once | \[batch, sequence, K, V\] | entry j of place c is about token c + 1 + j |
 /// | `present.{i}.key`, `.value` | \[batch, heads, past + sequence, width\] | as the past |
 /// | `acceptance`, `overlap` | \[batch, sequence\] | f32 or f16, may be absent; see [`Heads`] |
 ///
@@ -200,6 +203,11 @@ impl Model {
     /// V: logits a row, padding included.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
+    }
+
+    /// K: rows that it gives behind each token, for as many tokens; 1 as a rule.
+    pub fn depths(&self) -> usize {
+        self.contract.depths
     }
 
     /// What it predicts beside the next token.
@@ -346,7 +354,8 @@ impl Model {
             value.ok_or_else(|| format!("output {name} is missing"))
         };
         let value = taken(LOGITS)?;
-        let mut logits = Logits::new(value, batch, sequence, self.vocabulary)?;
+        let of_rows = (self.contract.depths, self.vocabulary);
+        let mut logits = Logits::new(value, batch, sequence, of_rows)?;
         for name in self.contract.heads.names() {
             logits.add_head(name, &taken(name)?, batch)?;
         }
@@ -490,8 +499,20 @@ impl Contract {
             None => false,
         };
         let logits = output(LOGITS).ok_or_else(|| format!("has no output {LOGITS}"))?;
-        let shape = check_numbers("output", logits, 3)?;
-        let vocabulary = usize::try_from(shape[2]).ok().filter(|&size| size > 0);
+        let rank = logits.dtype().tensor_shape().map(|shape| shape.len());
+        let shape = check_numbers("output", logits, if rank == Some(4) { 4 } else { 3 })?;
+        let fixed = |size: i64| usize::try_from(size).ok().filter(|&size| size > 0);
+        let depths = match shape[..] {
+            [_, _, depths, _] => fixed(depths).ok_or_else(|| {
+                format!(
+                    "output {LOGITS} has shape {}; of 4 axes the third, rows behind each token, must \
+                     be a fixed number",
+                    logits.dtype()
+                )
+            })?,
+            _ => 1,
+        };
+        let vocabulary = shape.last().copied().and_then(fixed);
         let mut cache = Vec::new();
         for past in inputs {
             let name = past.name();
@@ -549,6 +570,7 @@ impl Contract {
             cache,
             heads,
             vocabulary,
+            depths,
         })
     }
 }
@@ -586,6 +608,8 @@ pub struct Logits {
     value: DynValue,
     sequence: usize,
     vocabulary: usize,
+    /// K: rows behind each token.
+    depths: usize,
     half: bool,
     /// \[batch, sequence\], empty without the head.
     acceptance: Vec<f64>,
@@ -597,25 +621,32 @@ impl Logits {
         value: DynValue,
         batch: usize,
         sequence: usize,
-        vocabulary: usize,
+        (depths, vocabulary): (usize, usize),
     ) -> Result<Self, String> {
         let shape = value.dtype().tensor_shape().map(|shape| shape.to_vec());
         let shape = shape.unwrap_or_default();
-        let fits = shape.len() == 3
-            && shape[0] == batch as i64
-            && shape[1] == sequence as i64
-            && shape[2] > 0
-            && (vocabulary == 0 || shape[2] == vocabulary as i64);
-        if !fits {
+        let places = [batch as i64, sequence as i64];
+        let fits = match shape[..] {
+            [a, b, size] => depths == 1 && [a, b] == places && size > 0,
+            [a, b, rows, size] => rows == depths as i64 && [a, b] == places && size > 0,
+            _ => false,
+        };
+        let own = shape.last().and_then(|&size| usize::try_from(size).ok());
+        let own = own.filter(|&own| fits && (vocabulary == 0 || own == vocabulary));
+        let Some(vocabulary) = own else {
+            let rows = match depths {
+                1 => String::new(),
+                _ => format!("{depths}, "),
+            };
             return Err(format!(
-                "output {LOGITS} has shape {shape:?}, expected [{batch}, {sequence}, {}]",
+                "output {LOGITS} has shape {shape:?}, expected [{batch}, {sequence}, {rows}{}]",
                 if vocabulary == 0 {
                     "V".to_owned()
                 } else {
                     vocabulary.to_string()
                 }
             ));
-        }
+        };
         let half = match value.dtype().tensor_type() {
             Some(TensorElementType::Float32) => false,
             Some(TensorElementType::Float16) => true,
@@ -623,7 +654,8 @@ impl Logits {
         };
         Ok(Self {
             sequence,
-            vocabulary: shape[2] as usize,
+            vocabulary,
+            depths,
             half,
             value,
             acceptance: Vec::new(),
@@ -711,6 +743,35 @@ impl Logits {
         self.row(sequence, self.sequence.saturating_sub(1), scratch)
     }
 
+    /// The rows after the last token of a sequence at every depth, K V numbers, of each its first
+    /// `kept`; `scratch` is used if they have to be converted or cut.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, or that there is no such sequence.
+    pub fn last_depths<'a>(
+        &'a self,
+        sequence: usize,
+        kept: usize,
+        scratch: &'a mut Vec<f32>,
+    ) -> Result<&'a [f32], String> {
+        let (depths, vocabulary) = (self.depths, self.vocabulary);
+        if depths == 1 || kept > vocabulary {
+            let row = self.last(sequence, scratch)?;
+            return row
+                .get(..kept)
+                .ok_or_else(|| format!("has {vocabulary} logits, expected {kept}"));
+        }
+        let mut all = Vec::with_capacity(depths * kept);
+        let place = self.sequence.saturating_sub(1);
+        for depth in 0..depths {
+            let row = self.row_at(sequence, (place, depth), scratch)?;
+            all.extend(row.iter().take(kept));
+        }
+        *scratch = all;
+        Ok(scratch)
+    }
+
     /// The logits after the token at a place among those that were run.
     ///
     /// # Errors
@@ -722,8 +783,17 @@ impl Logits {
         place: usize,
         scratch: &'a mut Vec<f32>,
     ) -> Result<&'a [f32], String> {
+        self.row_at(sequence, (place, 0), scratch)
+    }
+
+    fn row_at<'a>(
+        &'a self,
+        sequence: usize,
+        (place, depth): (usize, usize),
+        scratch: &'a mut Vec<f32>,
+    ) -> Result<&'a [f32], String> {
         let v = self.vocabulary;
-        let begin = (sequence * self.sequence + place) * v;
+        let begin = ((sequence * self.sequence + place) * self.depths + depth) * v;
         let range = begin..begin + v;
         let missing = || format!("output {LOGITS} has no row for sequence {sequence}");
         if place >= self.sequence {

@@ -1,6 +1,6 @@
 //! What no policy can pass.
 
-use super::{ChainVerifier, DraftLength, Survival};
+use super::{ChainVerifier, Coins, DraftLength, Survival};
 use specgap_number::number::Number;
 
 /// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
@@ -75,13 +75,13 @@ pub struct CoinBlind<T> {
 /// ```
 pub fn coin_blind<T: Number>(
     verifier: ChainVerifier,
-    ratios: &[T],
+    ratios: &(impl Coins<T> + ?Sized),
     cost: &dyn Fn(usize) -> T,
 ) -> Option<CoinBlind<T>> {
     if !verifier.has_rounds() {
         return None;
     }
-    let total = ratios.len();
+    let total = ratios.tokens();
     let mut values = vec![T::zero(); total + 1];
     let mut lengths = vec![0; total];
     for start in (0..total).rev() {
@@ -90,9 +90,10 @@ pub fn coin_blind<T: Number>(
         // Of rounds that end by a rejection.
         let mut ahead = T::zero();
         let mut best: Option<(T, usize)> = None;
-        for length in 0..total - start {
+        let coins = ratios.ahead(start);
+        for length in 0..(total - start).min(coins.len() + 1) {
             if length > 0 {
-                survival.take(&ratios[start + length - 1]);
+                survival.take(&coins[length - 1]);
                 let now = survival.reached().clone();
                 let rejected = reached.excess_over(&now);
                 ahead.gain(&rejected.times(&values[start + length]));

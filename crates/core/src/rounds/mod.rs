@@ -10,6 +10,7 @@
 
 mod bounds;
 mod carry;
+mod coins;
 mod drafted;
 mod replay;
 mod several;
@@ -18,6 +19,7 @@ mod trees;
 
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use carry::{BlockCarry, Carry, GivenOut, carried_block_starts};
+pub use coins::{ByStart, Coins};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use several::{

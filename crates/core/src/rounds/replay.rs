@@ -1,5 +1,6 @@
 //! The rounds of a decoder along a text: a renewal process.
 
+use super::coins::Coins;
 use super::survival::{ChainVerifier, Survival};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
 }
 
 /// Replays a decoder's rounds along a text, from its first token to its last, by the
-/// ratios q/p at its tokens.
+/// ratios q/p at its tokens, or at the tokens behind each start ([`Coins`]).
 ///
 /// A round that starts with `left` tokens to go drafts at most `left - 1`: the last token
 /// is the target's own. A round that starts at the last token drafts none, and is a call.
@@ -143,7 +144,7 @@ pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
 /// ```
 pub fn replay<T: Number>(
     verifier: ChainVerifier,
-    ratios: &[T],
+    ratios: &(impl Coins<T> + ?Sized),
     policy: &(impl DraftLength + ?Sized),
 ) -> Option<Replay<T>> {
     if !verifier.has_rounds() {
@@ -151,18 +152,19 @@ pub fn replay<T: Number>(
     }
     let mut replay = Replay {
         calls: T::zero(),
-        starts: vec![T::zero(); ratios.len()],
+        starts: vec![T::zero(); ratios.tokens()],
         rounds: Vec::new(),
         seen: Vec::new(),
         stopped: T::zero(),
     };
     // Rounds that may start behind each number of tokens, by what they remember.
-    let mut starts = vec![BTreeMap::<usize, T>::new(); ratios.len() + 1];
+    let mut starts = vec![BTreeMap::<usize, T>::new(); ratios.tokens() + 1];
     if let Some(first) = starts.first_mut() {
         first.insert(policy.first(), T::one());
     }
-    for start in 0..ratios.len() {
-        let most = ratios.len() - start - 1;
+    for start in 0..ratios.tokens() {
+        let ahead = ratios.ahead(start);
+        let most = (ratios.tokens() - start - 1).min(ahead.len());
         for (memory, weight) in std::mem::take(&mut starts[start]) {
             let length = policy.along(start, most, memory).min(most);
             replay.calls.gain(&weight);
@@ -178,7 +180,7 @@ pub fn replay<T: Number>(
                     known.or_insert_with(T::zero).gain(weight);
                 }
             };
-            for (drafted, ratio) in (1..=length).zip(&ratios[start..]) {
+            for (drafted, ratio) in (1..=length).zip(ahead) {
                 survival.take(ratio);
                 let now = weight.times(survival.reached());
                 let rejected = reached.excess_over(&now);

@@ -1,5 +1,6 @@
 //! How many drafted tokens are accepted, given the text that is put out.
 
+use super::coins::Coins;
 use crate::rule::RuleName;
 use specgap_number::number::Number;
 use std::fmt;
@@ -170,14 +171,14 @@ pub(super) fn scaled<T: Number>(product: &T, ratio: &T) -> T {
 /// ```
 pub fn accepted_lengths<T: Number>(
     verifier: ChainVerifier,
-    ratios: &[T],
+    ratios: &(impl Coins<T> + ?Sized),
     most: usize,
 ) -> Vec<(T, usize)> {
     let mut sums = vec![(T::zero(), 0); most];
-    for start in 0..ratios.len() {
+    for start in 0..ratios.tokens() {
         let mut survival = Survival::new(verifier);
         let mut length = T::zero();
-        for ((sum, starts), ratio) in sums.iter_mut().zip(&ratios[start..]) {
+        for ((sum, starts), ratio) in sums.iter_mut().zip(ratios.ahead(start)) {
             survival.take(ratio);
             length.gain(survival.reached());
             sum.gain(&length);
@@ -203,14 +204,14 @@ pub fn accepted_lengths<T: Number>(
 /// ```
 pub fn accepted_everywhere<T: Number>(
     verifier: ChainVerifier,
-    ratios: &[T],
+    ratios: &(impl Coins<T> + ?Sized),
     most: usize,
 ) -> Vec<T> {
     let mut sums = vec![T::zero(); most];
-    for start in 0..ratios.len() {
+    for start in 0..ratios.tokens() {
         let mut survival = Survival::new(verifier);
         let mut length = T::zero();
-        let mut ahead = ratios[start..].iter();
+        let mut ahead = ratios.ahead(start).iter();
         for sum in &mut sums {
             if let Some(ratio) = ahead.next() {
                 survival.take(ratio);
@@ -238,15 +239,15 @@ pub fn accepted_everywhere<T: Number>(
 /// assert_eq!(sums[1], (0.625, 1));
 /// ```
 pub fn accepted_lengths_by_means<T: Number>(
-    coins: &[T],
-    means: &[T],
+    coins: &(impl Coins<T> + ?Sized),
+    means: &(impl Coins<T> + ?Sized),
     most: usize,
 ) -> Vec<(T, usize)> {
     let mut sums = vec![(T::zero(), 0); most];
-    for start in 0..coins.len() {
+    for start in 0..coins.tokens() {
         let mut survival = Survival::<T>::new(ChainVerifier::Token);
         let mut length = T::zero();
-        let ahead = coins[start..].iter().zip(means.iter().skip(start));
+        let ahead = coins.ahead(start).iter().zip(means.ahead(start));
         for ((sum, starts), (coin, mean)) in sums.iter_mut().zip(ahead) {
             length.gain(&survival.reached().times(mean));
             survival.take(coin);

@@ -10,6 +10,9 @@ pub(crate) const DRAFT_ROW: &str = "draft_row";
 /// What is said of a position's rows, where these are not logged.
 pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
 
+/// What the draft can draw of the target's mass.
+pub(crate) const COVERAGE: &str = "coverage";
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beside {
@@ -35,10 +38,12 @@ pub(super) enum Beside {
     PHit,
     MaxQ,
     Overlap,
+    /// The target's mass on tokens that the draft can draw.
+    Coverage,
 }
 
 /// How many there are.
-const COUNT: usize = 21;
+const COUNT: usize = 22;
 
 impl Beside {
     /// Each with its name, its dimensions, and whether it is floating point.
@@ -64,6 +69,7 @@ impl Beside {
         (Self::PHit, SCORED[1], 1, true),
         (Self::MaxQ, SCORED[2], 1, true),
         (Self::Overlap, SCORED[3], 1, true),
+        (Self::Coverage, COVERAGE, 1, true),
     ];
 
     /// What an engine did at the positions.
@@ -76,8 +82,15 @@ impl Beside {
         Self::Seed,
     ];
 
+    pub(super) const HEADS: [Self; 2] = [Self::HeadAcceptance, Self::HeadOverlap];
+    pub(super) const SCORED: [Self; 4] = [Self::Hit, Self::PHit, Self::MaxQ, Self::Overlap];
     pub(super) const RESTS: [Self; 2] = [Self::TargetRest, Self::DraftRest];
     pub(super) const OWN_IDS: [Self; 2] = [Self::TargetTokenIds, Self::DraftTokenIds];
+
+    /// Part of what the draft says, so that a log by depth has it for each depth.
+    pub(super) fn is_of_draft(self) -> bool {
+        Self::SCORED.contains(&self) || matches!(self, Self::DraftTokenIds | Self::DraftRest)
+    }
 
     /// Not read with the rows.
     pub(super) fn is_apart(self) -> bool {

@@ -44,7 +44,7 @@ impl Log {
         let mut records = vec![EngineRecord::default(); self.positions()];
         let mut rest = records.as_mut_slice();
         let tokens = i64::try_from(self.vocabulary()).unwrap_or(i64::MAX);
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
             let mut fill = |of: Beside, end: i64| {
                 let Some(tensor) = &shard.beside[of] else {

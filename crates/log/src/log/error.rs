@@ -1,5 +1,6 @@
 //! What can be wrong with a log, and where.
 
+use super::beside::{DRAFT_ROW, SCORED};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +120,21 @@ impl LogError {
             column,
             message: message.into(),
         }
+    }
+
+    /// What is wrong with a row of the draft, by its position and its depth, where a position has
+    /// several.
+    #[must_use]
+    pub(super) fn at_depth_of(mut self, depths: usize) -> Self {
+        if let Self::Row { tensor, row, .. } | Self::Entry { tensor, row, .. } = &mut self
+            && depths > 1
+            && (tensor.starts_with("draft_") && tensor != DRAFT_ROW
+                || SCORED.contains(&tensor.as_str()))
+        {
+            tensor.push_str(&format!(" at depth {}", *row % depths + 1));
+            *row /= depths;
+        }
+        self
     }
 
     pub(crate) fn reading(path: &Path, source: io::Error) -> Self {

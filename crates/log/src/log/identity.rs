@@ -4,6 +4,7 @@ use super::beside::Beside;
 use super::error::LogError;
 use super::hash::{hexadecimal, update};
 use super::reader::{Log, RowKind, Shard};
+use super::sub_vocabulary::SubVocabulary;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use specgap_base::typed;
@@ -54,6 +55,9 @@ impl Log {
             .map(Shard::identity)
             .collect::<Result<Vec<_>, _>>()?;
         let mut hash = Sha256::new();
+        if self.ahead > 0 {
+            hash.update((self.ahead as u64).to_le_bytes());
+        }
         // A map that cannot be written is none: what is hashed is then the shards alone.
         hash.update(typed::line(self.metadata()).unwrap_or_default());
         for shard in &shards {
@@ -91,20 +95,26 @@ impl Shard {
             hash.update(&tensor.name);
             update(&mut hash, Some(tensor), 0..self.positions)?;
         }
+        for id in self.sub_vocabulary.iter().flat_map(SubVocabulary::ids) {
+            hash.update(id.to_le_bytes());
+        }
         let last = self.positions.saturating_sub(1);
         for row in [0, self.positions / 2, last] {
             let row = row..(row + 1).min(self.positions);
-            for tensor in [&self.target, &self.draft] {
-                update(&mut hash, Some(tensor), row.clone())?;
-            }
+            let of_draft = row.start * self.depths..row.end * self.depths;
+            let rows = |one: Beside| match one.is_of_draft() {
+                true => of_draft.clone(),
+                false => row.clone(),
+            };
+            update(&mut hash, Some(&self.target), row.clone())?;
+            update(&mut hash, Some(&self.draft), of_draft.clone())?;
             for one in [Beside::TokenIds, Beside::TargetRest, Beside::DraftRest] {
-                update(&mut hash, self.beside[one].as_ref(), row.clone())?;
+                update(&mut hash, self.beside[one].as_ref(), rows(one))?;
             }
-            for one in Beside::OWN_IDS
-                .iter()
-                .filter_map(|one| self.beside[*one].as_ref())
-            {
-                update(&mut hash, Some(one), row.clone())?;
+            for one in Beside::OWN_IDS {
+                if let Some(tensor) = &self.beside[one] {
+                    update(&mut hash, Some(tensor), rows(one))?;
+                }
             }
         }
         Ok(ShardIdentity {

@@ -52,7 +52,7 @@ fn join_tensor(
     let fits = |tensor: &Tensor| {
         tensor.dtype == first.dtype
             && tensor.shape.len() == first.shape.len()
-            && (tensor.columns() == columns || filler.is_some())
+            && (tensor.columns() == columns || filler.is_some() && tensor.shape.len() < 3)
     };
     if !held().all(fits) {
         return Ok(None);
@@ -95,7 +95,7 @@ fn join_tensor(
     if let Some(length) = shape.first_mut() {
         *length = rows;
     }
-    if let Some(width) = shape.get_mut(1) {
+    if let [_, width] = &mut shape[..] {
         *width = columns;
     }
     Ok(Some(Encoded {

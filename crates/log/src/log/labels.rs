@@ -30,7 +30,7 @@ impl Log {
     pub fn labels(&self) -> Result<Vec<Label>, LogError> {
         let mut labels = vec![Label::default(); self.positions()];
         let mut rest = labels.as_mut_slice();
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
             for of in [Beside::PromptId, Beside::Position, Beside::Token] {
                 let Some(tensor) = &shard.beside[of] else {

@@ -53,6 +53,7 @@
 //! ([`FormGuard`]).
 
 mod beside;
+mod by_depth;
 mod contents;
 mod digest;
 mod draft_logs;
@@ -74,6 +75,7 @@ mod rollouts;
 mod safetensors;
 mod shared;
 mod source;
+mod sub_vocabulary;
 mod tensor;
 mod tool;
 mod whole;

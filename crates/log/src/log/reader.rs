@@ -1,12 +1,14 @@
 //! Opening a log and reading its rows.
 
 use super::beside::{Beside, Columns, DRAFT_ROW};
+use super::by_depth;
 use super::contents::Contents;
 use super::error::LogError;
 use super::guard::Form;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
 use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
+use super::sub_vocabulary::SubVocabulary;
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors, shared};
 use specgap_base::typed;
@@ -58,15 +60,19 @@ impl RowKind {
 /// }
 /// # Ok::<(), specgap_log::log::LogError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Log {
     path: PathBuf,
     /// What it is called, if not as its file or directory.
     called: Option<String>,
     metadata: Metadata,
-    pub(super) shards: Vec<Shard>,
+    pub(super) shards: Arc<Vec<Shard>>,
     /// Position numbers at which shards begin, and at last N.
     pub(super) starts: Vec<usize>,
+    /// How many tokens of its round stand before the one that rows of the draft are about.
+    pub(super) ahead: usize,
+    /// Where the rounds began that are so far; `None` at depth 1.
+    pub(super) starts_of_rounds: Option<Arc<Vec<Option<usize>>>>,
     vocabulary: usize,
     /// What `--vocab` asked for.
     kept: Option<usize>,
@@ -80,8 +86,13 @@ pub(super) struct Shard {
     pub positions: usize,
     pub target: Tensor,
     pub target_kind: RowKind,
+    /// Of each position the rows of all its depths, one after the other.
     pub draft: Tensor,
     pub draft_kind: RowKind,
+    /// K: rows of the draft that a position has, one for each depth of a round that starts there.
+    pub depths: usize,
+    /// The tokens that the draft's rows are about, where these are not all.
+    pub sub_vocabulary: Option<SubVocabulary>,
     pub beside: Columns<Tensor>,
     /// A text with the target's rows alone, which stand where the draft's would.
     pub is_text: bool,
@@ -157,6 +168,8 @@ pub struct Row {
     pub max_q: Option<f64>,
     /// Sum of min(p, q), said likewise.
     pub overlap: Option<f64>,
+    /// The target's mass on tokens that the draft can draw, said likewise.
+    pub covered: Option<f64>,
     scratch: Scratch,
     head: Vec<f64>,
     sorted: Vec<u32>,
@@ -216,8 +229,16 @@ pub struct Chunk<'a> {
     shard: &'a Shard,
     span: Span,
     target: RowWindow<'a>,
-    draft: RowWindow<'a>,
     beside: Columns<RowWindow<'a>>,
+    /// What the draft says; where it has a row for each depth, that is fetched row by row.
+    drafted: Option<Drafted<'a>>,
+}
+
+/// What the draft says at some positions.
+#[derive(Debug)]
+pub(super) struct Drafted<'a> {
+    pub(super) rows: RowWindow<'a>,
+    pub(super) beside: Columns<RowWindow<'a>>,
 }
 
 impl Log {
@@ -418,6 +439,7 @@ impl Log {
             return refused("--vocab 0 keeps no token; give at least 1".to_owned());
         }
         let mut vocabulary = None;
+        by_depth::check(&shards)?;
         for shard in &shards {
             let here = shard.vocabulary(&metadata, wanted)?;
             if let Some(before) = vocabulary.filter(|&before| before != here) {
@@ -470,8 +492,10 @@ impl Log {
             path: path.to_owned(),
             called: None,
             metadata,
-            shards,
+            shards: Arc::new(shards),
             starts,
+            ahead: 0,
+            starts_of_rounds: None,
             vocabulary: vocabulary.unwrap_or(0),
             kept: wanted,
             ignored,
@@ -578,7 +602,7 @@ impl Log {
     /// did at the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             for tensor in Beside::OF_ENGINE
                 .iter()
                 .filter_map(|one| shard.beside[*one].as_ref())
@@ -677,12 +701,16 @@ impl Log {
             shard,
             span: span.clone(),
             target: shard.target.window(span.rows.clone())?,
-            draft: shard.draft.window(span.rows.clone())?,
             beside: Columns::of(|one| {
-                let tensor = shard.beside[one].as_ref().filter(|_| !one.is_apart());
+                let wanted = !one.is_apart() && !one.is_of_draft();
+                let tensor = shard.beside[one].as_ref().filter(|_| wanted);
                 let window = tensor.map(|tensor| tensor.window(span.rows.clone()));
                 window.transpose()
             })?,
+            drafted: match shard.depths {
+                1 if self.ahead == 0 => Some(shard.drafted(span.rows.clone())?),
+                _ => None,
+            },
         })
     }
 
@@ -825,16 +853,33 @@ fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Content
 }
 
 impl Shard {
+    /// What the draft says in some rows of its tensors.
+    pub(super) fn drafted(&self, rows: Range<usize>) -> Result<Drafted<'_>, LogError> {
+        Ok(Drafted {
+            rows: self.draft.window(rows.clone())?,
+            beside: Columns::of(|one| {
+                let tensor = self.beside[one].as_ref().filter(|_| one.is_of_draft());
+                let window = tensor.map(|tensor| tensor.window(rows.clone()));
+                window.transpose()
+            })?,
+        })
+    }
+
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
         let refused = |name: &str, message: String| Err(LogError::tensor(path, name, message));
         let held = contents.names();
         let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
         let is_text = is_text(&contents);
-        let (draft, draft_kind) = match is_text {
+        let (mut draft, draft_kind) = match is_text {
             true => (target.clone(), target_kind),
             false => rows_of(path, &mut contents, "draft", &held)?,
         };
         let positions = target.rows();
+        let depths = by_depth::depths(path, &draft)?;
+        let of_depths = |tensor: Tensor| match depths {
+            Some(_) => tensor.by_depth(),
+            None => tensor,
+        };
         if draft.rows() != positions {
             return refused(
                 &draft.name,
@@ -845,7 +890,15 @@ impl Shard {
                 ),
             );
         }
-        let mut beside = Columns::of(|one| take(path, &mut contents, one, positions))?;
+        draft = of_depths(draft);
+        let mut beside = Columns::of(|one| {
+            let tensor = take(path, &mut contents, one, (positions, depths))?;
+            Ok(match one.is_of_draft() {
+                true => tensor.map(of_depths),
+                false => tensor,
+            })
+        })?;
+        let sub_vocabulary = SubVocabulary::take(path, &mut contents, &draft)?;
         if is_text {
             beside[Beside::DraftRest] = beside[Beside::TargetRest].clone();
         }
@@ -884,6 +937,16 @@ impl Shard {
                 );
             }
         }
+        if let (Some(_), Some((draft, ids))) = (&sub_vocabulary, lists.last()) {
+            return refused(
+                &draft.name,
+                format!(
+                    "lists the tokens of {}, and the file has d2t too; lists have the target's own \
+                     ids, so leave d2t out",
+                    ids.name
+                ),
+            );
+        }
         // Else each column has its token.
         if lists.is_empty() && Beside::RESTS.iter().any(|one| beside[*one].is_some()) {
             return refused(
@@ -911,6 +974,8 @@ impl Shard {
                 target_kind,
                 draft,
                 draft_kind,
+                depths: depths.unwrap_or(1),
+                sub_vocabulary,
                 beside,
                 is_text,
                 rollouts,
@@ -932,7 +997,13 @@ impl Shard {
                 )
             })?
         } else {
-            let (target, draft) = (self.target.columns(), self.draft.columns());
+            let (target, draft) = match &self.sub_vocabulary {
+                Some(some) => {
+                    some.within(&self.path, self.target.columns())?;
+                    (self.target.columns(), self.target.columns())
+                }
+                None => (self.target.columns(), self.draft.columns()),
+            };
             if target != draft && wanted.is_none() {
                 return of_tensor(
                     &self.draft.name,
@@ -1045,12 +1116,19 @@ fn rows_of(
             ),
         );
     };
-    if tensor.shape.len() != 2 || !tensor.dtype.is_float() {
+    let of_draft = model == "draft";
+    let dimensions = tensor.shape.len();
+    if !(dimensions == 2 || dimensions == 3 && of_draft) || !tensor.dtype.is_float() {
         return refused(
             &tensor.name,
             format!(
-                "is {} of shape {:?}; rows are floating point of shape [N, V]",
-                tensor.dtype, tensor.shape
+                "is {} of shape {:?}; rows are floating point of shape [N, V]{}",
+                tensor.dtype,
+                tensor.shape,
+                match of_draft {
+                    true => ", or [N, K, V] with a row for each depth",
+                    false => "",
+                }
             ),
         );
     }
@@ -1062,14 +1140,24 @@ fn take(
     path: &Path,
     contents: &mut Contents,
     one: Beside,
-    positions: usize,
+    (positions, depths): (usize, Option<usize>),
 ) -> Result<Option<Tensor>, LogError> {
-    let (_, name, dimensions, float) = Beside::ALL[one as usize];
+    let (_, name, mut dimensions, float) = Beside::ALL[one as usize];
+    let depths = depths.filter(|_| one.is_of_draft());
+    let by_depth = depths.is_some();
+    if by_depth {
+        dimensions += 1;
+    }
     let wanted = match float {
         true => "f64 (or another float) ",
         false => "i64 or i32 ",
     };
-    let shape = if dimensions == 1 { "[N]" } else { "[N, ...]" };
+    let shape = match (by_depth, dimensions) {
+        (true, 2) => "[N, K]",
+        (true, _) => "[N, K, ...]",
+        (false, 1) => "[N]",
+        (false, _) => "[N, ...]",
+    };
     let refused = |message: String| Err(LogError::tensor(path, name, message));
     if let Some(dtype) = contents.unreadable.get(name) {
         return refused(format!(
@@ -1082,9 +1170,14 @@ fn take(
     if tensor.dtype.is_float() != float
         || tensor.shape.len() != dimensions
         || tensor.rows() != positions
+        || depths.is_some_and(|depths| tensor.shape.get(1) != Some(&depths))
     {
+        let of_rows = match depths {
+            Some(depths) => format!(" and K = {depths}, as the draft's rows"),
+            None => String::new(),
+        };
         return refused(format!(
-            "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}",
+            "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}{of_rows}",
             tensor.dtype, tensor.shape
         ));
     }
@@ -1107,6 +1200,11 @@ impl Chunk<'_> {
     /// that repeat or lie outside the vocabulary. Each names file, tensor, row
     /// and column. Also if the chunk does not hold the position.
     pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        let read = self.read_rows(index, row);
+        read.map_err(|error| error.at_depth_of(self.shard.depths))
+    }
+
+    fn read_rows(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
         if !self.positions().contains(&index) {
             return Err(LogError::format(
                 &self.shard.path,
@@ -1116,6 +1214,17 @@ impl Chunk<'_> {
         let shard = self.shard;
         let number = index - self.span.first + self.span.rows.start;
         let vocabulary = self.log.vocabulary;
+        // The draft's row, where there is one, and its number in its window's tensor.
+        let found = match &self.drafted {
+            Some(_) => None,
+            None => self.log.drafted_at(index)?,
+        };
+        let (drafted, of_draft) = match (&self.drafted, &found) {
+            (Some(drafted), _) => (Some(drafted), number),
+            (None, Some((drafted, row))) => (Some(drafted), *row),
+            (None, None) => (None, 0),
+        };
+        let said = |one: Beside| drafted.and_then(|drafted| drafted.beside[one].as_ref());
         let Row {
             token_ids,
             sorted,
@@ -1123,20 +1232,25 @@ impl Chunk<'_> {
             ..
         } = &mut *row;
         token_ids.clear();
-        let own = Beside::OWN_IDS.map(|one| self.beside[one].as_ref());
+        let own = &self.beside[Beside::TargetTokenIds];
         let listed = match (&self.beside[Beside::TokenIds], own) {
             (Some(window), _) => {
                 self.read_ids(window, number, token_ids, sorted)?;
                 [token_ids.len(); 2]
             }
-            (None, [Some(of_target), Some(of_draft)]) => {
-                for (window, own) in [of_target, of_draft].into_iter().zip(&mut *own_ids) {
-                    own.clear();
-                    self.read_ids(window, number, own, sorted)?;
+            (None, Some(of_target)) => {
+                own_ids.iter_mut().for_each(Vec::clear);
+                let [target_ids, draft_ids] = &mut *own_ids;
+                self.read_ids(of_target, number, target_ids, sorted)?;
+                if let Some(window) = said(Beside::DraftTokenIds) {
+                    self.read_ids(window, of_draft, draft_ids, sorted)?;
                 }
                 own_ids.each_ref().map(Vec::len)
             }
-            _ => [vocabulary; 2],
+            (None, None) => match &shard.sub_vocabulary {
+                Some(some) => [vocabulary, some.len()],
+                None => [vocabulary; 2],
+            },
         };
         let Row {
             target,
@@ -1145,16 +1259,31 @@ impl Chunk<'_> {
             ..
         } = row;
         self.target.floats(number, listed[0], scratch, target);
-        self.draft.floats(number, listed[1], scratch, draft);
         row.target_kind = shard.target_kind;
         row.draft_kind = shard.draft_kind;
         let full = !shard.is_top_heavy();
         check(&self.target, shard.target_kind, number, target, full)?;
-        row.lacks_draft = self.lacks_draft(number)?;
-        if row.lacks_draft {
-            draft.fill(f64::NAN);
+        row.lacks_draft = drafted.is_none() || self.lacks_draft(number)?;
+        draft.clear();
+        if let Some(drafted) = drafted {
+            (drafted.rows).floats(of_draft, listed[1], scratch, draft);
+        }
+        if !row.lacks_draft
+            && let Some(drafted) = drafted
+        {
+            check(&drafted.rows, shard.draft_kind, of_draft, draft, full)?;
+            if let Some(some) = &shard.sub_vocabulary {
+                some.spread(draft, vocabulary, shard.draft_kind, &mut row.head);
+            }
         } else {
-            check(&self.draft, shard.draft_kind, number, draft, full)?;
+            let width = match (&shard.sub_vocabulary, drafted) {
+                (None, Some(_)) => draft.len(),
+                // A list of no token.
+                (None, None) if shard.has_own_lists() => 0,
+                _ => vocabulary,
+            };
+            draft.clear();
+            draft.resize(width, f64::NAN);
         }
         if shard.has_own_lists() {
             let absent = |kind| match (self.log.metadata.unlisted, kind) {
@@ -1169,7 +1298,15 @@ impl Chunk<'_> {
             (Beside::RESTS.into_iter()).zip([&mut row.target_rest, &mut row.draft_rest])
         {
             out.clear();
-            let Some(window) = &self.beside[one] else {
+            let (window, number) = match one.is_of_draft() {
+                true => (said(one), of_draft),
+                false => (self.beside[one].as_ref(), number),
+            };
+            let Some(window) = window else {
+                // Where there is no row, all of its mass is elsewhere.
+                if shard.beside[one].is_some() {
+                    out.resize(self.log.metadata.rest_temperatures.len(), 1.0);
+                }
                 continue;
             };
             window.floats(number, window.tensor.columns(), &mut row.scratch, out);
@@ -1191,12 +1328,14 @@ impl Chunk<'_> {
         row.position = one(Beside::Position);
         row.token = one(Beside::Token);
         row.output = one(Beside::Output);
-        row.head_acceptance = self.head(Beside::HeadAcceptance, number, row)?;
-        row.head_overlap = self.head(Beside::HeadOverlap, number, row)?;
-        row.hit = self.head(Beside::Hit, number, row)?;
-        row.p_hit = self.head(Beside::PHit, number, row)?;
-        row.max_q = self.head(Beside::MaxQ, number, row)?;
-        row.overlap = self.head(Beside::Overlap, number, row)?;
+        row.covered = self.head(self.beside[Beside::Coverage].as_ref(), number, row)?;
+        let heads = Beside::HEADS.map(|one| (self.beside[one].as_ref(), number));
+        let scored = Beside::SCORED.map(|one| (said(one), of_draft));
+        let [acceptance, overlap] = heads.map(|(window, number)| self.head(window, number, row));
+        (row.head_acceptance, row.head_overlap) = (acceptance?, overlap?);
+        let [hit, p_hit, max_q, overlap] =
+            scored.map(|(window, number)| self.head(window, number, row));
+        (row.hit, row.p_hit, row.max_q, row.overlap) = (hit?, p_hit?, max_q?, overlap?);
         row.drafts.clear();
         if let Some(window) = &self.beside[Beside::Drafts] {
             row.drafts.extend(window.integers(number));
@@ -1226,8 +1365,13 @@ impl Chunk<'_> {
 
     /// Reads what is said of a position in one number, by a head or beside its rows; -1 stands
     /// for nothing.
-    fn head(&self, of: Beside, number: usize, row: &mut Row) -> Result<Option<f64>, LogError> {
-        let Some(window) = &self.beside[of] else {
+    fn head(
+        &self,
+        window: Option<&RowWindow<'_>>,
+        number: usize,
+        row: &mut Row,
+    ) -> Result<Option<f64>, LogError> {
+        let Some(window) = window else {
             return Ok(None);
         };
         window.floats(number, 1, &mut row.scratch, &mut row.head);

@@ -139,6 +139,14 @@ impl Tensor {
         })
     }
 
+    /// The same entries with a row for each depth of each position, [N, K, ...] as [N K, ...].
+    #[must_use]
+    pub(crate) fn by_depth(mut self) -> Self {
+        let rows = self.shape.iter().take(2).product();
+        self.shape.splice(..self.shape.len().min(2), [rows]);
+        self
+    }
+
     /// Where its bytes are.
     pub(crate) fn source(&self) -> &Arc<Source> {
         &self.source

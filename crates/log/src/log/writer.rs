@@ -72,6 +72,9 @@ pub struct Layout {
     /// Rows are held in memory until they have this many bytes, then become a
     /// shard. 64 MiB unless told otherwise.
     pub shard_bytes: usize,
+    /// K: rows of the draft that a position has, one for each depth of a round that begins
+    /// there. 1 for drafts whose rows depend on the text alone; more with [`KeptTokens::All`].
+    pub depths: usize,
 }
 
 impl Layout {
@@ -83,6 +86,7 @@ impl Layout {
             tokens: KeptTokens::All,
             container: Container::Safetensors,
             shard_bytes: 64 << 20,
+            depths: 1,
         }
     }
 }
@@ -99,7 +103,8 @@ pub struct Position<'a> {
     /// V logits of the target.
     pub target: &'a [f32],
     /// V logits of the draft; empty where the draft has no row, as behind drafts that were all
-    /// accepted.
+    /// accepted. In a log by depth K V of them, depth by depth; what lies beyond the text's end may
+    /// be anything that is a row.
     pub draft: &'a [f32],
 }
 
@@ -351,7 +356,7 @@ impl LogWriter {
     pub fn position_bytes(&self) -> usize {
         let entry = self.layout.dtype.size();
         match &self.layout.tokens {
-            KeptTokens::All => 2 * entry * self.layout.vocabulary,
+            KeptTokens::All => (1 + self.layout.depths) * entry * self.layout.vocabulary,
             // Most of the two models' top tokens are the same.
             KeptTokens::Top { count, .. } => {
                 (2 * entry + 4) * (count + count / 2).min(self.layout.vocabulary)
@@ -520,14 +525,19 @@ impl LogWriter {
                 .filter(move |(one, _)| has_row(one))
         };
         for ((name, row), _) in rows() {
-            self.check_row(name, row, number)?;
+            let depths = match name {
+                "draft_logits" => self.layout.depths,
+                _ => 1,
+            };
+            self.check_rows(name, row, (number, depths))?;
         }
         for ((name, row), model) in rows() {
             let guard = &mut self.guards[model];
             if guard.is_done() {
                 continue;
             }
-            let entries: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            let row = row.iter().take(self.layout.vocabulary);
+            let entries: Vec<f64> = row.map(|&x| f64::from(x)).collect();
             guard.look(number, &entries, 0.0);
             // The first row alone may be an accident.
             if let Some((form, first)) = guard.found().filter(|&(_, first)| first < number) {
@@ -568,7 +578,8 @@ impl LogWriter {
         let layout = &self.layout;
         let buffer = &mut self.buffer;
         let lacks_draft = position.draft.is_empty();
-        let no_row = vec![f32::NAN; if lacks_draft { layout.vocabulary } else { 0 }];
+        let width = layout.vocabulary * layout.depths;
+        let no_row = vec![f32::NAN; if lacks_draft { width } else { 0 }];
         let draft = if lacks_draft { &no_row } else { position.draft };
         let mut sides = vec![(draft, &mut buffer.draft, &mut buffer.draft_rest)];
         if !self.follows {
@@ -606,9 +617,11 @@ impl LogWriter {
             }
             buffer.token_ids.push(ids);
         } else {
-            for (row, bytes, _) in sides {
-                let shift = shift(row, layout.dtype);
-                encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
+            for (rows, bytes, _) in sides {
+                for row in rows.chunks(layout.vocabulary) {
+                    let shift = shift(row, layout.dtype);
+                    encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
+                }
             }
         }
         let numbers = [position.prompt_id, position.position, position.token];
@@ -846,6 +859,34 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Checks a row, or one for each depth.
+    fn check_rows(
+        &self,
+        name: &str,
+        rows: &[f32],
+        (number, depths): (usize, usize),
+    ) -> Result<(), LogError> {
+        let vocabulary = self.layout.vocabulary;
+        if depths > 1 && rows.len() != depths * vocabulary {
+            return Err(LogError::row(
+                &self.directory,
+                name,
+                number,
+                format!(
+                    "has {} entries; {depths} depths of a vocabulary of {vocabulary} have {}",
+                    rows.len(),
+                    depths * vocabulary
+                ),
+            ));
+        }
+        match depths {
+            1 => self.check_row(name, rows, number),
+            _ => (rows.chunks(vocabulary).zip(1..)).try_for_each(|(row, depth)| {
+                self.check_row(&format!("{name} at depth {depth}"), row, number)
+            }),
+        }
+    }
+
     fn check_row(&self, name: &str, row: &[f32], number: usize) -> Result<(), LogError> {
         let path = &self.directory;
         if row.len() != self.layout.vocabulary {
@@ -1013,7 +1054,13 @@ impl LogWriter {
         match &self.layout.tokens {
             KeptTokens::All => {
                 for (name, bytes) in models {
-                    put(name, dtype, vec![n, self.layout.vocabulary], bytes.into());
+                    let shape = match (name, self.layout.depths) {
+                        ("draft_logits", 2..) => {
+                            vec![n, self.layout.depths, self.layout.vocabulary]
+                        }
+                        _ => vec![n, self.layout.vocabulary],
+                    };
+                    put(name, dtype, shape, bytes.into());
                 }
             }
             KeptTokens::Top {
@@ -1154,6 +1201,13 @@ fn check_layout(directory: &Path, layout: &Layout) -> Result<(), LogError> {
     }
     if layout.dtype == Dtype::Bf16 && layout.container == Container::Npz {
         return refused("NumPy has no bf16; write f16 or f32, or safetensors".to_owned());
+    }
+    if layout.depths == 0 || layout.depths > 1 && layout.tokens != KeptTokens::All {
+        return refused(format!(
+            "{} depths of lists cannot be written; rows by depth are full rows, of at least one \
+             depth: keep all tokens",
+            layout.depths
+        ));
     }
     if let KeptTokens::Top {
         count,

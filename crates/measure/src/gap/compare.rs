@@ -298,7 +298,7 @@ fn compared_log(
         cluster_unit: part.unit().to_owned(),
         repetition: log.repetition,
         surprise: part.surprises.as_ref().map(Surprises::surprise),
-        parallel: log.metadata.is_parallel(),
+        parallel: log.metadata.is_parallel() && log.depth.is_none(),
         unfinished: log.metadata.unfinished(),
         repeated_positions: log.repeated_positions,
         missing_mass: log.missing_mass,

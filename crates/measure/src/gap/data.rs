@@ -192,6 +192,9 @@ pub struct LogSummary {
     /// Positions that are not measured, because the draft has no row there.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_draft: usize,
+    /// Which of the draft's rows are measured, where it has one for each depth of a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<OfDepth>,
     /// Mass that lists of probabilities leave out, where the log does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_mass: Option<MissingMass>,
@@ -591,6 +594,16 @@ pub struct PossibleWithPaths {
     pub form: Option<String>,
     /// The value of Lemma 5.1: the best verifier accepts at least as much.
     pub lower_bound: Estimate,
+}
+
+/// A depth of rounds, of drafts whose rows depend on where their round began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OfDepth {
+    /// From 1: the row of a position is the one for a round's depth-th token.
+    pub depth: usize,
+    /// K: how many depths the log has.
+    pub of: usize,
 }
 
 /// Token, block and greedy-block verification of drafted chains, along text that was

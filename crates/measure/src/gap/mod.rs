@@ -64,10 +64,10 @@ pub use compare::{
 };
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, FormulaError,
-    Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow,
-    OwnNumbers, OwnRuleRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell,
-    RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText,
-    StripToken, Surprise, VerifierRow,
+    Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OfDepth, OneDraft, Optimum,
+    OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted,
+    RedraftedCell, RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA,
+    Strip, StripText, StripToken, Surprise, VerifierRow,
 };
 pub use glossary::definitions;
 pub use measure::{measure, summarise, summarise_each};

@@ -68,6 +68,7 @@ impl Pairing {
             texts.push(text);
         }
         let measured = logs.map(|log| part.of(log.positions()));
+        let rows = [first.draft_rows()?, other.draft_rows()?];
         let mut shared = logs.map(|log| vec![false; log.positions()]);
         let mut count = 0;
         for (prompt, text) in &texts[0] {
@@ -78,7 +79,9 @@ impl Pairing {
                 continue;
             }
             for numbers in common_beginning(text, other) {
-                let is_measured = (measured.iter().zip(numbers)).all(|(m, n)| m.contains(&n));
+                let has_row = |(rows, n): (&Vec<bool>, usize)| rows.get(n) == Some(&true);
+                let is_measured = (measured.iter().zip(numbers)).all(|(m, n)| m.contains(&n))
+                    && rows.iter().zip(numbers).all(has_row);
                 if is_measured {
                     count += 1;
                     for (all, number) in shared.iter_mut().zip(numbers) {

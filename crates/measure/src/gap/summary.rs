@@ -1,7 +1,7 @@
 //! Everything that a report needs of some positions.
 
 use super::answers::Answers;
-use super::data::LogSummary;
+use super::data::{LogSummary, OfDepth};
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
@@ -455,6 +455,10 @@ impl LogPart {
                 surprise: None,
                 repeated_positions: looping::repeated_positions(&labels),
                 without_draft: 0,
+                depth: (log.depths() > 1).then(|| OfDepth {
+                    depth: log.depth(),
+                    of: log.depths(),
+                }),
                 missing_mass: log.missing_mass()?,
                 files: Vec::new(),
                 metadata,
@@ -499,7 +503,12 @@ impl LogPart {
                 NO_TOKENS.to_owned()
             });
         };
-        if !self.has_tokens || !self.by_prompt {
+        if self.summary.depth.is_some() {
+            Err(
+                "the draft's rows depend on where a round begins; specgap length replays them"
+                    .to_owned(),
+            )
+        } else if !self.has_tokens || !self.by_prompt {
             Err(NO_TOKENS.to_owned())
         } else if let Some(why) = drawn_otherwise(sampling, settings.cuts) {
             Err(why)

@@ -37,8 +37,8 @@ mod trees;
 pub use carried::CarriedAlong;
 pub use lengths::length_definitions;
 pub use lengths::{
-    AboveFewest, AlongText, AtCost, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn, Drafts,
-    EntropyBound, FAMILIES, Family, Faster, FewestCalls, LENGTH_SCHEMA, LengthReport,
+    AboveFewest, AlongText, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn,
+    Drafts, EntropyBound, FAMILIES, Family, Faster, FewestCalls, LENGTH_SCHEMA, LengthReport,
     LengthSettings, Parameter, Policy, PolicyResult, RolloutsRead, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};

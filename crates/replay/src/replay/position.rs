@@ -32,6 +32,9 @@ pub struct TextPosition {
     pub p_hit: Option<f64>,
     /// sum of min(p, q), where it is known and no bound or mean.
     pub exact_overlap: Option<f64>,
+    /// The target's mass on tokens that the draft can draw, where these are not all and the log
+    /// tells it.
+    pub covered: Option<f64>,
     /// The largest probability of q.
     pub top: f64,
     /// The entropy of q in nats.

@@ -4,7 +4,7 @@ use super::ReplayError;
 use super::position::TextPosition;
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
-    Question, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
+    Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
 };
 use specgap_base::side_by_side;
 use specgap_log::log::{Log, Rollouts};
@@ -31,12 +31,29 @@ pub struct Text {
     /// One over the probability that a rollout starts at a position, and over how many start
     /// together.
     pub spacing: f64,
+    /// Where the draft's rows depend on where a round begins: for each start what it drafts from
+    /// there, first, second, and so on. Empty where `places` says all.
+    pub by_start: Vec<Vec<TextPosition>>,
+    /// What else was asked of the rows at depth 2, 3, and so on, as `asked`.
+    pub(super) asked_deeper: Vec<Vec<f64>>,
     /// The number of each position among those of all logs; texts may lie side by side.
     pub(super) numbers: Vec<usize>,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
     /// The same where no token of the rest has both p and q: as many, or none.
     pub(super) apart: Vec<f64>,
+}
+
+impl Text {
+    /// The positions that a round meets which begins behind `start` tokens, as the draft saw them
+    /// from there.
+    pub fn ahead(&self, start: usize) -> &[TextPosition] {
+        let all = match self.by_start.is_empty() {
+            true => self.places.get(start..),
+            false => self.by_start.get(start).map(Vec::as_slice),
+        };
+        all.unwrap_or_default()
+    }
 }
 
 /// All texts of some logs.
@@ -54,6 +71,8 @@ pub struct Texts {
     surprises: Surprises,
     /// Positions without a row of the draft.
     lacking: usize,
+    /// K, where the draft has a row for each start and depth.
+    depths: Option<usize>,
     /// Whether the draft's largest probability, its entropy, and the overlap are not told at
     /// some position.
     untold: [bool; 3],
@@ -103,6 +122,18 @@ impl Texts {
                 ));
             }
             all.temperature = drawn;
+            if index > 0 && all.depths() != log.depths() {
+                return Err(refused(
+                    log,
+                    format!(
+                        "has rows of the draft at {} depths, and the log before it at {}; replay \
+                         them one by one",
+                        log.depths(),
+                        all.depths()
+                    ),
+                ));
+            }
+            all.depths = Some(log.depths()).filter(|&depths| depths > 1);
             one_pair(&logs[..index], log)?;
             log.refuse_texts()?;
             let lists = lists_of(log)?;
@@ -178,6 +209,36 @@ impl Texts {
         Ok(())
     }
 
+    /// K, if the draft's rows depend on where a round begins: what a round drafts at most. 1 where
+    /// they depend on the text alone.
+    pub fn depths(&self) -> usize {
+        self.depths.unwrap_or(1)
+    }
+
+    /// The same, or another number where the draft's rows depend on the text alone.
+    pub(super) fn depths_or(&self, other: usize) -> usize {
+        self.depths.unwrap_or(other)
+    }
+
+    /// Whether a round of so many drafts is told of.
+    pub(super) fn reach(&self, drafts: f64) -> bool {
+        self.depths.is_none_or(|most| drafts <= most as f64)
+    }
+
+    /// All positions that rounds may meet, at every depth.
+    pub(super) fn met(&self) -> impl Iterator<Item = &TextPosition> {
+        let texts = self.texts.iter();
+        texts.flat_map(|text| {
+            let flat = text.places.iter().filter(|_| text.by_start.is_empty());
+            flat.chain(text.by_start.iter().flatten())
+        })
+    }
+
+    /// Whether the draft's rows depend on where a round begins.
+    pub fn is_by_depth(&self) -> bool {
+        self.depths.is_some()
+    }
+
     /// Whether the rollouts of all logs have a list.
     pub(super) fn rollouts_have(&self, list: RolloutList) -> bool {
         !self.rollouts.is_empty() && self.rollouts.iter().all(|kind| kind.has(list))
@@ -219,7 +280,7 @@ impl Texts {
 
     /// Whether the same leaves q open at any token.
     pub(super) fn draft_is_open(&self) -> bool {
-        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        let mut places = self.met();
         places.any(|place| place.draft_bounds[0] < place.draft_bounds[1])
     }
 
@@ -237,7 +298,7 @@ impl Texts {
 
     /// Whether what rows do not list leaves any ratio open.
     pub(super) fn are_open(&self) -> bool {
-        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        let mut places = self.met();
         places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
     }
 
@@ -270,13 +331,31 @@ impl Texts {
             temperature: self.temperature,
             lists,
         };
+        let views = (2..=log.depths()).map(|depth| log.at_depth(depth));
+        let views: Vec<Log> = views.collect::<Result<_, _>>()?;
+        let deeper: Vec<Task<'_>> = views.iter().map(|view| task.at(view)).collect();
         let read = side_by_side::each_or_stop(&log.spans(SPAN), |span| {
             // Who watches may stop the work before it.
             progress(0);
-            let result = task.span(span, &mut Workspace::default());
+            let mut workspace = Workspace::default();
+            let tasks = std::iter::once(&task).chain(&deeper);
+            let result: Result<Vec<Vec<Read>>, ReplayError> =
+                tasks.map(|task| task.span(span, &mut workspace)).collect();
             progress(span.positions().len());
             result
         })?;
+        // By depth, as by position.
+        let mut by_depth: Vec<Vec<Read>> = Vec::new();
+        for span in read {
+            by_depth.resize_with(span.len(), Vec::new);
+            for (all, one) in by_depth.iter_mut().zip(span) {
+                all.extend(one);
+            }
+        }
+        let mut by_depth = by_depth.into_iter();
+        let read = by_depth.next().unwrap_or_default();
+        let deeper: Vec<Vec<Read>> = by_depth.collect();
+        let first = self.texts.len();
         let spacing = match (rollouts, self.rollouts.last()) {
             (Some(_), Some(kind)) => kind.spacing(),
             _ => 1.0,
@@ -284,7 +363,7 @@ impl Texts {
         let mut prompts = BTreeMap::<i64, usize>::new();
         // The text that each prompt is in, and its next index.
         let mut open = BTreeMap::<usize, (usize, i64)>::new();
-        for (number, read) in read.into_iter().flatten().enumerate() {
+        for (number, read) in read.into_iter().enumerate() {
             let next = self.clusters;
             let cluster = *prompts.entry(read.prompt).or_insert(next);
             self.clusters = self.clusters.max(cluster + 1);
@@ -340,7 +419,53 @@ impl Texts {
                 *next += 1;
             }
         }
+        for text in self.texts.iter_mut().skip(first) {
+            text.add_depths(&deeper, before);
+        }
         Ok(())
+    }
+}
+
+impl Text {
+    /// What else was asked of the row that a round has `depth` tokens behind its start, `width`
+    /// answers a row.
+    pub(super) fn asked_at(&self, start: usize, depth: usize, width: usize) -> &[f64] {
+        let asked = match depth.checked_sub(1) {
+            Some(below) if !self.by_start.is_empty() => self.asked_deeper.get(below),
+            _ => Some(&self.asked),
+        };
+        let row = asked.and_then(|asked| asked.chunks_exact(width).nth(start + depth));
+        row.unwrap_or_default()
+    }
+
+    /// Adds what rounds draft behind their first token, `deeper` by depth from 2 on and by the
+    /// position's number behind `before`.
+    fn add_depths(&mut self, deeper: &[Vec<Read>], before: usize) {
+        if deeper.is_empty() {
+            return;
+        }
+        let here = |number: &usize| number - before;
+        self.by_start = (0..self.numbers.len())
+            .map(|start| {
+                let first = self.places.get(start).copied();
+                let numbers = self.numbers.iter().skip(start + 1).map(here);
+                let more = deeper.iter().zip(numbers);
+                let more = more.filter_map(|(reads, number)| Some(reads.get(number)?.place));
+                first.into_iter().chain(more).collect()
+            })
+            .collect();
+        let width = self.asked.len() / self.numbers.len().max(1);
+        let asked = |reads: &Vec<Read>| {
+            let mut all = Vec::with_capacity(self.asked.len());
+            for number in self.numbers.iter().map(here) {
+                let end = all.len() + width;
+                all.extend(reads.get(number).into_iter().flat_map(|read| &read.asked));
+                // Where no round drafts so far nothing was asked.
+                all.resize(end, 0.0);
+            }
+            all
+        };
+        self.asked_deeper = deeper.iter().map(asked).collect();
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) type Question<'a> =
     dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
 
 /// A position as it is read.
+#[derive(Default)]
 pub(super) struct Read {
     pub(super) prompt: i64,
     pub(super) position: i64,
@@ -89,6 +90,17 @@ pub(super) fn draft_shares(
 }
 
 impl Task<'_> {
+    /// The same of the draft's rows at another depth.
+    pub(super) fn at<'b>(&'b self, view: &'b Log) -> Task<'b> {
+        Task {
+            log: view,
+            // Each position once: rollouts and the text's surprise are those of depth 1.
+            rollouts: None,
+            lists: self.lists.clone(),
+            ..*self
+        }
+    }
+
     pub(super) fn span(
         &self,
         span: &Span,
@@ -103,6 +115,10 @@ impl Task<'_> {
                     for &index in rollouts.paths_at(number) {
                         rollouts.check_row(index, &workspace.row, self.log)?;
                     }
+                }
+                if self.log.depth() > 1 && workspace.row.lacks_draft {
+                    // No round that began in this text drafts so far.
+                    return Ok(Read::default());
                 }
                 self.position(number, workspace)
                     .map_err(|message| position_refused(self.log, number, message))
@@ -173,6 +189,11 @@ impl Task<'_> {
             .filter(|(p, q)| !p.is_nan() && !q.is_nan())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
+        let covered = row.covered.or_else(|| {
+            let ids = self.log.sub_vocabulary().filter(|_| self.lists.is_none())?;
+            let mass = |&id: &u32| target.get(id as usize).copied().unwrap_or(0.0);
+            Some(ids.iter().map(mass).sum::<f64>().min(1.0))
+        });
         let likeliest = likeliest(self.lists.as_ref(), row);
         let overlap = (common + target_rest.min(draft_rest)).min(1.0);
         let exact_overlap = row
@@ -215,6 +236,7 @@ impl Task<'_> {
                     .or_else(|| likeliest.map(|at| Some(at) == place)),
                 p_hit,
                 exact_overlap,
+                covered,
                 top: (row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
                 entropy: entropy(&of_draft, draft_rest, spread),
                 overlap: exact_overlap.unwrap_or(overlap),

@@ -137,7 +137,7 @@ pub fn walk<T: Number>(
         let at = if reach[parent].is_nil() {
             T::zero()
         } else {
-            let row = shares.at(start + level - 1, shape.children[parent]);
+            let row = shares.behind(start, level - 1, shape.children[parent]);
             row.get(shape.rank[node])
                 .map_or_else(T::zero, |share| reach[parent].times(share))
         };

@@ -17,6 +17,9 @@ pub struct ChildShares<T> {
     nested: bool,
     /// By n, rising: n numbers a position.
     tables: Vec<(usize, Vec<T>)>,
+    /// The same at depths 2, 3, ... of a tree, where the draft's rows depend on where a round
+    /// begins; else nothing.
+    deeper: Vec<Self>,
 }
 
 impl<T> ChildShares<T> {
@@ -32,6 +35,40 @@ impl<T> ChildShares<T> {
             length,
             nested,
             tables,
+            deeper: Vec::new(),
+        }
+    }
+
+    /// With other shares at each depth of a tree from 2 on, by position too: of drafts whose rows
+    /// depend on where their round began. Trees are then no deeper than these.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_core::rounds::ChildShares;
+    /// let one = |shares: [f64; 2]| ChildShares::new(2, true, [(1, shares.to_vec())]);
+    /// let both = one([0.5, 0.25]).with_deeper(vec![one([0.0, 0.75])]);
+    /// // A round that starts at position 0: its first draft, and the one behind.
+    /// assert_eq!((both.behind(0, 0, 1), both.behind(0, 1, 1)), (&[0.5][..], &[0.75][..]));
+    /// ```
+    #[must_use]
+    pub fn with_deeper(mut self, deeper: Vec<Self>) -> Self {
+        self.deeper = deeper;
+        self
+    }
+
+    /// Whether they depend on where a round begins.
+    pub fn is_by_start(&self) -> bool {
+        !self.deeper.is_empty()
+    }
+
+    /// The shares of the children of a node with `children` of them that stands `depth` levels
+    /// below the root of a round which starts at a position.
+    pub fn behind(&self, start: usize, depth: usize, children: usize) -> &[T] {
+        match depth.checked_sub(1) {
+            Some(below) if self.is_by_start() => {
+                (self.deeper.get(below)).map_or(&[], |shares| shares.at(start + depth, children))
+            }
+            _ => self.at(start + depth, children),
         }
     }
 

@@ -3,10 +3,9 @@
 use super::super::timings::Timings;
 use super::data::{AtCost, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
-use super::measure::Measurement;
+use super::measure::{Measurement, TextCoins};
 use super::outcome::{Half, Played};
 use super::policy::FAMILIES;
-use specgap_core::rounds::oracle_calls;
 use specgap_measure::statistics::Clustered;
 
 impl Measurement<'_> {
@@ -89,7 +88,7 @@ impl Measurement<'_> {
             chosen,
             paired,
             policies,
-            oracle: self.oracle_speed(timings, oracle_calls),
+            oracle: self.oracle_speed(timings, TextCoins::oracle_calls),
             coin_blind: blind
                 .map(|&verifier| self.coin_blind(timings, verifier))
                 .collect(),

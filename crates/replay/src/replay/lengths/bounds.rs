@@ -4,21 +4,19 @@ use super::super::position::TextPosition;
 use super::super::timings::Timings;
 use super::data::{Bound, Bounds, EntropyBound};
 use super::drafts::Drafts;
-use super::measure::{Measurement, ratios};
+use super::measure::{Measurement, TextCoins, Unlisted, coins};
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
-use specgap_core::rounds::{
-    ChainVerifier, CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end, replay,
-};
+use specgap_core::rounds::{ChainVerifier, CoinBlind, coin_blind, replay};
 use specgap_measure::statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
     pub(super) fn bounds(&self, played: &[Played]) -> Bounds {
         let timings = self.settings.timings.as_ref();
-        let oracle = |calls: fn(&[f64]) -> f64| Bound {
+        let oracle = |calls: fn(&TextCoins) -> f64| Bound {
             verifier: ChainVerifier::Token.as_str().to_owned(),
             verification_rate: self
-                .truncated(|text, unlisted| calls(&ratios(text, Drafts::Sampled, unlisted))),
+                .truncated(|text, unlisted| calls(&coins(text, Drafts::Sampled, unlisted))),
             discard_rate: Estimate::default(),
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
@@ -28,15 +26,15 @@ impl Measurement<'_> {
         };
         Bounds {
             fewest_calls: self.fewest_calls(played),
-            oracle: oracle(oracle_calls),
-            oracle_to_the_end: oracle(oracle_calls_to_the_end),
+            oracle: oracle(TextCoins::oracle_calls),
+            oracle_to_the_end: oracle(TextCoins::oracle_calls_to_the_end),
             coin_blind: blind(ChainVerifier::Token),
             coin_blind_block: blind(ChainVerifier::Block),
         }
     }
 
     /// A speed that no policy with token verification passes.
-    pub(super) fn oracle_speed(&self, timings: &Timings, calls: fn(&[f64]) -> f64) -> Estimate {
+    pub(super) fn oracle_speed(&self, timings: &Timings, calls: fn(&TextCoins) -> f64) -> Estimate {
         let pass = timings.verify.iter().map(|pass| pass.seconds);
         let call = pass.fold(f64::INFINITY, f64::min) + timings.overhead.seconds;
         let draft = timings.draft_step.seconds;
@@ -45,7 +43,7 @@ impl Measurement<'_> {
             let tokens = text.ratios.len() as f64;
             // Every token comes of a draft step or of a call; calls are the dearer as a rule.
             let calls = if call >= draft {
-                calls(&text.ratios)
+                calls(&coins(text, Drafts::Sampled, Unlisted::Whole))
             } else {
                 tokens
             };
@@ -59,8 +57,9 @@ impl Measurement<'_> {
     pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainVerifier) -> Bound {
         let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
         let outcomes = self.by_prompt(|text| {
-            let plan: CoinBlind<f64> = coin_blind(verifier, &text.ratios, &cost)?;
-            replay(verifier, &text.ratios, &plan)
+            let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
+            let plan: CoinBlind<f64> = coin_blind(verifier, &coins, &cost)?;
+            replay(verifier, &coins, &plan)
         });
         let group = Group {
             outcomes: &outcomes,

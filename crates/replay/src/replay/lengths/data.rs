@@ -38,6 +38,10 @@ pub struct LengthReport {
     pub acceptance: Estimate,
     /// Every policy with every verifier.
     pub results: Vec<PolicyResult>,
+    /// What becomes of the first, second, ... token of a round, where the draft has a row for each
+    /// depth or cannot draw all tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_depth: Vec<AtDepth>,
     /// What no policy can pass, at the given cost.
     pub bounds: Bounds,
     /// The best fixed length by cost ratio, with the bounds there.
@@ -54,6 +58,31 @@ pub struct LengthReport {
     pub definitions: BTreeMap<String, String>,
     /// What the log cannot tell, and why.
     pub left_out: Vec<String>,
+}
+
+/// What becomes of a round's token at a depth, if it is drawn from the draft's row and verified by
+/// itself; over all starts with as many tokens left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtDepth {
+    /// d, from 1.
+    pub depth: usize,
+    /// Starts with d tokens left.
+    pub starts: usize,
+    /// The mean of its own coin, min(1, q(y)/p(y)) at the text's token y.
+    pub marginal: Estimate,
+    /// P(it is accepted, given that all before it are); from depth 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditional: Option<Estimate>,
+    /// P(it and all before it are accepted).
+    pub joint: Estimate,
+    /// The mean of the sum of min(p, q), where the log tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Estimate>,
+    /// The target's mass on tokens that the draft can draw, where these are not all: what it
+    /// lacks to 1 is lost whatever the draft's row is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered: Option<Estimate>,
 }
 
 /// Rollouts of all logs.

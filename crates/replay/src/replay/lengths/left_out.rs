@@ -8,6 +8,7 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::measure::Measurement;
 use super::outcome::{Known, Played};
+use super::policy::Policy;
 use specgap_core::rounds::ChainVerifier;
 use specgap_log::log::Log;
 use std::collections::BTreeSet;
@@ -88,6 +89,7 @@ impl Measurement<'_> {
     /// Why the rule `carried-block` is not replayed although it was asked for.
     fn lacks_carried_block(&self) -> Option<String> {
         let asked = self.settings.carried_block && self.carried_block.is_none();
+        let asked = asked && !self.texts.is_by_depth();
         asked.then(|| {
             "carried-block: rows of this log list some tokens only, and what the rule gives out of a \
              row needs them all; capture without --top"
@@ -97,7 +99,7 @@ impl Measurement<'_> {
 
     /// Why nothing can be said of a kind of drafts, and the cure.
     pub(super) fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
-        let places = || self.texts.texts.iter().flat_map(|text| &text.places);
+        let places = || self.texts.met();
         let unknown = places().filter(|place| place.hit.is_none()).count();
         (drafts == Drafts::OneHot && unknown > 0).then(|| {
             format!(
@@ -137,6 +139,7 @@ impl Measurement<'_> {
             );
         }
         lines.extend(self.behind_rejections(logs, played));
+        lines.extend(self.by_depth());
         lines.extend(self.not_in_logs(logs));
         lines.extend(self.not_asked());
         lines.extend(self.lacks_carried_block());
@@ -207,6 +210,32 @@ impl Measurement<'_> {
                     capture_with(logs, &format!("--rollouts {} --every 4", self.max_length))
                 ));
             }
+        }
+        lines
+    }
+
+    /// What a draft whose rows depend on where a round begins leaves open.
+    fn by_depth(&self) -> Vec<String> {
+        if !self.texts.is_by_depth() {
+            return Vec::new();
+        }
+        let most = self.texts.depths();
+        let mut lines = vec![
+            "the fewest calls of any lossless rule, and the rules that carry: they are known where \
+             the draft's rows depend on the text alone; here they depend on where a round began, \
+             and it can pay to accept less (docs/theory/several-rounds.md)"
+                .to_owned(),
+        ];
+        let fixed =
+            |policy: &&Policy| policy.family.name == "fixed" && !self.texts.reach(policy.parameter);
+        let longer: Vec<String> = (self.settings.policies.iter().filter(fixed))
+            .map(|policy| policy.parameter.to_string())
+            .collect();
+        if !longer.is_empty() {
+            lines.push(format!(
+                "lengths {}: the log has rows of the draft at {most} depths",
+                longer.join(", ")
+            ));
         }
         lines
     }

@@ -16,8 +16,8 @@ use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
 use rayon::prelude::*;
 use specgap_core::rounds::{
-    ChainVerifier, Drafted, Replay, accepted_everywhere, accepted_lengths,
-    accepted_lengths_by_means, drafted_rounds, oracle_calls, replay,
+    ByStart, ChainVerifier, Coins, Drafted, Replay, accepted_everywhere, accepted_lengths,
+    accepted_lengths_by_means, drafted_rounds, oracle_calls, oracle_calls_to_the_end, replay,
 };
 use specgap_log::log::Log;
 use specgap_measure::statistics::{Clustered, Estimate};
@@ -47,7 +47,7 @@ pub fn measure_lengths(
     let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
-    if settings.carried_block {
+    if settings.carried_block && !texts.is_by_depth() {
         let lengths = measurement.lengths();
         let calls = carried_block_calls(logs, &texts, &lengths)?;
         measurement.carried_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
@@ -64,7 +64,7 @@ pub fn measure_lengths(
 }
 
 /// Of the coins of a text and their means, for each K: a sum over starts, and how many.
-type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
+type SumsOf<'a> = dyn Fn(&TextCoins, &TextCoins) -> Vec<(f64, usize)> + Sync + 'a;
 
 type OfPlace<T> = fn(&TextPosition) -> T;
 
@@ -108,9 +108,11 @@ impl<'a> Measurement<'a> {
             policies: (settings.policies.iter().copied())
                 .filter(|policy| texts.rows_tell(policy.family.list))
                 .filter(|policy| texts.lacking() == 0 || policy.family.name == "fixed")
+                .filter(|policy| policy.family.name != "fixed" || texts.reach(policy.parameter))
                 .collect(),
             max_length: (settings.max_length)
-                .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
+                .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual))
+                .min(texts.depths_or(usize::MAX)),
             carried_block: None,
         }
     }
@@ -189,6 +191,7 @@ impl<'a> Measurement<'a> {
                 ratios.len() as f64 - oracle_calls(&ratios)
             }),
             results: self.results(&ways, &played),
+            by_depth: self.at_depths(),
             bounds: self.bounds(&played),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
@@ -246,9 +249,10 @@ impl<'a> Measurement<'a> {
             let along = AlongText {
                 policy,
                 places: &text.places,
+                by_start: &text.by_start,
                 most: self.max_length,
             };
-            let replay = replay(verifier, &ratios(text, drafts, unlisted), &along)?;
+            let replay = replay(verifier, &coins(text, drafts, unlisted), &along)?;
             let mut outcome = Outcome {
                 calls: replay.calls,
                 ..Outcome::default()
@@ -369,7 +373,7 @@ impl<'a> Measurement<'a> {
             };
             let everywhere = self.accepted(way, most, &|coins, _| {
                 let sums = accepted_everywhere(way.1, coins, most).into_iter();
-                sums.map(|sum| (sum, coins.len())).collect()
+                sums.map(|sum| (sum, coins.tokens())).collect()
             });
             for policy in self.policies_of(way.0) {
                 let is_fixed = policy.family.name == "fixed";
@@ -396,7 +400,7 @@ impl<'a> Measurement<'a> {
 
     /// Whether the mean of every coin is known.
     fn has_means(&self, drafts: Drafts) -> bool {
-        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
+        let mut places = self.texts.met();
         places.all(|place| mean_of_coin(place, drafts).is_some())
     }
 
@@ -408,8 +412,8 @@ impl<'a> Measurement<'a> {
             let mean = |place: &TextPosition| mean_of_coin(place, drafts).unwrap_or(0.0);
             texts
                 .map(|text| {
-                    let means: Vec<f64> = text.places.iter().map(mean).collect();
-                    sums(&ratios(text, drafts, unlisted), &means)
+                    let means = TextCoins::of(text, mean);
+                    sums(&coins(text, drafts, unlisted), &means)
                 })
                 .collect()
         };
@@ -532,18 +536,81 @@ impl<'a> Measurement<'a> {
 
 /// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
 /// ones q/p, of which block verification takes all.
+pub(super) fn coins(text: &Text, drafts: Drafts, unlisted: Unlisted) -> TextCoins {
+    TextCoins::of(text, coin(drafts, unlisted))
+}
+
+/// The same of the first draft of a round alone, whichever token that is.
 pub(super) fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
+    text.places.iter().map(coin(drafts, unlisted)).collect()
+}
+
+/// Numbers of the positions that rounds meet along a text.
+#[derive(Clone, Debug)]
+pub(super) enum TextCoins {
+    /// The same from every start.
+    ByToken(Vec<f64>),
+    ByStart(ByStart<f64>),
+}
+
+impl TextCoins {
+    fn of(text: &Text, value: impl Fn(&TextPosition) -> f64) -> Self {
+        match text.by_start.is_empty() {
+            true => Self::ByToken(text.places.iter().map(value).collect()),
+            false => {
+                let rows = text.by_start.iter();
+                Self::ByStart(ByStart(
+                    rows.map(|row| row.iter().map(&value).collect()).collect(),
+                ))
+            }
+        }
+    }
+
+    /// The calls of the oracle: of tokens that no coin accepts.
+    pub(super) fn oracle_calls(&self) -> f64 {
+        match self {
+            Self::ByToken(ratios) => oracle_calls(ratios),
+            Self::ByStart(coins) => coins.oracle_calls(),
+        }
+    }
+
+    /// The same where a text's last token is always the target's.
+    pub(super) fn oracle_calls_to_the_end(&self) -> f64 {
+        match self {
+            Self::ByToken(ratios) => oracle_calls_to_the_end(ratios),
+            Self::ByStart(coins) => coins.oracle_calls_to_the_end(),
+        }
+    }
+}
+
+impl Coins<f64> for TextCoins {
+    fn tokens(&self) -> usize {
+        match self {
+            Self::ByToken(coins) => coins.tokens(),
+            Self::ByStart(coins) => coins.tokens(),
+        }
+    }
+
+    fn ahead(&self, start: usize) -> &[f64] {
+        match self {
+            Self::ByToken(coins) => coins.ahead(start),
+            Self::ByStart(coins) => coins.ahead(start),
+        }
+    }
+}
+
+/// A position's coin.
+fn coin(drafts: Drafts, unlisted: Unlisted) -> impl Fn(&TextPosition) -> f64 {
     let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
         Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
         Drafts::OneHot => (hit, |place| [hit(place); 2]),
         Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
     };
-    let ratio = |place: &TextPosition| match unlisted {
+    move |place: &TextPosition| match unlisted {
         Unlisted::Whole => value(place),
         Unlisted::Rejected => bounds(place)[0],
         Unlisted::Accepted => bounds(place)[1],
-    };
-    text.places.iter().map(ratio).collect()
+    }
 }
 
 fn hit(place: &TextPosition) -> f64 {

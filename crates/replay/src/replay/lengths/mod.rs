@@ -6,6 +6,7 @@
 
 mod at_cost;
 mod bounds;
+mod by_depth;
 mod carried;
 mod data;
 mod drafts;
@@ -18,8 +19,8 @@ mod rounds;
 mod settings;
 
 pub use data::{
-    AboveFewest, AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, FewestCalls,
-    LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead,
+    AboveFewest, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster,
+    FewestCalls, LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead,
 };
 pub use drafts::Drafts;
 pub use glossary::length_definitions;

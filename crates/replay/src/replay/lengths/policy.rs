@@ -392,6 +392,8 @@ pub struct AlongText<'a> {
     pub policy: Policy,
     /// The text's positions.
     pub places: &'a [TextPosition],
+    /// What it meets behind each start, where that depends on the start; else nothing.
+    pub by_start: &'a [Vec<TextPosition>],
     /// The most tokens of a round, for policies that stop by themselves.
     pub most: usize,
 }
@@ -418,11 +420,16 @@ impl AlongText<'_> {
     }
 
     fn ahead(&self, start: usize) -> &[TextPosition] {
-        self.places.get(start..).unwrap_or_default()
+        let all = match self.by_start.is_empty() {
+            true => self.places.get(start..),
+            false => self.by_start.get(start).map(Vec::as_slice),
+        };
+        all.unwrap_or_default()
     }
 
     fn room(&self, start: usize) -> usize {
-        self.places.len().saturating_sub(start + 1)
+        let left = self.places.len().saturating_sub(start + 1);
+        left.min(self.ahead(start).len())
     }
 
     /// What is drafted from a start if it draws the text's own tokens, by policies without
@@ -483,6 +490,7 @@ mod tests {
         let along = AlongText {
             policy: policy.parse().unwrap(),
             places,
+            by_start: &[],
             most: 3,
         };
         along.along(0, 10, memory)
@@ -536,6 +544,7 @@ mod tests {
         let schedule = AlongText {
             policy: "schedule=5".parse().unwrap(),
             places: &places,
+            by_start: &[],
             most: 3,
         };
         assert_eq!(schedule.first(), 5);
@@ -557,6 +566,7 @@ mod tests {
             let on = AlongText {
                 policy: policy.parse().unwrap(),
                 places: &[],
+                by_start: &[],
                 most,
             };
             on.on(&places, 9, 0)

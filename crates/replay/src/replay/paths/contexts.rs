@@ -143,7 +143,7 @@ impl<'a> Start<'a> {
     /// `tokens` of a text, if it has as many.
     pub(super) fn new(text: &'a Text, begin: usize, tokens: usize) -> Option<Self> {
         Some(Self {
-            places: text.places.get(begin..begin + tokens)?,
+            places: text.ahead(begin).get(..tokens)?,
             begin,
             number: text.numbers.get(begin).copied()?,
         })

@@ -97,7 +97,10 @@ pub fn measure_paths(
             _ => [0.0; 2],
         }
     };
-    let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
+    let coded = match texts.is_by_depth() {
+        true => None,
+        false => Coded::read(logs, &texts, &interval, (&several, length))?,
+    };
     Ok(Measurement {
         texts: &texts,
         asked: &asked,
@@ -141,7 +144,7 @@ fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
 struct Measurement<'a> {
     texts: &'a Texts,
     asked: &'a Asked,
-    /// None where rows list some tokens only.
+    /// None where rows list some tokens only, or depend on where a round begins.
     coded: Option<Coded>,
     /// K.
     drafts: BTreeSet<usize>,
@@ -281,8 +284,8 @@ impl Measurement<'_> {
         };
         let of = |step: Step| {
             let range = self.asked.range(step);
-            let rows = text.asked.chunks_exact(width(self.asked));
-            let rows = rows.skip(start.begin).take(start.places.len());
+            let rows = 0..start.places.len();
+            let rows = rows.map(|depth| text.asked_at(start.begin, depth, width(self.asked)));
             let tables = rows.map(|row| row.get(range.clone()).unwrap_or(&[]));
             reached(tables, drafts, step == Step::Selected)
         };
@@ -406,11 +409,17 @@ impl Measurement<'_> {
             ));
         }
         if self.coded.is_none() {
-            left_out.push(format!(
-                "{} and {}: paths by codes need the interval of every token, and rows here list \
-                 some tokens only; log whole rows",
-                CODED[0], CODED[1]
-            ));
+            let why = match self.texts.is_by_depth() {
+                true => {
+                    "paths by codes are replayed where the draft's rows depend on the text alone, \
+                     and here they depend on where a round began"
+                }
+                false => {
+                    "paths by codes need the interval of every token, and rows here list some \
+                     tokens only; log whole rows"
+                }
+            };
+            left_out.push(format!("{} and {}: {why}", CODED[0], CODED[1]));
         }
         left_out.push(
             "traversal, and trees whose children are drawn without replacement (sequential \

@@ -23,7 +23,23 @@ pub(super) fn length_of(
         Some((log, paths.tokens()))
     });
     let shortest = logged.min_by_key(|&(_, tokens)| tokens);
-    match (asked, shortest) {
+    let deepest = logs.iter().map(|log| (log, log.depths()));
+    let deepest = deepest
+        .filter(|&(_, depths)| depths > 1)
+        .min_by_key(|&(_, depths)| depths);
+    if let (Some(length), Some((log, depths))) = (asked, deepest)
+        && length > depths
+    {
+        return Err(ReplayError::Log {
+            log: log.path().to_owned(),
+            message: format!(
+                "it has rows of the draft at {depths} depths, and --length asks for {length}; ask \
+                 for at most {depths}"
+            ),
+        });
+    }
+    let most = deepest.map_or(usize::MAX, |(_, depths)| depths);
+    let found = match (asked, shortest) {
         (Some(0), _) => Err(ReplayError::Settings(
             "a path of 0 tokens: its length is at least 1".to_owned(),
         )),
@@ -37,7 +53,8 @@ pub(super) fn length_of(
         (Some(length), _) => Ok(length),
         (None, Some((_, tokens))) => Ok(tokens),
         (None, None) => Ok(PathSettings::LENGTH),
-    }
+    };
+    found.map(|length: usize| length.min(most))
 }
 
 /// The bounds of some numbers of paths in some forms, from contexts with draft paths and from

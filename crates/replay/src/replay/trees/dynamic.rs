@@ -75,19 +75,24 @@ struct Sums {
 
 impl Sums {
     fn of(text: &Text, threshold: f64, levels: usize) -> Self {
-        let q: Vec<f64> = text.places.iter().map(|place| place.draft).collect();
+        let length = text.places.len();
+        let accepted = |start: usize, room: usize| {
+            let ahead = text.ahead(start).iter().take(room);
+            let q: Vec<f64> = ahead.map(|place| place.draft).collect();
+            threshold_accepted(&q, &threshold, room)
+        };
         let mut sums = Self::default();
-        for start in 0..q.len() {
-            if q.len() - start >= levels {
-                sums.accepted.0 += threshold_accepted(&q[start..], &threshold, levels) as f64;
+        for start in 0..length {
+            if length - start >= levels {
+                sums.accepted.0 += accepted(start, levels) as f64;
                 sums.accepted.1 += 1.0;
             }
         }
         // Given the text nothing is random: rounds start where they start.
         let mut rollouts = text.rollouts.iter().peekable();
         let mut start = 0;
-        while start < q.len() {
-            let room = levels.min(q.len() - start - 1);
+        while start < length {
+            let room = levels.min(length - start - 1);
             sums.calls += 1.0;
             sums.levels += room as f64;
             while let Some(rollout) = rollouts.next_if(|rollout| rollout.start <= start) {
@@ -97,7 +102,7 @@ impl Sums {
                     sums.nodes.1 += 1.0;
                 }
             }
-            start += threshold_accepted(&q[start..], &threshold, room) + 1;
+            start += accepted(start, room) + 1;
         }
         sums
     }

@@ -51,7 +51,7 @@ impl Starts<'_> {
     fn each(&self, depth: usize, children: usize, mut visit: impl FnMut(usize, &[f64])) {
         for &(shares, first) in &self.texts {
             for start in 0..shares.len().saturating_sub(depth) {
-                visit(first + start, shares.at(start + depth, children));
+                visit(first + start, shares.behind(start, depth, children));
             }
         }
     }

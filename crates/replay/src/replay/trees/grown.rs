@@ -131,19 +131,25 @@ impl Measurement<'_> {
     pub(super) fn predicted(&self, shares: &Shares, tree: &DraftTree, half: Half) -> f64 {
         let shape = tree.shape();
         let most = shape.children.iter().copied().max().unwrap_or(0);
-        let vectors: Vec<Vec<f64>> = (0..=most)
-            .map(|children| {
-                if shape.children.contains(&children) {
-                    self.vector(shares, children, half)
-                } else {
-                    Vec::new()
-                }
+        // Of drafts whose rows depend on where a round begins each depth has its own.
+        let depths = match self.texts.is_by_depth() {
+            true => shape.depth.last().copied().unwrap_or(0).max(1),
+            false => 1,
+        };
+        let vectors: Vec<Vec<Vec<f64>>> = (0..depths)
+            .map(|depth| {
+                let of = |children: usize| match shape.children.contains(&children) {
+                    true => self.vector_at(shares, children, half, depth),
+                    false => Vec::new(),
+                };
+                (0..=most).map(of).collect()
             })
             .collect();
         let mut reached = vec![1.0; shape.parent.len()];
         for node in 1..reached.len() {
             let parent = shape.parent[node];
-            let vector = &vectors[shape.children[parent]];
+            let depth = shape.depth[parent].min(depths - 1);
+            let vector = &vectors[depth][shape.children[parent]];
             reached[node] = reached[parent] * vector.get(shape.rank[node]).unwrap_or(&0.0);
         }
         reached[1..].iter().sum()
@@ -151,13 +157,18 @@ impl Measurement<'_> {
 
     /// Mean shares of the children of a node with so many.
     pub(super) fn vector(&self, shares: &Shares, children: usize, half: Half) -> Vec<f64> {
+        self.vector_at(shares, children, half, 0)
+    }
+
+    /// The same of a node that stands so many levels below a round's start.
+    fn vector_at(&self, shares: &Shares, children: usize, half: Half, depth: usize) -> Vec<f64> {
         let (mut sums, mut count) = (vec![0.0; children], 0.0);
         for (text, shares) in self.texts.texts.iter().zip(&shares.texts) {
             if !half.has(text.cluster) {
                 continue;
             }
-            for position in 0..shares.len() {
-                let row = shares.at(position, children);
+            for start in 0..shares.len().saturating_sub(depth) {
+                let row = shares.behind(start, depth, children);
                 sums.iter_mut().zip(row).for_each(|(a, b)| *a += b);
                 count += 1.0;
             }

@@ -34,6 +34,12 @@ pub fn measure_trees(
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<TreeReport, ReplayError> {
+    // No tree is deeper than what the draft's rows tell of.
+    let mut settings = settings.clone();
+    if let Some(depths) = logs.iter().map(Log::depths).find(|&depths| depths > 1) {
+        settings.limits.depth = settings.limits.depth.min(depths);
+    }
+    let settings = &settings;
     let plan = Plan::new(settings);
     if plan.pairs.is_empty() {
         return Err(ReplayError::Settings(format!(
@@ -68,6 +74,18 @@ pub fn measure_trees(
         }
         Ok(answers)
     };
+    let lists = logs
+        .iter()
+        .find(|log| log.depths() > 1 && log.is_top_heavy());
+    if let Some(log) = lists {
+        return Err(ReplayError::Log {
+            log: log.path().to_owned(),
+            message:
+                "has rows of the draft for each depth that list some tokens only; trees of such \
+                      drafts take full rows: log all tokens, or replay chains (specgap length)"
+                    .to_owned(),
+        });
+    }
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
     })?;
@@ -104,7 +122,11 @@ impl Measurement<'_> {
         let mut left_out = self.plan.left_out.clone();
         let timings = self.settings.timings.as_ref();
         let dynamic = if self.settings.schemes.contains(&SchemeName::TOP) {
-            let levels = self.settings.limits.depth;
+            let levels = self
+                .settings
+                .limits
+                .depth
+                .min(self.texts.depths_or(usize::MAX));
             threshold_trees(self.texts, &self.tokens, levels, timings)
         } else {
             Vec::new()
@@ -121,7 +143,7 @@ impl Measurement<'_> {
             }
             for tree in &self.settings.trees {
                 let shape = tree.tree.shape();
-                if pair.takes(&shape) {
+                if pair.takes(&shape) && self.reaches(tree, &mut left_out) {
                     let group = self.group(&shares, &shape);
                     let result = self.result(pair, &shares, tree, &group, &mut left_out);
                     let found = self.candidate(&result, &group);
@@ -185,6 +207,21 @@ impl Measurement<'_> {
             definitions: tree_definitions(),
             left_out,
         }
+    }
+
+    /// Whether the log has rows for all levels of a tree; says so where not.
+    fn reaches(&self, tree: &NamedTree, left_out: &mut Vec<String>) -> bool {
+        let depths = self.texts.depths_or(usize::MAX);
+        let fits = tree.tree.depth() <= depths;
+        let why = format!(
+            "tree {}: it has {} levels, and the log has rows of the draft at {depths} depths",
+            tree.name,
+            tree.tree.depth()
+        );
+        if !fits && !left_out.contains(&why) {
+            left_out.push(why);
+        }
+        fits
     }
 
     /// What these logs and settings do not tell, beside what single laws lack.

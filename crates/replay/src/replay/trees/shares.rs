@@ -59,7 +59,7 @@ impl Measurement<'_> {
 
     /// What the children of a node get, text by text, with the rest in proportion.
     pub(super) fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
-        let of = |text: &Text| {
+        let of = |text: &Text, asked: &[f64]| {
             let mut offset = pair.offset;
             let tables: Vec<(usize, Vec<f64>)> = pair
                 .asked
@@ -67,14 +67,18 @@ impl Measurement<'_> {
                 .map(|&children| {
                     let begin = offset;
                     offset += children;
-                    let rows = text.asked.chunks_exact(self.plan.width.max(1));
+                    let rows = asked.chunks_exact(self.plan.width.max(1));
                     let table = rows.flat_map(|row| row[begin..begin + children].iter().copied());
                     (children, table.collect())
                 })
                 .collect();
             ChildShares::new(text.places.len(), pair.rule.nested, tables)
         };
-        self.texts.texts.iter().map(of).collect()
+        let by_depth = |text: &Text| {
+            let deeper = text.asked_deeper.iter().map(|asked| of(text, asked));
+            of(text, &text.asked).with_deeper(deeper.collect())
+        };
+        self.texts.texts.iter().map(by_depth).collect()
     }
 }
 

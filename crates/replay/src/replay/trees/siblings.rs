@@ -60,23 +60,29 @@ impl SlotRates {
         for text in &texts {
             // How likely rounds are here, by their depth.
             let mut here = vec![0.0; limits.depth];
-            let mut all = 0.0;
+            // How likely one of the drafts there is accepted, by depth as well.
+            let mut all = vec![0.0; limits.depth];
             for position in 0..text.len() {
+                (here.iter_mut().zip(&all)).for_each(|(weight, all)| *weight *= all);
                 here.rotate_right(1);
-                here.iter_mut().for_each(|weight| *weight *= all);
                 if let Some(first) = here.first_mut() {
                     *first = 1.0;
                 }
-                for ((rates, total), weight) in sums.iter_mut().zip(&here) {
+                for (depth, ((rates, total), weight)) in sums.iter_mut().zip(&here).enumerate() {
+                    let Some(start) = position.checked_sub(depth) else {
+                        break;
+                    };
                     *total += weight;
                     for &n in &known {
-                        let shares = text.at(position, n);
+                        let shares = text.behind(start, depth, n);
                         for (sum, share) in rates[n - 1].iter_mut().zip(shares) {
                             *sum += weight * share;
                         }
                     }
                 }
-                all = text.at(position, most).iter().sum();
+                for (depth, all) in all.iter_mut().enumerate().take(position + 1) {
+                    *all = text.behind(position - depth, depth, most).iter().sum();
+                }
             }
         }
         let mut by_depth: Vec<Vec<Vec<f64>>> = Vec::with_capacity(limits.depth);

@@ -1,0 +1,236 @@
+//! Drafts whose rows depend on where their round began: a row for each position and depth.
+//!
+//! Entry (s, j) of such a log, j from 0, is the draft's row for the token at position s + j when
+//! the round begins at s, given the text's own tokens before s + j. One depth at a time, that is
+//! a log like any other: the row of position t is entry (t - j, j), and the first j positions of
+//! a text have none.
+
+use super::beside::Beside;
+use super::error::LogError;
+use super::reader::{Drafted, Log, Shard};
+use super::tensor::Tensor;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// K, of the draft's rows of shape [N, K, V]; `None` where they have no depths.
+pub(super) fn depths(path: &Path, draft: &Tensor) -> Result<Option<usize>, LogError> {
+    match draft.shape[..] {
+        [_, 0, _] => Err(LogError::tensor(
+            path,
+            &draft.name,
+            "has no depth: its shape is [N, K, V], K from 1 on".to_owned(),
+        )),
+        [_, depths, _] => Ok(Some(depths)),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses shards that differ in their depths, or whose positions do not say where in a text
+/// they are.
+pub(super) fn check(shards: &[Shard]) -> Result<(), LogError> {
+    let Some(first) = shards.first() else {
+        return Ok(());
+    };
+    for shard in shards {
+        if shard.depths != first.depths {
+            return Err(LogError::tensor(
+                &shard.path,
+                &shard.draft.name,
+                format!(
+                    "has {} depths where the shards before it have {}",
+                    shard.depths, first.depths
+                ),
+            ));
+        }
+        let lacks = |one: &Beside| shard.beside[*one].is_none();
+        let needed = [Beside::PromptId, Beside::Position];
+        if shard.depths > 1
+            && let Some(&one) = needed.iter().find(|one| lacks(one))
+        {
+            let (_, name, ..) = Beside::ALL[one as usize];
+            return Err(LogError::tensor(
+                &shard.path,
+                name,
+                format!(
+                    "is missing; {} has a row for each depth, of which the row at depth d of \
+                     position s is about position s + d - 1 of the same text",
+                    shard.draft.name
+                ),
+            ));
+        }
+        if shard.depths > 1 && shard.beside[Beside::TokenIds].is_some() {
+            return Err(LogError::tensor(
+                &shard.path,
+                "token_ids",
+                "lists the tokens of both rows, which are about other tokens at each depth; give \
+                 target_token_ids and draft_token_ids"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Log {
+    /// K: how many rows of the draft a position has, one for each depth of a round that begins
+    /// there. 1 for drafts whose rows depend on the text alone.
+    pub fn depths(&self) -> usize {
+        self.shards.first().map_or(1, |shard| shard.depths)
+    }
+
+    /// Which depth the rows of the draft are read at, from 1.
+    pub fn depth(&self) -> usize {
+        self.ahead + 1
+    }
+
+    /// The tokens that the draft can draw, where these are not all: those of `d2t`.
+    pub fn sub_vocabulary(&self) -> Option<&[u32]> {
+        let shard = self.shards.first()?;
+        Some(shard.sub_vocabulary.as_ref()?.ids())
+    }
+
+    /// The same positions with the draft's rows at a depth, from 1 to [`Self::depths`]: that of
+    /// position t is the row which a round that began at t - depth + 1 has for it. The first
+    /// depth - 1 positions of every text have none. Shares all files with this log.
+    ///
+    /// # Errors
+    /// A depth that the log does not have; texts with gaps.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_log::log::{Dtype, HeldTensor, Log, Metadata, Row};
+    /// use std::sync::Arc;
+    /// let floats = |name: &str, shape: &[usize], entries: &[f32]| HeldTensor {
+    ///     name: name.to_owned(),
+    ///     dtype: Dtype::F32,
+    ///     shape: shape.to_vec(),
+    ///     entries: Arc::new(entries.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// };
+    /// let numbers = |name: &str, entries: [i32; 2]| HeldTensor {
+    ///     name: name.to_owned(),
+    ///     dtype: Dtype::I32,
+    ///     shape: vec![2],
+    ///     entries: Arc::new(entries.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// };
+    /// // Two positions, two depths, two tokens.
+    /// let tensors = vec![
+    ///     floats("target_logits", &[2, 2], &[0.0; 4]),
+    ///     floats("draft_logits", &[2, 2, 2], &[1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0, 0.0]),
+    ///     numbers("prompt_id", [0, 0]),
+    ///     numbers("position", [0, 1]),
+    /// ];
+    /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
+    /// let mut row = Row::default();
+    /// log.read(1, &mut row)?;
+    /// assert_eq!(row.draft, [3.0, 0.0]);
+    /// // What the round that began at position 0 drafts second.
+    /// log.at_depth(2)?.read(1, &mut row)?;
+    /// assert_eq!(row.draft, [2.0, 0.0]);
+    /// log.at_depth(2)?.read(0, &mut row)?;
+    /// assert!(row.lacks_draft);
+    /// # Ok::<(), specgap_log::log::LogError>(())
+    /// ```
+    pub fn at_depth(&self, depth: usize) -> Result<Self, LogError> {
+        let most = self.depths();
+        if depth == 0 || depth > most {
+            return Err(LogError::format(
+                self.path(),
+                format!("has rows of the draft at depths 1 to {most}, and none at depth {depth}"),
+            ));
+        }
+        let mut log = self.clone();
+        log.ahead = depth - 1;
+        log.starts_of_rounds = match depth {
+            1 => None,
+            _ => Some(Arc::new(self.rounds_before(depth - 1)?)),
+        };
+        Ok(log)
+    }
+
+    /// Whether each position has a row of the draft at the depth that is read.
+    ///
+    /// # Errors
+    /// Files that were shortened since the log was opened, or cannot be read.
+    pub fn draft_rows(&self) -> Result<Vec<bool>, LogError> {
+        let mut all = vec![true; self.positions()];
+        for (shard, &first) in self.shards.iter().zip(&self.starts) {
+            let own = all.iter_mut().skip(first).take(shard.positions);
+            if shard.is_text {
+                own.for_each(|one| *one = false);
+            } else if let Some(tensor) = &shard.beside[Beside::DraftRow] {
+                let window = tensor.window(0..shard.positions)?;
+                for (row, one) in own.enumerate() {
+                    *one = window.integers(row).next() != Some(0);
+                }
+            }
+        }
+        for (number, one) in all.iter_mut().enumerate() {
+            *one &= self.start_of_round(number).is_some();
+        }
+        Ok(all)
+    }
+
+    /// What the draft says of a position at the depth that is read, and the number of its row;
+    /// `None` at the first positions of a text.
+    pub(super) fn drafted_at(
+        &self,
+        index: usize,
+    ) -> Result<Option<(Drafted<'_>, usize)>, LogError> {
+        let Some(start) = self.start_of_round(index) else {
+            return Ok(None);
+        };
+        let Some((shard, row)) = self.place(start) else {
+            return Ok(None);
+        };
+        let row = row * shard.depths + self.ahead;
+        Ok(Some((shard.drafted(row..row + 1)?, row)))
+    }
+
+    /// The shard that a position is in, and its row there.
+    fn place(&self, index: usize) -> Option<(&Shard, usize)> {
+        // The last shard that begins at or before it and is not empty.
+        let shard = self.starts.partition_point(|&start| start <= index) - 1;
+        let first = self.starts.get(shard)?;
+        Some((self.shards.get(shard)?, index - first))
+    }
+
+    /// Where the round began whose draft at this depth is about a position; `None` if that is
+    /// before its text.
+    fn start_of_round(&self, index: usize) -> Option<usize> {
+        match &self.starts_of_rounds {
+            Some(starts) => starts.get(index).copied().flatten(),
+            None => Some(index),
+        }
+    }
+
+    /// Of every position where the round began that is `ahead` tokens before it: texts may lie side
+    /// by side, each in order.
+    fn rounds_before(&self, ahead: usize) -> Result<Vec<Option<usize>>, LogError> {
+        let mut texts: HashMap<i64, Vec<usize>> = HashMap::new();
+        let mut starts = Vec::with_capacity(self.positions());
+        for (number, label) in self.labels()?.iter().enumerate() {
+            let (prompt, position) = (label.prompt.unwrap_or(0), label.position.unwrap_or(-1));
+            let text = texts.entry(prompt).or_default();
+            if position == 0 {
+                text.clear();
+            }
+            if usize::try_from(position) != Ok(text.len()) {
+                return Err(LogError::format(
+                    self.path(),
+                    format!(
+                        "position {number} is number {position} of the text of prompt {prompt}, \
+                         where {} is expected; the draft's rows at depth {} are found by counting, so \
+                         log whole texts in order, from their first token (0) on",
+                        text.len(),
+                        ahead + 1
+                    ),
+                ));
+            }
+            let start = text.len().checked_sub(ahead);
+            text.push(number);
+            starts.push(start.and_then(|start| text.get(start).copied()));
+        }
+        Ok(starts)
+    }
+}

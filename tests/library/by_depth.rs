@@ -1,0 +1,586 @@
+//! Drafts with a row for each start and depth: what is replayed along their texts is what a decoder
+//! does, found by going through every draft and every coin.
+
+use specgap::gap::{self, Settings};
+use specgap::log::{Dtype, HeldTensor, Log, Metadata, Row, Sampling};
+use specgap::replay::{LengthReport, LengthSettings, Policy, ReplayError, measure_lengths};
+use specgap::rounds::{ByStart, ChainVerifier, FixedLength, accepted_lengths, replay};
+use std::sync::Arc;
+
+/// Tokens of a text, of the vocabulary, and depths.
+const LENGTH: usize = 5;
+const TOKENS: usize = 3;
+const DEPTHS: usize = 3;
+
+/// A law that depends on some numbers and on nothing else.
+fn law(seed: &[usize]) -> [f64; TOKENS] {
+    let mut state = 1_469_598_103_934_665_603u64;
+    let mut weight = |salt: usize| {
+        for &number in seed.iter().chain([&salt]) {
+            state = (state ^ (number as u64 + 1)).wrapping_mul(1_099_511_628_211);
+            state ^= state >> 29;
+        }
+        0.05 + (state % 1000) as f64 / 1000.0
+    };
+    let weights: [f64; TOKENS] = std::array::from_fn(&mut weight);
+    weights.map(|weight| weight / weights.iter().sum::<f64>())
+}
+
+/// p of the next token.
+fn target(prefix: &[usize]) -> [f64; TOKENS] {
+    law(&[&[7], prefix].concat())
+}
+
+/// q of the next token in a round that began behind `start` of the prefix's tokens.
+fn draft(start: usize, prefix: &[usize]) -> [f64; TOKENS] {
+    law(&[&[11, start], prefix].concat())
+}
+
+fn texts() -> impl Iterator<Item = Vec<usize>> {
+    let digits = |text: usize| move |place: u32| text / TOKENS.pow(place) % TOKENS;
+    (0..TOKENS.pow(LENGTH as u32)).map(move |text| (0..LENGTH as u32).map(digits(text)).collect())
+}
+
+fn probability(text: &[usize]) -> f64 {
+    (0..text.len())
+        .map(|at| target(&text[..at])[text[at]])
+        .product()
+}
+
+/// q/p along a text, by start and depth.
+fn ratios(text: &[usize]) -> ByStart<f64> {
+    let row = |start: usize| {
+        let end = text.len().min(start + DEPTHS);
+        let ratio = |at: usize| {
+            let (prefix, token) = (&text[..at], text[at]);
+            draft(start, prefix)[token] / target(prefix)[token]
+        };
+        (start..end).map(ratio).collect()
+    };
+    ByStart((0..text.len()).map(row).collect())
+}
+
+/// E[calls] of a decoder with token verification from a prefix on, by every draft and every coin;
+/// the text's law is added up in `reached`.
+fn decode(prefix: &[usize], most: usize, weight: f64, reached: &mut Vec<(Vec<usize>, f64)>) -> f64 {
+    if prefix.len() == LENGTH {
+        reached.push((prefix.to_vec(), weight));
+        return 0.0;
+    }
+    let drafts = most.min(LENGTH - prefix.len() - 1);
+    weight + go_on(prefix.len(), prefix, drafts, most, weight, reached)
+}
+
+/// The rest of a round that has drafted and kept all behind `start`.
+fn go_on(
+    start: usize,
+    prefix: &[usize],
+    left: usize,
+    most: usize,
+    weight: f64,
+    reached: &mut Vec<(Vec<usize>, f64)>,
+) -> f64 {
+    let p = target(prefix);
+    let mut calls = 0.0;
+    let with = |token: usize| [prefix, &[token]].concat();
+    if left == 0 {
+        for (token, mass) in p.into_iter().enumerate() {
+            calls += decode(&with(token), most, weight * mass, reached);
+        }
+        return calls;
+    }
+    let q = draft(start, prefix);
+    let rejected: f64 = (0..TOKENS)
+        .map(|token| (q[token] - p[token]).max(0.0))
+        .sum();
+    for token in 0..TOKENS {
+        let kept = q[token].min(p[token]);
+        calls += go_on(start, &with(token), left - 1, most, weight * kept, reached);
+        // Of what is rejected the residual's token stands there, in a new round.
+        let residual = (p[token] - q[token]).max(0.0);
+        if rejected > 0.0 && residual > 0.0 {
+            calls += decode(&with(token), most, weight * residual, reached);
+        }
+    }
+    calls
+}
+
+#[test]
+fn a_decoder_makes_the_calls_that_are_replayed() {
+    for most in 1..=DEPTHS {
+        let mut reached = Vec::new();
+        let calls = decode(&[], most, 1.0, &mut reached);
+        let mut sum = 0.0;
+        for text in texts() {
+            let of_text = reached.iter().filter(|(other, _)| *other == text);
+            let mass: f64 = of_text.map(|(_, weight)| weight).sum();
+            assert!((mass - probability(&text)).abs() < 1e-12, "the text's law");
+            let found = replay(ChainVerifier::Token, &ratios(&text), &FixedLength(most)).unwrap();
+            sum += probability(&text) * found.calls;
+        }
+        assert!(
+            (sum - calls).abs() < 1e-12,
+            "K = {most}: {sum}, decoder {calls}"
+        );
+    }
+}
+
+fn floats(name: &str, shape: &[usize], entries: impl Iterator<Item = f64>) -> HeldTensor {
+    HeldTensor {
+        name: name.to_owned(),
+        dtype: Dtype::F64,
+        shape: shape.to_vec(),
+        entries: Arc::new(entries.flat_map(f64::to_le_bytes).collect::<Vec<u8>>()),
+    }
+}
+
+fn numbers(name: &str, entries: impl Iterator<Item = i64>) -> HeldTensor {
+    let entries: Vec<i64> = entries.collect();
+    HeldTensor {
+        name: name.to_owned(),
+        dtype: Dtype::I64,
+        shape: vec![entries.len()],
+        entries: Arc::new(
+            entries
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect::<Vec<u8>>(),
+        ),
+    }
+}
+
+/// Some texts as a log, with the draft's rows by start and depth; beyond a text's end there are
+/// numbers that are no rows. `of` says which row stands there.
+fn tensors(texts: &[Vec<usize>], of: &dyn Fn(usize, &[usize]) -> [f64; TOKENS]) -> Vec<HeldTensor> {
+    let count = texts.len() * LENGTH;
+    let places = || {
+        texts
+            .iter()
+            .flat_map(|text| (0..LENGTH).map(move |at| (text, at)))
+    };
+    let rows = places().flat_map(|(text, at)| target(&text[..at]));
+    let drafted = places().flat_map(|(text, start)| {
+        (0..DEPTHS).flat_map(move |ahead| match text.get(..start + ahead) {
+            Some(prefix) if prefix.len() < LENGTH => of(start, prefix),
+            _ => [f64::NAN; TOKENS],
+        })
+    });
+    let prompts = (0..texts.len()).flat_map(|text| [text as i64; LENGTH]);
+    vec![
+        floats("target_probs", &[count, TOKENS], rows),
+        floats("draft_probs", &[count, DEPTHS, TOKENS], drafted),
+        numbers("prompt_id", prompts),
+        numbers("position", (0..texts.len()).flat_map(|_| 0..LENGTH as i64)),
+        numbers("token", texts.iter().flatten().map(|&token| token as i64)),
+    ]
+}
+
+fn metadata() -> Metadata {
+    Metadata {
+        temperature_applied: Some(1.0),
+        sampling: Some(Sampling {
+            temperature: 1.0,
+            ..Sampling::default()
+        }),
+        ..Metadata::default()
+    }
+}
+
+fn log(tensors: Vec<HeldTensor>) -> Log {
+    Log::held("mine".as_ref(), metadata(), tensors, None).unwrap()
+}
+
+fn some_texts() -> Vec<Vec<usize>> {
+    texts().step_by(17).collect()
+}
+
+fn measure(log: Log) -> Result<LengthReport, ReplayError> {
+    let settings = LengthSettings {
+        verifiers: ChainVerifier::ALL.to_vec(),
+        policies: (1..=4).map(Policy::fixed).collect(),
+        ..LengthSettings::default()
+    };
+    measure_lengths(&[log], &settings, "test", &|_| {})
+}
+
+#[test]
+fn a_log_by_depth_is_replayed_from_each_start() {
+    let texts = some_texts();
+    let report = measure(log(tensors(&texts, &draft))).unwrap();
+    for verifier in ChainVerifier::ALL {
+        for most in 1..=DEPTHS {
+            let rows = report.results.iter();
+            let row = rows.filter(|row| {
+                row.verifier == verifier.as_str() && row.drafts.to_string() == "sampled"
+            });
+            let row = row.into_iter().nth(most - 1).unwrap();
+            let (mut calls, mut accepted, mut starts) = (0.0, 0.0, 0);
+            for text in &texts {
+                let ratios = ratios(text);
+                if let Some(found) = replay(verifier, &ratios, &FixedLength(most)) {
+                    calls += found.calls;
+                }
+                let (sum, count) = accepted_lengths(verifier, &ratios, most)[most - 1];
+                accepted += sum;
+                starts += count;
+            }
+            let found = row.expected_accepted_length.unwrap().mean;
+            assert!(
+                (found - accepted / starts as f64).abs() < 1e-12,
+                "{verifier}, K = {most}"
+            );
+            if verifier.has_rounds() {
+                let found = row.verification_rate.unwrap().mean;
+                let expected = calls / (texts.len() * LENGTH) as f64;
+                assert!((found - expected).abs() < 1e-12, "{verifier}, K = {most}");
+            }
+        }
+    }
+    // Longer than the log's depths is not told.
+    assert!(
+        report
+            .results
+            .iter()
+            .all(|row| row.parameter.to_string() != "4")
+    );
+    assert!(
+        report
+            .left_out
+            .iter()
+            .any(|line| line.starts_with("lengths 4: "))
+    );
+    assert!(report.bounds.fewest_calls.is_empty());
+}
+
+#[test]
+fn depths_are_told_apart() {
+    let texts = some_texts();
+    let report = measure(log(tensors(&texts, &draft))).unwrap();
+    assert_eq!(report.by_depth.len(), DEPTHS);
+    for row in &report.by_depth {
+        let (mut alone, mut joint, mut before, mut overlap) = (0.0, 0.0, 0.0, 0.0);
+        let mut starts = 0;
+        for text in &texts {
+            for start in 0..=LENGTH - row.depth {
+                let coin = |at: usize| {
+                    let (prefix, token) = (&text[..at], text[at]);
+                    (draft(start, prefix)[token] / target(prefix)[token]).min(1.0)
+                };
+                let last = start + row.depth - 1;
+                starts += 1;
+                alone += coin(last);
+                before += (start..last).map(coin).product::<f64>();
+                joint += (start..=last).map(coin).product::<f64>();
+                let (p, q) = (target(&text[..last]), draft(start, &text[..last]));
+                overlap += p.iter().zip(q).map(|(p, q)| p.min(q)).sum::<f64>();
+            }
+        }
+        let mean = |sum: f64| sum / f64::from(starts);
+        let near = |found: f64, expected: f64| {
+            assert!(
+                (found - expected).abs() < 1e-12,
+                "{found}, {expected}: {row:?}"
+            );
+        };
+        assert_eq!(row.starts, starts as usize);
+        near(row.marginal.mean, mean(alone));
+        near(row.joint.mean, mean(joint));
+        near(row.overlap.unwrap().mean, mean(overlap));
+        match row.conditional {
+            Some(conditional) => near(conditional.mean, joint / before),
+            None => assert_eq!(row.depth, 1),
+        }
+        assert!(row.covered.is_none());
+    }
+}
+
+/// Rows that do not look at where a round began give what a log without depths gives.
+#[test]
+fn rows_that_are_the_same_from_every_start_change_nothing() {
+    let texts = some_texts();
+    let of = |_: usize, prefix: &[usize]| draft(0, prefix);
+    let by_depth = tensors(&texts, &of);
+    let mut flat = tensors(&texts, &of);
+    let places = texts
+        .iter()
+        .flat_map(|text| (0..LENGTH).map(move |at| &text[..at]));
+    flat[1] = floats(
+        "draft_probs",
+        &[texts.len() * LENGTH, TOKENS],
+        places.flat_map(|prefix| draft(0, prefix)),
+    );
+    let [by_depth, flat] = [by_depth, flat].map(|tensors| measure(log(tensors)).unwrap());
+    let known = |report: &LengthReport| {
+        let rows = report
+            .results
+            .iter()
+            .filter(|row| row.parameter.to_string() != "4");
+        let known = rows.map(|row| {
+            let mut row = row.clone();
+            // Which of them stand on the front depends on the longest.
+            row.on_front = None;
+            row
+        });
+        known.collect::<Vec<_>>()
+    };
+    assert_eq!(known(&by_depth), known(&flat));
+    assert_eq!(by_depth.acceptance, flat.acceptance);
+    assert!(!flat.bounds.fewest_calls.is_empty() && flat.by_depth.is_empty());
+}
+
+/// A draft that knows tokens 2 and 0 alone, by `d2t`, and p as it is.
+#[test]
+fn a_draft_vocabulary_leaves_p_as_it_is() {
+    let texts = some_texts();
+    let mut all = tensors(&texts, &draft);
+    let narrow = |row: &[f64; TOKENS]| [row[2] / (row[0] + row[2]), row[0] / (row[0] + row[2])];
+    let entries = |shape: &mut Vec<usize>| {
+        let places = texts
+            .iter()
+            .flat_map(|text| (0..LENGTH).map(move |at| (text, at)));
+        shape.extend([texts.len() * LENGTH, DEPTHS, 2]);
+        places.flat_map(|(text, start)| {
+            (0..DEPTHS).flat_map(move |ahead| match text.get(..start + ahead) {
+                Some(prefix) if prefix.len() < LENGTH => narrow(&draft(start, prefix)),
+                _ => [f64::NAN; 2],
+            })
+        })
+    };
+    let mut shape = Vec::new();
+    let rows = entries(&mut shape).collect::<Vec<_>>();
+    all[1] = floats("draft_probs", &shape, rows.into_iter());
+    // Offsets: token 0 of the draft is token 2, token 1 is token 0.
+    all.push(numbers("d2t", [2, -1].into_iter()));
+    let log = log(all);
+    let mut row = Row::default();
+    log.at_depth(2).unwrap().read(1, &mut row).unwrap();
+    let [two, zero] = narrow(&draft(0, &texts[0][..1]));
+    assert_eq!(row.draft, [zero, 0.0, two]);
+    let report = measure(log).unwrap();
+    for row in &report.by_depth {
+        let (mut overlap, mut covered, mut starts) = (0.0, 0.0, 0.0);
+        for text in &texts {
+            for start in 0..=LENGTH - row.depth {
+                let prefix = &text[..start + row.depth - 1];
+                let (p, [two, zero]) = (target(prefix), narrow(&draft(start, prefix)));
+                overlap += p[0].min(zero) + p[2].min(two);
+                covered += p[0] + p[2];
+                starts += 1.0;
+            }
+        }
+        assert!((row.overlap.unwrap().mean - overlap / starts).abs() < 1e-12);
+        assert!((row.covered.unwrap().mean - covered / starts).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_place() {
+    let texts = some_texts();
+    let opened = |change: &dyn Fn(&mut Vec<HeldTensor>)| {
+        let mut all = tensors(&texts, &draft);
+        change(&mut all);
+        Log::held("mine".as_ref(), metadata(), all, None)
+    };
+    let told = |change: &dyn Fn(&mut Vec<HeldTensor>)| match opened(change) {
+        Err(error) => error.to_string(),
+        Ok(log) => measure(log).unwrap_err().to_string(),
+    };
+    let without = |name: &'static str| {
+        move |all: &mut Vec<HeldTensor>| all.retain(|tensor| tensor.name != name)
+    };
+    assert!(told(&without("position")).contains("position: is missing"));
+    // Where a text lacks a position nobody knows which row is whose.
+    let gaps = told(&|all| {
+        all.retain(|tensor| tensor.name != "position");
+        let places = (0..texts.len()).flat_map(|_| 1..=LENGTH as i64);
+        all.push(numbers("position", places));
+    });
+    assert!(gaps.contains("where 0 is expected"), "{gaps}");
+    let bad = told(&|all| {
+        let places = texts.len() * LENGTH * DEPTHS;
+        all[1] = floats(
+            "draft_probs",
+            &[texts.len() * LENGTH, DEPTHS, TOKENS],
+            (0..places).flat_map(|at| {
+                if at == 4 {
+                    [0.5, 0.5, 0.5]
+                } else {
+                    [0.25, 0.25, 0.5]
+                }
+            }),
+        );
+    });
+    assert!(
+        bad.contains("draft_probs at depth 2: row 1: sums to 1.5"),
+        "{bad}"
+    );
+    let twice = told(&|all| all.push(numbers("d2t", [0, 0, -1].into_iter())));
+    assert!(
+        twice.contains("d2t: row 2, column 0: leads to token 1 of the target, as entry 1 does")
+    );
+    let outside = told(&|all| all.push(numbers("d2t", [0, 0, 1].into_iter())));
+    assert!(outside.contains("leads to token 3"), "{outside}");
+    let short = told(&|all| all.push(numbers("d2t", [0, 0].into_iter())));
+    assert!(short.contains("has 2 entries"), "{short}");
+}
+
+/// Two siblings at each node, drawn one after the other and verified by recursive rejection: the
+/// probabilities that a round of a tree gets to its nodes, by every pair of siblings.
+#[test]
+fn trees_take_the_rows_of_their_own_start() {
+    use specgap::replay::{TreeSettings, measure_trees};
+    let texts = some_texts();
+    let settings = TreeSettings {
+        schemes: vec!["iid".parse().unwrap()],
+        verifiers: vec!["rrs".parse().unwrap()],
+        ..crate::trees::settings(&["2x2"])
+    };
+    let log = log(tensors(&texts, &draft));
+    let report = measure_trees(&[log], &settings, "test", &|_| {}).unwrap();
+    let row = report.results.first().unwrap();
+    // What the children of a node get of the text's token together, by i.i.d. pairs in sequence.
+    let share = |start: usize, text: &[usize], at: usize| {
+        let (p, q, y) = (target(&text[..at]), draft(start, &text[..at]), text[at]);
+        let first = q[y].min(p[y]);
+        let rejected: f64 = (0..TOKENS).map(|i| (q[i] - p[i]).max(0.0)).sum();
+        let residual = (p[y] - q[y]).max(0.0) / rejected;
+        (first + rejected * residual.min(q[y])) / p[y]
+    };
+    let (mut sum, mut starts, mut calls) = (0.0, 0.0, 0.0);
+    for text in &texts {
+        // In a full tree it does not matter which child a round gets to.
+        let mut begins = vec![0.0; LENGTH + 1];
+        begins[0] = 1.0;
+        for start in 0..LENGTH {
+            let room = 2.min(LENGTH - start - 1);
+            let one = share(start, text, start);
+            if start + 2 <= LENGTH {
+                sum += one + one * share(start, text, start + 1);
+                starts += 1.0;
+            }
+            calls += begins[start];
+            let reached = [
+                1.0,
+                one,
+                if room > 1 {
+                    one * share(start, text, start + 1)
+                } else {
+                    0.0
+                },
+            ];
+            for accepted in 0..=room {
+                let next = if accepted < room {
+                    reached[accepted + 1]
+                } else {
+                    0.0
+                };
+                begins[start + accepted + 1] += begins[start] * (reached[accepted] - next);
+            }
+        }
+    }
+    let found = row.expected_accepted_length.unwrap().mean;
+    assert!(
+        (found - sum / starts).abs() < 1e-12,
+        "{found}, {}",
+        sum / starts
+    );
+    let found = row.tokens_per_call.mean;
+    let expected = (texts.len() * LENGTH) as f64 / calls;
+    assert!((found - expected).abs() < 1e-12, "{found}, {expected}");
+}
+
+/// One path is a chain: `paths` and `length` agree on it, by depth too.
+#[test]
+fn one_path_is_a_chain() {
+    use specgap::replay::{PathSettings, measure_paths};
+    let texts = some_texts();
+    let settings = PathSettings {
+        drafts: vec![1, 2],
+        length: Some(DEPTHS),
+        ..PathSettings::default()
+    };
+    let log = || log(tensors(&texts, &draft));
+    let report = measure_paths(&[log()], &settings, "test", &|_| {}).unwrap();
+    let (mut block, mut starts) = (0.0, 0);
+    for text in &texts {
+        let (sum, count) =
+            accepted_lengths(ChainVerifier::Block, &ratios(text), DEPTHS)[DEPTHS - 1];
+        block += sum;
+        starts += count;
+    }
+    let one = report.by_drafts.first().unwrap();
+    let row = one
+        .verifiers
+        .iter()
+        .find(|row| row.verifier == "block")
+        .unwrap();
+    let found = row.expected_accepted_length.mean;
+    assert!((found - block / f64::from(u32::try_from(starts).unwrap())).abs() < 1e-12);
+    let longer = PathSettings {
+        length: Some(DEPTHS + 1),
+        ..settings
+    };
+    let told = measure_paths(&[log()], &longer, "test", &|_| {}).unwrap_err();
+    assert!(
+        told.to_string().contains("rows of the draft at 3 depths"),
+        "{told}"
+    );
+}
+
+/// Each depth by itself is a log like any other: the optimum and the overlap of its rows.
+#[test]
+fn gaps_are_measured_depth_by_depth() {
+    let texts = some_texts();
+    let log = log(tensors(&texts, &draft));
+    let settings = Settings::new(&[1.0], &[2], 1).unwrap();
+    for depth in 1..=DEPTHS {
+        let view = log.at_depth(depth).unwrap();
+        let report = gap::measure(&[view], &settings, "test", &|_| {}).unwrap();
+        let (mut overlap, mut optimum, mut count) = (0.0, 0.0, 0.0);
+        for text in &texts {
+            for start in 0..=LENGTH - depth {
+                let prefix = &text[..start + depth - 1];
+                let (p, q) = (target(prefix), draft(start, prefix));
+                overlap += p.iter().zip(q).map(|(p, q)| p.min(q)).sum::<f64>();
+                // 1 + the least of P(S) - q(S)^2 over all sets S.
+                let sets = (0..1u32 << TOKENS).map(|set| {
+                    let of = |row: [f64; TOKENS]| -> f64 {
+                        (0..TOKENS)
+                            .filter(|i| set >> i & 1 == 1)
+                            .map(|i| row[i])
+                            .sum()
+                    };
+                    1.0 + of(p) - of(q).powi(2)
+                });
+                optimum += sets.fold(f64::INFINITY, f64::min);
+                count += 1.0;
+            }
+        }
+        let near = |found: f64, expected: f64| {
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "depth {depth}: {found}, {expected}"
+            );
+        };
+        near(report.overlap[0].estimate.mean, overlap / count);
+        let cell = report
+            .cells
+            .iter()
+            .find(|cell| {
+                cell.scheme
+                    == "iid"
+                        .parse::<specgap::scheme::SchemeName>()
+                        .unwrap()
+                        .as_str()
+            })
+            .unwrap();
+        near(cell.optimal_acceptance_rate.estimate.mean, optimum / count);
+        let summary = &report.logs[0];
+        assert_eq!(
+            summary.depth.map(|one| (one.depth, one.of)),
+            Some((depth, DEPTHS))
+        );
+        assert_eq!(summary.without_draft, texts.len() * (depth - 1));
+        assert!(report.rounds.is_empty() && report.blocks.is_empty());
+    }
+}
