@@ -105,7 +105,7 @@ def test_each_depth_is_a_log_like_any_other() -> None:
         p = given["target_probs"][starts + depth - 1]
         q = given["draft_probs"][starts, depth - 1]
         overlap = np.minimum(p, q).sum(1).mean()
-        assert report["overlap"][0]["estimate"]["mean"] == pytest.approx(overlap, abs=1e-9)
+        assert report["overlap"][0]["mean"] == pytest.approx(overlap, abs=1e-9)
         assert report["logs"][0]["depth"] == {"depth": depth, "of": DEPTHS}
     with pytest.raises(sg.Refused, match="depths 1 to 3, and none at depth 4"):
         log.at_depth(4)

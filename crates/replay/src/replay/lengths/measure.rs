@@ -570,7 +570,7 @@ impl TextCoins {
     pub(super) fn oracle_calls(&self) -> f64 {
         match self {
             Self::ByToken(ratios) => oracle_calls(ratios),
-            Self::ByStart(coins) => coins.oracle_calls(),
+            Self::ByStart(coins) => coins.oracle_calls().max(fewest_by_length(coins)),
         }
     }
 
@@ -578,9 +578,15 @@ impl TextCoins {
     pub(super) fn oracle_calls_to_the_end(&self) -> f64 {
         match self {
             Self::ByToken(ratios) => oracle_calls_to_the_end(ratios),
-            Self::ByStart(coins) => coins.oracle_calls_to_the_end(),
+            Self::ByStart(coins) => coins.oracle_calls_to_the_end().max(fewest_by_length(coins)),
         }
     }
+}
+
+/// A call puts out K drafts and one token at most.
+fn fewest_by_length(coins: &ByStart<f64>) -> f64 {
+    let most = coins.0.iter().map(Vec::len).max().unwrap_or(0);
+    (coins.0.len() as f64 / (most + 1) as f64).ceil()
 }
 
 impl Coins<f64> for TextCoins {
