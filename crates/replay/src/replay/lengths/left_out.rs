@@ -221,9 +221,9 @@ impl Measurement<'_> {
         }
         let most = self.texts.depths();
         let mut lines = vec![
-            "the fewest calls of any lossless rule, and the rules that carry: they are known where \
-             the draft's rows depend on the text alone; here they depend on where a round began, \
-             and it can pay to accept less (docs/theory/several-rounds.md)"
+            "the fewest calls of any lossless rule, and the rules that carry, with more than one draft \
+             a round: they are known where the draft's rows depend on the text alone; here they depend \
+             on where a round began, and it can pay to accept less (docs/theory/several-rounds.md)"
                 .to_owned(),
         ];
         let fixed =

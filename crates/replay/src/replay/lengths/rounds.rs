@@ -16,12 +16,12 @@ impl Measurement<'_> {
     /// The least calls for every fixed length that is asked for, and for drafts as long as one
     /// likes, which come last.
     pub(super) fn fewest_calls(&self, played: &[Played]) -> Vec<FewestCalls> {
-        // Of drafts that look at where their round began these sums are no bound.
-        if self.texts.is_by_depth() {
-            return Vec::new();
-        }
         let lengths = self.lengths().into_iter().map(Some);
         let rows = lengths.chain([None]);
+        // Of drafts that look at where their round began these sums are a bound with one draft a
+        // round, whose rows are those of first places; with more they are none.
+        let holds = |most: &Option<usize>| !self.texts.is_by_depth() || *most == Some(1);
+        let rows = rows.filter(holds);
         rows.map(|most| self.fewest_with(most, played)).collect()
     }
 
