@@ -24,7 +24,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             w/p it is p times the slopes of the least concave function above the points (P, (Q - 1 + \
             beta)+) of the first tokens, with 1 in place of beta at the last",
         source: "ours, after Fujishige (1980), the lexicographically optimal base of a polymatroid; \
-            docs/theory/plans.md, section 3",
+            docs/theory/plans.md, section 4",
         explanation: "Proof: p' is allowed if and only if p'(H) >= g(H) = (Q(H) - 1 + beta)+ for all \
             H, with g = 1 for all tokens. g is supermodular. Every convex f is a line and a mixture \
             of (p'/p - t)+, and the sum of (p' - t p)+ is at least g(H) - t P(H) for every H; where \
