@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,6 +170,7 @@ def _bar(progress: Progress, pairs: tuple[Typed, Typed]) -> Callable[..., object
     return None if progress is None and len(pairs[0][0]) == 1 else shown(progress)
 
 
+@overload
 def alpha(
     p: ArrayLike,
     q: ArrayLike = None,
@@ -180,7 +181,34 @@ def alpha(
     temperature: float = 1.0,
     threads: int = 0,
     progress: Progress = None,
-) -> Rates:
+) -> Rates: ...
+
+
+@overload
+def alpha(
+    p: ArrayLike,
+    q: ArrayLike,
+    n: Sequence[int],
+    scheme: LawName = "with-replacement",
+    *,
+    logits: bool = False,
+    temperature: float = 1.0,
+    threads: int = 0,
+    progress: Progress = None,
+) -> list[Rates]: ...
+
+
+def alpha(
+    p: ArrayLike,
+    q: ArrayLike = None,
+    n: int | Sequence[int] | None = None,
+    scheme: LawName | Law = "with-replacement",
+    *,
+    logits: bool = False,
+    temperature: float = 1.0,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Rates | list[Rates]:
     """alpha*: the largest probability that a lossless verifier puts out one of n drafts.
 
     ``p`` is the target's row and ``q`` the draft's: probabilities, or logits with
@@ -197,11 +225,22 @@ def alpha(
     ``threshold``; ``specgap.torch.alpha_star`` makes a gradient of these. Raises :class:`Refused`
     for rows that are no probabilities, with row and entry. A row takes one pass, and no sort.
 
+    Of several ``n``, such as ``[1, 2, 4]``, it returns a list of :class:`Rates`, one for each in their
+    order; rows are read once under a law that is solved by a scan. A law of :mod:`specgap.laws` has
+    its own n.
+
     >>> import specgap as sg
     >>> sg.alpha([0.5, 0.5], [0.75, 0.25], 2).value
     0.9375
+    >>> [one.value for one in sg.alpha([0.5, 0.5], [0.75, 0.25], [1, 2, 4])]
+    [0.75, 0.9375, 1.0]
     """
     law = given(scheme)
+    if isinstance(n, (Sequence, np.ndarray)) and not isinstance(n, str):
+        if law is not None:
+            raise TypeError(f"n: is several, and {law.name} says itself how many it drafts: leave n out")
+        name = cast("LawName", scheme)
+        return _of_several(p, q, list(n), name, logits, temperature, threads, progress)
     if law is not None:
         _heated(logits, temperature)
         own, one = law.known("alpha*"), np.ndim(p) == 1
@@ -221,6 +260,43 @@ def alpha(
         return _answered(found, one, scheme, n, certificates)
     found = _native.alpha(*pairs, n, scheme, logits, temperature, threads, bar)
     return _answered(found, one, scheme, n)
+
+
+def _of_several(
+    p: ArrayLike,
+    q: ArrayLike,
+    drafts: Sequence[object],
+    scheme: LawName,
+    logits: bool,
+    temperature: float,
+    threads: int,
+    progress: Progress,
+) -> list[Rates]:
+    """alpha* of each of several numbers of drafts."""
+    counts = [_asked(q, n, logits, temperature) for n in drafts]
+    if not counts:
+        raise Refused("n: is an empty list; give at least one number of drafts")
+    pairs, one = _pairs(p, q)
+    bar = _bar(progress, pairs)
+    if scheme not in _scanned():
+        return [
+            _answered(
+                _native.alpha(*pairs, n, scheme, logits, temperature, threads, bar), one, scheme, n
+            )
+            for n in counts
+        ]
+    # Numbers of a row come side by side.
+    (value, lower, upper, kind), proofs = _native.certificates(
+        *pairs, counts, scheme, logits, temperature, threads, bar
+    )
+
+    def of(at: int) -> Rates:
+        own = slice(at, None, len(counts))
+        proof = _Certificates(*cast("Any", [column[own] for column in proofs]))
+        numbers = value[own], lower[own], upper[own], kind[own]
+        return _answered(numbers, one, scheme, counts[at], proof)
+
+    return [of(at) for at in range(len(counts))]
 
 
 def acceptance(

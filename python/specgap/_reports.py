@@ -7,7 +7,7 @@ import json
 import operator
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -22,13 +22,18 @@ from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is
 from ._names import LawName, RuleName
 from ._parquet import is_parquet
 from ._progress import Progress, shown
+from ._own_laws import complete, split_schemes
 from ._sequential import Sequential, split
 from .laws import Law
 
+#: Rules of one's own: under laws of one's own alone also functions of drafts.
+OwnRule: TypeAlias = "Sequential | Callable[[Any, Any, Any, Any], Any]"
 #: Names, and rules of one's own.
-Verifiers: TypeAlias = "RuleName | Sequential | Sequence[RuleName | Sequential] | None"
-#: Laws of drafts.
-Schemes: TypeAlias = "LawName | Sequence[LawName] | None"
+Verifiers: TypeAlias = "RuleName | OwnRule | Sequence[RuleName | OwnRule] | None"
+#: Laws of drafts by name.
+LawNames: TypeAlias = "LawName | Sequence[LawName] | None"
+#: Names, and laws of one's own.
+Schemes: TypeAlias = "LawName | Law | Sequence[LawName | Law] | None"
 #: One log, or several; by name, too.
 Logs: TypeAlias = "LogLike | Sequence[LogLike] | Mapping[str, LogLike]"
 
@@ -160,9 +165,11 @@ class Summary:
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         asked is said as :func:`gap` takes it."""
+        wanted = _asked(**asked)
+        every = each_opened(logs, vocabulary, metadata)
         native, _ = _native.Summary.measure(
-            [log._native for log in each_opened(logs, vocabulary, metadata)],
-            _asked(**asked),
+            [log._native for log in every],
+            _of_logs(wanted, every),
             *part,
             False,
             threads,
@@ -489,7 +496,7 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _asked(
-    drafts: int | str | Sequence[int] = (2, 3, 4),
+    drafts: int | str | Sequence[int] | None = None,
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
     verifiers: Verifiers = None,
@@ -501,20 +508,19 @@ def _asked(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> dict[str, Any]:
-    names, own = split(verifiers)
-    asked = schemes if isinstance(schemes, (list, tuple)) else [schemes]
-    if any(isinstance(one, Law) for one in asked):
-        raise TypeError(
-            "schemes: a report has the named laws; under a law of specgap.laws measure a rule by "
-            "evaluate(rule, log, scheme=law)"
-        )
+    named, laws = split_schemes(schemes)
+    only_laws = bool(laws) and not named
+    names, own = split(verifiers, only_laws)
     return {
-        "drafts": _wholes(drafts, "drafts"),
+        "drafts": _wholes((2, 3, 4) if drafts is None else drafts, "drafts"),
         # The logs' own, or 0.7 and 1, if not given.
         "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
-        "schemes": _names(schemes),
+        "schemes": named,
         "verifiers": names,
-        "own": [one._own() for one in own],
+        "own": [] if only_laws else [one._own() for one in own],
+        "laws": [],
+        # What :func:`_of_logs` completes, which knows how many tokens there are.
+        "later": (laws, own, drafts is not None),
         "rrs_wo": rrs_wo,
         "plans": plans,
         "block_length": block_length,
@@ -525,11 +531,18 @@ def _asked(
     }
 
 
+def _of_logs(asked: dict[str, Any], logs: Sequence[Log]) -> dict[str, Any]:
+    """The same with laws of one's own, and rules under them."""
+    laws, own, drafts_given = asked.pop("later")
+    complete(asked, laws, own, logs, drafts_given)
+    return asked
+
+
 def gap(
     logs: Logs | ArrayLike,
     draft_logits: ArrayLike = None,
     *,
-    drafts: int | str | Sequence[int] = (2, 3, 4),
+    drafts: int | str | Sequence[int] | None = None,
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
     verifiers: Verifiers = None,
@@ -558,9 +571,17 @@ def gap(
     and ``metadata`` may say more (``metadata`` of Parquet files too). Several logs are measured each by itself and compared, or
     counted together with ``pool=True``, as logs of one pair of models.
 
-    ``drafts`` and ``temperature`` are one number or several; the temperature is that at which
+    ``drafts`` and ``temperature`` are one number or several. Drafts are 2, 3 and 4 if not given, or
+    as many as laws of your own have; the temperature is that at which
     the log's text was sampled, if not given, or 0.7 and 1 where the log does not say it.
-    ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``verifiers`` may be
+    ``schemes`` and ``verifiers`` are names, the usual ones if not given. Among ``schemes`` may be
+    laws of :mod:`specgap.laws`, each at its own n (several n under one name are one row of the
+    tables): alpha* = 1 + min over H of P(H) - Q(H), dimensionless, ``enclosed`` at every position;
+    where no method finds it, ``between`` has bounds of the mean, which are neither a sample's
+    interval nor about tokens that are not listed. Named rules stand there that are lossless for
+    the law; where ``schemes`` are all your own, ``verifiers`` may be functions of
+    ``(p, q, drafts, rng)``, which are summed over all tuples. A sampler has no alpha* and is left
+    out, which the report says. Among ``verifiers`` may be
     rules of your own, :class:`specgap.Sequential`: they stand beside the named ones in tables, pages
     and JSON, with their gap, paired differences and whether they are lossless; rows must then be
     full, or be cut to what they list. ``positions=True`` keeps the table of all positions, which is
@@ -577,6 +598,16 @@ def gap(
     the command ``specgap gap``. Raises :class:`Refused` for a log that cannot be used, with its
     tensor and row, and for what is asked that cannot be measured; ``FileNotFoundError`` where there
     is no such log.
+
+    >>> import numpy as np
+    >>> import specgap as sg
+    >>> rows = np.log(np.random.default_rng(0).dirichlet(np.ones(20), 8))
+    >>> law = sg.laws.composed({"law": "union", "of": [{"law": "top", "drafts": 1}, {
+    ...     "law": "with-replacement", "drafts": 1, "avoid_top": 1}]}, name="top and a draw")
+    >>> both = ["with-replacement", law]
+    >>> report = sg.gap(rows[:4], rows[4:], temperature=1.0, schemes=both, progress=False)
+    >>> [(cell["scheme"], cell["drafts"]) for cell in report.to_dict()["cells"]]
+    [('with-replacement', 2), ('top and a draw', 2)]
     """
     if draft_logits is not None:
         logs = Log.of_arrays(
@@ -604,7 +635,9 @@ def gap(
         top_p,
         min_p,
     )
-    every = [log._native for log in each_opened(logs, vocabulary, metadata)]
+    opened_logs = each_opened(logs, vocabulary, metadata)
+    asked = _of_logs(asked, opened_logs)
+    every = [log._native for log in opened_logs]
     if len(every) > 1 and not pool:
         if positions:
             raise Refused("positions: measure one log, or several together with pool=True")
@@ -630,6 +663,10 @@ def gap(
 
 
 def _option(value: object) -> str:
+    if isinstance(value, Law):
+        raise TypeError(
+            f"schemes: {value.name} is a Law of one's own, which gap() and evaluate() take; give names"
+        )
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, Sequence) or isinstance(value, np.ndarray):
@@ -730,7 +767,7 @@ def tree(
     logs: Logs,
     *,
     topology: str | Sequence[str] | None = None,
-    schemes: Schemes = None,
+    schemes: LawNames = None,
     verifiers: RuleName | Sequence[RuleName] | None = None,
     budget: int | None = None,
     max_depth: int | None = None,

@@ -189,7 +189,10 @@ class Sequential:
         self, p: Floats, q: Floats, n: int, position: int, seed: int
     ) -> tuple[float, float, float]:
         """What a report asks of a position."""
-        found = self.law(p, q, n)
+        return self._checked(self.law(p, q, n), n)
+
+    def _checked(self, found: SequentialLaw, n: int) -> tuple[float, float, float]:
+        """What a report has of it, unless it is lossy and was said not to be."""
         away = float(found.total_variation)
         if self.lossless and away > LOSSY:
             raise ValueError(
@@ -338,25 +341,27 @@ def _place(at: tuple[int, ...]) -> str:
     return f"row {at[0]}: " if len(at) > 1 else ""
 
 
-def split(verifiers: Any) -> tuple[list[str] | None, list[Sequential]]:
-    """The names among verifiers, None for the usual ones, and the rules that are no names."""
+def split(verifiers: Any, functions: bool = False) -> tuple[list[str] | None, list[Any]]:
+    """The names among verifiers, None for the usual ones, and the rules that are no names, which
+    may be ``functions`` of drafts too."""
     if verifiers is None:
         return None, []
     if isinstance(verifiers, (str, Sequential)) or callable(verifiers):
         verifiers = [verifiers]
     names: list[str] = []
-    own: list[Sequential] = []
+    own: list[Any] = []
     for one in verifiers:
         if isinstance(one, str):
             names.append(one)
-        elif isinstance(one, Sequential):
+        elif isinstance(one, Sequential) or (functions and callable(one)):
             own.append(one)
         elif callable(one):
             called = getattr(one, "__name__", type(one).__name__)
             raise TypeError(
                 f"verifiers: {called} is a function of (p, q, drafts, rng), whose acceptance is "
                 f"simulated and not summed; give the rule as specgap.Sequential(step), which a "
-                f"report measures exactly, or measure it by evaluate({called}, log, n)"
+                f"report measures exactly, or measure it by evaluate({called}, log, n). Of laws of "
+                f"specgap.laws alone, in schemes, a report sums it"
             )
         else:
             raise TypeError(

@@ -1,6 +1,6 @@
 """Draft laws of one's own, wherever a law's name is taken for rows: ``scheme=`` of
 :func:`specgap.alpha`, :func:`specgap.acceptance`, :func:`specgap.plan` and
-:func:`specgap.evaluate`.
+:func:`specgap.evaluate`, and among the ``schemes=`` of :func:`specgap.gap`.
 
 ===================  ==================================  ==========================================
 law                  q                                   what there is
@@ -79,7 +79,7 @@ class Law:
         return f"Law({self.name!r})" if self.n is None else f"Law({self.name!r}, n={self.n})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Law, (self.name, self.table, self._own, self.n, self._function)
+        return Law, (self.name, self.table, self._own, self.n, self._function, self._noise)
 
     @property
     def is_independent(self) -> bool:

@@ -98,6 +98,11 @@ impl Given<'_> {
 }
 
 impl RowLaw {
+    /// The law without the interpreter.
+    pub(crate) fn law(&self) -> &problem::RowLaw {
+        &self.law
+    }
+
     /// The problem of one pair, or what is wrong with it.
     fn problem(&self, views: &Views<'_>, number: usize) -> Result<Problem, BadRow> {
         let (mut logits, mut row) = (Vec::new(), Vec::new());

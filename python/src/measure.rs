@@ -1,22 +1,25 @@
 //! Reports of logs: `gap` by the library, other commands by their own command line.
 
 use crate::errors::{bug, raised, refused};
+use crate::laws::RowLaw;
 use crate::logs::Log;
 use crate::watch::watched;
-use numpy::{PyArray1, ToPyArray};
+use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
 use specgap::gap::{
-    self, ColumnKind, Columns, Entry, GapError, LogComparison, OwnRate, OwnRow, OwnRule, Part,
-    PositionSink, Settings, Summary as Sums,
+    self, ColumnKind, Columns, DraftsOf, Entry, GapError, LogComparison, OwnLaw, OwnRate, OwnRow,
+    OwnRule, Part, PositionSink, Settings, Summary as Sums,
 };
 use specgap::log::Log as Rows;
 use specgap::page::Page;
 use specgap::page::paper::{FigureFormat, Files, PaperTables};
 use specgap::page::table::Table as PaperTable;
+use specgap::problem;
 use specgap::report;
 use specgap::sampling::Cuts;
+use specgap::scheme::{DraftScheme, SchemeName};
 use specgap::statistics::Clustered;
 use std::collections::BTreeMap;
 use std::io;
@@ -301,9 +304,84 @@ struct Asked {
     top_p: Option<f64>,
     min_p: Option<f64>,
     own: Vec<Own>,
+    laws: Vec<GivenLaw>,
 }
 
-/// A rule of the caller's own: name, words, law of its drafts, digest if there is one, and the
+/// A draft law of the caller's own: name, words, what it is made as (of a law that can only be drawn
+/// from, nothing), a digest if there is one, rules that are not measured under it with the reason,
+/// and by number of drafts the law, with a function of the position's number that returns the rows
+/// it draws from if these are none of the log's.
+#[derive(FromPyObject)]
+struct GivenLaw(
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Vec<(String, String)>,
+    Vec<(usize, Py<RowLaw>, Option<Py<PyAny>>)>,
+);
+
+/// A law of one number of drafts, and where its rows are from.
+struct Numbered {
+    drafts: usize,
+    law: problem::RowLaw,
+    rows: Option<Py<PyAny>>,
+}
+
+impl Numbered {
+    fn on(&self, row: OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> {
+        let rows = match &self.rows {
+            None if self.law.takes(0) => Vec::new(),
+            None => vec![row.draft.to_vec()],
+            Some(function) => Python::attach(|py| {
+                let answer = function.bind(py).call1((row.position,))?;
+                let rows: PyReadonlyArray2<'_, f64> = answer.extract()?;
+                PyResult::Ok(
+                    rows.as_array()
+                        .rows()
+                        .into_iter()
+                        .map(|row| row.to_vec())
+                        .collect(),
+                )
+            })
+            .map_err(|error| error.to_string())?,
+        };
+        let law = self.law.on(row.draft.len(), &rows);
+        law.map_err(|error| error.to_string())
+    }
+}
+
+impl GivenLaw {
+    fn law(&self, py: Python<'_>) -> PyResult<OwnLaw> {
+        let Self(name, words, made, digest, without, numbered) = self;
+        let law = match made {
+            None => OwnLaw::sampled(name),
+            Some(made) => {
+                let made: SchemeName = made.parse().map_err(|error| raised(&error))?;
+                let one = |(drafts, law, rows): &(usize, Py<RowLaw>, Option<Py<PyAny>>)| Numbered {
+                    drafts: *drafts,
+                    law: law.get().law().clone(),
+                    rows: rows.as_ref().map(|rows| rows.clone_ref(py)),
+                };
+                let all: Vec<Numbered> = numbered.iter().map(one).collect();
+                let numbers: Vec<usize> = all.iter().map(|one| one.drafts).collect();
+                OwnLaw::new(name, made, &numbers, move |row: OwnRow<'_>| {
+                    let own = all.iter().find(|one| one.drafts == row.drafts);
+                    own.ok_or("it has no such number of drafts")?.on(row)
+                })
+            }
+        };
+        let law = law.map_err(|error| raised(&error))?.words(words);
+        let law = match digest {
+            Some(digest) => law.digest(digest),
+            None => law,
+        };
+        let without = without.iter();
+        Ok(without.fold(law, |law, (rule, why)| law.without(rule, why)))
+    }
+}
+
+/// A rule of the caller's own: name, words, law of its drafts by name, digest if there is one, and the
 /// function that is called with p, q, n, the position's number and a seed, and returns membership
 /// acceptance, and algorithmic acceptance and total variation or None.
 #[derive(FromPyObject)]
@@ -313,7 +391,7 @@ struct Own(String, String, String, Option<String>, Py<PyAny>);
 type Raised = Arc<Mutex<Option<(usize, PyErr)>>>;
 
 impl Own {
-    fn rule(&self, py: Python<'_>, raised_at: &Raised) -> PyResult<OwnRule> {
+    fn rule(&self, py: Python<'_>, laws: &[OwnLaw], raised_at: &Raised) -> PyResult<OwnRule> {
         let Self(name, words, scheme, digest, function) = self;
         let (function, slot) = (function.clone_ref(py), Arc::clone(raised_at));
         let rate = move |row: OwnRow<'_>| {
@@ -329,8 +407,14 @@ impl Own {
                 })
             })
         };
-        let scheme = scheme.parse().map_err(|error| raised(&error))?;
-        let rule = OwnRule::new(name, scheme, rate).map_err(|error| raised(&error))?;
+        let drafts: DraftsOf = match laws.iter().find(|law| law.name() == scheme) {
+            Some(law) => law.into(),
+            None => {
+                let scheme: SchemeName = scheme.parse().map_err(|error| raised(&error))?;
+                scheme.into()
+            }
+        };
+        let rule = OwnRule::new(name, drafts, rate).map_err(|error| raised(&error))?;
         let rule = rule.words(words);
         Ok(match digest {
             Some(digest) => rule.digest(digest),
@@ -401,7 +485,10 @@ impl Asked {
         if let Some(names) = &self.verifiers {
             settings.verifiers = parsed(names)?;
         }
-        let own = self.own.iter().map(|own| own.rule(py, raised_at));
+        let laws = self.laws.iter().map(|law| law.law(py));
+        settings.own_laws = laws.collect::<PyResult<Vec<_>>>()?;
+        let laws = &settings.own_laws;
+        let own = self.own.iter().map(|own| own.rule(py, laws, raised_at));
         settings.own_rules = own.collect::<PyResult<_>>()?;
         Ok(settings)
     }

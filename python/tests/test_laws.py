@@ -451,7 +451,7 @@ def test_what_is_refused_says_why(pairs: tuple[Floats, Floats]) -> None:
     ):
         for call in (sg.alpha, sg.plan):
             with pytest.raises(TypeError, match=message):
-                call(p[0], q[0], 2, scheme)  # type: ignore[arg-type]
+                call(p[0], q[0], 2, scheme)  # type: ignore[arg-type, call-overload]
         with pytest.raises(TypeError, match=message):
             sg.acceptance("rrs", p[0], q[0], 2, scheme)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=message):
@@ -477,5 +477,3 @@ def test_what_is_refused_says_why(pairs: tuple[Floats, Floats]) -> None:
         _ = sg.alpha(p[0], q[0], scheme=law).threshold
     with pytest.raises(TypeError, match="q: give the draft's row"):
         sg.alpha(p[0], n=2)
-    with pytest.raises(TypeError, match="evaluate.rule, log, scheme=law."):
-        sg.gap({"target_probs": p, "draft_probs": q}, schemes=law)  # type: ignore[arg-type]

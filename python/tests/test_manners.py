@@ -102,7 +102,7 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
     (lambda log: sg.alpha(sg.Log.open(log), Q, 2), TypeError, r"\(rule, log, n\) take logs"),
     (lambda log: sg.evaluate(rule, log, log, 3), TypeError, "a log has both rows"),
     (
-        lambda log: sg.gap(log, verifiers=[rule]),  # type: ignore[list-item]
+        lambda log: sg.gap(log, verifiers=[rule]),
         TypeError,
         "verifiers: rule is a function .* evaluate",
     ),
@@ -133,12 +133,12 @@ MISLED: list[tuple[Any, type[Exception], str]] = [
         "ask for drafts=2",
     ),
     (
-        lambda log: sg.alpha(P, Q, 2, "without_replacement"),  # type: ignore[arg-type]
+        lambda log: sg.alpha(P, Q, 2, "without_replacement"),  # type: ignore[call-overload]
         ValueError,
         r"did you mean without-replacement\?",
     ),
     (
-        lambda log: sg.alpha(P, Q, 2, "wr"),  # type: ignore[arg-type]
+        lambda log: sg.alpha(P, Q, 2, "wr"),  # type: ignore[call-overload]
         ValueError,
         r"^(?!.*(product|explicit|composed)).*did you mean with-replacement\?",
     ),
@@ -208,8 +208,8 @@ def test_tensors_of_other_kinds_say_what_to_give() -> None:
 
 def test_aliases_are_read() -> None:
     for alias, law in (("iid", "with-replacement"), ("gumbel-top-k", "without-replacement")):
-        found: Any = sg.alpha(P, Q, 2, alias)  # type: ignore[arg-type]
-        assert found.value == sg.alpha(P, Q, 2, law).value  # type: ignore[arg-type]
+        found: Any = sg.alpha(P, Q, 2, alias)  # type: ignore[call-overload]
+        assert found.value == sg.alpha(P, Q, 2, law).value  # type: ignore[call-overload]
 
 
 def test_types_of_names_are_the_tables() -> None:

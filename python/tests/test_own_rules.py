@@ -426,7 +426,7 @@ def test_reports_are_refused_by_position_and_rule(arrays: dict[str, Any], log: s
     with pytest.raises(ValueError, match="mine: is there twice"):
         sg.gap(arrays, verifiers=[sg.Sequential(slack(x), name="mine") for x in (0, 1)], **asked)
     with pytest.raises(TypeError, match=r"specgap.Sequential\(step\).*evaluate\(rrs, log, n\)"):
-        sg.gap(arrays, verifiers=[rules.rrs, "rrs"], **asked)  # type: ignore[list-item]
+        sg.gap(arrays, verifiers=[rules.rrs, "rrs"], **asked)
     with pytest.raises(TypeError, match="give names and specgap.Sequential rules; this is int"):
         sg.gap(arrays, verifiers=[3], **asked)  # type: ignore[list-item]
     # Rows that list some tokens, unless they list all that is kept.

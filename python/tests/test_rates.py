@@ -200,7 +200,7 @@ def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
         logits[1, 3] = np.nan
         sg.alpha(logits, rows[1], 2, logits=True)
     with pytest.raises(ValueError, match="product has no optimum of rows"):
-        sg.alpha(p, q, 2, "product")  # type: ignore[arg-type]
+        sg.alpha(p, q, 2, "product")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="rrs is for with-replacement, .* for 2 of them, without-replacement"):
         sg.acceptance("rrs", p, q, 2, "without-replacement")
     with pytest.raises(ValueError, match="nonsense"):
@@ -220,7 +220,7 @@ def test_numbers_that_cannot_be_meant(rows: Rows) -> None:
         for ask in (sg.alpha, sg.plan):
             with pytest.raises(error, match=message):
                 ask(p[0], q[0], n)  # type: ignore[arg-type]
-    assert sg.alpha(p[0], q[0], np.int64(2)).n == 2  # type: ignore[arg-type]
+    assert sg.alpha(p[0], q[0], np.int64(2)).n == 2  # type: ignore[call-overload]
     # Probabilities would be left as they are, and the answer be of another temperature.
     with pytest.raises(ValueError, match="temperature is 0.7, which is for logits: say logits=True"):
         sg.alpha(p, q, 2, temperature=0.7)
@@ -348,3 +348,34 @@ sg.alpha(p[:3], q[:3], 2, progress=lambda *numbers: told.append(numbers))
 assert told == [(3, 3)]
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_several_numbers_of_drafts_are_those_of_each_alone() -> None:
+    rng = np.random.default_rng(17)
+    p, q = rng.dirichlet(np.full(40, 0.3), 6), rng.dirichlet(np.full(40, 0.3), 6)
+    drafts = [4, 1, 2]
+    for scheme in ("with-replacement", "without-replacement", "greedy", "distinct-conditioned"):
+        law: Any = scheme
+        every = sg.alpha(p, q, drafts, law)
+        assert [one.n for one in every] == drafts
+        for one in every:
+            alone = sg.alpha(p, q, one.n, law)
+            assert one.value == pytest.approx(alone.value, abs=1e-13)
+            assert (one.lower <= alone.upper).all() and (alone.lower <= one.upper).all()
+            assert one.kind == alone.kind and one.scheme == alone.scheme
+            if scheme != "greedy":
+                assert one.inside == pytest.approx(alone.inside, abs=1e-12)
+                for row, subset in enumerate(one.subset):
+                    found = 1 + p[row][subset].sum() - one.inside[row]
+                    assert found == pytest.approx(one.value[row], abs=1e-12)
+    several: Any = np.array([1, 3])
+    single: Any = sg.alpha(p[0], q[0], several)
+    assert [type(one.value) for one in single] == [float, float]
+    assert single[0].value == pytest.approx(float(np.minimum(p[0], q[0]).sum()), abs=1e-14)
+    with pytest.raises(ValueError, match="n: is an empty list"):
+        sg.alpha(p, q, [])
+    with pytest.raises(ValueError, match="n is 0; drafts are at least 1"):
+        sg.alpha(p, q, [2, 0])
+    with pytest.raises(TypeError, match="several, and two says itself"):
+        two: Any = sg.laws.independent([q, q], name="two")
+        sg.alpha(p, None, [2], two)

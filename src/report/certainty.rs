@@ -12,6 +12,11 @@ use crate::page::words::{at_most, difference, listed, range, rate};
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
+/// What bounds of alpha* say that no method found.
+pub(super) const BETWEEN: &str = "α* of a law of your own in [a, b], or a to b: no method finds it at \
+    some position, and the bounds are of α* itself, not of a sample, nor of tokens that rows do not \
+    list. The value before them is the upper one.";
+
 /// Half the width of the interval; `None` where there is one cluster only, so
 /// that no interval can be given.
 fn half_width(estimate: &Estimate) -> Option<f64> {
@@ -40,9 +45,10 @@ fn written(estimate: &Estimate, number: fn(f64) -> String) -> String {
     }
 }
 
-/// Bounds of the full rows' mean beside it: `in [a, b]`; nothing where they stand alone.
+/// Bounds of the mean beside it, of the full rows' or of an alpha* that was not found: `in [a, b]`;
+/// nothing where they stand alone.
 pub(super) fn bounds(estimate: &Estimate) -> Option<String> {
-    let [low, high] = (estimate.truncation).filter(|_| estimate.open().is_none())?;
+    let [low, high] = (estimate.bounds()).filter(|_| estimate.open().is_none())?;
     Some(format!("in [{}, {}]", rate(low), rate(high)))
 }
 
@@ -63,7 +69,7 @@ pub(super) fn larger(one: &Estimate, other: &Estimate) -> Option<Ordering> {
     let ends = |estimate: &Estimate| {
         let [low, high] = estimate.ci95;
         let half = (high - low) / 2.0;
-        let [low, high] = estimate.truncation.unwrap_or([estimate.mean; 2]);
+        let [low, high] = estimate.bounds().unwrap_or([estimate.mean; 2]);
         (half > 0.0).then_some([low - half, high + half])
     };
     let ([a, b], [c, d]) = (ends(one)?, ends(other)?);
@@ -78,13 +84,17 @@ pub(super) fn larger(one: &Estimate, other: &Estimate) -> Option<Ordering> {
 
 /// All digits of an estimate, to stand behind a rounded one.
 pub(super) fn all_digits(estimate: &Estimate) -> String {
+    let of = match estimate.between {
+        Some(_) => "the mean itself",
+        None => "full rows",
+    };
     if let Some([low, high]) = estimate.open() {
-        return format!("full rows within [{low}, {high}]");
+        return format!("{of} within [{low}, {high}]");
     }
     let [low, high] = estimate.ci95;
     let mut out = format!("mean {}, 95% interval [{low}, {high}]", estimate.mean);
-    if let Some([low, high]) = estimate.truncation {
-        out.push_str(&format!(", full rows within [{low}, {high}]"));
+    if let Some([low, high]) = estimate.bounds() {
+        out.push_str(&format!(", {of} within [{low}, {high}]"));
     }
     out
 }
@@ -96,7 +106,7 @@ pub(super) fn number(estimate: &Estimate) -> Number {
     Number {
         value: open.is_none().then_some(estimate.mean),
         interval: (open.is_none() && high > low).then_some([low, high]),
-        bounds: open.or(estimate.truncation),
+        bounds: open.or(estimate.bounds()),
         ..Number::default()
     }
 }
@@ -239,6 +249,7 @@ mod tests {
             mean: 0.5543,
             ci95: [0.5543 - half, 0.5543 + half],
             truncation,
+            between: None,
         };
         let known = estimate(0.045, Some([0.54, 0.58]));
         assert_eq!(plus_minus(&known), "0.5543 ± 0.0450");
@@ -251,6 +262,17 @@ mod tests {
         // One prompt has no interval, and bounds of rounding alone leave nothing open.
         assert!(estimate(0.0, Some([0.5, 0.6])).open().is_some());
         assert!(estimate(0.0, Some([0.5543, 0.5543])).open().is_none());
+        // Of an optimum that no method found, and not of rows that list some tokens.
+        let between = Estimate {
+            truncation: None,
+            between: Some([-0.01, 0.058]),
+            ..open
+        };
+        assert_eq!(plus_minus(&between), "−0.0100 to 0.0580");
+        assert_eq!(
+            all_digits(&between),
+            "the mean itself within [-0.01, 0.058]"
+        );
     }
 
     #[test]
@@ -260,6 +282,7 @@ mod tests {
             mean,
             ci95: [mean - half, mean + half],
             truncation,
+            between: None,
         };
         assert_eq!(difference(0.02, 0.01, None).side(), Some(Greater));
         assert_eq!(difference(-0.02, 0.01, None).side(), Some(Less));

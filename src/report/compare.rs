@@ -21,7 +21,7 @@ mod select;
 use self::select::{headline_drafts, headline_temperature, is_file_of, names, temperatures};
 use super::cautions;
 use super::certainty::{
-    Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
+    BETWEEN, Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
@@ -325,6 +325,13 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
              the number of differences."
                 .to_owned(),
         );
+    }
+    let mut estimates = comparison
+        .rates
+        .iter()
+        .flat_map(|one| one.estimates.iter().flatten());
+    if estimates.any(|one| one.estimate.between.is_some()) {
+        table.notes.push(BETWEEN.to_owned());
     }
     if bounded {
         table.notes.push(

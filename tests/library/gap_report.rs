@@ -18,6 +18,7 @@ fn estimate(mean: f64, half: f64) -> Estimate {
         mean,
         ci95: [mean - half, mean + half],
         truncation: Some([mean - 0.0015, mean + 0.002]),
+        between: None,
     }
 }
 
@@ -253,6 +254,7 @@ fn report() -> GapReport {
             }],
         }),
         own_rules: Vec::new(),
+        own_laws: Vec::new(),
         left_out: vec!["without-replacement/exact-match: slow".into()],
     }
 }
@@ -1111,6 +1113,7 @@ fn own_rules_are_named_and_lossy_ones_first() {
                         mean: 0.05,
                         ci95: [0.04, 0.06],
                         truncation: None,
+                        between: None,
                     },
                     kind: Kind::Float,
                     width_max: 0.0,

@@ -844,6 +844,7 @@ fn the_first_sentence_ranks_only_what_is_told_apart() {
         mean,
         ci95: [mean - half, mean + half],
         truncation: None,
+        between: None,
     };
     let at = made.at_cost.as_mut().unwrap();
     for (one, (speed, length)) in

@@ -457,6 +457,7 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
             mean,
             ci95: [mean - 0.1, mean + 0.1],
             truncation: None,
+            between: None,
         };
         first_line(report)
     };

@@ -21,27 +21,39 @@ pub struct Estimate {
     /// full, and where no bounds are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<[f64; 2]>,
+    /// Lower and upper bound of the mean at these very rows, where no method finds the number
+    /// itself at some position: alpha* of a law of the caller's own, and what is made of it.
+    /// Neither an interval of a sample nor about tokens that rows do not list. Absent where bounds
+    /// meet but for rounding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<[f64; 2]>,
 }
 
 /// Bounds this near each other leave nothing open that a report could show.
 const SHUT: f64 = 1e-6;
 
 impl Estimate {
-    /// The bounds of [`Estimate::truncation`] where they alone may be printed: where they are
-    /// further apart than the ± of the mean, so that the mean, which is their middle, is no
-    /// measurement of anything. `None` where the mean may be printed.
+    /// The bounds of the mean, if it has any besides those of rounding: those of
+    /// [`Estimate::truncation`] or [`Estimate::between`].
+    pub fn bounds(&self) -> Option<[f64; 2]> {
+        self.truncation.or(self.between)
+    }
+
+    /// The [`Estimate::bounds`] where they alone may be printed: where they are
+    /// further apart than the ± of the mean, so that the mean, which is one number between them,
+    /// is no measurement of anything. `None` where the mean may be printed.
     ///
     /// # Example
     /// ```
     /// use specgap_measure::statistics::Estimate;
     ///
-    /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation };
+    /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation, between: None };
     /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
     /// assert_eq!(known(Some([0.50, 0.60])).open(), Some([0.50, 0.60]));
     /// ```
     pub fn open(&self) -> Option<[f64; 2]> {
         let half = (self.ci95[1] - self.ci95[0]) / 2.0;
-        self.truncation
+        self.bounds()
             .filter(|[low, high]| high - low > half.max(SHUT))
     }
 
@@ -49,7 +61,7 @@ impl Estimate {
     /// only, that of either bound. `None` where the interval holds 0, and where there is none.
     pub fn side(&self) -> Option<Ordering> {
         let half = (self.ci95[1] - self.ci95[0]) / 2.0;
-        let [low, high] = match self.truncation {
+        let [low, high] = match self.bounds() {
             Some([low, high]) => [low - half, high + half],
             None => self.ci95,
         };
@@ -157,6 +169,7 @@ impl Clustered {
             mean: self.mean,
             ci95: [self.mean - half, self.mean + half],
             truncation: None,
+            between: None,
         }
     }
 
@@ -180,6 +193,7 @@ impl Clustered {
             mean,
             ci95: [mean - half, mean + half],
             truncation: None,
+            between: None,
         }
     }
 

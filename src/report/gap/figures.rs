@@ -2,7 +2,8 @@
 
 use super::first::{is_rule, points, usual};
 use super::select::{
-    attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
+    attains, cell, cells_at, headline, laws, opened_by, place, places, quantile, temperatures,
+    verifiers,
 };
 use crate::gap::{GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::page::Figure;
@@ -110,10 +111,13 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         row.best_to.is_some() || !row.ranges.is_empty() || matches!(row.loss, Some((None, ..)))
     });
     let open = if is_open {
-        " A range with ends: the lists leave open where the number lies in it; of a loss, thick is \
-         the least that it is."
+        format!(
+            " A range with ends: {} leave open where the number lies in it; of a loss, thick is the \
+             least that it is.",
+            opened_by(report)
+        )
     } else {
-        ""
+        String::new()
     };
     let plot = LossPlot {
         title: title.clone(),
@@ -218,7 +222,7 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
         alt: format!("{title}. {}.", said.join("; ")),
         caption: format!(
             "{title}: α* of the same drafts minus what the rule accepts.{bars}{}",
-            bands(&plot)
+            bands(report, &plot)
         ),
         canvas: plot.draw(),
         title,
@@ -295,11 +299,14 @@ pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
 }
 
 /// What bands mean, where a picture has some.
-pub(super) fn bands(plot: &LinePlot) -> &'static str {
+pub(super) fn bands(report: &GapReport, plot: &LinePlot) -> String {
     let mut points = plot.lines.iter().flat_map(|line| &line.points);
     match points.any(|point| point.open) {
-        true => " Bands without a mark: the lists leave open where the number lies in them.",
-        false => "",
+        true => format!(
+            " Bands without a mark: {} leave open where the number lies in them.",
+            opened_by(report)
+        ),
+        false => String::new(),
     }
 }
 
@@ -405,7 +412,7 @@ fn curves(
         lines,
         ..LinePlot::default()
     };
-    caption.push_str(bands(&plot));
+    caption.push_str(&bands(report, &plot));
     Some(Figure {
         alt: format!("{title}. {}.", said.join("; ")),
         canvas: plot.draw(),

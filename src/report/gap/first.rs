@@ -1,7 +1,7 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{ahead, along_text, attains, cells_at, is_lossless, is_measured};
+use super::select::{ahead, along_text, attains, cells_at, is_lossless, is_measured, opened_by};
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
@@ -268,10 +268,10 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     let (losing, open): (Vec<_>, Vec<_>) =
         (losing.into_iter()).partition(|(cell, row)| is_measured(cell, row));
     if losing.is_empty() && !open.is_empty() {
-        return Some(
-            "not known: the lists leave what usual rules lose open by more than its interval."
-                .to_owned(),
-        );
+        return Some(format!(
+            "not known: {} leave what usual rules lose open by more than its interval.",
+            opened_by(report)
+        ));
     }
     let parts: Vec<String> = (losing.iter())
         .map(|(cell, row)| {

@@ -52,6 +52,7 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         comparisons(report),
+        own::laws(report),
         own::section(report),
         formula(report),
         plans(report),

@@ -5,7 +5,7 @@ use crate::gap::GapReport;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{at_most, listed};
 use crate::page::{Block, Section};
-use crate::report::certainty::{entry, exactness};
+use crate::report::certainty::{BETWEEN, entry, exactness};
 
 /// What a reader must know of rules that are not lossless before anything else.
 pub(super) fn caution(report: &GapReport) -> Option<String> {
@@ -19,6 +19,8 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
             (away > LOSSY).then(|| format!("{} (total variation up to {away:.2})", rule.name))
         })
         .collect();
+    let mut names = names;
+    names.dedup();
     let verb = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
         format!(
@@ -95,5 +97,68 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         "Rules of your own",
         "Which rules are in no table of specgap, and whether they are lossless here.",
         [list, Block::Table(table)],
+    ))
+}
+
+/// The draft laws of the caller's own, and how their optima are known.
+pub(super) fn laws(report: &GapReport) -> Option<Section> {
+    let columns = vec![
+        Column::words("drafts"),
+        Column::number("α*"),
+        Column::words("known"),
+    ];
+    let mut table = Table::new("own-laws", "Draft laws of the caller's own", columns);
+    let mut is_between = false;
+    for (at, n) in places(report) {
+        let own = cells_at(report, at, n)
+            .filter(|cell| report.own_laws.iter().any(|law| law.name == cell.scheme));
+        let rows: Vec<Row> = own
+            .map(|cell| {
+                let best = &cell.optimal_acceptance_rate;
+                let how = exactness(best.kind, best.width_max);
+                is_between |= best.estimate.between.is_some();
+                let known = match best.estimate.between {
+                    Some(_) => "between bounds that do not meet".to_owned(),
+                    None => how.clone(),
+                };
+                let words = [Entry::plain(&cell.scheme), entry(&best.estimate, &how)];
+                Row::new(words.into_iter().chain([Entry::plain(known)]))
+            })
+            .collect();
+        if !rows.is_empty() {
+            table.group(place(at, n), rows, false);
+        }
+    }
+    if report.own_laws.is_empty() {
+        return None;
+    }
+    let of = report.own_laws.iter().map(|law| {
+        let made = match &law.made {
+            Some(made) => format!(", made as {made}"),
+            None => ", which can only be drawn from: no α*".to_owned(),
+        };
+        let digest = (law.digest.as_ref()).map(|digest| format!(", digest {digest}"));
+        let words = Some(law.words.as_str()).filter(|words| !words.is_empty());
+        let words = words.map(|words| format!(": {words}"));
+        let name = &law.name;
+        format!(
+            "{name}{made}{}{}",
+            digest.unwrap_or_default(),
+            words.unwrap_or_default()
+        )
+    });
+    let mut blocks = vec![Block::List(of.collect())];
+    if !table.is_empty() {
+        let note = "α*: 1 + the least P(H) − Q(H) over sets H of tokens, by the fastest method that is \
+                    proved to find it at a position.";
+        table.notes.push(note.to_owned());
+        table.notes.extend(is_between.then(|| BETWEEN.to_owned()));
+        blocks.push(Block::Table(table));
+    }
+    Some(Section::new(
+        "own-laws",
+        "Draft laws of your own",
+        "Which laws are in no table of specgap, and how their optima are known.",
+        blocks,
     ))
 }

@@ -187,7 +187,7 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
             "{title}. The target stays at T = {}. Solid: optima α*. Dashed: verifiers, in the hue of \
              their drafts; “= name” marks a verifier that attains the optimum. Bars: 95% intervals.{}",
             temperature(at),
-            bands(&plot)
+            bands(report, &plot)
         ),
         canvas: plot.draw(),
         title,

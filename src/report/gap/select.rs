@@ -49,6 +49,18 @@ pub(super) fn attains(verifier: &VerifierRow) -> bool {
     gap.estimate.open().is_none() && gap.max.abs() < NO_GAP && gap.estimate.mean.abs() < NO_GAP
 }
 
+/// What leaves numbers open that are only known between bounds.
+pub(super) fn opened_by(report: &GapReport) -> &'static str {
+    let mut optima = report
+        .cells
+        .iter()
+        .map(|cell| &cell.optimal_acceptance_rate);
+    match optima.any(|best| best.estimate.between.is_some()) {
+        true => "bounds of α*",
+        false => "the lists",
+    }
+}
+
 /// Whether what a verifier accepts and what it loses are measured, not only known between
 /// bounds that are further apart than their ±.
 pub(super) fn is_measured(cell: &Cell, row: &VerifierRow) -> bool {

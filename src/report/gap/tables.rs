@@ -16,7 +16,7 @@ use crate::page::words::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
 use crate::report::certainty::{
-    Tally, all_digits, entry, exactness, number as of_estimate, signed_entry,
+    BETWEEN, Tally, all_digits, entry, exactness, number as of_estimate, signed_entry,
 };
 use crate::report::length::numbers::entry as in_text;
 use crate::scheme::{ENGINES, Engine};
@@ -153,7 +153,16 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
             listed(&missing)
         ));
     }
-    if entries().any(|entry| entry.under.is_some()) {
+    let is_cut = |cell: &Cell| {
+        let mut rows = cell.verifiers.iter().map(|row| &row.acceptance);
+        cell.optimal_acceptance_rate.estimate.truncation.is_some()
+            || rows.any(|estimate| estimate.truncation.is_some())
+    };
+    let is_between = |cell: &Cell| cell.optimal_acceptance_rate.estimate.between.is_some();
+    if report.cells.iter().any(is_between) {
+        notes.push(BETWEEN.to_owned());
+    }
+    if entries().any(|entry| entry.under.is_some()) && report.cells.iter().any(is_cut) {
         notes.push(
             "In [a, b]: bounds of the full rows' mean over the same positions, whatever the \
              tokens are that truncated rows do not list."

@@ -92,6 +92,7 @@ mod tests {
             mean: 1.5,
             ci95: [1.4, 1.6],
             truncation: Some([1.45, 1.52]),
+            between: None,
         };
         assert_eq!(plus_minus(&estimate, 2), "1.50 ± 0.10");
         let entry = bounded("≥", Some(&estimate), 2);

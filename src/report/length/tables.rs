@@ -45,6 +45,7 @@ pub(super) fn more(at: &AtCost, one: &Chosen, other: &Chosen) -> Option<Estimate
                 mean: -pair.speedup.mean,
                 ci95: [-high, -low],
                 truncation: None,
+                between: None,
             })
         } else {
             None

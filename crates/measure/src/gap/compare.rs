@@ -1,7 +1,8 @@
 //! Several logs side by side.
 
 use super::data::{Repetition, SCHEMA, Surprise};
-use super::metric::{AboutOwn, Metric, ONE_DRAFT, Place, Temperature};
+use super::law_answers::{LOOSE, rate_of};
+use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
 use super::summary::Summary;
@@ -44,7 +45,7 @@ pub struct LogComparison {
     /// `specgap`, with its version.
     pub tool: String,
     /// The command that made it, without paths of the machine; none where rows are in memory, or
-    /// where a rule is the caller's own.
+    /// where a rule or a law is the caller's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// The logs, in the order in which they were named.
@@ -202,7 +203,9 @@ impl LogComparison {
                 .collect();
             let settings = summaries.first()?.settings();
             let rate = ComparedRate {
-                estimates: tallies.iter().map(|&one| Some(estimate(one?))).collect(),
+                estimates: (tallies.iter())
+                    .map(|&one| Some(estimate(metric, one?)))
+                    .collect(),
                 differences: (0..tallies.len())
                     .map(|log| {
                         let pairing = pairings.get(log.checked_sub(1)?)?;
@@ -215,9 +218,8 @@ impl LogComparison {
             rate.estimates.iter().any(Option::is_some).then_some(rate)
         };
         let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
-        let held = (summaries.iter()).any(|one| {
-            one.logs.values().any(|log| log.held) || !one.settings().own_rules.is_empty()
-        });
+        let held = (summaries.iter())
+            .any(|one| one.logs.values().any(|log| log.held) || one.settings().has_own());
         let against = || logs.iter().filter_map(|log| log.against_first.as_ref());
         Self {
             schema: SCHEMA,
@@ -337,14 +339,27 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
                 let rules = settings.rules(drafts).map(|(rule, _)| rule);
                 let own = rules.filter(|rule| rule.0 == scheme);
                 all.extend(own.map(|rule| Metric::Acceptance { place, rule }));
-                let about = AboutOwn::Acceptance;
-                let own = settings.own(drafts).into_iter();
-                let own = own.filter(|(_, rule)| rule.scheme() == scheme);
-                all.extend(own.map(|(own, _)| Metric::Own { place, own, about }));
+                all.extend(own_rules(settings, place, scheme.as_str()));
+            }
+            for (id, law) in settings.laws(drafts) {
+                let rate = |name| rate_of(place, LawRef::Own(id), name);
+                all.push(rate(None));
+                let rules = settings.rules_of(law, drafts).into_iter();
+                all.extend(rules.map(|name| rate(Some(name))));
+                all.extend(own_rules(settings, place, law.name()));
             }
         }
     }
     all
+}
+
+/// What the own rules of a law accept.
+fn own_rules(settings: &Settings, place: Place, law: &str) -> Vec<Metric> {
+    let about = AboutOwn::Acceptance;
+    let own = settings.own(place.drafts).into_iter();
+    let own = own.filter(|(_, rule)| rule.scheme() == law);
+    own.map(|(own, _)| Metric::Own { place, own, about })
+        .collect()
 }
 
 /// What a rate is about; nothing if it is none.
@@ -354,15 +369,26 @@ fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
         Metric::Overlap { temperature } => ("overlap", temperature, None, None, None),
         Metric::Optimum { place, scheme } => {
             let drafts = Some(place.drafts);
-            ("optimum", place.temperature, drafts, Some(scheme), None)
+            let law = Some(scheme.to_string());
+            ("optimum", place.temperature, drafts, law, None)
         }
         Metric::Acceptance { place, rule } => (
             "acceptance",
             place.temperature,
             Some(place.drafts),
-            Some(rule.0),
+            Some(rule.0.to_string()),
             Some(rule.1),
         ),
+        Metric::OfLaw { place, law, about } => {
+            let name = settings.own_laws.get(law.0)?.name().to_owned();
+            let (what, rule) = match about {
+                AboutLaw::Optimum => ("optimum", None),
+                AboutLaw::Acceptance(rule) => ("acceptance", Some(rule)),
+                AboutLaw::Gap(_) | AboutLaw::Less(..) => return None,
+            };
+            let drafts = Some(place.drafts);
+            (what, place.temperature, drafts, Some(name), rule)
+        }
         Metric::Own {
             place,
             own,
@@ -375,7 +401,7 @@ fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
                 "acceptance",
                 place.temperature,
                 drafts,
-                Some(rule.scheme()),
+                Some(rule.scheme().to_owned()),
                 None,
             )
         }
@@ -385,16 +411,19 @@ fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
         what: what.to_owned(),
         temperature: temperature.0,
         drafts,
-        scheme: scheme.map(|scheme| scheme.to_string()),
+        scheme,
         verifier: own_name.or(verifier.map(|verifier| verifier.to_string())),
         estimates: Vec::new(),
         differences: Vec::new(),
     })
 }
 
-fn estimate((tally, sizes): SizedTally<'_>) -> ComparedEstimate {
+fn estimate(metric: Metric, (tally, sizes): SizedTally<'_>) -> ComparedEstimate {
     ComparedEstimate {
-        estimate: tally.estimate(sizes),
+        estimate: match metric.may_be_loose() {
+            true => tally.estimate_between(sizes, LOOSE),
+            false => tally.estimate(sizes),
+        },
         kind: tally.kind(),
         width_max: tally.widest,
     }
@@ -422,6 +451,8 @@ fn difference(
     Some(LogDifference {
         estimate: Estimate {
             truncation: (kind == Kind::Truncated)
+                .then_some([own_low - first_high, own_high - first_low]),
+            between: pairing::are_loose(metric, [first, own])
                 .then_some([own_low - first_high, own_high - first_low]),
             ..own_mean.minus(&first_mean)
         },

@@ -1,7 +1,7 @@
 //! What is asked for and cannot be measured, and why.
 
 use super::metric::schemes;
-use super::own::OwnRule;
+use super::own::{Law, OwnRule};
 use super::{GapError, Settings};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{Lossless, VerifierName, any_of};
@@ -16,10 +16,11 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
         return Err(GapError::Settings(why));
     }
     let mut lines: Vec<String> = schemes_without_drafts(settings).collect();
+    lines.extend(own_laws_left_out(settings));
     let any_optimum = settings
         .drafts
         .iter()
-        .any(|&n| settings.optima(n).next().is_some());
+        .any(|&n| settings.optima(n).next().is_some() || !settings.laws(n).is_empty());
     if !any_optimum {
         return Err(nothing(settings, &lines));
     }
@@ -27,8 +28,12 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
         missing.extend(verifiers_without_rates(settings));
-        let any_rate = (settings.drafts.iter())
-            .any(|&n| settings.rules(n).next().is_some() || !settings.own(n).is_empty());
+        let any_rate = (settings.drafts.iter()).any(|&n| {
+            let mut laws = settings.laws(n).into_iter();
+            settings.rules(n).next().is_some()
+                || !settings.own(n).is_empty()
+                || laws.any(|(_, law)| !settings.rules_of(law, n).is_empty())
+        });
         if !any_rate && !settings.verifiers.is_empty() {
             let reasons = if missing.is_empty() { lines } else { missing };
             return Err(nothing(settings, &reasons));
@@ -49,6 +54,9 @@ fn nothing(settings: &Settings, reasons: &[String]) -> GapError {
     if settings.verifiers != Settings::verifiers() {
         let names = settings.verifiers.iter().map(ToString::to_string).collect();
         options.push(format!("--verifiers {}", list(names)));
+    }
+    for law in &settings.own_laws {
+        options.push(format!("own law {}", law.name()));
     }
     let drafts = settings.drafts.iter().map(ToString::to_string).collect();
     options.push(format!("--drafts {}", list(drafts)));
@@ -125,6 +133,10 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                 .iter()
                 .copied()
                 .filter(|&n| !schemes().any(|scheme| suits(scheme, n)))
+                .filter(|&n| {
+                    let mut laws = settings.laws(n).into_iter();
+                    !laws.any(|(_, law)| settings.rules_of(law, n).contains(&name))
+                })
                 .collect();
             if missing.is_empty() {
                 return None;
@@ -164,18 +176,44 @@ fn drafts(numbers: &[usize]) -> String {
     }
 }
 
-/// Why own rules cannot be measured together.
+/// Why own rules and laws cannot be measured together.
 fn refused(settings: &Settings) -> Option<String> {
     let all = &settings.own_rules;
+    let same =
+        |one: &OwnRule, other: &OwnRule| one.name() == other.name() && one.of() == other.of();
+    let twice = (all.iter().enumerate())
+        .find(|(at, one)| all.iter().take(*at).any(|other| same(one, other)));
+    if let Some((_, one)) = twice {
+        let name = one.name();
+        return Some(format!("own rule {name}: is there twice; name each once"));
+    }
+    let all = &settings.own_laws;
     let twice = (all.iter().enumerate())
         .find(|(at, one)| all.iter().take(*at).any(|other| other.name() == one.name()));
-    twice.map(|(_, one)| format!("own rule {}: is there twice; name each once", one.name()))
+    twice.map(|(_, one)| {
+        format!(
+            "own law {}: is there twice; name each once, or give one law all numbers of drafts",
+            one.name()
+        )
+    })
 }
 
 /// A line for every own rule that is asked for in vain.
 fn own_rules_left_out(settings: &Settings) -> Vec<String> {
     let line = |rule: &OwnRule| {
-        let (name, scheme) = (rule.name(), rule.scheme());
+        let name = rule.name();
+        let scheme = match rule.of() {
+            Law::Table(scheme) => *scheme,
+            Law::Own(law) => {
+                let mut all = settings.own_laws.iter();
+                let known = all.any(|one| one.name() == law);
+                return (!known).then(|| {
+                    format!(
+                        "own rule {name}: it is for drafts of own law {law}, which is not asked for"
+                    )
+                });
+            }
+        };
         if !settings.schemes.contains(&scheme) {
             return Some(format!(
                 "own rule {name}: it is for {scheme} drafts, so ask for --schemes {scheme}"
@@ -186,4 +224,36 @@ fn own_rules_left_out(settings: &Settings) -> Vec<String> {
         Some(format!("own rule {name}: it is for {only} drafts alone"))
     };
     settings.own_rules.iter().filter_map(line).collect()
+}
+
+/// A line for every own law that is not measured at every number of drafts, and for every rule that
+/// is not measured under it.
+fn own_laws_left_out(settings: &Settings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for law in &settings.own_laws {
+        lines.extend(law.left_out(&settings.drafts));
+        if settings.verifiers.contains(&VerifierName::OPTIMAL) && !law.is_sampled() {
+            let name = law.name();
+            lines.push(format!(
+                "optimal of {name} drafts: it accepts alpha*, which is measured"
+            ));
+        }
+        // By default, a verifier is measured wherever it fits.
+        let is_named = settings.verifiers != Settings::verifiers();
+        for &name in settings.verifiers.iter().filter(|_| is_named) {
+            let mut numbers = settings.drafts.iter().filter(|&&n| law.fits(n)).peekable();
+            let none =
+                numbers.peek().is_some() && numbers.all(|&n| !name.is_lossless(law.made(), n));
+            if none {
+                let (law, lossless) = (law.name(), name.entry().lossless);
+                lines.push(format!(
+                    "{name} of {law} drafts: it is lossless for {lossless} only"
+                ));
+            }
+        }
+        for (rule, why) in law.lacks() {
+            lines.push(format!("{rule} of {} drafts: {why}", law.name()));
+        }
+    }
+    lines
 }

@@ -79,8 +79,31 @@ pub struct GapReport {
     /// Rules of the caller's own that were measured, which are in no table of specgap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_rules: Vec<OwnRuleRow>,
+    /// Draft laws of the caller's own that were measured, which are in no table of specgap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_laws: Vec<OwnLawRow>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+}
+
+/// A draft law of the caller's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OwnLawRow {
+    /// What it is called in this report.
+    pub name: String,
+    /// What it is made as: a law of the table of laws, by which rules are lossless for it or not.
+    /// Of a law that can only be drawn from, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<String>,
+    /// The numbers of drafts that it has; none if it has any.
+    pub drafts: Vec<usize>,
+    /// What it drafts, in its author's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// What tells it from other laws of its name, if its author says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// A rule of the caller's own.

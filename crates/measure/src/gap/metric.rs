@@ -148,6 +148,30 @@ impl DraftRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Own(pub usize);
 
+/// Which of the settings' own laws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OwnLawId(pub usize);
+
+/// A draft law: of the table, or the caller's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LawRef {
+    Table(SchemeName),
+    Own(OwnLawId),
+}
+
+/// What a number of an own law is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AboutLaw {
+    /// alpha*.
+    Optimum,
+    /// Membership acceptance of a rule of the table.
+    Acceptance(VerifierName),
+    /// alpha* minus it.
+    Gap(VerifierName),
+    /// Such an acceptance, alpha* if no rule is named, minus the same of another law.
+    Less(Option<VerifierName>, LawRef),
+}
+
 /// What a number of an own rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AboutOwn {
@@ -163,15 +187,32 @@ pub(super) enum AboutOwn {
     Less(Rule),
     /// Its acceptance minus that of another own rule.
     LessOwn(Own),
+    /// Its acceptance minus that of a rule of the table under an own law.
+    LessUnder(OwnLawId, VerifierName),
 }
 
 /// A rate with such a row of the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Redrafted {
     Overlap,
-    Optimum { drafts: usize, scheme: SchemeName },
-    Acceptance { drafts: usize, rule: Rule },
-    Own { drafts: usize, own: Own },
+    Optimum {
+        drafts: usize,
+        scheme: SchemeName,
+    },
+    Acceptance {
+        drafts: usize,
+        rule: Rule,
+    },
+    Own {
+        drafts: usize,
+        own: Own,
+    },
+    /// alpha* of an own law, or what a rule of the table accepts of it.
+    OfLaw {
+        drafts: usize,
+        law: OwnLawId,
+        rule: Option<VerifierName>,
+    },
 }
 
 /// One number a position.
@@ -215,6 +256,12 @@ pub(super) enum Metric {
         own: Own,
         about: AboutOwn,
     },
+    /// Of a draft law of the caller's own.
+    OfLaw {
+        place: Place,
+        law: OwnLawId,
+        about: AboutLaw,
+    },
 }
 
 impl Metric {
@@ -237,6 +284,15 @@ impl Metric {
             } => {
                 let drafts = place.drafts;
                 (place.temperature, Redrafted::Own { drafts, own })
+            }
+            Self::OfLaw { place, law, about } => {
+                let rule = match about {
+                    AboutLaw::Optimum => None,
+                    AboutLaw::Acceptance(name) => Some(name),
+                    AboutLaw::Gap(_) | AboutLaw::Less(..) => return None,
+                };
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::OfLaw { drafts, law, rule })
             }
             _ => return None,
         };
@@ -274,6 +330,11 @@ impl Metric {
                 own,
                 about: AboutOwn::Acceptance,
             },
+            Redrafted::OfLaw { drafts, law, rule } => Self::OfLaw {
+                place: at(drafts),
+                law,
+                about: rule.map_or(AboutLaw::Optimum, AboutLaw::Acceptance),
+            },
         }
     }
 
@@ -305,7 +366,21 @@ impl Metric {
                     about: AboutOwn::Acceptance,
                     ..
                 }
+                | Self::OfLaw {
+                    about: AboutLaw::Optimum | AboutLaw::Acceptance(_),
+                    ..
+                }
         )
+    }
+
+    /// Whether it is of an own law, or of an own rule, so that bounds that do not meet are those
+    /// of alpha*.
+    pub(super) fn may_be_loose(self) -> bool {
+        let of = match self {
+            Self::Redrafted { rate, .. } => return matches!(rate, Redrafted::OfLaw { .. }),
+            other => other,
+        };
+        matches!(of, Self::Own { .. } | Self::OfLaw { .. })
     }
 }
 

@@ -32,6 +32,7 @@ mod compare;
 mod coverage;
 mod data;
 mod glossary;
+mod law_answers;
 #[cfg(test)]
 mod lists_tests;
 mod looping;
@@ -39,6 +40,9 @@ mod measure;
 mod metric;
 mod own;
 mod own_answers;
+mod own_law;
+#[cfg(test)]
+mod own_law_tests;
 #[cfg(test)]
 mod own_tests;
 mod pairing;
@@ -65,13 +69,14 @@ pub use compare::{
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, FormulaError,
     Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OfDepth, OneDraft, Optimum,
-    OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted,
-    RedraftedCell, RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA,
-    Strip, StripText, StripToken, Surprise, VerifierRow,
+    OverlapRow, OwnLawRow, OwnNumbers, OwnRuleRow, PlanRow, PossibleWithPaths, RateAudit,
+    Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost,
+    SCHEMA, Strip, StripText, StripToken, Surprise, VerifierRow,
 };
 pub use glossary::definitions;
 pub use measure::{measure, summarise, summarise_each};
-pub use own::{OwnRate, OwnRow, OwnRule};
+pub use own::{DraftsOf, OwnRate, OwnRow, OwnRule};
+pub use own_law::OwnLaw;
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;

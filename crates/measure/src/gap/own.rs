@@ -1,7 +1,8 @@
 //! Rules of the caller's own, measured beside those of the table.
 
 use super::GapError;
-use super::metric::{Own, Rule, schemes};
+use super::metric::{LawRef, Own, OwnLawId, Rule, schemes};
+use super::own_law::OwnLaw;
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
@@ -65,6 +66,64 @@ impl From<f64> for OwnRate {
 
 type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync>;
 
+/// Whose drafts an [`OwnRule`] is for: those of a law of the table, or of an [`OwnLaw`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftsOf(pub(super) Law);
+
+/// A law by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Law {
+    Table(SchemeName),
+    Own(String),
+}
+
+impl From<SchemeName> for DraftsOf {
+    fn from(scheme: SchemeName) -> Self {
+        Self(Law::Table(scheme))
+    }
+}
+
+impl From<&OwnLaw> for DraftsOf {
+    fn from(law: &OwnLaw) -> Self {
+        Self(Law::Own(law.name().to_owned()))
+    }
+}
+
+impl Law {
+    fn name(&self) -> &str {
+        match self {
+            Self::Table(scheme) => scheme.as_str(),
+            Self::Own(name) => name,
+        }
+    }
+}
+
+/// The law of the table that a report may have under this name: `composed` and others that are
+/// given by more than a row are free for laws of one's own.
+pub(super) fn law_of_rows(name: &str) -> Option<SchemeName> {
+    let found: SchemeName = name.parse().ok()?;
+    schemes().any(|one| one == found).then_some(found)
+}
+
+/// Whether something of the caller's own, a rule or a law, may have a name.
+pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
+    let refused = |why: String| Err(format!("own {what} {name:?}: {why}"));
+    if name.trim().is_empty() || name.chars().count() > LONGEST {
+        return refused(format!("give it a name of 1 to {LONGEST} letters"));
+    }
+    if let Some(odd) = name.chars().find(|&c| c.is_control() || "/,".contains(c)) {
+        return refused(format!("its name has {odd:?}; take letters, digits and -"));
+    }
+    let known = name.parse::<VerifierName>().is_ok()
+        || name.parse::<RuleName>().is_ok()
+        || law_of_rows(name).is_some()
+        || TAKEN.contains(&name);
+    if known {
+        return refused("that is a name of the table already; give it one of its own".to_owned());
+    }
+    Ok(())
+}
+
 /// A verification rule of the caller's own, asked at every position of a log as a rule of the
 /// table is: the same rows, temperatures, cuts and numbers of drafts, paired differences to the
 /// table's rules of the same drafts and to alpha*, intervals by prompt.
@@ -99,7 +158,7 @@ type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync>
 pub struct OwnRule {
     name: String,
     words: String,
-    scheme: SchemeName,
+    of: Law,
     digest: Option<String>,
     /// `None` of a rule that was read from a summary.
     function: Option<Function>,
@@ -109,7 +168,7 @@ impl fmt::Debug for OwnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnRule")
             .field("name", &self.name)
-            .field("scheme", &self.scheme)
+            .field("of", &self.of)
             .field("digest", &self.digest)
             .finish_non_exhaustive()
     }
@@ -119,7 +178,7 @@ impl PartialEq for OwnRule {
     /// Of one name, words, law and digest; where there is no digest, one function too.
     fn eq(&self, other: &Self) -> bool {
         let told = |one: &Self| (one.name.clone(), one.words.clone(), one.digest.clone());
-        told(self) == told(other) && self.scheme == other.scheme && self.same(other).is_ok()
+        told(self) == told(other) && self.of == other.of && self.same(other).is_ok()
     }
 }
 
@@ -130,7 +189,7 @@ const LONGEST: usize = 64;
 const TAKEN: [&str; 4] = ["optimum", "overlap", "lower", "upper"];
 
 impl OwnRule {
-    /// A rule for drafts of a law. `rate` is called from several threads, and is asked about each
+    /// A rule for drafts of a law: of the table, or `&law` of the caller's own. `rate` is called from several threads, and is asked about each
     /// pair of rows and n once; what it returns must depend on nothing else.
     ///
     /// # Errors
@@ -138,48 +197,37 @@ impl OwnRule {
     /// laws, or has a slash, a comma or a control character; a law that a log's rows do not make.
     pub fn new(
         name: &str,
-        scheme: SchemeName,
+        drafts: impl Into<DraftsOf>,
         rate: impl Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync + 'static,
     ) -> Result<Self, GapError> {
         let function: Function = Arc::new(rate);
-        Self::checked(name, scheme, Some(function)).map_err(GapError::Settings)
+        Self::checked(name, drafts.into().0, Some(function)).map_err(GapError::Settings)
     }
 
     /// Of a summary: without a function.
     pub(super) fn carried(
         name: &str,
         words: &str,
-        scheme: SchemeName,
+        of: Law,
         digest: Option<String>,
     ) -> Result<Self, String> {
-        let rule = Self::checked(name, scheme, None)?.words(words);
+        let rule = Self::checked(name, of, None)?.words(words);
         Ok(Self { digest, ..rule })
     }
 
-    fn checked(name: &str, scheme: SchemeName, function: Option<Function>) -> Result<Self, String> {
-        let refused = |why: String| Err(format!("own rule {name:?}: {why}"));
-        if name.trim().is_empty() || name.chars().count() > LONGEST {
-            return refused(format!("give it a name of 1 to {LONGEST} letters"));
-        }
-        if let Some(odd) = name.chars().find(|&c| c.is_control() || "/,".contains(c)) {
-            return refused(format!("its name has {odd:?}; take letters, digits and -"));
-        }
-        let known = name.parse::<VerifierName>().is_ok()
-            || name.parse::<RuleName>().is_ok()
-            || name.parse::<SchemeName>().is_ok()
-            || TAKEN.contains(&name);
-        if known {
-            return refused(
-                "that is a name of the table already; give it one of its own".to_owned(),
-            );
-        }
-        if !schemes().any(|one| one == scheme) {
-            return refused(format!("a log's rows do not make {scheme} drafts"));
+    fn checked(name: &str, of: Law, function: Option<Function>) -> Result<Self, String> {
+        named("rule", name)?;
+        if let Law::Table(scheme) = of
+            && !schemes().any(|one| one == scheme)
+        {
+            return Err(format!(
+                "own rule {name:?}: a log's rows do not make {scheme} drafts"
+            ));
         }
         Ok(Self {
             name: name.to_owned(),
             words: String::new(),
-            scheme,
+            of,
             digest: None,
             function,
         })
@@ -211,9 +259,13 @@ impl OwnRule {
         &self.name
     }
 
-    /// The law of its drafts.
-    pub fn scheme(&self) -> SchemeName {
-        self.scheme
+    /// The name of the law of its drafts.
+    pub fn scheme(&self) -> &str {
+        self.of.name()
+    }
+
+    pub(super) fn of(&self) -> &Law {
+        &self.of
     }
 
     /// What it does, in one line; empty if it does not say.
@@ -291,6 +343,10 @@ const ROUNDING: f64 = 1e-9;
 pub(super) struct OwnAsked {
     pub own: Own,
     pub rule: OwnRule,
+    /// The law of its drafts.
+    pub law: LawRef,
+    /// Rules of the table under an own law that its acceptance is compared with.
+    pub under: Vec<(OwnLawId, VerifierName)>,
     /// Rules of the table that its acceptance is compared with.
     pub table: Vec<Rule>,
     /// Own rules that stand behind it, likewise.

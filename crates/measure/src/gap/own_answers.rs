@@ -1,7 +1,8 @@
 //! What rules of the caller's own answer at a position.
 
 use super::answers::{Answers, find, gap};
-use super::metric::{AboutOwn, Metric, Own, Place, Temperature};
+use super::law_answers::{gap_under, rate_of};
+use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, Own, Place, Temperature};
 use super::own::{OwnAsked, OwnRow};
 use super::settings::Asked;
 use specgap_number::known::Known;
@@ -68,12 +69,22 @@ pub(super) fn answer(
 fn differences(asked: &OwnAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
     let number = |own: Own, about: AboutOwn| Metric::Own { place, own, about };
     let rate = find(answers, number(asked.own, AboutOwn::Acceptance))?;
-    let scheme = asked.rule.scheme();
-    let best = find(answers, Metric::Optimum { place, scheme })?;
-    answers.insert(number(asked.own, AboutOwn::Gap), gap(&best, &rate, false));
+    let best = find(answers, rate_of(place, asked.law, None))?;
+    let lost = match asked.law {
+        LawRef::Table(_) => gap(&best, &rate, false),
+        // It need not be lossless.
+        LawRef::Own(_) => gap_under(&best, &rate, false),
+    };
+    answers.insert(number(asked.own, AboutOwn::Gap), lost);
     for &rule in &asked.table {
         let other = find(answers, Metric::Acceptance { place, rule })?;
         answers.insert(number(asked.own, AboutOwn::Less(rule)), rate.minus(&other));
+    }
+    for &(law, name) in &asked.under {
+        let about = AboutLaw::Acceptance(name);
+        let other = find(answers, Metric::OfLaw { place, law, about })?;
+        let about = AboutOwn::LessUnder(law, name);
+        answers.insert(number(asked.own, about), rate.minus(&other));
     }
     for &own in &asked.others {
         let other = find(answers, number(own, AboutOwn::Acceptance))?;

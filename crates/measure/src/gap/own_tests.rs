@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 const IID: SchemeName = SchemeName::WITH_REPLACEMENT;
 
 /// Weights of p and q at six positions, in three prompts of one, two and three.
-const ROWS: [[[f32; 4]; 2]; 6] = [
+pub(super) const ROWS: [[[f32; 4]; 2]; 6] = [
     [[1.0, 2.0, 3.0, 10.0], [4.0, 4.0, 4.0, 4.0]],
     [[5.0, 1.0, 1.0, 1.0], [1.0, 5.0, 1.0, 1.0]],
     [[2.0, 2.0, 3.0, 1.0], [2.0, 1.0, 3.0, 2.0]],
@@ -24,7 +24,7 @@ const ROWS: [[[f32; 4]; 2]; 6] = [
 ];
 const PROMPTS: [i64; 6] = [0, 1, 1, 2, 2, 2];
 
-fn tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) -> HeldTensor {
+pub(super) fn tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) -> HeldTensor {
     HeldTensor {
         name: name.to_owned(),
         dtype,
@@ -33,7 +33,7 @@ fn tensor(name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) -> HeldTens
     }
 }
 
-fn log_of(more: Vec<HeldTensor>, metadata: Metadata) -> Log {
+pub(super) fn log_of(more: Vec<HeldTensor>, metadata: Metadata) -> Log {
     let logits = |side: usize| {
         let rows = ROWS.iter().flat_map(move |row| row[side]);
         rows.flat_map(|weight| weight.ln().to_le_bytes()).collect()
@@ -48,7 +48,7 @@ fn log_of(more: Vec<HeldTensor>, metadata: Metadata) -> Log {
     Log::held("made".as_ref(), metadata, tensors, None).unwrap()
 }
 
-fn log() -> Log {
+pub(super) fn log() -> Log {
     log_of(Vec::new(), Metadata::default())
 }
 
@@ -88,7 +88,7 @@ fn shares(weights: [f32; 4], temperature: f64) -> Vec<f64> {
 }
 
 /// Sums and sizes of the three prompts.
-fn clusters(rates: &[f64]) -> Vec<(f64, f64)> {
+pub(super) fn clusters(rates: &[f64]) -> Vec<(f64, f64)> {
     let of = |prompt: i64| {
         let own = PROMPTS.iter().zip(rates).filter(|(p, _)| **p == prompt);
         own.fold((0.0, 0.0), |(sum, size), (_, rate)| {
@@ -100,7 +100,7 @@ fn clusters(rates: &[f64]) -> Vec<(f64, f64)> {
 
 /// The table's column of a name, at a temperature and n.
 #[derive(Default)]
-struct Kept(Vec<Vec<Option<f64>>>);
+pub(super) struct Kept(pub Vec<Vec<Option<f64>>>);
 
 impl PositionSink for Kept {
     fn row(&mut self, entries: &[Entry<'_>]) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Positions that two logs have in common, and what their numbers differ by there.
 
+use super::law_answers::LOOSE;
 use super::metric::Metric;
 use super::settings::Part;
 use super::summary::Measured;
@@ -160,12 +161,19 @@ impl Pairing {
             estimate: Estimate {
                 truncation: (kind == Kind::Truncated)
                     .then(|| [mean(b.lower.minus(a.upper)), mean(b.upper.minus(a.lower))]),
+                between: are_loose(metric, [a, b])
+                    .then(|| [mean(b.lower.minus(a.upper)), mean(b.upper.minus(a.lower))]),
                 ..Clustered::with_total(total.value(), clusters.iter().copied()).estimate()
             },
             kind,
             width_max: a.widest + b.widest,
         })
     }
+}
+
+/// Whether a number of own laws is known on either side between bounds alone.
+pub(super) fn are_loose(metric: Metric, sides: [&Tally; 2]) -> bool {
+    metric.may_be_loose() && sides.iter().any(|side| side.is_loose(LOOSE))
 }
 
 /// How well a difference of two numbers is known.

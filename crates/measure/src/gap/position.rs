@@ -1,6 +1,7 @@
 //! All numbers of one position.
 
 use super::answers::{Answers, find, gap};
+use super::law_answers;
 use super::metric::{Metric, Place, Redrafted, Temperature};
 use super::own_answers;
 use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
@@ -170,6 +171,7 @@ fn at_temperature(
     let whose = (number, seed);
     let whole = cut.is_none_or(|cut| cut.is_whole(pair));
     let rows = [pair.target.as_slice(), &pair.draft];
+    law_answers::answer(rows, whole, whose, &task.asked, temperature, answers)?;
     own_answers::answer(rows, whole, whose, &task.asked, temperature, answers)?;
     for rule in task.settings.draft_rules(degrees) {
         let serving = Serving {
@@ -196,6 +198,7 @@ fn at_temperature(
         let whole = cut.is_none_or(|cut| cut.is_whole(pair));
         let rows = [pair.target.as_slice(), &pair.draft];
         let asked = &task.asked_again;
+        law_answers::answer(rows, whole, whose, asked, temperature, &mut again)?;
         own_answers::answer(rows, whole, whose, asked, temperature, &mut again)?;
         let renamed = again
             .into_iter()

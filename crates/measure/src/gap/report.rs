@@ -4,22 +4,25 @@ use super::chains::{accepted_along_text, rounds};
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
-    OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, Redrafted, RedraftedCell,
+    OverlapRow, OwnLawRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, Redrafted, RedraftedCell,
     RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
+use super::law_answers::{LOOSE, rate_of};
 use super::metric::{
-    AboutOwn, DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Place, Rule, Temperature,
-    listed, pairs, plans, rules,
+    AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own,
+    OwnLawId, Place, Rule, Temperature, listed, pairs, plans, rules,
 };
 use super::own::OwnRule;
+use super::own_law::{OwnLaw, STATUS};
 use super::sequence::estimates;
 use super::settings::{Settings, SolvedPlans};
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
-use crate::statistics::holm;
+use crate::statistics::{Estimate, holm};
 use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::VerifierName;
 use std::collections::BTreeMap;
 
 impl Summary {
@@ -89,6 +92,7 @@ impl Summary {
             costs: None,
             strip: self.strip.strip(settings),
             own_rules: settings.own_rules.iter().map(own_row).collect(),
+            own_laws: settings.own_laws.iter().map(law_row).collect(),
             left_out: missing,
         }
     }
@@ -139,54 +143,91 @@ impl Pages<'_> {
             .collect()
     }
 
+    /// A mean with what bounds it: that of own laws and rules also where alpha* was not found.
+    fn estimate(&self, metric: Metric, tally: &Tally) -> Estimate {
+        match metric.may_be_loose() {
+            true => tally.estimate_between(&self.sizes, LOOSE),
+            false => tally.estimate(&self.sizes),
+        }
+    }
+
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         let settings = &self.summary.settings;
         for place in self.places() {
             for scheme in settings.optima(place.drafts) {
-                let Some(tally) = self.find(Metric::Optimum { place, scheme }) else {
-                    continue;
-                };
                 let status = scheme.entry().on_row.as_ref().map_or("", |row| row.status);
                 let verifiers = settings
                     .rules(place.drafts)
                     .filter(|(rule, _)| rule.0 == scheme)
                     .filter_map(|(rule, _)| self.verifier(place, rule))
-                    .chain(self.own(place, scheme))
+                    .chain(self.own(place, scheme.as_str()))
                     .collect();
-                cells.push(Cell {
-                    temperature: place.temperature.0,
-                    drafts: place.drafts,
-                    scheme: scheme.as_str().to_owned(),
-                    optimal_acceptance_rate: Optimum {
-                        estimate: tally.estimate(&self.sizes),
-                        kind: tally.kind(),
-                        width_max: tally.widest,
-                        status: status.to_owned(),
-                        quantiles: tally.quantiles(),
-                    },
-                    verifiers,
-                });
+                let law = (LawRef::Table(scheme), scheme.as_str());
+                cells.extend(self.cell(place, law, status, verifiers));
+            }
+            for (id, law) in settings.laws(place.drafts) {
+                let verifiers = (settings.rules_of(law, place.drafts).into_iter())
+                    .filter_map(|name| self.verifier_of_law(place, id, name))
+                    .chain(self.own(place, law.name()))
+                    .collect();
+                cells.extend(self.cell(place, (LawRef::Own(id), law.name()), STATUS, verifiers));
             }
         }
         cells
+    }
+
+    fn cell(
+        &self,
+        place: Place,
+        (law, name): (LawRef, &str),
+        status: &str,
+        verifiers: Vec<VerifierRow>,
+    ) -> Option<Cell> {
+        let metric = rate_of(place, law, None);
+        let tally = self.find(metric)?;
+        Some(Cell {
+            temperature: place.temperature.0,
+            drafts: place.drafts,
+            scheme: name.to_owned(),
+            optimal_acceptance_rate: Optimum {
+                estimate: self.estimate(metric, tally),
+                kind: tally.kind(),
+                width_max: tally.widest,
+                status: status.to_owned(),
+                quantiles: tally.quantiles(),
+            },
+            verifiers,
+        })
+    }
+
+    fn verifier_of_law(
+        &self,
+        place: Place,
+        law: OwnLawId,
+        name: VerifierName,
+    ) -> Option<VerifierRow> {
+        let of = |about: AboutLaw| Metric::OfLaw { place, law, about };
+        let numbers = [AboutLaw::Acceptance(name), AboutLaw::Gap(name)].map(of);
+        self.row(name.as_str(), numbers, None)
     }
 
     fn redrafted(&self) -> Vec<Redrafted> {
         let settings = &self.summary.settings;
         let at = |temperature: Temperature, draft: DraftRule| {
             let known = |metric: Metric| {
-                let tally = self.find(metric.redrafted(draft)?)?;
+                let metric = metric.redrafted(draft)?;
+                let tally = self.find(metric)?;
                 Some(KnownEstimate {
-                    estimate: tally.estimate(&self.sizes),
+                    estimate: self.estimate(metric, tally),
                     kind: tally.kind(),
                     width_max: tally.widest,
                 })
             };
-            let own = |place: Place, scheme: SchemeName| {
+            let own = |place: Place, law: &str| {
                 let all = settings.own(place.drafts).into_iter();
-                let all = all.filter(move |(_, rule)| rule.scheme() == scheme);
-                all.filter_map(move |(own, rule)| {
+                let of: Vec<_> = all.filter(|(_, rule)| rule.scheme() == law).collect();
+                of.into_iter().filter_map(move |(own, rule)| {
                     let about = AboutOwn::Acceptance;
                     Some(RedraftedVerifier {
                         name: rule.name().to_owned(),
@@ -208,7 +249,25 @@ impl Pages<'_> {
                     optimal_acceptance_rate: known(Metric::Optimum { place, scheme })?,
                     verifiers: (rules.filter(|rule| rule.0 == scheme))
                         .filter_map(verifier)
-                        .chain(own(place, scheme))
+                        .chain(own(place, scheme.as_str()))
+                        .collect(),
+                })
+            };
+            let of_law = |place: Place, (id, law): (OwnLawId, &OwnLaw)| {
+                let rate = |name| rate_of(place, LawRef::Own(id), name);
+                let verifier = |name: VerifierName| {
+                    Some(RedraftedVerifier {
+                        name: name.as_str().to_owned(),
+                        acceptance: known(rate(Some(name)))?,
+                    })
+                };
+                Some(RedraftedCell {
+                    drafts: place.drafts,
+                    scheme: law.name().to_owned(),
+                    optimal_acceptance_rate: known(rate(None))?,
+                    verifiers: (settings.rules_of(law, place.drafts).into_iter())
+                        .filter_map(verifier)
+                        .chain(own(place, law.name()))
                         .collect(),
                 })
             };
@@ -218,7 +277,10 @@ impl Pages<'_> {
                     drafts,
                 };
                 let schemes = settings.optima(drafts);
-                schemes.filter_map(move |scheme| cell(place, scheme))
+                let mut cells: Vec<_> = schemes.filter_map(|scheme| cell(place, scheme)).collect();
+                let laws = settings.laws(drafts).into_iter();
+                cells.extend(laws.filter_map(|law| of_law(place, law)));
+                cells
             });
             Some(Redrafted {
                 temperature: temperature.0,
@@ -239,13 +301,15 @@ impl Pages<'_> {
     }
 
     fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
-        let acceptance = self.find(Metric::Acceptance { place, rule })?;
-        let gap = self.find(Metric::Gap { place, rule })?;
-        Some(self.row(rule.1.as_str(), acceptance, gap, None))
+        let numbers = [
+            Metric::Acceptance { place, rule },
+            Metric::Gap { place, rule },
+        ];
+        self.row(rule.1.as_str(), numbers, None)
     }
 
     /// The own rules of a law.
-    fn own(&self, place: Place, scheme: SchemeName) -> Vec<VerifierRow> {
+    fn own(&self, place: Place, law: &str) -> Vec<VerifierRow> {
         let row = |own: Own, rule: &OwnRule| {
             let number = |about: AboutOwn| self.find(Metric::Own { place, own, about });
             // What is not said everywhere is no mean over all positions.
@@ -259,11 +323,12 @@ impl Pages<'_> {
                 total_variation_max: away.map(|tally| tally.highest),
                 total_variation_mean: away.map(|tally| tally.clustered(&self.sizes).mean),
             };
-            let [acceptance, gap] = [AboutOwn::Acceptance, AboutOwn::Gap].map(number);
-            Some(self.row(rule.name(), acceptance?, gap?, Some(numbers)))
+            let of = |about: AboutOwn| Metric::Own { place, own, about };
+            let rates = [AboutOwn::Acceptance, AboutOwn::Gap].map(of);
+            self.row(rule.name(), rates, Some(numbers))
         };
         let all = self.summary.settings.own(place.drafts).into_iter();
-        all.filter(|(_, rule)| rule.scheme() == scheme)
+        all.filter(|(_, rule)| rule.scheme() == law)
             .filter_map(|(own, rule)| row(own, rule))
             .collect()
     }
@@ -271,24 +336,25 @@ impl Pages<'_> {
     fn row(
         &self,
         name: &str,
-        acceptance: &Tally,
-        gap: &Tally,
+        numbers: [Metric; 2],
         own: Option<OwnNumbers>,
-    ) -> VerifierRow {
-        VerifierRow {
+    ) -> Option<VerifierRow> {
+        let [acceptance, gap] = numbers.map(|metric| self.find(metric));
+        let (acceptance, gap) = (acceptance?, gap?);
+        Some(VerifierRow {
             name: name.to_owned(),
             own,
-            acceptance: acceptance.estimate(&self.sizes),
+            acceptance: self.estimate(numbers[0], acceptance),
             kind: acceptance.kind(),
             width_max: acceptance.widest,
             p_value: gap.clustered(&self.sizes).p_value(),
             gap: Gap {
-                estimate: gap.estimate(&self.sizes),
+                estimate: self.estimate(numbers[1], gap),
                 quantiles: gap.quantiles(),
                 max: gap.highest,
                 histogram: gap.histogram.to_vec(),
             },
-        }
+        })
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
@@ -313,27 +379,55 @@ impl Pages<'_> {
         rows
     }
 
-    /// Own rules against those of the table and against one another, at the same positions.
+    /// Own laws and rules against those of the table and against one another, at the same
+    /// positions.
     fn own_comparisons(&self) -> Vec<Comparison> {
         let mut all = Vec::new();
+        let settings = &self.summary.settings;
+        let law_name = |law: OwnLawId| settings.own_laws.get(law.0).map_or("", OwnLaw::name);
         for place in self.places() {
-            for asked in self.summary.settings.asked() {
+            for asked in settings.asked() {
                 if asked.drafts != place.drafts {
                     continue;
                 }
+                for one in &asked.laws {
+                    for &(rule, other) in &one.pairs {
+                        let named = |law: &str| {
+                            let rate = rule.map_or("optimum", VerifierName::as_str);
+                            format!("{law}/{rate}")
+                        };
+                        let second = match other {
+                            LawRef::Table(scheme) => named(scheme.as_str()),
+                            LawRef::Own(law) => named(law_name(law)),
+                        };
+                        let (law, about) = (one.id, AboutLaw::Less(rule, other));
+                        let metric = Metric::OfLaw { place, law, about };
+                        let names = [named(one.law.name()), second];
+                        all.extend(self.comparison(metric, place, names));
+                    }
+                }
                 for one in &asked.own {
-                    let scheme = one.rule.scheme();
-                    let own = one.own;
-                    let named = |name: &str| format!("{scheme}/{name}");
-                    let table = (one.table.iter())
-                        .map(|&rule| (AboutOwn::Less(rule), named(rule.1.as_str())));
-                    let others = one.others.iter().filter_map(|&other| {
-                        let rule = self.summary.settings.own_rules.get(other.0)?;
-                        Some((AboutOwn::LessOwn(other), named(rule.name())))
+                    let named = |law: &str, rule: &str| format!("{law}/{rule}");
+                    let table = (one.table.iter()).map(|&rule| {
+                        (
+                            AboutOwn::Less(rule),
+                            named(rule.0.as_str(), rule.1.as_str()),
+                        )
                     });
-                    all.extend(table.chain(others).filter_map(|(about, second)| {
+                    let under = one.under.iter().map(|&(law, name)| {
+                        let about = AboutOwn::LessUnder(law, name);
+                        (about, named(law_name(law), name.as_str()))
+                    });
+                    let others = one.others.iter().filter_map(|&other| {
+                        let rule = settings.own_rules.get(other.0)?;
+                        Some((AboutOwn::LessOwn(other), named(rule.scheme(), rule.name())))
+                    });
+                    let own = one.own;
+                    let first = named(one.rule.scheme(), one.rule.name());
+                    let each = table.chain(under).chain(others);
+                    all.extend(each.filter_map(|(about, second)| {
                         let metric = Metric::Own { place, own, about };
-                        self.comparison(metric, place, [named(one.rule.name()), second])
+                        self.comparison(metric, place, [first.clone(), second])
                     }));
                 }
             }
@@ -350,10 +444,13 @@ impl Pages<'_> {
             drafts: place.drafts,
             first,
             second,
-            difference: tally.estimate(&self.sizes),
+            difference: self.estimate(metric, tally),
             kind: tally.kind(),
             width_max: tally.widest,
-            p_value: tally.p_value(&self.sizes),
+            p_value: match metric.may_be_loose() {
+                true => tally.p_value_between(&self.sizes, LOOSE),
+                false => tally.p_value(&self.sizes),
+            },
             p_holm: 1.0,
         })
     }
@@ -501,24 +598,48 @@ const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, an
 /// What every word of the report means.
 fn words(settings: &Settings) -> BTreeMap<String, String> {
     let mut all = definitions(settings.block_length);
+    let said = |words: &str| match words {
+        "" => String::new(),
+        words => format!(": {words}"),
+    };
     for rule in &settings.own_rules {
-        let words = match rule.told() {
-            "" => String::new(),
-            words => format!(": {words}"),
-        };
+        let same = settings
+            .own_rules
+            .iter()
+            .filter(|one| one.name() == rule.name());
+        let laws: Vec<&str> = same.map(OwnRule::scheme).collect();
         let meaning = format!(
-            "rule of the caller's own for {} drafts{words}",
-            rule.scheme()
+            "rule of the caller's own for {} drafts{}",
+            laws.join(" and "),
+            said(rule.told())
         );
         all.insert(format!("verifier {}", rule.name()), meaning);
     }
+    for law in settings.own_laws.iter().filter(|law| !law.is_sampled()) {
+        let meaning = format!(
+            "draft law of the caller's own, made as {}{}; its alpha* {STATUS}",
+            law.made(),
+            said(law.told())
+        );
+        all.insert(format!("scheme {}", law.name()), meaning);
+    }
     all
+}
+
+fn law_row(law: &OwnLaw) -> OwnLawRow {
+    OwnLawRow {
+        name: law.name().to_owned(),
+        made: (!law.is_sampled()).then(|| law.made().as_str().to_owned()),
+        drafts: law.numbers().to_vec(),
+        words: law.told().to_owned(),
+        digest: law.digested().map(str::to_owned),
+    }
 }
 
 fn own_row(rule: &OwnRule) -> OwnRuleRow {
     OwnRuleRow {
         name: rule.name().to_owned(),
-        scheme: rule.scheme().as_str().to_owned(),
+        scheme: rule.scheme().to_owned(),
         words: rule.told().to_owned(),
         digest: rule.digested().map(str::to_owned),
     }

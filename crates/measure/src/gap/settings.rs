@@ -2,9 +2,11 @@
 
 use super::GapError;
 use super::metric::{
-    DraftRule, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Rule, listed, pairs, rules, schemes,
+    DraftRule, LawRef, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, OwnLawId, Rule, listed, pairs,
+    rules, schemes,
 };
-use super::own::{OwnAsked, OwnRule};
+use super::own::{Law, OwnAsked, OwnRule};
+use super::own_law::{LawAsked, OwnLaw};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
 use specgap_log::log::Log;
@@ -123,6 +125,8 @@ pub struct Settings {
     /// Rules of the caller's own that are measured too, each under the law of its drafts if that
     /// is among the schemes.
     pub own_rules: Vec<OwnRule>,
+    /// Draft laws of the caller's own that are measured too, where they have so many drafts.
+    pub own_laws: Vec<OwnLaw>,
 }
 
 fn is_temperature(t: f64) -> bool {
@@ -153,6 +157,8 @@ pub(super) struct Asked {
     pub pairs: Vec<(Rule, Rule)>,
     /// Rules of the caller's own.
     pub own: Vec<OwnAsked>,
+    /// Laws of the caller's own.
+    pub laws: Vec<LawAsked>,
 }
 
 /// Adds what engines do with one draft, whatever else is asked for.
@@ -167,6 +173,7 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
                 audited: Vec::new(),
                 pairs: Vec::new(),
                 own: Vec::new(),
+                laws: Vec::new(),
             };
             asked.push(one);
             asked.len() - 1
@@ -282,6 +289,7 @@ impl Settings {
             seed,
             timing: false,
             own_rules: Vec::new(),
+            own_laws: Vec::new(),
         })
     }
 
@@ -354,7 +362,11 @@ impl Settings {
             one.pairs.clear();
             for own in &mut one.own {
                 own.table.clear();
+                own.under.clear();
                 own.others.clear();
+            }
+            for law in &mut one.laws {
+                law.pairs.clear();
             }
         }
         asked
@@ -387,6 +399,7 @@ impl Settings {
             Asked {
                 drafts,
                 own: self.own_asked(drafts, &table),
+                laws: self.laws_asked(drafts, &table),
                 optima: self.optima(drafts).filter_map(optimum).collect(),
                 pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
                 rules,
@@ -407,36 +420,117 @@ impl Settings {
         listed(schemes().filter(|scheme| self.schemes.contains(scheme) && scheme.fits(drafts)))
     }
 
+    /// The own laws that are measured for n drafts.
+    pub(super) fn laws(&self, drafts: usize) -> Vec<(OwnLawId, &OwnLaw)> {
+        let all = self.own_laws.iter().enumerate();
+        all.filter(|(_, law)| law.fits(drafts))
+            .map(|(at, law)| (OwnLawId(at), law))
+            .collect()
+    }
+
+    /// Rules of the table that are measured under an own law: those that are lossless for what it
+    /// is made as, but the one whose acceptance is alpha*.
+    pub(super) fn rules_of(&self, law: &OwnLaw, drafts: usize) -> Vec<VerifierName> {
+        let all = VerifierName::ALL.into_iter();
+        all.filter(|name| *name != VerifierName::OPTIMAL && self.verifiers.contains(name))
+            .filter(|name| name.is_lossless(law.made(), drafts))
+            .collect()
+    }
+
+    /// The law whose drafts an own rule is for, if it is measured for n drafts.
+    fn law_of(&self, rule: &OwnRule, drafts: usize) -> Option<LawRef> {
+        match rule.of() {
+            Law::Table(scheme) => (self.optima(drafts))
+                .any(|one| one == *scheme)
+                .then_some(LawRef::Table(*scheme)),
+            Law::Own(name) => (self.laws(drafts).into_iter())
+                .find(|(_, law)| law.name() == name)
+                .map(|(id, _)| LawRef::Own(id)),
+        }
+    }
+
     /// The own rules that are measured for n drafts.
     pub(super) fn own(&self, drafts: usize) -> Vec<(Own, &OwnRule)> {
         let all = self.own_rules.iter().enumerate();
-        all.filter(|(_, rule)| self.optima(drafts).any(|scheme| scheme == rule.scheme()))
+        all.filter(|(_, rule)| self.law_of(rule, drafts).is_some())
             .map(|(at, rule)| (Own(at), rule))
             .collect()
     }
 
-    /// The same, each with the rules of the table that are run on the same drafts, but those that
-    /// accept alpha*, and with the own rules behind it.
+    /// The law of the table that own laws are compared with: i.i.d. drafts, or else the first that
+    /// is measured.
+    fn usual_law(&self, drafts: usize) -> Option<SchemeName> {
+        let mut all = self.optima(drafts);
+        let iid = SchemeName::WITH_REPLACEMENT;
+        all.clone().find(|one| *one == iid).or_else(|| all.next())
+    }
+
+    /// The own laws with their rules, each rate compared with the same of the usual law and of own
+    /// laws behind it.
+    fn laws_asked(&self, drafts: usize, table: &[Rule]) -> Vec<LawAsked> {
+        let (all, usual) = (self.laws(drafts), self.usual_law(drafts));
+        let asked = |(at, &(id, law)): (usize, &(OwnLawId, &OwnLaw))| {
+            let rules = self.rules_of(law, drafts);
+            let behind: Vec<_> = all.iter().skip(at + 1).copied().collect();
+            let mut pairs = Vec::new();
+            for name in std::iter::once(None).chain(rules.iter().copied().map(Some)) {
+                let has = |rule: Rule| table.contains(&rule);
+                let theirs = usual.filter(|&scheme| name.is_none_or(|name| has((scheme, name))));
+                pairs.extend(theirs.map(|scheme| (name, LawRef::Table(scheme))));
+                let has = |other: &OwnLaw| {
+                    name.is_none_or(|name| self.rules_of(other, drafts).contains(&name))
+                };
+                let others = behind.iter().filter(|(_, other)| has(other));
+                pairs.extend(others.map(|&(id, _)| (name, LawRef::Own(id))));
+            }
+            LawAsked {
+                id,
+                law: law.clone(),
+                rules,
+                pairs,
+            }
+        };
+        all.iter().enumerate().map(asked).collect()
+    }
+
+    /// The own rules, each with the rules of the table that are run on the same drafts, but those
+    /// that accept alpha*, with the usual rule of i.i.d. drafts if its own are others, and with the
+    /// own rules behind it on the same drafts, or of the same name.
     fn own_asked(&self, drafts: usize, table: &[Rule]) -> Vec<OwnAsked> {
         let all = self.own(drafts);
-        all.iter()
-            .enumerate()
-            .map(|(at, &(own, rule))| {
-                let of = |scheme: SchemeName| scheme == rule.scheme();
-                let table = table.iter().copied();
-                let others = all.iter().skip(at + 1);
-                OwnAsked {
-                    own,
-                    rule: rule.clone(),
-                    table: table
-                        .filter(|(scheme, name)| of(*scheme) && !(name.entry().attains)(*scheme))
-                        .collect(),
-                    others: (others.filter(|(_, other)| of(other.scheme())))
-                        .map(|(other, _)| *other)
-                        .collect(),
+        let asked = |(at, &(own, rule)): (usize, &(Own, &OwnRule))| {
+            let law = self.law_of(rule, drafts)?;
+            let is_compared = |&(scheme, name): &Rule| match law {
+                LawRef::Table(own) => scheme == own && !(name.entry().attains)(scheme),
+                LawRef::Own(_) => {
+                    (scheme, name) == (SchemeName::WITH_REPLACEMENT, VerifierName::RRS)
                 }
+            };
+            let under = match law {
+                LawRef::Table(_) => Vec::new(),
+                LawRef::Own(id) => (self.own_laws.get(id.0).into_iter())
+                    .flat_map(|law| self.rules_of(law, drafts))
+                    .map(|name| (id, name))
+                    .collect(),
+            };
+            let others = all.iter().skip(at + 1).filter(|(_, other)| {
+                self.law_of(other, drafts) == Some(law) || other.name() == rule.name()
+            });
+            Some(OwnAsked {
+                own,
+                rule: rule.clone(),
+                law,
+                under,
+                table: table.iter().copied().filter(is_compared).collect(),
+                others: others.map(|(other, _)| *other).collect(),
             })
-            .collect()
+        };
+        all.iter().enumerate().filter_map(asked).collect()
+    }
+
+    /// Whether anything is measured that no command line can name.
+    pub(super) fn has_own(&self) -> bool {
+        !self.own_rules.is_empty() || !self.own_laws.is_empty()
     }
 
     pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {
@@ -506,17 +600,36 @@ impl Settings {
                 return differ(what, own, other);
             }
         }
-        let told = |settings: &Self| {
-            let one = |rule: &OwnRule| format!("{} of {} drafts", rule.name(), rule.scheme());
-            let all: Vec<String> = settings.own_rules.iter().map(one).collect();
-            match all.is_empty() {
-                true => "none".to_owned(),
-                false => all.join(", "),
-            }
+        let told = |all: Vec<String>| match all.is_empty() {
+            true => "none".to_owned(),
+            false => all.join(", "),
         };
-        if told(self) != told(other) {
-            return differ("own rules", told(self), told(other));
+        let rules = |settings: &Self| {
+            let one = |rule: &OwnRule| format!("{} of {} drafts", rule.name(), rule.scheme());
+            told(settings.own_rules.iter().map(one).collect())
+        };
+        let laws = |settings: &Self| {
+            let one = |law: &OwnLaw| {
+                let sampled = if law.is_sampled() { "sampled " } else { "" };
+                let made = law.made();
+                format!(
+                    "{sampled}{} as {made} of {:?} drafts",
+                    law.name(),
+                    law.numbers()
+                )
+            };
+            told(settings.own_laws.iter().map(one).collect())
+        };
+        for (what, own, other) in [
+            ("own rules", rules(self), rules(other)),
+            ("own laws", laws(self), laws(other)),
+        ] {
+            if own != other {
+                return differ(what, own, other);
+            }
         }
+        let mut both = self.own_laws.iter().zip(&other.own_laws);
+        both.try_for_each(|(own, other)| own.same(other))?;
         let mut both = self.own_rules.iter().zip(&other.own_rules);
         both.try_for_each(|(own, other)| own.same(other))
     }

@@ -351,9 +351,9 @@ impl Summary {
     }
 
     /// The command that measures all of it in one go; empty where there is none, for rows in
-    /// memory and for rules of the caller's own.
+    /// memory and for rules and laws of the caller's own.
     pub fn command(&self) -> String {
-        if self.logs.values().any(|log| log.held) || !self.settings.own_rules.is_empty() {
+        if self.logs.values().any(|log| log.held) || self.settings.has_own() {
             return String::new();
         }
         let logs = self.logs();

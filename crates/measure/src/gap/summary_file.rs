@@ -1,8 +1,11 @@
 //! A summary as JSON, for carrying it between machines.
 
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
-use super::metric::{AboutOwn, DraftRule, Metric, Own, Place, Rule, Temperature};
-use super::own::OwnRule;
+use super::metric::{
+    AboutLaw, AboutOwn, DraftRule, LawRef, Metric, Own, OwnLawId, Place, Rule, Temperature,
+};
+use super::own::{Law, OwnRule, law_of_rows};
+use super::own_law::OwnLaw;
 use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
@@ -13,6 +16,7 @@ use super::{GapError, sequence};
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_base::typed;
+use specgap_core::verifier::VerifierName;
 use specgap_log::log::{FileDigest, LogIdentity};
 use specgap_number::known::Kind;
 use specgap_sampling::sampling::Cuts;
@@ -75,6 +79,48 @@ struct SettingsRecord {
     cuts: Option<Cuts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     own_rules: Vec<OwnRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    own_laws: Vec<OwnLawRecord>,
+}
+
+/// A law of the caller's own, whose function stays where it was.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnLawRecord {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    words: String,
+    made: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sampled: bool,
+    drafts: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// Rules that are not measured under it, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without: Vec<(String, String)>,
+}
+
+impl OwnLawRecord {
+    fn new(law: &OwnLaw) -> Self {
+        Self {
+            name: law.name().to_owned(),
+            words: law.told().to_owned(),
+            made: law.made().as_str().to_owned(),
+            sampled: law.is_sampled(),
+            drafts: law.numbers().to_vec(),
+            digest: law.digested().map(str::to_owned),
+            without: law.lacks().to_vec(),
+        }
+    }
+
+    fn law(&self) -> Result<OwnLaw, String> {
+        let made = name(&self.made)?;
+        let law = OwnLaw::carried(&self.name, made, &self.drafts, self.sampled)?;
+        let law = law.words(&self.words).told_apart_by(self.digest.clone());
+        let without = self.without.iter();
+        Ok(without.fold(law, |law, (rule, why)| law.without(rule, why)))
+    }
 }
 
 /// A rule of the caller's own, whose function stays where it was.
@@ -94,14 +140,18 @@ impl OwnRecord {
         Self {
             name: rule.name().to_owned(),
             words: rule.told().to_owned(),
-            scheme: rule.scheme().as_str().to_owned(),
+            scheme: rule.scheme().to_owned(),
             digest: rule.digested().map(str::to_owned),
         }
     }
 
     fn rule(&self) -> Result<OwnRule, String> {
-        let scheme = name(&self.scheme)?;
-        OwnRule::carried(&self.name, &self.words, scheme, self.digest.clone())
+        // A name of the table is none of an own law.
+        let of = match law_of_rows(&self.scheme) {
+            Some(scheme) => Law::Table(scheme),
+            None => Law::Own(self.scheme.clone()),
+        };
+        OwnRule::carried(&self.name, &self.words, of, self.digest.clone())
     }
 }
 
@@ -324,6 +374,15 @@ impl Summary {
                 format!("{}/{}", rule.scheme(), rule.name())
             })
         };
+        let law_name = |law: LawRef, rule: Option<VerifierName>| {
+            let law = match law {
+                LawRef::Table(scheme) => scheme.as_str(),
+                LawRef::Own(OwnLawId(at)) => {
+                    self.settings.own_laws.get(at).map_or("", OwnLaw::name)
+                }
+            };
+            format!("{law}/{}", rule.map_or("optimum", VerifierName::as_str))
+        };
         // The same number with the draft's row as the target's, and how it is made.
         let (metric, draft) = match metric {
             Metric::Redrafted { draft, .. } => (metric.as_before(), Some(draft)),
@@ -382,8 +441,23 @@ impl Summary {
                     AboutOwn::TotalVariation => ("total-variation", None),
                     AboutOwn::Less(rule) => ("difference", Some(name(rule))),
                     AboutOwn::LessOwn(other) => ("difference", Some(own_name(other))),
+                    AboutOwn::LessUnder(law, rule) => {
+                        ("difference", Some(law_name(LawRef::Own(law), Some(rule))))
+                    }
                 };
                 let rules = std::iter::once(own_name(own)).chain(other).collect();
+                (what, place.temperature, Some(place), None, rules)
+            }
+            Metric::OfLaw { place, law, about } => {
+                let own = |rule| law_name(LawRef::Own(law), rule);
+                let (what, rules) = match about {
+                    AboutLaw::Optimum => ("optimum", vec![own(None)]),
+                    AboutLaw::Acceptance(rule) => ("acceptance", vec![own(Some(rule))]),
+                    AboutLaw::Gap(rule) => ("gap", vec![own(Some(rule))]),
+                    AboutLaw::Less(rule, other) => {
+                        ("difference", vec![own(rule), law_name(other, rule)])
+                    }
+                };
                 (what, place.temperature, Some(place), None, rules)
             }
             // What it was before was no such number.
@@ -440,6 +514,7 @@ impl SettingsRecord {
             draft_cuts: settings.draft_cuts,
             cuts: (!settings.cuts.keep_all()).then_some(settings.cuts),
             own_rules: settings.own_rules.iter().map(OwnRecord::new).collect(),
+            own_laws: settings.own_laws.iter().map(OwnLawRecord::new).collect(),
         }
     }
 
@@ -465,6 +540,9 @@ impl SettingsRecord {
             own_rules: (self.own_rules.iter().map(OwnRecord::rule))
                 .collect::<Result<_, _>>()
                 .map_err(|why| format!("settings: own_rules: {why}"))?,
+            own_laws: (self.own_laws.iter().map(OwnLawRecord::law))
+                .collect::<Result<_, _>>()
+                .map_err(|why| format!("settings: own_laws: {why}"))?,
             ..settings
         })
     }
@@ -641,7 +719,7 @@ impl TallyRecord {
             let text = self.rules.get(at)?;
             let (scheme, rule) = text.split_once('/')?;
             let mut own = settings.own_rules.iter();
-            own.position(|one| one.name() == rule && one.scheme().as_str() == scheme)
+            own.position(|one| one.name() == rule && one.scheme() == scheme)
                 .map(Own)
         };
         let Some(own) = find(0) else { return Ok(None) };
@@ -652,7 +730,10 @@ impl TallyRecord {
             "total-variation" => AboutOwn::TotalVariation,
             "difference" => match find(1) {
                 Some(other) => AboutOwn::LessOwn(other),
-                None => AboutOwn::Less(self.rule(1)?),
+                None => match self.under(settings, 1)? {
+                    Some((LawRef::Own(law), Some(rule))) => AboutOwn::LessUnder(law, rule),
+                    _ => AboutOwn::Less(self.rule(1)?),
+                },
             },
             about => return Err(format!("{about:?} is no number of an own rule")),
         };
@@ -661,6 +742,56 @@ impl TallyRecord {
             drafts: self.drafts.ok_or("drafts: is missing")?,
         };
         Ok(Some(Metric::Own { place, own, about }))
+    }
+
+    /// The law and the rule of the table of one of the names, of alpha* no rule; nothing if it is
+    /// no such name.
+    fn under(
+        &self,
+        settings: &Settings,
+        at: usize,
+    ) -> Result<Option<(LawRef, Option<VerifierName>)>, String> {
+        let Some((law, rule)) = self.rules.get(at).and_then(|text| text.split_once('/')) else {
+            return Ok(None);
+        };
+        let own = settings.own_laws.iter().position(|one| one.name() == law);
+        let law = match own {
+            Some(at) => LawRef::Own(OwnLawId(at)),
+            None => LawRef::Table(name(law)?),
+        };
+        let rule = match rule {
+            "optimum" => None,
+            rule => Some(name(rule)?),
+        };
+        Ok(Some((law, rule)))
+    }
+
+    /// Of an own law, if the first rate that it names is of one.
+    fn of_law(&self, settings: &Settings) -> Result<Option<Metric>, String> {
+        let names = settings.own_laws.iter().map(OwnLaw::name);
+        let is_own = (self.rules.first().and_then(|text| text.split_once('/')))
+            .is_some_and(|(law, _)| names.into_iter().any(|name| name == law));
+        if !is_own {
+            return Ok(None);
+        }
+        let Some((LawRef::Own(law), rule)) = self.under(settings, 0)? else {
+            return Ok(None);
+        };
+        let about = match (self.about.as_str(), rule) {
+            ("optimum", None) => AboutLaw::Optimum,
+            ("acceptance", Some(rule)) => AboutLaw::Acceptance(rule),
+            ("gap", Some(rule)) => AboutLaw::Gap(rule),
+            ("difference", rule) => match self.under(settings, 1)? {
+                Some((other, theirs)) if theirs == rule => AboutLaw::Less(rule, other),
+                _ => return Err("rules: are not the same rate of two laws".to_owned()),
+            },
+            (about, _) => return Err(format!("{about:?} is no number of an own law")),
+        };
+        let place = Place {
+            temperature: Temperature(self.temperature),
+            drafts: self.drafts.ok_or("drafts: is missing")?,
+        };
+        Ok(Some(Metric::OfLaw { place, law, about }))
     }
 
     fn rule(&self, at: usize) -> Result<Rule, String> {
@@ -741,6 +872,9 @@ impl TallyRecord {
 
     fn metric(&self, settings: &Settings) -> Result<Metric, String> {
         if let Some(metric) = self.of_own(settings)? {
+            return Ok(metric);
+        }
+        if let Some(metric) = self.of_law(settings)? {
             return Ok(metric);
         }
         let temperature = Temperature(self.temperature);

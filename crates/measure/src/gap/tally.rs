@@ -268,6 +268,29 @@ impl Tally {
         [self.lower.value() / count, self.upper.value() / count]
     }
 
+    /// The same of a number of own laws and rules: where bounds of some position are further apart
+    /// than `loose` they are those of alpha*, which no method found there.
+    pub(super) fn estimate_between(&self, clusters: &[(usize, u64)], loose: f64) -> Estimate {
+        Estimate {
+            between: self.is_loose(loose).then(|| self.bounds()),
+            ..self.estimate(clusters)
+        }
+    }
+
+    /// Whether bounds of some position do not meet, for another reason than sampling or lists.
+    pub(super) fn is_loose(&self, loose: f64) -> bool {
+        self.truncated == 0 && self.kind != Some(Kind::MonteCarlo) && self.widest > loose
+    }
+
+    /// The p-value of a mean of 0, 1 where such bounds leave it open on which side of 0 it is.
+    pub(super) fn p_value_between(&self, clusters: &[(usize, u64)], loose: f64) -> f64 {
+        let [lower, upper] = self.bounds();
+        if self.is_loose(loose) && lower <= 0.0 && upper >= 0.0 {
+            return 1.0;
+        }
+        self.p_value(clusters)
+    }
+
     /// The mean with its interval, and with bounds on the full rows' where some are cut.
     pub(super) fn estimate(&self, clusters: &[(usize, u64)]) -> Estimate {
         Estimate {

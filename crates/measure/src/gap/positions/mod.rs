@@ -6,11 +6,15 @@ mod parquet;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 
-use super::metric::{AboutOwn, Metric, Own, Place, Rule, Temperature, rules, schemes};
+use super::metric::{
+    AboutLaw, AboutOwn, Metric, Own, OwnLawId, Place, Rule, Temperature, rules, schemes,
+};
 use super::own::OwnRule;
+use super::own_law::OwnLaw;
 use super::settings::Settings;
 use super::summary::Measured;
 use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::VerifierName;
 use specgap_log::log::Metadata;
 use specgap_number::known::{Kind, Known};
 use std::io;
@@ -51,7 +55,7 @@ pub trait PositionSink {
 /// `log`, `number` (of the position in the log, from 0), `prompt_id`, `position`, `token`,
 /// `temperature`, `drafts`, `target_rest` and `draft_rest` (of rows that list some tokens);
 /// then three columns a number, `NAME`, `NAME/lower` and `NAME/upper`: `overlap`,
-/// `SCHEME/optimum` (alpha*) and `SCHEME/VERIFIER` (acceptance), also of own rules, which have no
+/// `SCHEME/optimum` (alpha*) and `SCHEME/VERIFIER` (acceptance), also of own laws and rules, which have no
 /// bounds, and for these `SCHEME/RULE/total-variation` in the same way. Bounds are those of
 /// rounding, of a 99.9% interval where a rate is simulated, of where it is thought to be where
 /// it is an estimate, or, where the row lists some tokens only, such that they hold the full
@@ -81,6 +85,7 @@ enum Number {
     Acceptance(Rule),
     /// With the column's name.
     Own(Own, AboutOwn, String),
+    OfLaw(OwnLawId, AboutLaw, String),
 }
 
 const PLACE: [(&str, ColumnKind); 9] = [
@@ -116,6 +121,15 @@ impl Columns {
                     Number::Own(Own(at), AboutOwn::TotalVariation, away),
                 ]
             });
+        let laws = (settings.own_laws.iter().enumerate()).flat_map(|(at, law)| {
+            let mut names: Vec<_> = (settings.drafts.iter())
+                .filter(|&&n| law.fits(n))
+                .flat_map(|&n| settings.rules_of(law, n))
+                .collect();
+            names.sort();
+            names.dedup();
+            numbers_of_law(OwnLawId(at), law, &names, any(&|n| law.fits(n)))
+        });
         Self {
             temperatures: settings
                 .temperatures
@@ -127,6 +141,7 @@ impl Columns {
             numbers: std::iter::once(Number::Overlap)
                 .chain(schemes.map(Number::Optimum))
                 .chain(rules.map(Number::Acceptance))
+                .chain(laws)
                 .chain(own)
                 .collect(),
         }
@@ -140,7 +155,7 @@ impl Columns {
                 Number::Overlap => "overlap".to_owned(),
                 Number::Optimum(scheme) => format!("{scheme}/optimum"),
                 Number::Acceptance((scheme, verifier)) => format!("{scheme}/{verifier}"),
-                Number::Own(_, _, name) => name.clone(),
+                Number::Own(_, _, name) | Number::OfLaw(_, _, name) => name.clone(),
             };
             names.push((format!("{name}/lower"), ColumnKind::Number));
             names.push((format!("{name}/upper"), ColumnKind::Number));
@@ -187,6 +202,7 @@ impl Columns {
                         Number::Optimum(scheme) => Metric::Optimum { place, scheme },
                         Number::Acceptance(rule) => Metric::Acceptance { place, rule },
                         Number::Own(own, about, _) => Metric::Own { place, own, about },
+                        Number::OfLaw(law, about, _) => Metric::OfLaw { place, law, about },
                     });
                     row.push(Entry::Number(answer.map(Known::value)));
                     // A plain number has no bounds.
@@ -199,4 +215,23 @@ impl Columns {
         }
         Ok(())
     }
+}
+
+/// alpha* of an own law and what rules of the table accept of it, if it is measured.
+fn numbers_of_law(
+    id: OwnLawId,
+    law: &OwnLaw,
+    names: &[VerifierName],
+    is_measured: bool,
+) -> Vec<Number> {
+    let of = |about: AboutLaw, rate: &str| {
+        let name = format!("{}/{rate}", law.name());
+        Number::OfLaw(id, about, name)
+    };
+    let mut all = Vec::new();
+    if is_measured {
+        all.push(of(AboutLaw::Optimum, "optimum"));
+        all.extend((names.iter()).map(|&name| of(AboutLaw::Acceptance(name), name.as_str())));
+    }
+    all
 }

@@ -94,6 +94,7 @@ impl Mean {
             mean: self.value,
             ci95: [self.value - half, self.value + half],
             truncation: None,
+            between: None,
         }
     }
 }

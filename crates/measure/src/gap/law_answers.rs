@@ -1,0 +1,116 @@
+//! What draft laws of the caller's own answer at a position.
+
+use super::answers::{Answers, find, gap};
+use super::metric::{AboutLaw, LawRef, Metric, OwnLawId, Place, Temperature};
+use super::own::OwnRow;
+use super::own_law::LawAsked;
+use super::settings::Asked;
+use specgap_core::verifier::VerifierName;
+use specgap_number::known::{Kind, Known};
+
+/// Bounds of a number that are further apart are no matter of rounding, which leaves some 1e-8 at a
+/// million tokens.
+pub(super) const LOOSE: f64 = 1e-7;
+
+/// Answers what is asked of own laws at a temperature, behind the laws of the table.
+///
+/// `whole` says that no token outside of the rows can be drawn, and `of` whose rows these are:
+/// the position's number, and a seed.
+pub(super) fn answer(
+    [target, draft]: [&[f64]; 2],
+    whole: bool,
+    of: (usize, u64),
+    asked: &[Asked],
+    temperature: Temperature,
+    answers: &mut Answers,
+) -> Result<(), String> {
+    let Some(first) = asked.iter().flat_map(|one| &one.laws).next() else {
+        return Ok(());
+    };
+    if !whole {
+        return Err(format!(
+            "own law {}: the row lists some tokens only, and what a law of your own drafts of the \
+             others has no bounds; measure full rows, keep no more than is listed (top-k, top-p or \
+             min-p), or leave the law out",
+            first.law.name()
+        ));
+    }
+    for one in asked {
+        let place = Place {
+            temperature,
+            drafts: one.drafts,
+        };
+        for asked in &one.laws {
+            let problem = asked.law.problem(OwnRow {
+                target,
+                draft,
+                drafts: one.drafts,
+                position: of.0,
+                seed: of.1,
+            })?;
+            let mut insert = |about: AboutLaw, value: Known| {
+                let law = asked.id;
+                answers.insert(Metric::OfLaw { place, law, about }, value);
+            };
+            let best = asked.law.best(&problem)?;
+            for &name in &asked.rules {
+                let rate = asked.law.rate(name, &problem, of.1)?;
+                insert(AboutLaw::Gap(name), gap_under(&best, &rate, true));
+                insert(AboutLaw::Acceptance(name), rate);
+            }
+            insert(AboutLaw::Optimum, best);
+        }
+        for asked in &one.laws {
+            differences(asked, place, answers)?;
+        }
+    }
+    Ok(())
+}
+
+/// alpha* of an own law minus what a rule accepts. Where only bounds of alpha* are known they are
+/// kept, also of a rule whose rounding nobody bounds: then nothing of them is proven.
+pub(super) fn gap_under(best: &Known, rate: &Known, is_lossless: bool) -> Known {
+    if best.width() <= LOOSE {
+        return gap(best, rate, false);
+    }
+    let value = best.value() - rate.value();
+    if rate.kind() == Kind::Float {
+        let ends = [best.lower(), best.upper()].map(|end| end - rate.value());
+        return Known::enclosed(value, ends[0], ends[1]).estimated();
+    }
+    let difference = best.minus(rate);
+    match difference.kind() {
+        // No lossless rule accepts more than alpha*.
+        Kind::Enclosed if is_lossless => {
+            Known::enclosed(value, difference.lower().max(0.0), difference.upper())
+        }
+        _ => difference,
+    }
+}
+
+/// Where a rate of a law stands: alpha* if no rule is named.
+pub(super) fn rate_of(place: Place, law: LawRef, name: Option<VerifierName>) -> Metric {
+    match (law, name) {
+        (LawRef::Table(scheme), None) => Metric::Optimum { place, scheme },
+        (LawRef::Table(scheme), Some(name)) => {
+            let rule = (scheme, name);
+            Metric::Acceptance { place, rule }
+        }
+        (LawRef::Own(law), name) => {
+            let about = name.map_or(AboutLaw::Optimum, AboutLaw::Acceptance);
+            Metric::OfLaw { place, law, about }
+        }
+    }
+}
+
+/// How much more is accepted of it than of other laws.
+fn differences(asked: &LawAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
+    let law: OwnLawId = asked.id;
+    for &(name, other) in &asked.pairs {
+        let rate = find(answers, rate_of(place, LawRef::Own(law), name))?;
+        let theirs = find(answers, rate_of(place, other, name))?;
+        let about = AboutLaw::Less(name, other);
+        answers.insert(Metric::OfLaw { place, law, about }, rate.minus(&theirs));
+    }
+    Ok(())
+}
