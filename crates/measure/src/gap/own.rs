@@ -2,7 +2,6 @@
 
 use super::GapError;
 use super::metric::{LawRef, Own, OwnLawId, Rule, schemes};
-use super::own_law::OwnLaw;
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
@@ -66,7 +65,8 @@ impl From<f64> for OwnRate {
 
 type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync>;
 
-/// Whose drafts an [`OwnRule`] is for: those of a law of the table, or of an [`OwnLaw`].
+/// Whose drafts an [`OwnRule`] is for: those of a law of the table, or of an
+/// [`OwnLaw`](super::OwnLaw).
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftsOf(pub(super) Law);
 
@@ -80,12 +80,6 @@ pub(super) enum Law {
 impl From<SchemeName> for DraftsOf {
     fn from(scheme: SchemeName) -> Self {
         Self(Law::Table(scheme))
-    }
-}
-
-impl From<&OwnLaw> for DraftsOf {
-    fn from(law: &OwnLaw) -> Self {
-        Self(Law::Own(law.name().to_owned()))
     }
 }
 

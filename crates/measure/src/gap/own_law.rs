@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::metric::{LawRef, OwnLawId};
-use super::own::{OwnRow, named};
+use super::own::{DraftsOf, Law, OwnRow, named};
 use specgap_core::optimum::on_row;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
@@ -351,6 +351,12 @@ impl OwnLaw {
                 self.name
             )),
         }
+    }
+}
+
+impl From<&OwnLaw> for DraftsOf {
+    fn from(law: &OwnLaw) -> Self {
+        Self(Law::Own(law.name().to_owned()))
     }
 }
 
