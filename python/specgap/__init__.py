@@ -9,6 +9,8 @@
 :func:`tree`           which tree of drafts to verify, from logged text
 :func:`paths`          what several draft paths could give, from logged text
 :func:`audit`          whether an engine samples what it claims
+:func:`drafter`        what a drafter in training would accept, in a validation loop;
+                       :func:`compare` two of them
 :func:`evaluate`       whether a verifier of your own is lossless, and how far from the optimum
 :class:`Sequential`    a rule of your own that goes draft by draft, measured exactly
 :func:`evaluate_block`  a rule of a drafted block; :func:`evaluate_text` of whole texts, state included
@@ -32,6 +34,8 @@ import importlib
 from typing import Any
 
 from . import laws, record
+from ._drafter import Drafter, drafter
+from ._drafter_report import Comparison, DrafterReport, compare
 from ._errors import Refused
 from ._evaluate import Branching, Evaluation, evaluate
 from ._evaluate_log import LogEvaluation
@@ -59,6 +63,9 @@ from ._sequential import Sequential, SequentialLaw
 __all__ = [
     "BlockEvaluation",
     "Branching",
+    "Comparison",
+    "Drafter",
+    "DrafterReport",
     "EngineRecord",
     "Evaluation",
     "Figure",
@@ -85,6 +92,8 @@ __all__ = [
     "audit",
     "block",
     "cite",
+    "compare",
+    "drafter",
     "evaluate",
     "evaluate_block",
     "evaluate_text",

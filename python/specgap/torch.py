@@ -6,6 +6,7 @@
 :func:`k_seq_rate`         what SpecTr's k-SEQ accepts, at its best factor
 :func:`level_rate`         what rejection by level accepts in a few passes
 :func:`expected_tokens`    tokens a round of the rates by depth
+:func:`drafter_loss`       minus a rate over all starts and depths of a drafter in training
 =========================  ======================================================================
 
 p is the target and q the draft: rows ``[V]``, ``[N, V]``, ``[B, D, V]`` or of any number of axes,
@@ -52,7 +53,7 @@ from ._race import missed
 from .kernels import _onwards, _strata
 from .rules import IID_LEVELS, STRATA_LEVELS, Straddle
 
-__all__ = ["alpha_star", "expected_tokens", "k_seq_rate", "level_rate", "rrs_rate"]
+__all__ = ["alpha_star", "drafter_loss", "expected_tokens", "k_seq_rate", "level_rate", "rrs_rate"]
 
 Law = Literal["with-replacement", "without-replacement", "distinct-conditioned"]
 
@@ -820,3 +821,84 @@ def expected_tokens(rates_by_depth: Any) -> Any:
             f"rates_by_depth: has shape {tuple(rates_by_depth.shape)}; give rates [.., K], K >= 1"
         )
     return 1 + rates_by_depth.cumprod(-1).sum(-1)
+
+
+def drafter_loss(
+    target_logits: Any,
+    draft_logits: Any,
+    n: int = 1,
+    *,
+    rate: Callable[..., Any] = alpha_star,
+    d2t: Any = None,
+    mask: Any = None,
+    temperature: float = 1.0,
+) -> Any:
+    """A loss for a drafter with a row for each (start, depth): minus the sum over depths of the
+    mean rate.
+
+    ``-sum over j of the mean over s of rate(p_(s+j), q_(s,j))``, a number in [-K, 0].
+    ``target_logits`` [B, T, V] and ``draft_logits`` [B, T, K, Vd] are aligned as
+    :meth:`specgap.Drafter.add` has them: row (s, j) is about the token at s + j. ``mask`` [B, T] is
+    true where a token counts; a row counts if the tokens from s to s + j do. ``d2t`` [Vd]: the
+    draft's token i is the target's i + d2t[i], and q is 0 elsewhere. ``rate`` is :func:`alpha_star`
+    of ``n`` drafts (of one: the sum of min(p, q)), or :func:`level_rate`, the rate of a few passes,
+    :func:`rrs_rate` or :func:`k_seq_rate`.
+
+    The gradient is that of the rate, by both models' logits; detach the target's if they have one.
+    Exact but for rounding. Raises ``TypeError`` and ``ValueError`` as :func:`alpha_star` does, and
+    ``ValueError`` where no row counts. Time that of ``rate`` for B T K rows; with ``d2t`` rows of
+    the draft are copied at the target's size.
+
+    >>> import torch, specgap as sg
+    >>> target, draft = torch.randn(2, 5, 9), torch.randn(2, 5, 3, 9, requires_grad=True)
+    >>> sg.torch.drafter_loss(target, draft, n=2).backward()
+    >>> bool((draft.grad[:, -1, 1:] == 0).all()), bool((draft.grad[:, 0] != 0).any())
+    (True, True)
+    """
+    for name, rows, axes in (
+        ("target_logits", target_logits, 3),
+        ("draft_logits", draft_logits, 4),
+    ):
+        if not isinstance(rows, torch.Tensor):
+            raise TypeError(f"{name}: is {type(rows).__name__}; give a torch tensor")
+        if rows.ndim != axes:
+            wanted = "[B, T, V]" if axes == 3 else "[B, T, K, Vd]"
+            raise ValueError(f"{name}: has shape {tuple(rows.shape)}; give {wanted}")
+    batch, length, size = target_logits.shape
+    if draft_logits.shape[:2] != target_logits.shape[:2]:
+        raise ValueError(
+            f"draft_logits: has shape {tuple(draft_logits.shape)} and target_logits "
+            f"{tuple(target_logits.shape)}; both have a row for each of the same B x T tokens"
+        )
+    drafted = draft_logits.shape[3]
+    ids = None
+    if d2t is not None:
+        offsets = torch.as_tensor(d2t, device=draft_logits.device)
+        if offsets.shape != (drafted,):
+            raise ValueError(
+                f"d2t: has shape {tuple(offsets.shape)}; give one offset a draft's token"
+            )
+        ids = torch.arange(drafted, device=offsets.device) + offsets
+        if bool(((ids < 0) | (ids >= size)).any()) or len(ids.unique()) != drafted:
+            raise ValueError("d2t: makes two tokens one, or a token that the target does not have")
+    counted = torch.ones(batch, length, dtype=torch.bool, device=target_logits.device)
+    if mask is not None:
+        counted = torch.as_tensor(mask, device=target_logits.device) != 0
+        if counted.shape != (batch, length):
+            raise ValueError(f"mask: has shape {tuple(counted.shape)}; give {[batch, length]}")
+    total: Any = None
+    whole = counted
+    for j in range(min(draft_logits.shape[2], length)):
+        if j:
+            whole = whole[:, :-1] & counted[:, j:]
+        if not bool(whole.any()):
+            break
+        p = target_logits[:, j:][whole]
+        q = draft_logits[:, : length - j, j][whole]
+        if ids is not None:
+            q = torch.full_like(q[:, :1], -torch.inf).expand(-1, size).index_copy(-1, ids, q)
+        mean = rate(p, q, n, logits=True, temperature=temperature).mean()
+        total = -mean if total is None else total - mean
+    if total is None:
+        raise ValueError("mask: no token counts; give a batch in which some do")
+    return total

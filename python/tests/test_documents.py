@@ -86,6 +86,12 @@ def test_the_readme_runs(
     exec(compile(found[0][1], "README.md", "exec"), {})
 
 
+def test_the_page_on_drafters_runs() -> None:
+    found = blocks("docs/guide/drafters.md")
+    assert len(found) == 1
+    exec(compile(found[0][1], "drafters.md", "exec"), {})
+
+
 @pytest.mark.parametrize(
     "name", ["_rates", "_logs", "_problems", "_evaluate", "_reports", "_sequential", "laws"]
 )
