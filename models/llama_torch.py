@@ -132,13 +132,16 @@ def draw(logits: Tensor, temperature: Tensor, generator: torch.Generator, block:
 @torch.no_grad()
 def sample(
     model: Decoder, embedding: Tensor, prompts: list[list[int]], temperature: Tensor, new_tokens: int, end: int,
-    generator: torch.Generator,
+    generator: torch.Generator, taps: tuple[int, ...] = (), stored: torch.dtype = torch.float16,
 ) -> list[tuple[list[int], Tensor]]:
     """Samples an answer to each prompt; returns its tokens and the target's hidden states.
 
     Row t of the hidden states [answer, width] gives the logits (through the head)
     from which token t of the answer was drawn. Prompts are padded on the left.
     Finished sequences leave the batch every 16 tokens.
+
+    With `taps` the states are [prompt + answer - 1, taps + 1, width], of every token that was
+    read: the inputs of the layers `taps`, each divided by its root mean square, then the final one.
     """
     config, dtype = model.config, embedding.dtype
     group = config.heads // config.kv_heads
@@ -159,23 +162,36 @@ def sample(
     hidden = F.embedding(ids, embedding).float()
     cosine, sine = (part.unsqueeze(1) for part in rope(config, positions, dtype))
     causal = torch.full((longest, longest), -1e9, dtype=dtype).triu(1)
-    for layer, (keys, values) in zip(model.layers, cache):
+    one = torch.ones(config.width)
+    tapped: list[Tensor] = []
+    for index, (layer, (keys, values)) in enumerate(zip(model.layers, cache)):
+        if index in taps:
+            tapped.append(rms_norm(hidden, one, config.norm_epsilon).to(stored))
         query, key, value = layer.query_key_value(hidden, cosine, sine)
         keys[:, :, :longest], values[:, :, :longest] = key, value
         key, value = (part.repeat_interleave(group, 1) for part in (key, value))
         mask = bias[:, :, :, :longest] + causal
         hidden = layer.finish(hidden, F.scaled_dot_product_attention(query, key, value, attn_mask=mask))
+    states: list[list[Tensor]] = [[] for _ in range(batch)]
+    if taps:
+        final = rms_norm(hidden, model.output_norm, config.norm_epsilon).to(stored)
+        read = torch.stack([*tapped, final], 2)
+        for row, prompt in enumerate(prompts):
+            # The last token of the prompt follows below, with the first that is drawn.
+            states[row] = list(read[row, longest - len(prompt) : -1].clone())
+        tapped = [part[:, -1] for part in tapped]
     hidden = hidden[:, -1:]
     positions = positions[:, -1]
 
     answers: list[list[int]] = [[] for _ in range(batch)]
-    states: list[list[Tensor]] = [[] for _ in range(batch)]
     rows = list(range(batch))
     open_rows = torch.ones(batch, dtype=torch.bool)
     for step in range(new_tokens):
         normed = rms_norm(hidden[:, 0], model.output_norm, config.norm_epsilon).to(dtype)
         tokens = draw(F.linear(normed, embedding), temperature, generator)
-        kept = normed.to(torch.float16)
+        kept = normed.to(stored)
+        if taps:
+            kept = torch.stack([*tapped, kept], 1)
         for slot, token in enumerate(tokens.tolist()):
             if open_rows[slot]:
                 answers[rows[slot]].append(token)
@@ -193,7 +209,10 @@ def sample(
         place = longest + step
         hidden = F.embedding(tokens[:, None], embedding).float()
         cosine, sine = (part[:, None, None] for part in rope(config, positions, dtype))
-        for layer, (keys, values) in zip(model.layers, cache):
+        tapped = []
+        for index, (layer, (keys, values)) in enumerate(zip(model.layers, cache)):
+            if index in taps:
+                tapped.append(rms_norm(hidden[:, 0], one, config.norm_epsilon).to(stored))
             query, key, value = layer.query_key_value(hidden, cosine, sine)
             keys[:, :, place : place + 1], values[:, :, place : place + 1] = key, value
             # Three dimensions: bmm reads a slice of the cache where it lies.

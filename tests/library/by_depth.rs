@@ -597,3 +597,90 @@ fn gaps_are_measured_depth_by_depth() {
         assert!(report.rounds.is_empty() && report.blocks.is_empty());
     }
 }
+
+/// The shipped records of trained heads: what `length` replays is what PyTorch found while the rows
+/// were there, and NumPy from the records.
+#[test]
+fn shipped_heads_are_replayed_as_torch_and_numpy_found_them() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models/logs/smollm2-by-depth");
+    let folder = std::path::Path::new(folder);
+    let numbers = std::fs::read_to_string(folder.join("numbers.json")).unwrap();
+    let numbers: serde_json::Value = serde_json::from_str(&numbers).unwrap();
+    let heads = numbers["heads"].as_object().unwrap();
+    assert!(heads.len() >= 4);
+    for (name, found) in heads {
+        let open = |name: &str| Log::open(&folder.join(format!("{name}.safetensors"))).unwrap();
+        let near = |one: f64, other: &serde_json::Value, what: &str| {
+            let other = other.as_f64().unwrap();
+            // The file has six digits.
+            assert!((one - other).abs() < 1e-6, "{name}, {what}: {one}, {other}");
+        };
+        let settings = LengthSettings {
+            verifiers: vec![ChainVerifier::Token],
+            policies: vec![Policy::fixed(4)],
+            ..LengthSettings::default()
+        };
+        let report = measure_lengths(&[open(name)], &settings, "test", &|_| {}).unwrap();
+        let row = report.results.first().unwrap();
+        let accepted = row.expected_accepted_length.unwrap();
+        near(1.0 + accepted.mean, &found["expected_tokens"][0], "tokens");
+        near(
+            1.0 + accepted.mean,
+            &found["expected_tokens_by_torch"],
+            "torch",
+        );
+        assert_eq!(report.by_depth.len(), 4);
+        let first = &report.by_depth[3];
+        assert_eq!(first.starts, found["starts"].as_u64().unwrap() as usize);
+        near(first.joint.mean, &found["joint"][3], "joint");
+        near(first.marginal.mean, &found["marginal"][3], "marginal");
+        near(first.overlap.unwrap().mean, &found["overlap"][3], "overlap");
+    }
+}
+
+/// Lists of the likeliest tokens by depth: each record lies within what its head's lists leave open.
+#[test]
+fn lists_by_depth_hold_what_the_record_says() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models/logs/smollm2-by-depth");
+    let open = |name: &str| {
+        let path = std::path::Path::new(folder).join(format!("{name}.safetensors"));
+        Log::open(&path).unwrap()
+    };
+    let (lists, record) = (open("eagle-kl-lists"), open("eagle-kl"));
+    let mut exact = std::collections::BTreeMap::new();
+    let mut row = Row::default();
+    for depth in 1..=record.depths() {
+        let view = record.at_depth(depth).unwrap();
+        for number in 0..view.positions() {
+            view.read(number, &mut row).unwrap();
+            exact.insert((depth, row.prompt_id, row.position), row.overlap);
+        }
+    }
+    let mut compared = 0;
+    for depth in 1..=lists.depths() {
+        let view = lists.at_depth(depth).unwrap();
+        for number in 0..view.positions() {
+            view.read(number, &mut row).unwrap();
+            let Some(&Some(overlap)) = exact.get(&(depth, row.prompt_id, row.position)) else {
+                continue;
+            };
+            if row.lacks_draft {
+                continue;
+            }
+            // Tokens that both list, at least; and with all that either leaves out, at most.
+            let both = row.target.iter().zip(&row.draft);
+            let common: f64 = both
+                .filter(|(p, q)| !p.is_nan() && !q.is_nan())
+                .map(|(p, q)| p.min(*q).exp())
+                .sum();
+            let most = common + row.target_rest[0] + row.draft_rest[0];
+            let near = 2e-3;
+            assert!(
+                common - near <= overlap && overlap <= most + near,
+                "{depth}, {number}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}

@@ -40,6 +40,11 @@ const REASONS: &[(&str, &str, &str)] = &[
         "both models' entries, walked side by side",
     ),
     ("write.rs", "lists", "one tensor after the other"),
+    (
+        "summary_file.rs",
+        "tally_record",
+        "one kind of number after the other",
+    ),
     ("decode.rs", "object", "the fields of one JSON object"),
     (
         "rows.rs",

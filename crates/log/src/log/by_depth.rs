@@ -8,69 +8,8 @@
 use super::beside::Beside;
 use super::error::LogError;
 use super::reader::{Drafted, Log, Shard};
-use super::tensor::Tensor;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
-
-/// K, of the draft's rows of shape [N, K, V]; `None` where they have no depths.
-pub(super) fn depths(path: &Path, draft: &Tensor) -> Result<Option<usize>, LogError> {
-    match draft.shape[..] {
-        [_, 0, _] => Err(LogError::tensor(
-            path,
-            &draft.name,
-            "has no depth: its shape is [N, K, V], K from 1 on".to_owned(),
-        )),
-        [_, depths, _] => Ok(Some(depths)),
-        _ => Ok(None),
-    }
-}
-
-/// Refuses shards that differ in their depths, or whose positions do not say where in a text
-/// they are.
-pub(super) fn check(shards: &[Shard]) -> Result<(), LogError> {
-    let Some(first) = shards.first() else {
-        return Ok(());
-    };
-    for shard in shards {
-        if shard.depths != first.depths {
-            return Err(LogError::tensor(
-                &shard.path,
-                &shard.draft.name,
-                format!(
-                    "has {} depths where the shards before it have {}",
-                    shard.depths, first.depths
-                ),
-            ));
-        }
-        let lacks = |one: &Beside| shard.beside[*one].is_none();
-        let needed = [Beside::PromptId, Beside::Position];
-        if shard.depths > 1
-            && let Some(&one) = needed.iter().find(|one| lacks(one))
-        {
-            let (_, name, ..) = Beside::ALL[one as usize];
-            return Err(LogError::tensor(
-                &shard.path,
-                name,
-                format!(
-                    "is missing; {} has a row for each depth, of which the row at depth d of \
-                     position s is about position s + d - 1 of the same text",
-                    shard.draft.name
-                ),
-            ));
-        }
-        if shard.depths > 1 && shard.beside[Beside::TokenIds].is_some() {
-            return Err(LogError::tensor(
-                &shard.path,
-                "token_ids",
-                "lists the tokens of both rows, which are about other tokens at each depth; give \
-                 target_token_ids and draft_token_ids"
-                    .to_owned(),
-            ));
-        }
-    }
-    Ok(())
-}
 
 impl Log {
     /// K: how many rows of the draft a position has, one for each depth of a round that begins

@@ -1,7 +1,6 @@
 //! Opening a log and reading its rows.
 
 use super::beside::{Beside, Columns, DRAFT_ROW};
-use super::by_depth;
 use super::contents::Contents;
 use super::error::LogError;
 use super::guard::Form;
@@ -439,7 +438,7 @@ impl Log {
             return refused("--vocab 0 keeps no token; give at least 1".to_owned());
         }
         let mut vocabulary = None;
-        by_depth::check(&shards)?;
+        check_depths(&shards)?;
         for shard in &shards {
             let here = shard.vocabulary(&metadata, wanted)?;
             if let Some(before) = vocabulary.filter(|&before| before != here) {
@@ -738,6 +737,65 @@ impl Log {
     }
 }
 
+/// K, of the draft's rows of shape [N, K, V]; `None` where they have no depths.
+fn depths_of(path: &Path, draft: &Tensor) -> Result<Option<usize>, LogError> {
+    match draft.shape[..] {
+        [_, 0, _] => Err(LogError::tensor(
+            path,
+            &draft.name,
+            "has no depth: its shape is [N, K, V], K from 1 on".to_owned(),
+        )),
+        [_, depths, _] => Ok(Some(depths)),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses shards that differ in their depths, or whose positions do not say where in a text
+/// they are.
+fn check_depths(shards: &[Shard]) -> Result<(), LogError> {
+    let Some(first) = shards.first() else {
+        return Ok(());
+    };
+    for shard in shards {
+        if shard.depths != first.depths {
+            return Err(LogError::tensor(
+                &shard.path,
+                &shard.draft.name,
+                format!(
+                    "has {} depths where the shards before it have {}",
+                    shard.depths, first.depths
+                ),
+            ));
+        }
+        let lacks = |one: &Beside| shard.beside[*one].is_none();
+        let needed = [Beside::PromptId, Beside::Position];
+        if shard.depths > 1
+            && let Some(&one) = needed.iter().find(|one| lacks(one))
+        {
+            let (_, name, ..) = Beside::ALL[one as usize];
+            return Err(LogError::tensor(
+                &shard.path,
+                name,
+                format!(
+                    "is missing; {} has a row for each depth, of which the row at depth d of \
+                     position s is about position s + d - 1 of the same text",
+                    shard.draft.name
+                ),
+            ));
+        }
+        if shard.depths > 1 && shard.beside[Beside::TokenIds].is_some() {
+            return Err(LogError::tensor(
+                &shard.path,
+                "token_ids",
+                "lists the tokens of both rows, which are about other tokens at each depth; give \
+                 target_token_ids and draft_token_ids"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// What a log says of itself that cannot be.
 fn check_metadata(path: &Path, metadata: &Metadata) -> Result<(), LogError> {
     let refused = |message: String| Err(LogError::format(path, message));
@@ -875,7 +933,7 @@ impl Shard {
             false => rows_of(path, &mut contents, "draft", &held)?,
         };
         let positions = target.rows();
-        let depths = by_depth::depths(path, &draft)?;
+        let depths = depths_of(path, &draft)?;
         let of_depths = |tensor: Tensor| match depths {
             Some(_) => tensor.by_depth(),
             None => tensor,
@@ -1273,7 +1331,11 @@ impl Chunk<'_> {
         {
             check(&drafted.rows, shard.draft_kind, of_draft, draft, full)?;
             if let Some(some) = &shard.sub_vocabulary {
-                some.spread(draft, vocabulary, shard.draft_kind, &mut row.head);
+                let absent = match shard.draft_kind {
+                    RowKind::Probabilities => 0.0,
+                    RowKind::Logits | RowKind::LogProbabilities => f64::NEG_INFINITY,
+                };
+                some.spread(draft, vocabulary, absent, &mut row.head);
             }
         } else {
             let width = match (&shard.sub_vocabulary, drafted) {
@@ -1294,17 +1356,31 @@ impl Chunk<'_> {
             row.join_lists([absent(shard.target_kind), absent(shard.draft_kind)]);
         }
         row.sort_list();
-        for (one, out) in
-            (Beside::RESTS.into_iter()).zip([&mut row.target_rest, &mut row.draft_rest])
+        let rests = Beside::RESTS.map(|one| match one.is_of_draft() {
+            true => (said(one), of_draft),
+            false => (self.beside[one].as_ref(), number),
+        });
+        self.read_rests(rests, row)?;
+        let scored = Beside::SCORED.map(|one| (said(one), of_draft));
+        let [hit, p_hit, max_q, overlap] =
+            scored.map(|(window, number)| self.head(window, number, row));
+        (row.hit, row.p_hit, row.max_q, row.overlap) = (hit?, p_hit?, max_q?, overlap?);
+        self.read_beside(number, row)
+    }
+
+    /// Reads the mass that rows do not list, of the target and of the draft.
+    fn read_rests(
+        &self,
+        rests: [(Option<&RowWindow<'_>>, usize); 2],
+        row: &mut Row,
+    ) -> Result<(), LogError> {
+        for ((one, (window, number)), out) in
+            (Beside::RESTS.into_iter().zip(rests)).zip([&mut row.target_rest, &mut row.draft_rest])
         {
             out.clear();
-            let (window, number) = match one.is_of_draft() {
-                true => (said(one), of_draft),
-                false => (self.beside[one].as_ref(), number),
-            };
             let Some(window) = window else {
                 // Where there is no row, all of its mass is elsewhere.
-                if shard.beside[one].is_some() {
+                if self.shard.beside[one].is_some() {
                     out.resize(self.log.metadata.rest_temperatures.len(), 1.0);
                 }
                 continue;
@@ -1320,6 +1396,11 @@ impl Chunk<'_> {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// Reads what is said of a position beside its rows.
+    fn read_beside(&self, number: usize, row: &mut Row) -> Result<(), LogError> {
         let one = |of: Beside| {
             let window = self.beside[of].as_ref();
             window.and_then(|window| window.integers(number).next())
@@ -1330,12 +1411,8 @@ impl Chunk<'_> {
         row.output = one(Beside::Output);
         row.covered = self.head(self.beside[Beside::Coverage].as_ref(), number, row)?;
         let heads = Beside::HEADS.map(|one| (self.beside[one].as_ref(), number));
-        let scored = Beside::SCORED.map(|one| (said(one), of_draft));
         let [acceptance, overlap] = heads.map(|(window, number)| self.head(window, number, row));
         (row.head_acceptance, row.head_overlap) = (acceptance?, overlap?);
-        let [hit, p_hit, max_q, overlap] =
-            scored.map(|(window, number)| self.head(window, number, row));
-        (row.hit, row.p_hit, row.max_q, row.overlap) = (hit?, p_hit?, max_q?, overlap?);
         row.drafts.clear();
         if let Some(window) = &self.beside[Beside::Drafts] {
             row.drafts.extend(window.integers(number));

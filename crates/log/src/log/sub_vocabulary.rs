@@ -2,7 +2,6 @@
 
 use super::contents::Contents;
 use super::error::LogError;
-use super::reader::RowKind;
 use super::tensor::Tensor;
 use std::collections::HashMap;
 use std::path::Path;
@@ -106,19 +105,15 @@ impl SubVocabulary {
         }
     }
 
-    /// Makes a row of the draft one over the target's first `vocabulary` tokens; `own` is room
-    /// for it.
+    /// Makes a row of the draft one over the target's first `vocabulary` tokens, with `absent` at
+    /// all others; `own` is room for it.
     pub(super) fn spread(
         &self,
         draft: &mut Vec<f64>,
         vocabulary: usize,
-        kind: RowKind,
+        absent: f64,
         own: &mut Vec<f64>,
     ) {
-        let absent = match kind {
-            RowKind::Probabilities => 0.0,
-            RowKind::Logits | RowKind::LogProbabilities => f64::NEG_INFINITY,
-        };
         std::mem::swap(draft, own);
         draft.clear();
         draft.resize(vocabulary, absent);
