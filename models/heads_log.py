@@ -7,10 +7,14 @@ part of the text, lists of the likeliest tokens. `numbers.json` gets what needs 
 Without it the records alone are read, in plain NumPy, and `numbers.json` gets what they tell:
 
     a_{s,j} = min(1, q_{s,j}(y_{s+j}) / p_{s+j}(y_{s+j}))        drafts that are sampled
-    E[tau] = 1 + sum_{i=1..K} P(tau > i),  P(tau > i) = mean over s of prod_{j<i} a_{s,j}
+    tokens a round = 1 + E[tau] = 1 + sum_{i=1..K} mean over s of prod_{j<i} a_{s,j}
 
 The target's own token is counted. The mean is over starts with K tokens left; standard errors are
 by prompt. Drafts that are the likeliest token have a_{s,j} = `hit`.
+
+`--rows FOLDER` also writes whole rows of every head, 300 MB each, for `specgap tree` and `gap`: over the
+sub-vocabulary, and one token more for all others. No draft is ever one of these, so that what is
+accepted does not change.
 """
 
 from __future__ import annotations
@@ -96,7 +100,7 @@ def of_record(record: dict[str, np.ndarray]) -> dict:
 
 
 def compared(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> list[float]:
-    """E[tau] of the first less that of the second, start by start, and its standard error by prompt."""
+    """Tokens a round of the first less those of the second, start by start, and the standard error by prompt."""
     assert np.array_equal(first["token"], second["token"])
     difference = lengths(sampled(first)) - lengths(sampled(second))
     return rounded(by_prompt(difference, first["prompt_id"][complete(first)]))
@@ -118,7 +122,7 @@ def report(names: list[str], folder: Path) -> None:
     print(f"\nless {names[0]}:", numbers["less_first"])
 
 
-def write(names: list[str], text: Path, run: Path, folder: Path, threads: int) -> None:
+def write(names: list[str], text: Path, run: Path, folder: Path, threads: int, whole_rows: Path | None) -> None:
     """The records, the lists of the first head, and the numbers that need whole rows."""
     import torch
     from torch import Tensor
@@ -195,6 +199,8 @@ def write(names: list[str], text: Path, run: Path, folder: Path, threads: int) -
         by_cut = {cut: {c: torch.zeros(shape, dtype=torch.float64) for c in ("accepted", "overlap", "kept")}
                   for cut in CUTS}
         drafted = torch.full((*shape, 1), -1)
+        # Of what lies beyond a text's end nothing is read.
+        whole_q = torch.zeros(*shape, len(ids) + 1) if whole_rows else None
         lists = [torch.full((*shape, LISTED), -1), torch.full((*shape, LISTED), NEVER, dtype=torch.float64)]
         for depth in range(DEPTHS):
             for first in range(0, count, 256):
@@ -208,6 +214,8 @@ def write(names: list[str], text: Path, run: Path, folder: Path, threads: int) -
                 drafted[here, depth, 0] = token[at]
                 own = torch.where(y >= 0, rows.gather(1, y.clamp(min=0)[:, None])[:, 0], NEVER)
                 log_q[here, depth] = own.clamp(min=NEVER)
+                if whole_q is not None:
+                    whole_q[here, depth, : len(ids)] = q.float()
                 columns["max_q"][here, depth], top = q.max(1)
                 columns["hit"][here, depth] = (ids[top] == token[at]).double()
                 columns["p_hit"][here, depth] = p.gather(1, top[:, None])[:, 0]
@@ -239,6 +247,15 @@ def write(names: list[str], text: Path, run: Path, folder: Path, threads: int) -
             "draft_token_ids": drafted.int(), "draft_logprobs": log_q[..., None].float(),
             "hit": columns["hit"].half(), **{c: columns[c].float() for c in ("p_hit", "max_q", "overlap")},
         }, metadata | {"top": 0})
+        if whole_q is not None:
+            whole_rows.mkdir(parents=True, exist_ok=True)
+            inside = place[token]
+            save(whole_rows / f"{name}.safetensors", {
+                "prompt_id": prompt_id.int(), "position": position.int(),
+                "token": torch.where(inside >= 0, inside, len(ids)).int(),
+                "target_probs": torch.cat([p_sub, (1 - p_sub.sum(1, keepdim=True)).clamp(min=0)], 1).float(),
+                "draft_probs": whole_q,
+            }, metadata | {"vocabulary": len(ids) + 1})
         if name == names[0]:
             keep = ((prompt_id < LISTED_PROMPTS) & (position < LISTED_POSITIONS)).nonzero()[:, 0]
             # A part of a text ends where it is cut: rows about tokens behind it are left out.
@@ -292,10 +309,11 @@ def main() -> None:
                         help="folders of heads_text.py and heads.py: write the logs first")
     parser.add_argument("--records", nargs="+", default=list(RECORDS), metavar="RUN",
                         help="runs of heads.py; the others are compared with the first, whose lists are written")
+    parser.add_argument("--rows", type=Path, metavar="FOLDER", help="with --write: whole rows go there")
     parser.add_argument("--threads", type=int, default=2)
     a = parser.parse_args()
     if a.write:
-        write(a.records, *a.write, a.folder, a.threads)
+        write(a.records, *a.write, a.folder, a.threads, a.rows)
     written = json.loads((a.folder / "numbers.json").read_text(encoding="utf-8"))["heads"]
     report(a.records if a.write else list(written), a.folder)
 
