@@ -23,6 +23,7 @@ use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -44,7 +45,12 @@ pub struct GapArgs {
     results: Results,
     /// Depths of a round whose rows are measured, of logs that have a row of the draft for each
     /// depth [default: 1]. Several are measured each by itself and compared.
-    #[arg(long, value_name = "D,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "D,...",
+        value_delimiter = ',',
+        conflicts_with = "pool"
+    )]
     depth: Vec<Counts>,
     /// Refuse logs that are not of the same text as the first, so that every difference is of
     /// the same positions: drafts of one capture.
@@ -364,17 +370,21 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     Ok(verdict)
 }
 
-/// The logs at each of some depths, which their names say; as they are if none is asked for.
+/// The logs at each of some depths; of several, the names say which. As they are if none is asked
+/// for.
 fn at_depths(logs: Vec<Log>, depths: &[Counts]) -> Result<Vec<Log>, CliError> {
+    let depths: BTreeSet<usize> = Counts::all(depths).into_iter().collect();
     if depths.is_empty() {
         return Ok(logs);
     }
     let mut all = Vec::new();
     for log in &logs {
-        for depth in Counts::all(depths) {
-            let name = format!("{}-depth-{depth}", log.name());
+        for &depth in &depths {
             let view = log.at_depth(depth).map_err(GapError::from)?;
-            all.push(view.called(&name));
+            all.push(match depths.len() {
+                1 => view,
+                _ => view.called(&format!("{}-depth-{depth}", log.name())),
+            });
         }
     }
     Ok(all)
@@ -523,7 +533,18 @@ fn compare_logs(
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
     let paired = if args.paired { " --paired" } else { "" };
     let options = format!("{}{vocab}{paired}", settings.options());
-    let comparison = LogComparison::new(summaries, pairings, &options);
+    let mut comparison = LogComparison::new(summaries, pairings, &options);
+    if !args.depth.is_empty() {
+        let names: Vec<String> = args
+            .logs
+            .iter()
+            .map(|log| crate::files::name(log))
+            .collect();
+        let depths: BTreeSet<usize> = Counts::all(&args.depth).into_iter().collect();
+        let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
+        let (names, depths) = (names.join(" "), depths.join(","));
+        comparison.command = format!("specgap gap {names} --depth {depths}{options}");
+    }
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
         // All at once, the page of all logs last.

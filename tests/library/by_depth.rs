@@ -462,7 +462,7 @@ fn trees_take_the_rows_of_their_own_start() {
     let (mut sum, mut starts, mut calls) = (0.0, 0.0, 0.0);
     for text in &texts {
         // In a full tree it does not matter which child a round gets to.
-        let mut begins = vec![0.0; LENGTH + 1];
+        let mut begins = [0.0; LENGTH + 1];
         begins[0] = 1.0;
         for start in 0..LENGTH {
             let room = 2.min(LENGTH - start - 1);

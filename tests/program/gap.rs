@@ -1322,3 +1322,52 @@ fn reports_have_the_digests_of_their_files_and_no_seed_that_nobody_said() {
     let merged: Value = serde_json::from_str(&specgap(folder.path(), line.split(' ')).out).unwrap();
     assert_eq!(merged["logs"][0]["files"], Value::from(files));
 }
+
+/// Depths of a drafter whose rows depend on where a round began, side by side; each report and the
+/// page of all say the command that makes them again.
+#[test]
+fn depths_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/models/logs/smollm2-by-depth/eagle-kl-lists.safetensors"
+    );
+    std::fs::copy(log, folder.path().join("heads.safetensors")).unwrap();
+    let run = gap(
+        folder.path(),
+        "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --schemes iid --out all --format json",
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let page: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let command = page["command"].as_str().unwrap();
+    let start = "specgap gap heads.safetensors --depth 1,2 ";
+    assert!(command.starts_with(start), "{command}");
+    for (folder_of, depth, start) in [
+        (
+            "heads.safetensors-depth-1",
+            1,
+            "specgap gap heads.safetensors --",
+        ),
+        (
+            "heads.safetensors-depth-2",
+            2,
+            "specgap gap heads.safetensors --depth 2 ",
+        ),
+    ] {
+        let report = folder
+            .path()
+            .join("all")
+            .join(folder_of)
+            .join("report.json");
+        let report = std::fs::read_to_string(report).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["logs"][0]["depth"]["depth"], depth);
+        let command = report["command"].as_str().unwrap();
+        assert!(command.starts_with(start), "{command}");
+    }
+    refused(
+        folder.path(),
+        "heads.safetensors --depth 5",
+        &["depths 1 to 4, and none at depth 5"],
+    );
+}

@@ -69,6 +69,10 @@ impl Log {
                 let at = whole.and_then(|column| rest.get(column));
                 at.copied().unwrap_or(0.0)
             };
+            if self.sub_vocabulary().is_some() {
+                // What the file has: no entry stands where the draft has no token.
+                row.draft.retain(|&entry| entry > f64::NEG_INFINITY);
+            }
             let rows = [
                 (&row.target, row.target_kind, rest(&row.target_rest)),
                 (&row.draft, row.draft_kind, rest(&row.draft_rest)),

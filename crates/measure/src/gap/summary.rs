@@ -359,9 +359,18 @@ impl Summary {
         let logs = self.logs();
         let pool = if logs.len() > 1 { " --pool" } else { "" };
         let kept = self.kept.map(|n| format!(" --vocab {n}"));
+        let mut depths = self.logs.values().filter_map(|log| log.summary.depth);
+        let depth = depths
+            .next()
+            .map(|one| one.depth)
+            .filter(|&depth| depth > 1);
+        // Where several depths are compared each has its own in its name.
+        let behind = depth.map_or_else(String::new, |depth| format!("-depth-{depth}"));
+        let named = |log: &String| log.strip_suffix(&behind).unwrap_or(log).to_owned();
         format!(
-            "specgap gap {}{pool}{}{}",
-            logs.join(" "),
+            "specgap gap {}{pool}{}{}{}",
+            logs.iter().map(named).collect::<Vec<_>>().join(" "),
+            depth.map_or_else(String::new, |depth| format!(" --depth {depth}")),
             self.settings.options(),
             kept.unwrap_or_default()
         )
