@@ -366,10 +366,14 @@ impl Summary {
             .filter(|&depth| depth > 1);
         // Where several depths are compared each has its own in its name.
         let behind = depth.map_or_else(String::new, |depth| format!("-depth-{depth}"));
-        let named = |log: &String| log.strip_suffix(&behind).unwrap_or(log).to_owned();
+        let named = |log: &str| log.strip_suffix(&*behind).unwrap_or(log).to_owned();
         format!(
             "specgap gap {}{pool}{}{}{}",
-            logs.iter().map(named).collect::<Vec<_>>().join(" "),
+            logs.iter()
+                .copied()
+                .map(named)
+                .collect::<Vec<_>>()
+                .join(" "),
             depth.map_or_else(String::new, |depth| format!(" --depth {depth}")),
             self.settings.options(),
             kept.unwrap_or_default()
