@@ -1335,7 +1335,7 @@ fn depths_are_compared() {
     std::fs::copy(log, folder.path().join("heads.safetensors")).unwrap();
     let run = gap(
         folder.path(),
-        "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --schemes iid --out all --format json",
+        "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --schemes with-replacement --out all --format json",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let page: serde_json::Value = serde_json::from_str(&run.out).unwrap();
