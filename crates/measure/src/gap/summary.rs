@@ -360,10 +360,7 @@ impl Summary {
         let pool = if logs.len() > 1 { " --pool" } else { "" };
         let kept = self.kept.map(|n| format!(" --vocab {n}"));
         let mut depths = self.logs.values().filter_map(|log| log.summary.depth);
-        let depth = depths
-            .next()
-            .map(|one| one.depth)
-            .filter(|&depth| depth > 1);
+        let depth = depths.next().map(|one| one.depth);
         // Where several depths are compared each has its own in its name.
         let behind = depth.map_or_else(String::new, |depth| format!("-depth-{depth}"));
         let named = |log: &str| log.strip_suffix(&*behind).unwrap_or(log).to_owned();
@@ -374,7 +371,10 @@ impl Summary {
                 .map(named)
                 .collect::<Vec<_>>()
                 .join(" "),
-            depth.map_or_else(String::new, |depth| format!(" --depth {depth}")),
+            match depth {
+                Some(2..) => behind.replacen("-depth-", " --depth ", 1),
+                _ => String::new(),
+            },
             self.settings.options(),
             kept.unwrap_or_default()
         )
