@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._errors import Refused
 from ._native import __version__
 
@@ -81,35 +82,6 @@ DEFINITIONS = {
 }
 
 
-def student(freedom: int) -> float:
-    """The 97.5% quantile of Student's t: the root of its finite series, beyond 200 by its
-    expansion."""
-    if freedom > 200:
-        z, v = 1.959963984540054, float(freedom)
-        terms = (
-            (z**3 + z) / 4,
-            (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-            (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        )
-        return z + sum(term / v ** (k + 1) for k, term in enumerate(terms))
-
-    def inside(angle: float) -> float:
-        """P(|t| < sqrt(freedom) tan(angle))."""
-        sine, cosine = math.sin(angle), math.cos(angle)
-        odd = freedom % 2
-        term, total = (cosine if odd else 1.0), 0.0
-        for k in range(1 + odd, freedom, 2):
-            total += term
-            term *= cosine * cosine * k / (k + 1)
-        return 2 / math.pi * (angle + sine * total) if odd else sine * total
-
-    low, high = 0.0, math.pi / 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < 0.95 else (low, middle)
-    return math.sqrt(freedom) * math.tan((low + high) / 2)
-
-
 class Estimate(NamedTuple):
     """A ratio of sums over prompts, with half of its 95% interval."""
 
@@ -129,13 +101,10 @@ class Estimate(NamedTuple):
 def clustered(sums: Floats, sizes: Floats) -> Estimate:
     """sum of S_c / sum of m_c over C prompts, and t sqrt(C/(C-1) sum of (S_c - mean m_c)^2) / sum
     of m_c."""
-    size = float(sizes.sum())
-    mean = float(sums.sum()) / size if size > 0 else 0.0
-    number = len(sums)
-    if number < 2 or size == 0:
-        return Estimate(mean, 0.0)
-    squares = float(((sums - mean * sizes) ** 2).sum())
-    return Estimate(mean, student(number - 1) * math.sqrt(number / (number - 1) * squares) / size)
+    if not sizes.sum() > 0:
+        return Estimate(0.0, 0.0)
+    mean, low, high = _native.clustered_sums(sums.tolist(), sizes.tolist())
+    return Estimate(mean, (high - low) / 2)
 
 
 class Coins(NamedTuple):

@@ -705,8 +705,22 @@ fn clustered(values: Vec<f64>, clusters: Vec<i64>) -> PyResult<(f64, f64, f64)> 
         let (sum, size) = sums.entry(cluster).or_default();
         (*sum, *size) = (*sum + value, *size + 1.0);
     }
-    let found = Clustered::new(sums.values().copied()).estimate();
-    Ok((found.mean, found.ci95[0], found.ci95[1]))
+    Ok(interval(sums.values().copied()))
+}
+
+/// A ratio of two sums over clusters and its interval of 95%, as reports have them: of both sums
+/// of each cluster.
+#[pyfunction]
+fn clustered_sums(sums: Vec<f64>, sizes: Vec<f64>) -> PyResult<(f64, f64, f64)> {
+    if sums.len() != sizes.len() {
+        return Err(bug("a size for each sum"));
+    }
+    Ok(interval(sums.into_iter().zip(sizes)))
+}
+
+fn interval(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64, f64) {
+    let found = Clustered::new(clusters).estimate();
+    (found.mean, found.ci95[0], found.ci95[1])
 }
 
 /// The defaults of `specgap gap`, and numbers of the formats.
@@ -726,5 +740,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
+    module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;
     module.add_function(wrap_pyfunction!(usual, module)?)
 }

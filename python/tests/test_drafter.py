@@ -1107,7 +1107,13 @@ def test_intervals_of_a_few_prompts() -> None:
         (200, 1.97189622),
         (1000, 1.96233908),
     ):
-        assert _drafter_report.student(freedom) == pytest.approx(want, rel=1e-8)
+        # Sums 1 and -1 of C prompts of size 1: the error is sqrt(2 C/(C - 1))/C.
+        prompts = freedom + 1
+        sums = np.zeros(prompts)
+        sums[:2] = 1.0, -1.0
+        half = _drafter_report.clustered(sums, np.ones(prompts)).half
+        error = math.sqrt(2 * prompts / freedom) / prompts
+        assert half / error == pytest.approx(want, rel=1e-8)
     one = _drafter_report.clustered(np.array([5.0]), np.array([10.0]))
     assert one == (0.5, 0.0)
 

@@ -78,6 +78,11 @@ pub struct GapArgs {
 }
 
 impl GapArgs {
+    /// The depths that are asked for.
+    fn depths(&self) -> BTreeSet<usize> {
+        Counts::all(&self.depth).into_iter().collect()
+    }
+
     /// The files of a report, and those for papers that are asked for.
     fn files(&self, report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
         (self.results.folder).files(&report::gap::page(report), report)
@@ -296,7 +301,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    let logs = at_depths(logs, &args.depth)?;
+    let logs = at_depths(logs, &args.depths())?;
     args.measure.at_their_own(&mut settings, &logs);
     let pooled = args.results.pool || logs.len() == 1;
     if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
@@ -372,14 +377,13 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
 
 /// The logs at each of some depths; of several, the names say which. As they are if none is asked
 /// for.
-fn at_depths(logs: Vec<Log>, depths: &[Counts]) -> Result<Vec<Log>, CliError> {
-    let depths: BTreeSet<usize> = Counts::all(depths).into_iter().collect();
+fn at_depths(logs: Vec<Log>, depths: &BTreeSet<usize>) -> Result<Vec<Log>, CliError> {
     if depths.is_empty() {
         return Ok(logs);
     }
     let mut all = Vec::new();
     for log in &logs {
-        for &depth in &depths {
+        for &depth in depths {
             let view = log.at_depth(depth).map_err(GapError::from)?;
             all.push(match depths.len() {
                 1 => view,
@@ -540,8 +544,7 @@ fn compare_logs(
             .iter()
             .map(|log| crate::files::name(log))
             .collect();
-        let depths: BTreeSet<usize> = Counts::all(&args.depth).into_iter().collect();
-        let depths: Vec<String> = depths.iter().map(usize::to_string).collect();
+        let depths: Vec<String> = args.depths().iter().map(usize::to_string).collect();
         let (names, depths) = (names.join(" "), depths.join(","));
         comparison.command = format!("specgap gap {names} --depth {depths}{options}");
     }

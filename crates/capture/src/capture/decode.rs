@@ -5,8 +5,7 @@
 //! what is predicted of a round can be held against one.
 
 use super::carried::TextCarry;
-use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
-use super::rollouts::cut;
+use super::model::{Cache, Logits, Model, Stretch, common_vocabulary, cut};
 use super::rounds::{Settled, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};

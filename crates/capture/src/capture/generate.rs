@@ -1,7 +1,7 @@
 //! The loop: the target writes, the draft is asked about the same prefixes.
 
-use super::model::{Logits, Model, common_vocabulary};
-use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text, cut};
+use super::model::{Logits, Model, common_vocabulary, cut};
+use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text};
 use super::sampling::{Sampler, Sampling};
 use super::tokens::{EncodedPrompt, TextCodec};
 use super::{BROKEN, CaptureError};

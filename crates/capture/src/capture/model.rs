@@ -381,6 +381,13 @@ impl Model {
     }
 }
 
+/// The first V numbers of a row.
+pub(super) fn cut(row: Result<&[f32], String>, vocabulary: usize) -> Result<&[f32], String> {
+    let row = row?;
+    row.get(..vocabulary)
+        .ok_or_else(|| format!("has {} logits, expected {vocabulary}", row.len()))
+}
+
 /// V of the rows of both models: their own, or the first `asked` of both.
 pub(super) fn common_vocabulary(
     target: &Model,
@@ -757,10 +764,7 @@ impl Logits {
     ) -> Result<&'a [f32], String> {
         let (depths, vocabulary) = (self.depths, self.vocabulary);
         if depths == 1 || kept > vocabulary {
-            let row = self.last(sequence, scratch)?;
-            return row
-                .get(..kept)
-                .ok_or_else(|| format!("has {vocabulary} logits, expected {kept}"));
+            return cut(self.last(sequence, scratch), kept);
         }
         let mut all = Vec::with_capacity(depths * kept);
         let place = self.sequence.saturating_sub(1);

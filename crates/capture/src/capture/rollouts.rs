@@ -6,7 +6,7 @@
 //! run again; many rollouts run together, of whatever prompts and lengths.
 
 use super::CaptureError;
-use super::model::{Cache, Logits, Model, Stretch};
+use super::model::{Cache, Logits, Model, Stretch, cut};
 use super::sampling::{Law, Sampling, random_numbers};
 use super::tokens::EncodedPrompt;
 use rand::Rng;
@@ -399,11 +399,4 @@ impl Rolling<'_> {
             message: format!("after {step} tokens of a rollout {message}"),
         }
     }
-}
-
-/// The first V numbers of a row.
-pub(super) fn cut(row: Result<&[f32], String>, vocabulary: usize) -> Result<&[f32], String> {
-    let row = row?;
-    row.get(..vocabulary)
-        .ok_or_else(|| format!("has {} logits, expected {vocabulary}", row.len()))
 }

@@ -7,7 +7,7 @@
 
 use super::beside::Beside;
 use super::error::LogError;
-use super::reader::{Drafted, Log, Shard};
+use super::reader::{Drafted, Log};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -80,10 +80,9 @@ impl Log {
         }
         let mut log = self.clone();
         log.ahead = depth - 1;
-        log.starts_of_rounds = match depth {
-            1 => None,
-            _ => Some(Arc::new(self.rounds_before(depth - 1)?)),
-        };
+        if depth > 1 && log.before.is_none() {
+            log.before = Some(Arc::new(log.read_before()?));
+        }
         Ok(log)
     }
 
@@ -119,57 +118,46 @@ impl Log {
         let Some(start) = self.start_of_round(index) else {
             return Ok(None);
         };
-        let Some((shard, row)) = self.place(start) else {
+        let (shard, row) = self.place(start);
+        let Some(shard) = self.shards.get(shard) else {
             return Ok(None);
         };
         let row = row * shard.depths + self.ahead;
         Ok(Some((shard.drafted(row..row + 1)?, row)))
     }
 
-    /// The shard that a position is in, and its row there.
-    fn place(&self, index: usize) -> Option<(&Shard, usize)> {
-        // The last shard that begins at or before it and is not empty.
-        let shard = self.starts.partition_point(|&start| start <= index) - 1;
-        let first = self.starts.get(shard)?;
-        Some((self.shards.get(shard)?, index - first))
-    }
-
     /// Where the round began whose draft at this depth is about a position; `None` if that is
     /// before its text.
     fn start_of_round(&self, index: usize) -> Option<usize> {
-        match &self.starts_of_rounds {
-            Some(starts) => starts.get(index).copied().flatten(),
-            None => Some(index),
-        }
+        let Some(before) = self.before.as_ref().filter(|_| self.ahead > 0) else {
+            return Some(index);
+        };
+        (0..self.ahead).try_fold(index, |at, _| before.get(at).copied().flatten())
     }
 
-    /// Of every position where the round began that is `ahead` tokens before it: texts may lie side
-    /// by side, each in order.
-    fn rounds_before(&self, ahead: usize) -> Result<Vec<Option<usize>>, LogError> {
-        let mut texts: HashMap<i64, Vec<usize>> = HashMap::new();
-        let mut starts = Vec::with_capacity(self.positions());
+    /// Of every position the one before it in its text; texts may lie side by side, each in order.
+    fn read_before(&self) -> Result<Vec<Option<usize>>, LogError> {
+        // Of each prompt's text the last position, and its index.
+        let mut ends: HashMap<i64, (usize, i64)> = HashMap::new();
+        let mut all = Vec::with_capacity(self.positions());
         for (number, label) in self.labels()?.iter().enumerate() {
             let (prompt, position) = (label.prompt.unwrap_or(0), label.position.unwrap_or(-1));
-            let text = texts.entry(prompt).or_default();
-            if position == 0 {
-                text.clear();
-            }
-            if usize::try_from(position) != Ok(text.len()) {
+            let end = ends.get(&prompt).filter(|_| position != 0);
+            let wanted = end.map_or(0, |&(_, last)| last + 1);
+            if position != wanted {
                 return Err(LogError::format(
                     self.path(),
                     format!(
                         "position {number} is number {position} of the text of prompt {prompt}, \
-                         where {} is expected; the draft's rows at depth {} are found by counting, so \
-                         log whole texts in order, from their first token (0) on",
-                        text.len(),
-                        ahead + 1
+                         where {wanted} is expected; the draft's rows at depth {} are found by \
+                         counting, so log whole texts in order, from their first token (0) on",
+                        self.ahead + 1
                     ),
                 ));
             }
-            let start = text.len().checked_sub(ahead);
-            text.push(number);
-            starts.push(start.and_then(|start| text.get(start).copied()));
+            all.push(end.map(|&(before, _)| before));
+            ends.insert(prompt, (number, position));
         }
-        Ok(starts)
+        Ok(all)
     }
 }

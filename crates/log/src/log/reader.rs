@@ -70,8 +70,8 @@ pub struct Log {
     pub(super) starts: Vec<usize>,
     /// How many tokens of its round stand before the one that rows of the draft are about.
     pub(super) ahead: usize,
-    /// Where the rounds began that are so far; `None` at depth 1.
-    pub(super) starts_of_rounds: Option<Arc<Vec<Option<usize>>>>,
+    /// Of every position the one before it in its text, once a depth beyond 1 was asked for.
+    pub(super) before: Option<Arc<Vec<Option<usize>>>>,
     vocabulary: usize,
     /// What `--vocab` asked for.
     kept: Option<usize>,
@@ -494,7 +494,7 @@ impl Log {
             shards: Arc::new(shards),
             starts,
             ahead: 0,
-            starts_of_rounds: None,
+            before: None,
             vocabulary: vocabulary.unwrap_or(0),
             kept: wanted,
             ignored,
@@ -725,15 +725,21 @@ impl Log {
                 format!("has {} positions, none of number {index}", self.positions()),
             ));
         }
-        // The last shard that begins at or before it and is not empty.
-        let shard = self.starts.partition_point(|&start| start <= index) - 1;
-        let first = self.starts.get(shard).copied().unwrap_or(0);
+        let (shard, place) = self.place(index);
         let span = Span {
             shard,
-            rows: index - first..index - first + 1,
+            rows: place..place + 1,
             first: index,
         };
         self.chunk(&span)?.read(index, row)
+    }
+
+    /// The shard that a position is in, and its row there.
+    pub(super) fn place(&self, index: usize) -> (usize, usize) {
+        // The last shard that begins at or before it and is not empty.
+        let shard = self.starts.partition_point(|&start| start <= index) - 1;
+        let first = self.starts.get(shard).copied().unwrap_or(0);
+        (shard, index - first)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::answers::{Answers, find, gap};
 use super::metric::{AboutLaw, LawRef, Metric, OwnLawId, Place, Temperature};
-use super::own::OwnRow;
+use super::own::{OwnRow, lists_refused};
 use super::own_law::LawAsked;
 use super::settings::Asked;
 use specgap_core::verifier::VerifierName;
@@ -28,12 +28,7 @@ pub(super) fn answer(
         return Ok(());
     };
     if !whole {
-        return Err(format!(
-            "own law {}: the row lists some tokens only, and what a law of your own drafts of the \
-             others has no bounds; measure full rows, keep no more than is listed (top-k, top-p or \
-             min-p), or leave the law out",
-            first.law.name()
-        ));
+        return Err(lists_refused("law", "drafts of", first.law.name()));
     }
     for one in asked {
         let place = Place {

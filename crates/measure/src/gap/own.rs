@@ -118,6 +118,38 @@ pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether two parts were measured by one rule or law of this name; if not, why not, and what to
+/// do. By digest, and where there is none by the function itself.
+pub(super) fn one_measured(
+    what: &str,
+    name: &str,
+    digests: [&Option<String>; 2],
+    one_function: bool,
+) -> Result<(), String> {
+    match digests {
+        [Some(one), Some(other)] if one == other => Ok(()),
+        [None, None] if one_function => Ok(()),
+        [Some(one), Some(other)] => Err(format!(
+            "was measured with own {what} {name} of digest {other}, and the other part with one of \
+             digest {one}; measure all parts with one {what}"
+        )),
+        _ => Err(format!(
+            "was measured with own {what} {name}, and nothing tells that the other part was \
+             measured with the same; give the {what} a digest in all parts"
+        )),
+    }
+}
+
+/// Why a row that lists some tokens only says nothing of a rule that accepts, or a law that drafts,
+/// what is not listed.
+pub(super) fn lists_refused(what: &str, does: &str, name: &str) -> String {
+    format!(
+        "own {what} {name}: the row lists some tokens only, and what a {what} of your own {does} \
+         the others has no bounds; measure full rows, keep no more than is listed (top-k, top-p or \
+         min-p), or leave the {what} out"
+    )
+}
+
 /// A verification rule of the caller's own, asked at every position of a log as a rule of the
 /// table is: the same rows, temperatures, cuts and numbers of drafts, paired differences to the
 /// table's rules of the same drafts and to alpha*, intervals by prompt.
@@ -312,20 +344,12 @@ impl OwnRule {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
-        match (&self.digest, &other.digest) {
-            (Some(one), Some(other)) if one == other => Ok(()),
-            (None, None) if one_function => Ok(()),
-            (Some(one), Some(other)) => Err(format!(
-                "was measured with own rule {} of digest {other}, and the other part with one of \
-                 digest {one}; measure all parts with one rule",
-                self.name
-            )),
-            _ => Err(format!(
-                "was measured with own rule {}, and nothing tells that the other part was measured \
-                 with the same; give the rule a digest in all parts",
-                self.name
-            )),
-        }
+        one_measured(
+            "rule",
+            &self.name,
+            [&self.digest, &other.digest],
+            one_function,
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use super::answers::{Answers, find, gap};
 use super::law_answers::{gap_under, rate_of};
 use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, Own, Place, Temperature};
-use super::own::{OwnAsked, OwnRow};
+use super::own::{OwnAsked, OwnRow, lists_refused};
 use super::settings::Asked;
 use specgap_number::known::Known;
 
@@ -23,12 +23,7 @@ pub(super) fn answer(
         return Ok(());
     };
     if !whole {
-        return Err(format!(
-            "own rule {}: the row lists some tokens only, and what a rule of your own accepts of \
-             the others has no bounds; measure full rows, keep no more than is listed (top-k, \
-             top-p or min-p), or leave the rule out",
-            first.rule.name()
-        ));
+        return Err(lists_refused("rule", "accepts of", first.rule.name()));
     }
     for one in asked {
         let place = Place {

@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::metric::{LawRef, OwnLawId};
-use super::own::{DraftsOf, Law, OwnRow, named};
+use super::own::{DraftsOf, Law, OwnRow, named, one_measured};
 use specgap_core::optimum::on_row;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
@@ -337,20 +337,12 @@ impl OwnLaw {
             (Source::Sampled, Source::Sampled) => true,
             _ => false,
         };
-        match (&self.digest, &other.digest) {
-            (Some(one), Some(other)) if one == other => Ok(()),
-            (None, None) if one_function => Ok(()),
-            (Some(one), Some(other)) => Err(format!(
-                "was measured with own law {} of digest {other}, and the other part with one of \
-                 digest {one}; measure all parts with one law",
-                self.name
-            )),
-            _ => Err(format!(
-                "was measured with own law {}, and nothing tells that the other part was measured \
-                 with the same; give the law a digest in all parts",
-                self.name
-            )),
-        }
+        one_measured(
+            "law",
+            &self.name,
+            [&self.digest, &other.digest],
+            one_function,
+        )
     }
 }
 

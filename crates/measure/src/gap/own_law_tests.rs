@@ -1,7 +1,7 @@
 //! Draft laws of the caller's own in a report, against laws of the table, all sets of tokens, and
 //! sums by hand.
 
-use super::own_tests::{Kept, clusters, log, log_of, tensor};
+use super::own_tests::{Kept, clusters, lists, log, log_of, tensor};
 use super::{
     Cell, Columns, GapReport, OwnLaw, OwnRate, OwnRow, OwnRule, Part, Settings, Summary,
     VerifierRow, measure, summarise, summarise_each,
@@ -583,25 +583,6 @@ fn refusals_name_the_law_and_the_cure() {
 /// kept.
 #[test]
 fn lists_are_refused_unless_they_hold_all_that_is_kept() {
-    let ids = (0..6).flat_map(|_| [0i32, 1, 2, 3]);
-    let ids: Vec<u8> = ids.flat_map(i32::to_le_bytes).collect();
-    let rest = |name: &str| {
-        let bytes = [0.1f64; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
-        tensor(name, Dtype::F64, &[6, 1], bytes)
-    };
-    let metadata = Metadata {
-        vocabulary: Some(9),
-        rest_temperatures: vec![1.0],
-        ..Metadata::default()
-    };
-    let lists = || {
-        let more = vec![
-            tensor("token_ids", Dtype::I32, &[6, 4], ids.clone()),
-            rest("target_rest"),
-            rest("draft_rest"),
-        ];
-        log_of(more, metadata.clone())
-    };
     let iid = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)));
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     let law = OwnLaw::new("mine", IID, &[], iid).unwrap();

@@ -52,6 +52,27 @@ pub(super) fn log() -> Log {
     log_of(Vec::new(), Metadata::default())
 }
 
+/// The same rows as lists of four tokens of nine, a tenth of the mass being elsewhere.
+pub(super) fn lists() -> Log {
+    let ids = (0..6).flat_map(|_| [0i32, 1, 2, 3]);
+    let rest = |name: &str| {
+        let bytes = [0.1f64; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
+        tensor(name, Dtype::F64, &[6, 1], bytes)
+    };
+    let ids = ids.flat_map(i32::to_le_bytes).collect();
+    let more = vec![
+        tensor("token_ids", Dtype::I32, &[6, 4], ids),
+        rest("target_rest"),
+        rest("draft_rest"),
+    ];
+    let metadata = Metadata {
+        vocabulary: Some(9),
+        rest_temperatures: vec![1.0],
+        ..Metadata::default()
+    };
+    log_of(more, metadata)
+}
+
 /// A token that n draws of q hold: the target's own draw, if it was drafted.
 fn drawn(row: OwnRow<'_>) -> f64 {
     let missed = |q: f64| (1.0 - q).powi(row.drafts as i32);
@@ -417,25 +438,6 @@ fn refusals_name_the_rule_and_the_cure() {
 /// kept.
 #[test]
 fn lists_are_refused_unless_they_hold_all_that_is_kept() {
-    let ids = (0..6).flat_map(|_| [0i32, 1, 2, 3]);
-    let ids: Vec<u8> = ids.flat_map(i32::to_le_bytes).collect();
-    let rest = |name: &str| {
-        let bytes = [0.1f64; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
-        tensor(name, Dtype::F64, &[6, 1], bytes)
-    };
-    let metadata = Metadata {
-        vocabulary: Some(9),
-        rest_temperatures: vec![1.0],
-        ..Metadata::default()
-    };
-    let lists = || {
-        let more = vec![
-            tensor("token_ids", Dtype::I32, &[6, 4], ids.clone()),
-            rest("target_rest"),
-            rest("draft_rest"),
-        ];
-        log_of(more, metadata.clone())
-    };
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     settings.own_rules.push(matching("mine"));
     let error = measure(&[lists()], &settings, "", &|_| ())

@@ -15,6 +15,20 @@ pub enum Rest {
     Open,
 }
 
+/// The positions that a round meets which begins behind `start` tokens: those of the text, or of
+/// that start where the draft's rows depend on it.
+pub(super) fn ahead<'a>(
+    places: &'a [TextPosition],
+    by_start: &'a [Vec<TextPosition>],
+    start: usize,
+) -> &'a [TextPosition] {
+    let all = match by_start.is_empty() {
+        true => places.get(start..),
+        false => by_start.get(start).map(Vec::as_slice),
+    };
+    all.unwrap_or_default()
+}
+
 /// What is known of a position of a text: of the token y that was put out there, and of the
 /// two rows that predict it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

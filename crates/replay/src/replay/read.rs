@@ -1,7 +1,7 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::ReplayError;
-use super::position::TextPosition;
+use super::position::{TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
     Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
@@ -48,11 +48,7 @@ impl Text {
     /// The positions that a round meets which begins behind `start` tokens, as the draft saw them
     /// from there.
     pub fn ahead(&self, start: usize) -> &[TextPosition] {
-        let all = match self.by_start.is_empty() {
-            true => self.places.get(start..),
-            false => self.by_start.get(start).map(Vec::as_slice),
-        };
-        all.unwrap_or_default()
+        ahead(&self.places, &self.by_start, start)
     }
 }
 
@@ -331,8 +327,11 @@ impl Texts {
             temperature: self.temperature,
             lists,
         };
-        let views = (2..=log.depths()).map(|depth| log.at_depth(depth));
-        let views: Vec<Log> = views.collect::<Result<_, _>>()?;
+        let mut views = Vec::<Log>::new();
+        for depth in 2..=log.depths() {
+            // Each of the one before, which knows where texts go on.
+            views.push(views.last().unwrap_or(log).at_depth(depth)?);
+        }
         let deeper: Vec<Task<'_>> = views.iter().map(|view| task.at(view)).collect();
         let read = side_by_side::each_or_stop(&log.spans(SPAN), |span| {
             // Who watches may stop the work before it.

@@ -181,7 +181,11 @@ impl Task<'_> {
             true => Moments::default(),
             false => Moments::new(&row.draft, row.draft_kind, rule.temperature, draft),
         };
-        let surprised = Surprised::new(self.singles, row, target, rule.temperature, unlisted[0]);
+        // The text's surprise is told once.
+        let surprised = match self.log.depth() {
+            1 => Surprised::new(self.singles, row, target, rule.temperature, unlisted[0]),
+            _ => None,
+        };
         let [target_rest, draft_rest] = rests;
         let common: f64 = target
             .iter()

@@ -4,9 +4,20 @@ use super::super::position::TextPosition;
 use super::super::read::Text;
 use super::data::AtDepth;
 use super::drafts::Drafts;
-use super::measure::{Measurement, Unlisted, coins};
+use super::measure::{Measurement, Unlisted, coins, over_starts};
 use specgap_core::rounds::{ChainVerifier, Coins, Survival};
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_measure::statistics::Estimate;
+
+/// Sums over the starts of a text with as many tokens left as a depth.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    starts: f64,
+    /// Its own coin.
+    alone: f64,
+    /// Those of all before it, and of all with it.
+    before: f64,
+    joint: f64,
+}
 
 impl Measurement<'_> {
     /// What becomes of the first, second, ... token of a round; nothing where the draft has one
@@ -16,94 +27,96 @@ impl Measurement<'_> {
         if !self.texts.is_by_depth() && !covers {
             return Vec::new();
         }
+        let of = |unlisted: Unlisted| -> Vec<Vec<Sums>> {
+            let texts = self.texts.texts.iter();
+            texts.map(|text| self.sums(text, unlisted)).collect()
+        };
+        let whole = of(Unlisted::Whole);
+        let ends = (self.are_open).then(|| [Unlisted::Rejected, Unlisted::Accepted].map(of));
         (1..=self.texts.depths())
-            .filter_map(|depth| self.at_depth(depth))
+            .filter_map(|depth| self.at_depth(depth, &whole, ends.as_ref()))
             .collect()
     }
 
-    fn at_depth(&self, depth: usize) -> Option<AtDepth> {
-        let starts: usize = (self.texts.texts.iter())
-            .map(|text| text.places.len().saturating_sub(depth - 1))
-            .sum();
-        if starts == 0 {
-            return None;
-        }
-        let alone = |text: &Text, unlisted: Unlisted| {
-            let coins = coins(text, Drafts::Sampled, unlisted);
-            let coin = |start| Some(coins.ahead(start).get(depth - 1)?.min(1.0));
-            (0..coins.tokens()).filter_map(coin).sum::<f64>()
-        };
-        let so_far = |tokens: usize| {
-            move |text: &Text, unlisted: Unlisted| {
-                let coins = coins(text, Drafts::Sampled, unlisted);
-                let reached = |start: usize| {
-                    let ahead = coins.ahead(start).get(..depth)?;
-                    let mut survival = Survival::new(ChainVerifier::Token);
-                    (ahead.iter().take(tokens)).for_each(|coin| survival.take(coin));
-                    Some(*survival.reached())
-                };
-                (0..coins.tokens()).filter_map(reached).sum::<f64>()
+    /// By depth.
+    fn sums(&self, text: &Text, unlisted: Unlisted) -> Vec<Sums> {
+        let coins = coins(text, Drafts::Sampled, unlisted);
+        let mut sums = vec![Sums::default(); self.texts.depths()];
+        for start in 0..coins.tokens() {
+            let mut survival = Survival::new(ChainVerifier::Token);
+            for (sum, coin) in sums.iter_mut().zip(coins.ahead(start)) {
+                sum.starts += 1.0;
+                sum.alone += coin.min(1.0);
+                sum.before += survival.reached();
+                survival.take(coin);
+                sum.joint += survival.reached();
             }
+        }
+        sums
+    }
+
+    fn at_depth(
+        &self,
+        depth: usize,
+        whole: &[Vec<Sums>],
+        ends: Option<&[Vec<Vec<Sums>>; 2]>,
+    ) -> Option<AtDepth> {
+        // A ratio of two sums, the first rising with every coin; with bounds where tokens are not
+        // listed.
+        let quotient = |of: fn(&Sums) -> f64, over: fn(&Sums) -> f64| -> Option<Estimate> {
+            let with = |sums: &[Vec<Sums>]| {
+                let both = self.texts.texts.iter().zip(sums).zip(whole);
+                over_starts(
+                    self.texts.clusters,
+                    both.map(|((text, sums), whole)| {
+                        (text.cluster, of(&sums[depth - 1]), over(&whole[depth - 1]))
+                    }),
+                )
+            };
+            let truncation = match ends {
+                Some([low, high]) => Some([with(low)?.mean, with(high)?.mean]),
+                None => None,
+            };
+            Some(Estimate {
+                truncation,
+                ..with(whole)?
+            })
         };
-        let count = |text: &Text, _: Unlisted| text.places.len().saturating_sub(depth - 1) as f64;
-        let joint = self.quotient(&so_far(depth), &count);
-        let before = self.quotient(&so_far(depth - 1), &count);
-        let mut conditional = self.quotient(&so_far(depth), &so_far(depth - 1));
-        if let (Some([low, high]), Some([least, most])) = (joint.truncation, before.truncation) {
+        let joint = quotient(|sums| sums.joint, |sums| sums.starts)?;
+        let before = quotient(|sums| sums.before, |sums| sums.starts)?;
+        let mut conditional = quotient(|sums| sums.joint, |sums| sums.before);
+        if let (Some(conditional), Some([low, high]), Some([least, most])) =
+            (&mut conditional, joint.truncation, before.truncation)
+        {
             conditional.truncation = Some([low / most, (high / least).min(1.0)]);
         }
         Some(AtDepth {
             depth,
-            starts,
-            marginal: self.quotient(&alone, &count),
-            conditional: (depth > 1).then_some(conditional),
+            starts: whole
+                .iter()
+                .map(|sums| sums[depth - 1].starts as usize)
+                .sum(),
+            marginal: quotient(|sums| sums.alone, |sums| sums.starts)?,
+            conditional: conditional.filter(|_| depth > 1),
             joint,
             overlap: self.mean_at(depth, |place| place.exact_overlap),
             covered: self.mean_at(depth, |place| place.covered),
         })
     }
 
-    /// A ratio of two sums over all texts, with bounds where tokens are not listed, the first
-    /// rising with every ratio and the second a count.
-    fn quotient(
-        &self,
-        of: &dyn Fn(&Text, Unlisted) -> f64,
-        over: &dyn Fn(&Text, Unlisted) -> f64,
-    ) -> Estimate {
-        let with = |unlisted: Unlisted| {
-            let mut sums = vec![(0.0, 0.0); self.texts.clusters];
-            for text in &self.texts.texts {
-                let sum = &mut sums[text.cluster];
-                sum.0 += of(text, unlisted);
-                sum.1 += over(text, Unlisted::Whole);
-            }
-            let there = sums.into_iter().filter(|&(_, below)| below > 0.0);
-            Clustered::new(there.collect::<Vec<_>>().into_iter()).estimate()
-        };
-        let truncation = self
-            .are_open
-            .then(|| [Unlisted::Rejected, Unlisted::Accepted].map(|unlisted| with(unlisted).mean));
-        Estimate {
-            truncation,
-            ..with(Unlisted::Whole)
-        }
-    }
-
     /// The mean of a number over what rounds meet at a depth, where all of it is known.
     fn mean_at(&self, depth: usize, of: impl Fn(&TextPosition) -> Option<f64>) -> Option<Estimate> {
-        let mut sums = vec![(0.0, 0.0); self.texts.clusters];
+        let mut sums = Vec::with_capacity(self.texts.texts.len());
         for text in &self.texts.texts {
+            let (mut sum, mut count) = (0.0, 0.0);
             for start in 0..text.places.len() {
-                let Some(place) = text.ahead(start).get(depth - 1) else {
-                    continue;
-                };
-                let sum = &mut sums[text.cluster];
-                sum.0 += of(place)?;
-                sum.1 += 1.0;
+                if let Some(place) = text.ahead(start).get(depth - 1) {
+                    sum += of(place)?;
+                    count += 1.0;
+                }
             }
+            sums.push((text.cluster, sum, count));
         }
-        let there = sums.into_iter().filter(|&(_, count)| count > 0.0);
-        let there: Vec<(f64, f64)> = there.collect();
-        (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
+        over_starts(self.texts.clusters, sums.into_iter())
     }
 }

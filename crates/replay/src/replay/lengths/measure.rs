@@ -418,15 +418,12 @@ impl<'a> Measurement<'a> {
                 .collect()
         };
         let clustered = |sums: &[Vec<(f64, usize)>], length: usize| {
-            let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
-            for (text, sums) in self.texts.texts.iter().zip(sums) {
+            let both = self.texts.texts.iter().zip(sums);
+            let of_texts = both.map(|(text, sums)| {
                 let (sum, starts) = sums[length];
-                clusters[text.cluster].0 += sum;
-                clusters[text.cluster].1 += starts as f64;
-            }
-            let there = clusters.into_iter().filter(|&(_, starts)| starts > 0.0);
-            let there: Vec<(f64, f64)> = there.collect();
-            (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
+                (text.cluster, sum, starts as f64)
+            });
+            over_starts(self.texts.clusters, of_texts)
         };
         let whole = sums(Unlisted::Whole);
         let ends =
@@ -532,6 +529,21 @@ impl<'a> Measurement<'a> {
             put(&mut result.speedup, all(&|group| group.speed(timings)));
         }
     }
+}
+
+/// A ratio of sums over some starts of texts, by prompts: of each text its prompt and both sums.
+/// Prompts without such starts do not count; `None` where there are none.
+pub(super) fn over_starts(
+    clusters: usize,
+    of_texts: impl Iterator<Item = (usize, f64, f64)>,
+) -> Option<Estimate> {
+    let mut sums = vec![(0.0, 0.0); clusters];
+    for (cluster, sum, starts) in of_texts {
+        sums[cluster].0 += sum;
+        sums[cluster].1 += starts;
+    }
+    sums.retain(|&(_, starts)| starts > 0.0);
+    (!sums.is_empty()).then(|| Clustered::new(sums.iter().copied()).estimate())
 }
 
 /// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled

@@ -1,6 +1,6 @@
 //! Policies: when to stop drafting.
 
-use super::super::position::TextPosition;
+use super::super::position::{TextPosition, ahead};
 use super::super::rollouts::{RolledOut, RolloutList};
 use specgap_core::rounds::{DraftLength, Drafted, RoundEnd};
 use std::fmt;
@@ -420,11 +420,7 @@ impl AlongText<'_> {
     }
 
     fn ahead(&self, start: usize) -> &[TextPosition] {
-        let all = match self.by_start.is_empty() {
-            true => self.places.get(start..),
-            false => self.by_start.get(start).map(Vec::as_slice),
-        };
-        all.unwrap_or_default()
+        ahead(self.places, self.by_start, start)
     }
 
     fn room(&self, start: usize) -> usize {
