@@ -265,6 +265,103 @@ fn a_log_by_depth_is_replayed_from_each_start() {
     assert!(report.bounds.oracle.verification_rate.mean >= 1.0 / (DEPTHS + 1) as f64);
 }
 
+/// A table of tokens with columns by depth says what the rows do, as CSV and as JSON.
+#[test]
+fn tables_of_tokens_by_depth_are_logs_by_depth() {
+    let texts = some_texts();
+    let (mut csv, mut jsonl) = (vec!["prompt,position,logp".to_owned()], Vec::new());
+    for depth in ["", "_2", "_3"] {
+        csv[0] += &format!(",logq{depth},overlap{depth}");
+    }
+    for (number, text) in texts.iter().enumerate() {
+        for start in 0..LENGTH {
+            let logp = target(&text[..start])[text[start]].ln();
+            let said = (start..LENGTH.min(start + DEPTHS)).map(|at| {
+                let (p, q) = (target(&text[..at]), draft(start, &text[..at]));
+                let overlap: f64 = p.iter().zip(q).map(|(p, q)| p.min(q)).sum();
+                [q[text[at]].ln(), overlap]
+            });
+            let said: Vec<[f64; 2]> = said.collect();
+            let missing = vec![",".to_owned(); DEPTHS - said.len()];
+            let cells = said
+                .iter()
+                .map(|[logq, overlap]| format!("{logq},{overlap}"));
+            let cells: Vec<String> = cells.chain(missing).collect();
+            csv.push(format!("{number},{start},{logp},{}", cells.join(",")));
+            let [logq, overlap] =
+                [0, 1].map(|at| said.iter().map(|one| one[at]).collect::<Vec<_>>());
+            jsonl.push(
+                serde_json::json!({"prompt": number, "position": start, "logp": logp,
+                    "logq": logq, "overlap": overlap})
+                .to_string(),
+            );
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let known = measure(log(tensors(&texts, &draft))).unwrap();
+    let sampled = |report: &LengthReport| {
+        let rows = report
+            .results
+            .iter()
+            .filter(|row| row.drafts.to_string() == "sampled");
+        let rows = rows.map(|row| (row.expected_accepted_length, row.tokens_per_call));
+        rows.collect::<Vec<_>>()
+    };
+    for (name, lines) in [("text.csv", csv), ("text.jsonl", jsonl)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        let log = specgap::import::open_tokens(&path, None).unwrap();
+        assert_eq!(
+            (log.depths(), log.positions()),
+            (DEPTHS, texts.len() * LENGTH)
+        );
+        let found = measure(log).unwrap();
+        let [one, other] = [&known, &found].map(sampled);
+        assert_eq!(one.len(), other.len());
+        for ((one, calls), (other, also)) in one.into_iter().zip(other) {
+            let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{one}, {other}");
+            near(one.unwrap().mean, other.unwrap().mean);
+            if let (Some(one), Some(other)) = (calls, also) {
+                near(one.mean, other.mean);
+            }
+        }
+        for (one, other) in known.by_depth.iter().zip(&found.by_depth) {
+            assert!((one.joint.mean - other.joint.mean).abs() < 1e-9);
+            assert!((one.overlap.unwrap().mean - other.overlap.unwrap().mean).abs() < 1e-9);
+        }
+        // What is missing inside a text is told with its line.
+        let cut = std::fs::read_to_string(&path).unwrap();
+        let broken: Vec<String> = cut
+            .lines()
+            .enumerate()
+            .map(|(at, line)| match (at, name) {
+                (1, "text.csv") => format!("{},,", line.rsplitn(3, ',').last().unwrap()),
+                (1, _) => line.replace("\"logq\":[", "\"logq\":[0.5,"),
+                _ => line.to_owned(),
+            })
+            .collect();
+        std::fs::write(&path, broken.join("\n")).unwrap();
+        let told = specgap::import::open_tokens(&path, None)
+            .unwrap_err()
+            .to_string();
+        let words = if name == "text.csv" {
+            "(line 2): logq_3: is missing"
+        } else {
+            "(line 2): logq: 0.5"
+        };
+        assert!(told.contains(words), "{told}");
+    }
+    let path = folder.path().join("gaps.csv");
+    std::fs::write(&path, "prompt,position,logp,logq,logq_3\na,0,-1,-1,-1\n").unwrap();
+    let told = specgap::import::open_tokens(&path, None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        told.contains("has a column logq_3 and none logq_2"),
+        "{told}"
+    );
+}
+
 #[test]
 fn depths_are_told_apart() {
     let texts = some_texts();
@@ -313,15 +410,7 @@ fn rows_that_are_the_same_from_every_start_change_nothing() {
     let texts = some_texts();
     let of = |_: usize, prefix: &[usize]| draft(0, prefix);
     let by_depth = tensors(&texts, &of);
-    let mut flat = tensors(&texts, &of);
-    let places = texts
-        .iter()
-        .flat_map(|text| (0..LENGTH).map(move |at| &text[..at]));
-    flat[1] = floats(
-        "draft_probs",
-        &[texts.len() * LENGTH, TOKENS],
-        places.flat_map(|prefix| draft(0, prefix)),
-    );
+    let flat = without_depths(&texts);
     let [by_depth, flat] = [by_depth, flat].map(|tensors| measure(log(tensors)).unwrap());
     let known = |report: &LengthReport| {
         let rows = report
@@ -500,6 +589,385 @@ fn trees_take_the_rows_of_their_own_start() {
     let found = row.tokens_per_call.mean;
     let expected = (texts.len() * LENGTH) as f64 / calls;
     assert!((found - expected).abs() < 1e-12, "{found}, {expected}");
+}
+
+/// A law whose last token is its lightest, so that the others are a list of the likeliest.
+fn tilted([one, other, _]: [f64; TOKENS]) -> [f64; TOKENS] {
+    let light = 0.5 * one.min(other);
+    [one, other, light].map(|mass| mass / (one + other + light))
+}
+
+/// A full log whose rows are [`tilted`].
+fn tilt(mut tensors: Vec<HeldTensor>) -> Vec<HeldTensor> {
+    for tensor in &mut tensors[..2] {
+        let rows = entries(tensor);
+        let rows = rows
+            .chunks(TOKENS)
+            .map(|row| <[f64; TOKENS]>::try_from(row).unwrap());
+        *tensor = floats(&tensor.name, &tensor.shape, rows.flat_map(tilted));
+    }
+    tensors
+}
+
+fn entries(tensor: &HeldTensor) -> Vec<f64> {
+    let bytes = tensor.entries.contiguous().unwrap();
+    let entries = bytes.chunks_exact(8);
+    entries
+        .map(|entry| f64::from_le_bytes(entry.try_into().unwrap()))
+        .collect()
+}
+
+/// The same log with the rows' first two tokens alone.
+fn listed(tensors: Vec<HeldTensor>) -> Log {
+    let mut cut = tensors;
+    for at in 0..2 {
+        let rows = entries(&cut[at]);
+        let mut shape = cut[at].shape.clone();
+        *shape.last_mut().unwrap() = 2;
+        let kept = rows.chunks(TOKENS).flat_map(|row| row[..2].to_vec());
+        cut[at] = floats(&cut[at].name, &shape, kept);
+        let name = ["target_token_ids", "draft_token_ids"][at];
+        let ids = (0..shape.iter().product::<usize>()).map(|entry| entry as i64 % 2);
+        cut.push(HeldTensor {
+            shape,
+            ..numbers(name, ids)
+        });
+    }
+    let metadata = Metadata {
+        vocabulary: Some(TOKENS),
+        ..metadata()
+    };
+    Log::held("mine".as_ref(), metadata, cut, None).unwrap()
+}
+
+/// A log without depths, where rows do not look at where a round began.
+fn without_depths(texts: &[Vec<usize>]) -> Vec<HeldTensor> {
+    let mut flat = tensors(texts, &|_, prefix| draft(0, prefix));
+    let places = texts
+        .iter()
+        .flat_map(|text| (0..LENGTH).map(move |at| &text[..at]));
+    let rows = places.flat_map(|prefix| draft(0, prefix));
+    flat[1] = floats("draft_probs", &[texts.len() * LENGTH, TOKENS], rows);
+    flat
+}
+
+/// What the first and the second of two i.i.d. siblings get of a token of some rows.
+fn of_siblings(p: &[f64], q: &[f64], token: usize) -> [f64; 2] {
+    let first = q[token].min(p[token]);
+    let rejected: f64 = p.iter().zip(q).map(|(p, q)| (q - p).max(0.0)).sum();
+    let residual = (p[token] - q[token]).max(0.0) / rejected.max(f64::MIN_POSITIVE);
+    [first, rejected * residual.min(q[token])].map(|mass| mass / p[token])
+}
+
+/// Trees on lists of the two likeliest tokens, by start and depth: bounds are those of the shares
+/// between both ways to place what is not listed, and hold what full rows give.
+#[test]
+fn trees_on_lists_have_the_bounds_of_their_own_start() {
+    use specgap::replay::{TreeSettings, measure_trees};
+    let texts = some_texts();
+    let settings = TreeSettings {
+        schemes: vec!["iid".parse().unwrap(), "top".parse().unwrap()],
+        verifiers: vec!["rrs".parse().unwrap(), "naive-tree".parse().unwrap()],
+        ..crate::trees::settings(&["2x2"])
+    };
+    let measured = |log: Log| measure_trees(&[log], &settings, "test", &|_| {}).unwrap();
+    let whole = tilt(tensors(&texts, &draft));
+    let cut = measured(listed(whole.clone()));
+    let full = measured(log(whole));
+    let mut apart = 0;
+    for (cut, full) in cut.results.iter().zip(&full.results) {
+        let numbers = |row: &specgap::replay::TreeResult| {
+            [row.expected_accepted_length.unwrap(), row.tokens_per_call]
+        };
+        for (cut, full) in numbers(cut).into_iter().zip(numbers(full)) {
+            let [low, high] = cut.truncation.unwrap();
+            let ends = low - 1e-12..=high + 1e-12;
+            assert!(
+                ends.contains(&full.mean) && ends.contains(&cut.mean),
+                "{cut:?}, {full:?}"
+            );
+            apart += usize::from(low < high - 0.01);
+        }
+    }
+    assert!(cut.results.len() > 1 && apart == 2 * cut.results.len());
+    let is = |row: &&specgap::replay::TreeResult| row.scheme == "with-replacement";
+    let row = cut.results.iter().find(is).unwrap();
+    // Both children of a node together, at least and at most.
+    let share = |start: usize, text: &[usize], at: usize| {
+        let (p, q) = (
+            tilted(target(&text[..at])),
+            tilted(draft(start, &text[..at])),
+        );
+        if text[at] == 2 {
+            return [0.0, 2.0];
+        }
+        let [first, second] = of_siblings(&p, &q, text[at]);
+        let away = of_siblings(&[p[0], p[1], p[2], 0.0], &[q[0], q[1], 0.0, q[2]], text[at]);
+        assert_eq!(first, away[0]);
+        [first + second.min(away[1]), first + second.max(away[1])]
+    };
+    let (mut sums, mut starts) = ([0.0; 2], 0.0);
+    for text in &texts {
+        for start in 0..=LENGTH - 2 {
+            let [one, two] = [0, 1].map(|ahead| share(start, text, start + ahead));
+            for (sum, end) in sums.iter_mut().zip(0..) {
+                // A round that goes on has gone as far.
+                let first = one[end].min(1.0);
+                *sum += first + (one[end] * two[end]).min(first);
+            }
+            starts += 1.0;
+        }
+    }
+    let [low, high] = row.expected_accepted_length.unwrap().truncation.unwrap();
+    let [least, most] = sums.map(|sum| sum / starts);
+    assert!(
+        (low - least).abs() < 1e-12 && (high - most).abs() < 1e-12,
+        "{row:?}, {least}, {most}"
+    );
+}
+
+/// Trees and paths of rows that do not look at where a round began are those of a log without
+/// depths: full rows and lists.
+#[test]
+fn trees_and_paths_of_rows_that_are_the_same_from_every_start_are_those_without_depths() {
+    use specgap::replay::{PathSettings, TreeSettings, measure_paths, measure_trees};
+    let texts = some_texts();
+    let trees = TreeSettings {
+        schemes: ["iid", "top", "stratified"]
+            .map(|name| name.parse().unwrap())
+            .to_vec(),
+        ..crate::trees::settings(&["2x2", "chain-3"])
+    };
+    let paths = PathSettings {
+        drafts: vec![1, 2, 3],
+        length: Some(DEPTHS),
+        ..PathSettings::default()
+    };
+    let logs = || {
+        let by_depth = tensors(&texts, &|_, prefix| draft(0, prefix));
+        [by_depth, without_depths(&texts)].map(tilt)
+    };
+    for make in [log, listed] {
+        let [one, other] = logs().map(|tensors| {
+            let report = measure_trees(&[make(tensors)], &trees, "test", &|_| {}).unwrap();
+            let numbers = report.results.into_iter();
+            let numbers = numbers.map(|row| (row.expected_accepted_length, row.tokens_per_call));
+            numbers.collect::<Vec<_>>()
+        });
+        assert!(!one.is_empty());
+        assert_eq!(one, other);
+        let [one, other] = logs().map(|tensors| {
+            let report = measure_paths(&[make(tensors)], &paths, "test", &|_| {}).unwrap();
+            (report.by_drafts, report.left_out)
+        });
+        assert_eq!(one, other);
+    }
+}
+
+/// A round of paths by codes from a start on, gone through draft by draft and coin by coin: of
+/// every block the sums of P(tau >= i; block), i = 1, 2, .. A path is known by the blocks that it
+/// may still be.
+struct CodedRound<'a> {
+    text: &'a [usize],
+    start: usize,
+    length: usize,
+    levels: &'a [f64],
+    laws: Vec<Vec<f64>>,
+    found: Vec<Vec<f64>>,
+}
+
+impl CodedRound<'_> {
+    fn tokens(&self, block: usize) -> Vec<usize> {
+        let digit = |place: usize| block / TOKENS.pow((self.length - 1 - place) as u32) % TOKENS;
+        (0..self.length).map(digit).collect()
+    }
+
+    fn behind(&self, block: &[usize]) -> Vec<usize> {
+        [&self.text[..self.start], block].concat()
+    }
+
+    fn go(&mut self, prefix: &[usize], there: &[(usize, usize)], chance: f64) {
+        if chance == 0.0 {
+            return;
+        }
+        if prefix.len() == self.length {
+            return self.put(prefix, prefix.len(), chance);
+        }
+        let mut residual = target(&self.behind(prefix));
+        let mass = |path: usize, prefix: &[usize]| -> f64 {
+            let blocks =
+                (0..self.laws[path].len()).filter(|&one| self.tokens(one).starts_with(prefix));
+            blocks.map(|one| self.laws[path][one]).sum()
+        };
+        let law = |&(path, _): &(usize, usize)| -> [f64; TOKENS] {
+            let all = mass(path, prefix);
+            std::array::from_fn(|token| mass(path, &[prefix, &[token]].concat()) / all)
+        };
+        let mut laws: Vec<[f64; TOKENS]> = there.iter().map(law).collect();
+        let token_of = |block: usize| self.tokens(block)[prefix.len()];
+        let tokens: Vec<usize> = there.iter().map(|&(_, block)| token_of(block)).collect();
+        let mut going = chance;
+        for level in self.levels {
+            for (law, &token) in laws.iter_mut().zip(&tokens) {
+                let take: [f64; TOKENS] = std::array::from_fn(|at| {
+                    ((residual[at] - level * law[at]) / (1.0 - level)).clamp(0.0, law[at])
+                });
+                let accepted = if law[token] > 0.0 {
+                    take[token] / law[token]
+                } else {
+                    0.0
+                };
+                let same = there
+                    .iter()
+                    .zip(&tokens)
+                    .filter(|(_, other)| **other == token);
+                let same: Vec<(usize, usize)> = same.map(|(one, _)| *one).collect();
+                self.go(&[prefix, &[token]].concat(), &same, going * accepted);
+                going *= 1.0 - accepted;
+                let kept = 1.0 - take.iter().sum::<f64>();
+                if going < 1e-15 || kept < 1e-12 {
+                    return;
+                }
+                for at in 0..TOKENS {
+                    residual[at] = (residual[at] - take[at]) / kept;
+                    law[at] = (law[at] - take[at]) / kept;
+                }
+            }
+        }
+        for (token, left) in residual.into_iter().enumerate() {
+            self.put(
+                &[prefix, &[token]].concat(),
+                prefix.len(),
+                going * left.max(0.0),
+            );
+        }
+    }
+
+    /// The round ends with a prefix; the target writes the rest of the block.
+    fn put(&mut self, prefix: &[usize], accepted: usize, chance: f64) {
+        for block in 0..self.found.len() {
+            let tokens = self.tokens(block);
+            if !tokens.starts_with(prefix) {
+                continue;
+            }
+            let rest = prefix.len()..self.length;
+            let rest = rest.map(|at| target(&self.behind(&tokens[..at]))[tokens[at]]);
+            let mass = chance * rest.product::<f64>();
+            self.found[block][..accepted]
+                .iter_mut()
+                .for_each(|sum| *sum += mass);
+        }
+    }
+}
+
+/// P(tau >= i | text) of a round of K paths by codes that starts behind some tokens of a text.
+fn coded(text: &[usize], start: usize, length: usize, paths: usize, levels: &[f64]) -> Vec<f64> {
+    let count = TOKENS.pow(length as u32);
+    let mut round = CodedRound {
+        text,
+        start,
+        length,
+        levels,
+        laws: Vec::new(),
+        found: vec![vec![0.0; length]; count],
+    };
+    let joint = |block: usize, of: &dyn Fn(&[usize]) -> [f64; TOKENS]| -> f64 {
+        let tokens = round.tokens(block);
+        let each = (0..length).map(|at| of(&round.behind(&tokens[..at]))[tokens[at]]);
+        each.product()
+    };
+    let drafted: Vec<f64> = (0..count)
+        .map(|one| joint(one, &|at| draft(start, at)))
+        .collect();
+    let written: Vec<f64> = (0..count).map(|one| joint(one, &target)).collect();
+    // Path j's code is even on [j/K, (j+1)/K), and each block has an interval of codes.
+    round.laws = (0..paths)
+        .map(|path| {
+            let [from, to] = [path, path + 1].map(|end| end as f64 / paths as f64);
+            let mut begin = 0.0f64;
+            let share = |mass: &f64| {
+                let end = begin + mass;
+                let common = (end.min(to) - begin.max(from)).max(0.0);
+                begin = end;
+                common * paths as f64
+            };
+            drafted.iter().map(share).collect()
+        })
+        .collect();
+    for draw in 0..count.pow(paths as u32) {
+        let blocks = (0..paths).map(|path| draw / count.pow(path as u32) % count);
+        let there: Vec<(usize, usize)> = blocks.enumerate().collect();
+        let chance = there
+            .iter()
+            .map(|&(path, block)| round.laws[path][block])
+            .product();
+        round.go(&[], &there, chance);
+    }
+    let own = (0..count)
+        .find(|&one| round.tokens(one) == text[start..start + length])
+        .unwrap();
+    round.found[own]
+        .iter()
+        .map(|sum| sum / written[own])
+        .collect()
+}
+
+/// Paths by codes whose rows depend on where a round began, by every draw of the paths and every
+/// coin.
+#[test]
+fn paths_by_codes_take_the_rows_of_their_own_start() {
+    use specgap::replay::{PathSettings, measure_paths};
+    const LONG: usize = 2;
+    let texts: Vec<Vec<usize>> = some_texts().into_iter().step_by(3).collect();
+    let settings = PathSettings {
+        drafts: vec![2, 3],
+        length: Some(LONG),
+        ..PathSettings::default()
+    };
+    let log = log(tensors(&texts, &draft));
+    let report = measure_paths(&[log], &settings, "test", &|_| {}).unwrap();
+    for (paths, row) in [2, 3].into_iter().zip(&report.by_drafts) {
+        for (name, levels) in [
+            ("coded-rrs", &[0.0][..]),
+            ("coded-level-4", &[0.8, 0.5, 0.2, 0.0]),
+        ] {
+            let (mut sum, mut starts, mut calls) = (0.0, 0.0, 0.0);
+            for text in &texts {
+                let mut begins = [0.0; LENGTH + 1];
+                begins[0] = 1.0;
+                for start in 0..LENGTH {
+                    let room = LONG.min(LENGTH - start);
+                    let reached = coded(text, start, room, paths, levels);
+                    if room == LONG {
+                        sum += reached.iter().sum::<f64>();
+                        starts += 1.0;
+                    }
+                    calls += begins[start];
+                    // The last token is the target's own.
+                    let drafts = room.min(LENGTH - start - 1);
+                    let at = |kept: usize| if kept == 0 { 1.0 } else { reached[kept - 1] };
+                    for kept in 0..=drafts {
+                        let next = if kept < drafts { at(kept + 1) } else { 0.0 };
+                        begins[start + kept + 1] += begins[start] * (at(kept) - next);
+                    }
+                }
+            }
+            let found = row
+                .verifiers
+                .iter()
+                .find(|row| row.verifier == name)
+                .unwrap();
+            let near = |found: f64, expected: f64| {
+                assert!(
+                    (found - expected).abs() < 1e-9,
+                    "{name}, {paths}: {found}, {expected}"
+                );
+            };
+            near(found.expected_accepted_length.mean, sum / starts);
+            let tokens = (texts.len() * LENGTH) as f64;
+            near(found.tokens_per_call.unwrap().mean, tokens / calls);
+        }
+    }
 }
 
 /// One path is a chain: `paths` and `length` agree on it, by depth too.

@@ -3,7 +3,8 @@
 //!
 //! A line for each token, with the columns `prompt`, `position`, `logp` and `logq`, and where
 //! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`).
-//! It is a whole log for draft lengths.
+//! It is a whole log for draft lengths. Of a draft whose rows depend on where a round began there
+//! are `logq_2`, `hit_2` and so on too: what a round that begins at the line drafts second, ...
 
 use super::error::ImportError;
 use super::options::Request;
@@ -24,6 +25,8 @@ const APART: f64 = 1e-2;
 /// ln of what a draft gives a token that it cannot draw: its exponential is next to nothing, and
 /// a list of it is still a row.
 const NOTHING: f64 = -700.0;
+/// Most depths of a table: no drafter has as many.
+const MOST_DEPTHS: usize = 64;
 /// V where nobody says it.
 const MANY: usize = i32::MAX as usize;
 
@@ -105,10 +108,26 @@ struct Tokens {
     position: Vec<i64>,
     token: Vec<i64>,
     logp: Vec<f64>,
-    logq: Vec<f64>,
-    /// Those of [`SCORED`] that are there.
-    scored: [Option<Vec<f64>>; 4],
+    /// The line of the text's next token.
+    next: Vec<Option<usize>>,
+    /// By depth, from 1, and line: what a round that begins there drafts so far.
+    said: Vec<Vec<Option<Said>>>,
+    /// Which of [`SCORED`] are there.
+    scored: [bool; 4],
     has_tokens: bool,
+}
+
+/// What is said of a token that is drafted: ln q, and those of [`SCORED`] that are there.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    logq: f64,
+    scored: [Option<f64>; 4],
+}
+
+/// Where the draft's columns of a depth are.
+struct OfDepth {
+    logq: usize,
+    scored: [Option<usize>; 4],
 }
 
 /// An entry as a file has it.
@@ -123,6 +142,165 @@ enum Cell {
 struct Table {
     names: Vec<String>,
     lines: Vec<(usize, Vec<Cell>)>,
+}
+
+impl Table {
+    fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|other| other == name)
+    }
+
+    /// The draft's columns: `logq` and its like, and of a draft whose rows depend on where a
+    /// round began `logq_2`, `logq_3`, .. and theirs.
+    fn by_depth(&self) -> Vec<OfDepth> {
+        let at = |depth: usize| {
+            let name = |name: &str| match depth {
+                1 => name.to_owned(),
+                _ => format!("{name}_{depth}"),
+            };
+            Some(OfDepth {
+                logq: self.column(&name("logq"))?,
+                scored: SCORED.map(|one| self.column(&name(one))),
+            })
+        };
+        // One more than there may be tells that there are too many.
+        (1..=MOST_DEPTHS + 1).map_while(at).collect()
+    }
+}
+
+/// A table as it is read.
+struct Reading<'a> {
+    path: &'a Path,
+    table: &'a Table,
+}
+
+impl Reading<'_> {
+    fn refused(&self, record: usize, column: usize, message: String) -> ImportError {
+        ImportError::Field {
+            path: self.path.to_owned(),
+            record,
+            line: self.table.lines.get(record).map_or(0, |(line, _)| *line),
+            field: self.table.names.get(column).cloned().unwrap_or_default(),
+            message,
+        }
+    }
+
+    fn cell(&self, record: usize, column: usize) -> &Cell {
+        let line = self.table.lines.get(record);
+        line.and_then(|(_, cells)| cells.get(column))
+            .unwrap_or(&Cell::Missing)
+    }
+
+    fn number(&self, record: usize, column: usize) -> Result<f64, ImportError> {
+        match self.cell(record, column) {
+            Cell::Number(x) => Ok(*x),
+            Cell::Text(text) => Err(self.refused(record, column, format!("{text:?} is no number"))),
+            Cell::Missing => Err(self.refused(
+                record,
+                column,
+                "is missing; a column has an entry in every line".to_owned(),
+            )),
+        }
+    }
+
+    fn whole(&self, record: usize, column: usize) -> Result<i64, ImportError> {
+        let x = self.number(record, column)?;
+        let fits = x.fract() == 0.0 && (0.0..9e15).contains(&x);
+        match fits {
+            true => Ok(x as i64),
+            false => Err(self.refused(record, column, format!("{x} is no whole number from 0 on"))),
+        }
+    }
+
+    fn token(&self, record: usize, column: usize) -> Result<i64, ImportError> {
+        let token = self.whole(record, column)?;
+        if token >= MANY as i64 {
+            return Err(self.refused(record, column, format!("{token} is no token's id")));
+        }
+        Ok(token)
+    }
+
+    /// Refuses columns of a depth behind one that is not there.
+    fn refuse_gaps(&self, depths: usize) -> Result<(), ImportError> {
+        let behind = |name: &&String| {
+            let depth = name
+                .strip_prefix("logq_")
+                .and_then(|rest| rest.parse().ok());
+            depth.is_some_and(|depth: usize| depth > depths)
+        };
+        if depths > MOST_DEPTHS {
+            return Err(input(
+                self.path,
+                format!("has columns of {depths} depths; keep the first {MOST_DEPTHS} at most"),
+            ));
+        }
+        match self.table.names.iter().find(behind) {
+            Some(name) => Err(input(
+                self.path,
+                format!(
+                    "has a column {name} and none logq_{}; depths count from 1, as logq, logq_2, \
+                     logq_3",
+                    depths + 1
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// What a line says of a token that the target gives e^`logp`.
+    fn said(&self, record: usize, columns: &OfDepth, logp: f64) -> Result<Said, ImportError> {
+        let q = self.number(record, columns.logq)?;
+        if q > ABOVE || q.is_nan() {
+            return Err(self.refused(record, columns.logq, not_a_logarithm(q)));
+        }
+        let logq = q.clamp(NOTHING, 0.0);
+        let mut scored = [None; 4];
+        for (value, column) in scored.iter_mut().zip(columns.scored) {
+            let Some(column) = column else { continue };
+            let x = match self.cell(record, column) {
+                Cell::Text(text) if text.eq_ignore_ascii_case("true") => 1.0,
+                Cell::Text(text) if text.eq_ignore_ascii_case("false") => 0.0,
+                _ => self.number(record, column)?,
+            };
+            if !(-ABOVE..=1.0 + ABOVE).contains(&x) {
+                return Err(self.refused(record, column, format!("{x} is not in [0, 1]")));
+            }
+            *value = Some(x.clamp(0.0, 1.0));
+        }
+        let [hit, p_hit, max_q, overlap] = scored;
+        let [hit_at, p_hit_at, max_q_at, overlap_at] =
+            columns.scored.map(|column| column.unwrap_or(usize::MAX));
+        if let Some(hit) = hit.filter(|&hit| hit != 0.0 && hit != 1.0) {
+            return Err(self.refused(
+                record,
+                hit_at,
+                format!("{hit} is neither 0 nor 1: 1 where the token is the draft's likeliest"),
+            ));
+        }
+        let (mass_p, mass_q) = (logp.exp(), logq.exp());
+        let is_hit = hit == Some(1.0);
+        let beside = |column: usize, other: &str, x: f64| {
+            let message =
+                format!("{x} contradicts {other} of the line; all columns are of one token");
+            Err(self.refused(record, column, message))
+        };
+        if let Some(x) = max_q
+            && (x < mass_q - APART || is_hit && (x - mass_q).abs() > APART)
+        {
+            return beside(max_q_at, "logq", x);
+        }
+        if let Some(x) = p_hit
+            && is_hit
+            && (x - mass_p).abs() > APART
+        {
+            return beside(p_hit_at, "logp", x);
+        }
+        if let Some(x) = overlap
+            && x < mass_p.min(mass_q) - APART
+        {
+            return beside(overlap_at, "logp and logq", x);
+        }
+        Ok(Said { logq, scored })
+    }
 }
 
 impl Tokens {
@@ -143,8 +321,8 @@ impl Tokens {
     }
 
     fn new(path: &Path, table: &Table) -> Result<Self, ImportError> {
-        let column = |name: &str| table.names.iter().position(|other| other == name);
-        if let Some(missing) = NEEDED.iter().find(|name| column(name).is_none()) {
+        let reading = Reading { path, table };
+        if let Some(missing) = NEEDED.iter().find(|name| table.column(name).is_none()) {
             return Err(input(
                 path,
                 format!(
@@ -156,52 +334,35 @@ impl Tokens {
                 ),
             ));
         }
-        let known = |name: &str| column(name).unwrap_or(usize::MAX);
-        let [prompt, position, logp, logq] = NEEDED.map(known);
-        let scored = SCORED.map(column);
+        let [prompt, position, logp, _] =
+            NEEDED.map(|name| table.column(name).unwrap_or(usize::MAX));
+        let by_depth = table.by_depth();
+        reading.refuse_gaps(by_depth.len())?;
+        let own = table.column("token");
         let mut tokens = Self {
-            has_tokens: column("token").is_some(),
-            scored: scored.map(|column| column.map(|_| Vec::new())),
+            has_tokens: own.is_some(),
+            scored: by_depth[0].scored.map(|column| column.is_some()),
             ..Self::default()
         };
         let mut prompts: HashMap<String, i64> = HashMap::new();
-        let mut next: Map<i64, i64> = Map::new();
-        for (record, (line, cells)) in table.lines.iter().enumerate() {
-            let refused = |column: usize, message: String| ImportError::Field {
-                path: path.to_owned(),
-                record,
-                line: *line,
-                field: table.names.get(column).cloned().unwrap_or_default(),
-                message,
-            };
-            let cell = |column: usize| cells.get(column).unwrap_or(&Cell::Missing);
-            let number = |column: usize| match cell(column) {
-                Cell::Number(x) => Ok(*x),
-                Cell::Text(text) => Err(refused(column, format!("{text:?} is no number"))),
-                Cell::Missing => Err(refused(
-                    column,
-                    "is missing; a column has an entry in every line".to_owned(),
-                )),
-            };
-            let whole = |column: usize| {
-                let x = number(column)?;
-                let fits = x.fract() == 0.0 && (0.0..9e15).contains(&x);
-                match fits {
-                    true => Ok(x as i64),
-                    false => Err(refused(column, format!("{x} is no whole number from 0 on"))),
-                }
-            };
-            let name = match cell(prompt) {
+        // The last line of each prompt's text, and its position.
+        let mut ends: Map<i64, (usize, i64)> = Map::new();
+        for record in 0..table.lines.len() {
+            let name = match reading.cell(record, prompt) {
                 Cell::Text(text) => text.clone(),
                 Cell::Number(x) => x.to_string(),
-                Cell::Missing => return Err(refused(prompt, "is missing".to_owned())),
+                Cell::Missing => {
+                    return Err(reading.refused(record, prompt, "is missing".to_owned()));
+                }
             };
             let count = prompts.len() as i64;
             let id = *prompts.entry(name).or_insert(count);
-            let here = whole(position)?;
-            let wanted = next.get(&id).copied().unwrap_or(0);
+            let here = reading.whole(record, position)?;
+            let before = ends.get(&id).copied();
+            let wanted = before.map_or(0, |(_, last)| last + 1);
             if here != wanted && here != 0 {
-                return Err(refused(
+                return Err(reading.refused(
+                    record,
                     position,
                     format!(
                         "is {here}, where {wanted} is expected: positions of a prompt's text count \
@@ -209,87 +370,41 @@ impl Tokens {
                     ),
                 ));
             }
-            next.insert(id, here + 1);
-            let p = number(logp)?;
+            if let Some((before, _)) = before.filter(|_| here > 0) {
+                tokens.next[before] = Some(record);
+            }
+            ends.insert(id, (record, here));
+            let p = reading.number(record, logp)?;
             if p > ABOVE || !p.is_finite() {
-                return Err(refused(logp, not_a_logarithm(p)));
+                return Err(reading.refused(record, logp, not_a_logarithm(p)));
             }
-            let q = number(logq)?;
-            if q > ABOVE || q.is_nan() {
-                return Err(refused(logq, not_a_logarithm(q)));
-            }
-            let (p, q) = (p.clamp(NOTHING, 0.0), q.clamp(NOTHING, 0.0));
-            let mut values = [None; 4];
-            for (value, column) in values.iter_mut().zip(scored) {
-                let Some(column) = column else { continue };
-                let x = match cell(column) {
-                    Cell::Text(text) if text.eq_ignore_ascii_case("true") => 1.0,
-                    Cell::Text(text) if text.eq_ignore_ascii_case("false") => 0.0,
-                    _ => number(column)?,
-                };
-                if !(-ABOVE..=1.0 + ABOVE).contains(&x) {
-                    return Err(refused(column, format!("{x} is not in [0, 1]")));
-                }
-                *value = Some(x.clamp(0.0, 1.0));
-            }
-            let [hit, p_hit, max_q, overlap] = values;
-            let [hit_at, p_hit_at, max_q_at, overlap_at] =
-                scored.map(|column| column.unwrap_or(usize::MAX));
-            if let Some(hit) = hit.filter(|&hit| hit != 0.0 && hit != 1.0) {
-                return Err(refused(
-                    hit_at,
-                    format!("{hit} is neither 0 nor 1: 1 where the token is the draft's likeliest"),
-                ));
-            }
-            let (mass_p, mass_q) = (p.exp(), q.exp());
-            let is_hit = hit == Some(1.0);
-            let beside = |column: usize, other: &str, x: f64| {
-                Err(refused(
-                    column,
-                    format!("{x} contradicts {other} of the line; all columns are of one token"),
-                ))
-            };
-            if let Some(x) = max_q
-                && (x < mass_q - APART || is_hit && (x - mass_q).abs() > APART)
-            {
-                return beside(max_q_at, "logq", x);
-            }
-            if let Some(x) = p_hit
-                && is_hit
-                && (x - mass_p).abs() > APART
-            {
-                return beside(p_hit_at, "logp", x);
-            }
-            if let Some(x) = overlap
-                && x < mass_p.min(mass_q) - APART
-            {
-                return beside(overlap_at, "logp and logq", x);
-            }
-            tokens.token.push(match column("token") {
-                Some(column) => {
-                    let token = whole(column)?;
-                    if token >= MANY as i64 {
-                        return Err(refused(column, format!("{token} is no token's id")));
-                    }
-                    token
-                }
-                None => 0,
-            });
+            let token = own.map(|column| reading.token(record, column));
+            tokens.token.push(token.transpose()?.unwrap_or(0));
             tokens.prompt.push(id);
             tokens.position.push(here);
-            tokens.logp.push(p);
-            tokens.logq.push(q);
-            for (column, value) in tokens.scored.iter_mut().zip(values) {
-                if let (Some(column), Some(value)) = (column, value) {
-                    column.push(value);
-                }
-            }
+            tokens.logp.push(p.clamp(NOTHING, 0.0));
+            tokens.next.push(None);
         }
         if tokens.logp.is_empty() {
             return Err(input(path, "has no line of a token".to_owned()));
         }
         tokens.prompts = prompts.len();
+        for (ahead, columns) in by_depth.iter().enumerate() {
+            let lines = 0..tokens.logp.len();
+            let said = lines.map(|record| match tokens.ahead(record, ahead) {
+                Some(at) => reading.said(record, columns, tokens.logp[at]).map(Some),
+                // What lies behind a text's end is not read.
+                None => Ok(None),
+            });
+            let said = said.collect::<Result<_, _>>()?;
+            tokens.said.push(said);
+        }
         Ok(tokens)
+    }
+
+    /// The line of the token that stands so many behind a line's own in its text.
+    fn ahead(&self, record: usize, tokens: usize) -> Option<usize> {
+        (0..tokens).try_fold(record, |at, _| self.next.get(at).copied().flatten())
     }
 
     /// Says how the rows came about. A log has nothing but the text's own tokens, so that none
@@ -312,33 +427,45 @@ impl Tokens {
 
     /// The tensors, prompts counting from `first` on.
     fn tensors(&self, first: i64) -> Vec<RawTensor> {
-        let count = self.logp.len();
+        let (count, depths) = (self.logp.len(), self.said.len());
         let floats = |name: &'static str, shape: Vec<usize>, values: &[f64]| RawTensor {
             name,
             dtype: Dtype::F64,
             shape,
             data: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
         };
-        let ids = |name: &'static str| RawTensor {
-            shape: vec![count, 1],
-            ..RawTensor::integers(name, &self.token)
+        let ids = |name: &'static str, shape: Vec<usize>, ids: &[i64]| RawTensor {
+            shape,
+            ..RawTensor::integers(name, ids)
+        };
+        // Of each line what is said of it depth by depth.
+        let said = || (0..count).flat_map(|line| self.said.iter().map(move |all| all[line]));
+        let drafted = (0..count).flat_map(|line| {
+            let token = |at: usize| self.token.get(at).copied();
+            (0..depths).map(move |ahead| self.ahead(line, ahead).and_then(token).unwrap_or(-1))
+        });
+        let logq = said().map(|said| said.map_or(NOTHING, |said| said.logq));
+        let (logq, drafted): (Vec<f64>, Vec<i64>) = (logq.collect(), drafted.collect());
+        let of_depths = |last: &[usize]| match depths {
+            1 => [&[count][..], last].concat(),
+            _ => [&[count, depths][..], last].concat(),
         };
         let prompts: Vec<i64> = self.prompt.iter().map(|id| first + id).collect();
         let mut tensors = vec![
             floats("target_logprobs", vec![count, 1], &self.logp),
-            floats("draft_logprobs", vec![count, 1], &self.logq),
-            ids("target_token_ids"),
-            ids("draft_token_ids"),
+            floats("draft_logprobs", of_depths(&[1]), &logq),
+            ids("target_token_ids", vec![count, 1], &self.token),
+            ids("draft_token_ids", of_depths(&[1]), &drafted),
             RawTensor::integers("prompt_id", &prompts),
             RawTensor::integers("position", &self.position),
             RawTensor::integers("token", &self.token),
         ];
-        for (name, column) in SCORED.into_iter().zip(&self.scored) {
-            tensors.extend(
-                column
-                    .as_ref()
-                    .map(|values| floats(name, vec![count], values)),
-            );
+        for (at, name) in SCORED.into_iter().enumerate() {
+            if self.scored[at] {
+                let value = |said: Option<Said>| said.and_then(|said| said.scored[at]);
+                let values: Vec<f64> = said().map(|one| value(one).unwrap_or(-1.0)).collect();
+                tensors.push(floats(name, of_depths(&[]), &values));
+            }
         }
         tensors
     }
@@ -439,7 +566,18 @@ fn jsonl(path: &Path, text: &str) -> Result<Table, ImportError> {
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
             .map_err(|error| input(path, format!("line {number} is no JSON object: {error}")))?;
         let mut cells = vec![Cell::Missing; names.len()];
-        for (name, value) in object {
+        // A list is depth by depth.
+        let fields = object.into_iter().flat_map(|(name, value)| match value {
+            serde_json::Value::Array(all) if all.len() <= MOST_DEPTHS => (1..)
+                .zip(all)
+                .map(|(depth, value)| match depth {
+                    1 => (name.clone(), value),
+                    _ => (format!("{name}_{depth}"), value),
+                })
+                .collect::<Vec<_>>(),
+            value => vec![(name, value)],
+        });
+        for (name, value) in fields {
             let at = names.iter().position(|other| *other == name);
             let at = at.unwrap_or_else(|| {
                 names.push(name);

@@ -34,8 +34,8 @@ pub struct Text {
     /// Where the draft's rows depend on where a round begins: for each start what it drafts from
     /// there, first, second, and so on. Empty where `places` says all.
     pub by_start: Vec<Vec<TextPosition>>,
-    /// What else was asked of the rows at depth 2, 3, and so on, as `asked`.
-    pub(super) asked_deeper: Vec<Vec<f64>>,
+    /// What else was asked of the rows at depth 2, 3, and so on, as `asked` and `apart`.
+    pub(super) deeper: Vec<[Vec<f64>; 2]>,
     /// The number of each position among those of all logs; texts may lie side by side.
     pub(super) numbers: Vec<usize>,
     /// What else was asked of its rows, position by position.
@@ -336,10 +336,7 @@ impl Texts {
         let read = side_by_side::each_or_stop(&log.spans(SPAN), |span| {
             // Who watches may stop the work before it.
             progress(0);
-            let mut workspace = Workspace::default();
-            let tasks = std::iter::once(&task).chain(&deeper);
-            let result: Result<Vec<Vec<Read>>, ReplayError> =
-                tasks.map(|task| task.span(span, &mut workspace)).collect();
+            let result = task.span(&deeper, span, &mut Workspace::default());
             progress(span.positions().len());
             result
         })?;
@@ -430,7 +427,9 @@ impl Text {
     /// answers a row.
     pub(super) fn asked_at(&self, start: usize, depth: usize, width: usize) -> &[f64] {
         let asked = match depth.checked_sub(1) {
-            Some(below) if !self.by_start.is_empty() => self.asked_deeper.get(below),
+            Some(below) if !self.by_start.is_empty() => {
+                self.deeper.get(below).map(|[asked, _]| asked)
+            }
             _ => Some(&self.asked),
         };
         let row = asked.and_then(|asked| asked.chunks_exact(width).nth(start + depth));
@@ -453,18 +452,24 @@ impl Text {
                 first.into_iter().chain(more).collect()
             })
             .collect();
-        let width = self.asked.len() / self.numbers.len().max(1);
-        let asked = |reads: &Vec<Read>| {
-            let mut all = Vec::with_capacity(self.asked.len());
+        let as_wide = |first: &[f64], of: fn(&Read) -> &[f64], reads: &[Read]| {
+            let width = first.len() / self.numbers.len().max(1);
+            let mut all = Vec::with_capacity(first.len());
             for number in self.numbers.iter().map(here) {
                 let end = all.len() + width;
-                all.extend(reads.get(number).into_iter().flat_map(|read| &read.asked));
+                all.extend(reads.get(number).into_iter().flat_map(of));
                 // Where no round drafts so far nothing was asked.
                 all.resize(end, 0.0);
             }
             all
         };
-        self.asked_deeper = deeper.iter().map(asked).collect();
+        let answers = |reads: &Vec<Read>| {
+            [
+                as_wide(&self.asked, |read| &read.asked, reads),
+                as_wide(&self.apart, |read| &read.apart, reads),
+            ]
+        };
+        self.deeper = deeper.iter().map(answers).collect();
     }
 }
 

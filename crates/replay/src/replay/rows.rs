@@ -2,18 +2,27 @@
 
 use super::ReplayError;
 use super::position::{Rest, TextPosition};
-use specgap_log::log::{Log, Rollouts, Row, RowKind, Span};
+use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
 use specgap_measure::gap::{Moments, Singles, Surprised};
 use specgap_number::distribution::{Rows, Softmax};
 use specgap_row::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use specgap_sampling::sampling::{Lists, probabilities};
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
-/// column of the text's token, and a number that no other position has. Tokens that a row
+/// column of the text's token, and whose rows they are. Tokens that a row
 /// does not list are the last columns, as few as they can be. As many numbers at every
 /// position.
 pub(super) type Question<'a> =
-    dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
+    dyn Fn(&mut Scan, Rows<'_>, usize, Whose) -> Result<Vec<f64>, String> + Sync + 'a;
+
+/// Whose rows are asked.
+#[derive(Clone, Copy)]
+pub(super) struct Whose {
+    /// A number that no other position of all logs has.
+    pub(super) number: u64,
+    /// How many tokens of its round lie before it, where the draft's rows depend on that; else 0.
+    pub(super) ahead: usize,
+}
 
 /// A position as it is read.
 #[derive(Default)]
@@ -101,29 +110,44 @@ impl Task<'_> {
         }
     }
 
+    /// The positions of a span, by depth: `self` is of the first, and `deeper` of the others.
     pub(super) fn span(
         &self,
+        deeper: &[Task<'_>],
         span: &Span,
         workspace: &mut Workspace,
-    ) -> Result<Vec<Read>, ReplayError> {
-        let chunk = self.log.chunk(span)?;
-        chunk
-            .positions()
-            .map(|number| {
-                chunk.read(number, &mut workspace.row)?;
-                if let Some(rollouts) = self.rollouts {
-                    for &index in rollouts.paths_at(number) {
-                        rollouts.check_row(index, &workspace.row, self.log)?;
-                    }
-                }
-                if self.log.depth() > 1 && workspace.row.lacks_draft {
-                    // No round that began in this text drafts so far.
-                    return Ok(Read::default());
-                }
-                self.position(number, workspace)
-                    .map_err(|message| position_refused(self.log, number, message))
-            })
-            .collect()
+    ) -> Result<Vec<Vec<Read>>, ReplayError> {
+        let tasks = || std::iter::once(self).chain(deeper);
+        let chunks: Result<Vec<Chunk<'_>>, LogError> =
+            tasks().map(|task| task.log.chunk(span)).collect();
+        let chunks = chunks?;
+        let mut read: Vec<Vec<Read>> = chunks.iter().map(|_| Vec::new()).collect();
+        for number in span.positions() {
+            for ((task, chunk), read) in tasks().zip(&chunks).zip(&mut read) {
+                read.push(task.read(chunk, number, workspace)?);
+            }
+        }
+        Ok(read)
+    }
+
+    fn read(
+        &self,
+        chunk: &Chunk<'_>,
+        number: usize,
+        workspace: &mut Workspace,
+    ) -> Result<Read, ReplayError> {
+        chunk.read(number, &mut workspace.row)?;
+        if let Some(rollouts) = self.rollouts {
+            for &index in rollouts.paths_at(number) {
+                rollouts.check_row(index, &workspace.row, self.log)?;
+            }
+        }
+        if self.log.depth() > 1 && workspace.row.lacks_draft {
+            // No round that began in this text drafts so far.
+            return Ok(Read::default());
+        }
+        self.position(number, workspace)
+            .map_err(|message| position_refused(self.log, number, message))
     }
 
     fn position(&self, number: usize, workspace: &mut Workspace) -> Result<Read, String> {
@@ -266,7 +290,10 @@ impl Task<'_> {
         logits: &mut Vec<f64>,
         [target, draft]: [&mut Vec<f64>; 2],
     ) -> Result<[Unlisted; 2], String> {
-        target_shares(rule, row, logits, target)?;
+        // Whole rows of the target are those of the depth before, and nothing changed them.
+        if self.log.depth() == 1 || self.lists.is_some() {
+            target_shares(rule, row, logits, target)?;
+        }
         let mut unlisted = match &self.lists {
             Some(lists) => lists.unlisted(row, self.temperature),
             None => [Unlisted::NONE; 2],
@@ -338,10 +365,13 @@ impl Task<'_> {
         };
         let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
         let column = place.unwrap_or(target.len());
-        let number = self.before + number as u64;
+        let whose = Whose {
+            number: self.before + number as u64,
+            ahead: self.log.depth() - 1,
+        };
         let listed = target.len();
         if self.lists.is_none() {
-            let asked = question(scan, Rows { target, draft }, column, number)?;
+            let asked = question(scan, Rows { target, draft }, column, whose)?;
             return Ok([asked, Vec::new()]);
         }
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
@@ -358,12 +388,12 @@ impl Task<'_> {
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
             row.resize(listed + count, rest / count as f64);
         }
-        let asked = question(scan, Rows { target, draft }, column, number)?;
+        let asked = question(scan, Rows { target, draft }, column, whose)?;
         target.truncate(listed);
         target.push(target_rest);
         target.resize(listed + count + 1, 0.0);
         draft.insert(listed, 0.0);
-        let apart = question(scan, Rows { target, draft }, column, number)?;
+        let apart = question(scan, Rows { target, draft }, column, whose)?;
         Ok([asked, apart])
     }
 }

@@ -3,6 +3,7 @@
 use super::super::ReplayError;
 use super::super::measured::{MeasuredTexts, measured, with_files};
 use super::super::read::{Text, Texts};
+use super::super::rows::Whose;
 use super::bounds::lower_bound_of_text;
 use super::by_agreement::{Asked, Step, reached};
 use super::coded::{CODED, Coded, interval_of};
@@ -74,8 +75,9 @@ pub fn measure_paths(
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
-    let question =
-        |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| ask(&asked, scan, rows, token);
+    let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| {
+        ask(&asked, scan, rows, token)
+    };
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
@@ -90,17 +92,14 @@ pub fn measure_paths(
         .copied()
         .filter(|&drafts| drafts > 1)
         .collect();
-    let interval = |text: &Text, place: usize| {
-        let answers = text.asked.chunks_exact(width(&asked)).nth(place);
-        match answers.and_then(|answers| answers.get(asked.width()..)) {
+    let interval = |text: &Text, start: usize, depth: usize| {
+        let answers = text.asked_at(start, depth, width(&asked));
+        match answers.get(asked.width()..) {
             Some(&[from, to]) => [from, to],
             _ => [0.0; 2],
         }
     };
-    let coded = match texts.is_by_depth() {
-        true => None,
-        false => Coded::read(logs, &texts, &interval, (&several, length))?,
-    };
+    let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
         texts: &texts,
         asked: &asked,
@@ -144,7 +143,7 @@ fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
 struct Measurement<'a> {
     texts: &'a Texts,
     asked: &'a Asked,
-    /// None where rows list some tokens only, or depend on where a round begins.
+    /// None where rows list some tokens only.
     coded: Option<Coded>,
     /// K.
     drafts: BTreeSet<usize>,
@@ -409,17 +408,11 @@ impl Measurement<'_> {
             ));
         }
         if self.coded.is_none() {
-            let why = match self.texts.is_by_depth() {
-                true => {
-                    "paths by codes are replayed where the draft's rows depend on the text alone, \
-                     and here they depend on where a round began"
-                }
-                false => {
-                    "paths by codes need the interval of every token, and rows here list some \
-                     tokens only; log whole rows"
-                }
-            };
-            left_out.push(format!("{} and {}: {why}", CODED[0], CODED[1]));
+            left_out.push(format!(
+                "{} and {}: paths by codes need the interval of every token, and rows here list \
+                 some tokens only; log whole rows",
+                CODED[0], CODED[1]
+            ));
         }
         left_out.push(
             "traversal, and trees whose children are drawn without replacement (sequential \
@@ -513,7 +506,7 @@ mod tests {
         );
         let logs = [Log::open(folder.as_ref()).unwrap()];
         let asked = Asked::new(4).unwrap();
-        let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| {
+        let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| {
             ask(&asked, scan, rows, token)
         };
         let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();

@@ -4,6 +4,7 @@ use super::super::ReplayError;
 use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::Texts;
+use super::super::rows::Whose;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
@@ -50,7 +51,7 @@ pub fn measure_trees(
     let question = |scan: &mut specgap_row::row::Workspace,
                     rows: specgap_number::distribution::Rows<'_>,
                     token: usize,
-                    number: u64| {
+                    whose: Whose| {
         let most = plan.pairs.iter().flat_map(|pair| &pair.children).max();
         let mut row = scan
             .load(rows, most.copied().unwrap_or(1))
@@ -58,7 +59,7 @@ pub fn measure_trees(
         let mut answers = Vec::with_capacity(plan.width);
         for (index, pair) in plan.pairs.iter().enumerate() {
             for &children in &pair.asked {
-                let seed = seed_of(settings.seed, number, index as u64);
+                let seed = seed_of(settings.seed, whose.number, index as u64);
                 let shares = pair
                     .rule
                     .shares(&mut row, token, children, seed)
@@ -74,18 +75,6 @@ pub fn measure_trees(
         }
         Ok(answers)
     };
-    let lists = logs
-        .iter()
-        .find(|log| log.depths() > 1 && log.is_top_heavy());
-    if let Some(log) = lists {
-        return Err(ReplayError::Log {
-            log: log.path().to_owned(),
-            message:
-                "has rows of the draft for each depth that list some tokens only; trees of such \
-                      drafts take full rows: log all tokens, or replay chains (specgap length)"
-                    .to_owned(),
-        });
-    }
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
     })?;
@@ -115,10 +104,11 @@ pub(super) struct Measurement<'a> {
 
 impl Measurement<'_> {
     fn report(&self, logs: &[Log], of: MeasuredTexts) -> TreeReport {
-        let places = || self.texts.texts.iter().flat_map(|text| &text.places);
-        let count = places().count().max(1) as f64;
-        let unlisted_mass =
-            [0, 1].map(|row| places().map(|place| place.unlisted[row]).sum::<f64>() / count);
+        let unlisted_mass = [0, 1].map(|row| {
+            let met = self.texts.met().map(|place| place.unlisted[row]);
+            let (sum, count) = met.fold((0.0, 0.0f64), |(sum, n), mass| (sum + mass, n + 1.0));
+            sum / count.max(1.0)
+        });
         let mut left_out = self.plan.left_out.clone();
         let timings = self.settings.timings.as_ref();
         let dynamic = if self.settings.schemes.contains(&SchemeName::TOP) {
@@ -132,7 +122,7 @@ impl Measurement<'_> {
             Vec::new()
         };
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
-        let is_cut = places().any(|place| place.rest != Rest::None);
+        let is_cut = self.texts.met().any(|place| place.rest != Rest::None);
         let mut unbounded = Vec::new();
         let mut reference: Option<Candidate> = None;
         let mut at_nodes = self.at_nodes();
@@ -385,8 +375,7 @@ impl Measurement<'_> {
 
     /// Whether what rows do not list is known well enough for bounds.
     pub(super) fn are_known(&self) -> bool {
-        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
-        places.all(|place| place.rest != Rest::Open)
+        self.texts.met().all(|place| place.rest != Rest::Open)
     }
 
     /// A tree's rounds, added up by prompt in the texts' order.

@@ -1,6 +1,6 @@
 //! What the children of nodes get of logged texts.
 
-use super::super::position::Rest;
+use super::super::position::{Rest, TextPosition};
 use super::super::read::Text;
 use super::measure::Measurement;
 use super::pairs::{Pair, Shares};
@@ -9,8 +9,7 @@ use specgap_core::scheme::SchemeName;
 impl Measurement<'_> {
     /// What the children of a node get, text by text.
     pub(super) fn shares(&self, pair: &Pair) -> Shares {
-        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
-        let is_cut = places.any(|place| place.rest != Rest::None);
+        let is_cut = self.texts.met().any(|place| place.rest != Rest::None);
         let has_bounds = is_cut && pair.rule.on_lists && self.are_known();
         Shares {
             texts: self.values(pair),
@@ -25,41 +24,33 @@ impl Measurement<'_> {
 
     /// The least or the most that the children of a node get along a text.
     pub(super) fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
-        let width = self.plan.width.max(1);
-        let mut offset = pair.offset;
         let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
         let is_by_rank = by_rank.contains(&pair.scheme);
-        let tables: Vec<(usize, Vec<f64>)> = pair
-            .asked
-            .iter()
-            .map(|&children| {
-                let begin = offset;
-                offset += children;
-                let mut table = Vec::with_capacity(children * text.places.len());
-                for (position, place) in text.places.iter().enumerate() {
-                    let range = position * width + begin..position * width + begin + children;
-                    let own = text.asked.get(range.clone()).unwrap_or_default();
-                    let other = text.apart.get(range).unwrap_or(own);
-                    // Drafts that are the heaviest tokens may be others than the listed ones.
-                    let is_sure = match place.rest {
-                        Rest::Known { heaviest } => !is_by_rank || children <= heaviest,
-                        _ => true,
-                    };
-                    if place.listed && is_sure {
-                        table.extend(between(own, other).map(|ends| ends[end]));
-                    } else {
-                        table.extend(std::iter::repeat_n(end as f64, own.len()));
-                    }
-                }
-                (children, table)
-            })
-            .collect();
-        ChildShares::new(text.places.len(), pair.rule.nested, tables)
+        let row = |place: &TextPosition, own: &[f64], other: &[f64]| {
+            // Drafts that are the heaviest tokens may be others than the listed ones.
+            let is_sure = match place.rest {
+                Rest::Known { heaviest } => !is_by_rank || own.len() <= heaviest,
+                _ => true,
+            };
+            if place.listed && is_sure {
+                between(own, other).map(|ends| ends[end]).collect()
+            } else {
+                vec![end as f64; own.len()]
+            }
+        };
+        self.by_depth(pair, text, &row)
     }
 
-    /// What the children of a node get, text by text, with the rest in proportion.
-    pub(super) fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
-        let of = |text: &Text, asked: &[f64]| {
+    /// Shares by position and depth, of each number of children from what a place, and what was
+    /// asked of its row, say.
+    fn by_depth(
+        &self,
+        pair: &Pair,
+        text: &Text,
+        row: &dyn Fn(&TextPosition, &[f64], &[f64]) -> Vec<f64>,
+    ) -> ChildShares<f64> {
+        let width = self.plan.width.max(1);
+        let of = |depth: usize, asked: &[f64], apart: &[f64]| {
             let mut offset = pair.offset;
             let tables: Vec<(usize, Vec<f64>)> = pair
                 .asked
@@ -67,18 +58,31 @@ impl Measurement<'_> {
                 .map(|&children| {
                     let begin = offset;
                     offset += children;
-                    let rows = asked.chunks_exact(self.plan.width.max(1));
-                    let table = rows.flat_map(|row| row[begin..begin + children].iter().copied());
-                    (children, table.collect())
+                    let mut table = Vec::with_capacity(children * text.places.len());
+                    for (position, asked) in asked.chunks_exact(width).enumerate() {
+                        let own = &asked[begin..begin + children];
+                        let other = position * width + begin..position * width + begin + children;
+                        let other = apart.get(other).unwrap_or(own);
+                        let start = position.checked_sub(depth);
+                        let place = start.and_then(|start| text.ahead(start).get(depth));
+                        // No round drafts so far at a text's first positions.
+                        table.extend(row(&place.copied().unwrap_or_default(), own, other));
+                    }
+                    (children, table)
                 })
                 .collect();
             ChildShares::new(text.places.len(), pair.rule.nested, tables)
         };
-        let by_depth = |text: &Text| {
-            let deeper = text.asked_deeper.iter().map(|asked| of(text, asked));
-            of(text, &text.asked).with_deeper(deeper.collect())
-        };
-        self.texts.texts.iter().map(by_depth).collect()
+        let deeper = text.deeper.iter().zip(1..);
+        let deeper = deeper.map(|([asked, apart], depth)| of(depth, asked, apart));
+        of(0, &text.asked, &text.apart).with_deeper(deeper.collect())
+    }
+
+    /// What the children of a node get, text by text, with the rest in proportion.
+    pub(super) fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
+        let texts = self.texts.texts.iter();
+        let own = |_: &TextPosition, own: &[f64], _: &[f64]| own.to_vec();
+        texts.map(|text| self.by_depth(pair, text, &own)).collect()
     }
 }
 

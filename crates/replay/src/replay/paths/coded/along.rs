@@ -4,6 +4,7 @@ use super::{CodedRow, Patterns, Pieces, Transition, levels};
 use crate::replay::ReplayError;
 use crate::replay::position::Rest;
 use crate::replay::read::{Text, Texts};
+use crate::replay::rows::Whose;
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
 use std::sync::OnceLock;
@@ -28,13 +29,15 @@ struct Place {
 
 /// What verifiers of coded paths need of every position.
 pub(in crate::replay::paths) struct Coded {
-    /// By the position's number.
+    /// By the position's number, and by depth.
     here: Vec<OnceLock<Vec<Here>>>,
+    /// How many depths have rows of their own.
+    depths: usize,
 }
 
 impl Coded {
     /// Reads the rows of some logs again, of which the texts are known with the interval of each
-    /// token. `None` where rows list some tokens only: intervals need all.
+    /// token, by the start of a round and depth. `None` where rows list some tokens only: intervals need all.
     ///
     /// # Errors
     /// As [`Texts::read`].
@@ -45,11 +48,10 @@ impl Coded {
     pub(in crate::replay::paths) fn read(
         logs: &[Log],
         texts: &Texts,
-        intervals: &(dyn Fn(&Text, usize) -> [f64; 2] + Sync),
+        intervals: &(dyn Fn(&Text, usize, usize) -> [f64; 2] + Sync),
         (paths, length): (&[usize], usize),
     ) -> Result<Option<Self>, ReplayError> {
-        let mut places = texts.texts.iter().flat_map(|text| &text.places);
-        if !places.all(|place| place.rest == Rest::None) {
+        if !texts.met().all(|place| place.rest == Rest::None) {
             return Ok(None);
         }
         let mut by_number: Vec<Option<Place>> = vec![None; texts.positions()];
@@ -61,24 +63,35 @@ impl Coded {
             }
         }
         let levels = levels::<f64>();
+        let depths = texts.depths();
         let found = Self {
-            here: by_number.iter().map(|_| OnceLock::new()).collect(),
+            here: (0..by_number.len() * depths)
+                .map(|_| OnceLock::new())
+                .collect(),
+            depths,
         };
         let question =
-            |_: &mut specgap_row::row::Workspace, rows: Rows<'_>, token: usize, number: u64| {
-                let number = number as usize;
+            |_: &mut specgap_row::row::Workspace, rows: Rows<'_>, token: usize, whose: Whose| {
+                let number = whose.number as usize;
                 let place = by_number.get(number).copied().flatten();
-                let Some((Place { text, place }, entry)) = place.zip(found.here.get(number)) else {
+                let entry = found.here.get(number * depths + whose.ahead);
+                let Some((Place { text, place }, entry)) = place.zip(entry) else {
                     return Ok(Vec::new());
                 };
+                // Rounds that have this row: all, or those that came here from one start.
+                let rounds = match texts.is_by_depth() {
+                    true => whose.ahead..whose.ahead + 1,
+                    false => 0..length,
+                };
+                let rounds = rounds.start..rounds.end.min(length.min(place + 1));
                 let text = &texts.texts[text];
                 let mut row = None;
                 let mut here = Vec::new();
                 for &paths in paths.iter().filter(|&&paths| paths > 1) {
-                    for depth in 0..length.min(place + 1) {
+                    for depth in rounds.clone() {
                         let mut pieces = Pieces::of_paths(paths);
-                        for before in place - depth..place {
-                            pieces = pieces.below(&intervals(text, before));
+                        for before in 0..depth {
+                            pieces = pieces.below(&intervals(text, place - depth, before));
                         }
                         if pieces.is_one() {
                             continue;
@@ -95,7 +108,7 @@ impl Coded {
                         });
                     }
                 }
-                // Each position is asked once.
+                // Each row is asked once.
                 let _ = entry.set(here);
                 Ok(Vec::new())
             };
@@ -118,12 +131,14 @@ impl Coded {
         (begin, tokens): (usize, usize),
         paths: usize,
     ) -> [Vec<f64>; CODED.len()] {
-        let places = text.places.iter().zip(&text.numbers);
-        let places: Vec<_> = places.skip(begin).take(tokens).collect();
+        let numbers = text.numbers.iter().skip(begin);
+        let places: Vec<_> = text.ahead(begin).iter().zip(numbers).take(tokens).collect();
         [0, 1].map(|rule: usize| {
             let mut patterns = Patterns::start();
             let reached = places.iter().enumerate().map(|(depth, (place, number))| {
-                let here = self.here.get(**number).and_then(OnceLock::get);
+                // Where rows are the same for all starts, each has one entry.
+                let entry = **number * self.depths + depth.min(self.depths - 1);
+                let here = self.here.get(entry).and_then(OnceLock::get);
                 let mut here = here.into_iter().flatten();
                 let own = here.find(|one| (one.paths, one.depth) == (paths, depth));
                 match own {
