@@ -68,6 +68,12 @@ def readers(program: str, made: pathlib.Path) -> list:
 
         return Reader(f"import {name}", ".jsonl", arguments)
 
+    def by_depth(file):
+        """Each of the commands that read by depth, in turn."""
+        commands = [["length"], ["tree"], ["paths", "--length", 2], ["gap", "--depth", "1,2", *QUICK[:-1]]]
+        name, *more = commands[sum(file.read_bytes()[-64:]) % len(commands)]
+        return [name, file, *more, "-q"]
+
     return [
         Reader("problem toml", ".toml", lambda f: ["solve", f]),
         Reader("problem json", ".json", lambda f: ["solve", f]),
@@ -75,6 +81,9 @@ def readers(program: str, made: pathlib.Path) -> list:
         Reader("log.json", ".json", lambda f: ["gap", beside(f), *QUICK]),
         Reader("safetensors", ".safetensors", lambda f: ["gap", f, *QUICK]),
         Reader("npz", ".npz", lambda f: ["gap", f, *QUICK]),
+        Reader("log by depth", ".safetensors", by_depth),
+        Reader("tokens csv", ".csv", lambda f: ["length", f, "-q"]),
+        Reader("tokens jsonl", ".jsonl", lambda f: ["length", f, "-q"]),
         Reader("summary", ".json", lambda f: ["merge", f, "-q"]),
         Reader("tree", ".json", lambda f: ["tree", imported, "--topology", f, "-q"]),
         Reader("timings json", ".json", lambda f: ["length", imported, "--timings", f, "-q"]),

@@ -10,10 +10,13 @@ use specgap::certify::Certificate;
 use specgap::claims::Baseline;
 use specgap::distribution::{format_rational, parse_rational};
 use specgap::gap::{Part, Settings, Summary, summarise};
-use specgap::import::{Engine, Request, import};
+use specgap::import::{Engine, Request, import, open_tokens};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
-use specgap::replay::Timings;
+use specgap::replay::{
+    LengthSettings, Limits, NamedTree, PathSettings, Timings, TreeSettings, measure_lengths,
+    measure_paths, measure_trees,
+};
 use specgap::scheme::SchemeName;
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
@@ -113,6 +116,109 @@ fn rows_of(log: &Log) {
         }
     }
     let _ = (log.engine_records(), log.identity());
+}
+
+/// Reads a log at each of its depths, and replays what it takes for texts.
+fn depths_of(log: &Log) {
+    for depth in 1..=log.depths().min(8) {
+        log.at_depth(depth).iter().for_each(rows_of);
+    }
+    let logs = std::slice::from_ref(log);
+    let lengths = LengthSettings::default();
+    let _ = measure_lengths(logs, &lengths, "fuzz", &|_| ());
+    let trees = TreeSettings {
+        trees: vec![NamedTree {
+            name: "2x2".to_owned(),
+            tree: DraftTree::named("2x2").unwrap(),
+        }],
+        schemes: vec![SchemeName::WITH_REPLACEMENT],
+        verifiers: vec![VerifierName::RRS],
+        limits: Limits {
+            budget: 4,
+            depth: 3,
+            branch: 2,
+        },
+        timings: None,
+        temperature: None,
+        slot_values: true,
+        seed: 0,
+    };
+    let _ = measure_trees(logs, &trees, "fuzz", &|_| ());
+    let paths = PathSettings {
+        drafts: vec![1, 2],
+        length: Some(2),
+        ..PathSettings::default()
+    };
+    let _ = measure_paths(logs, &paths, "fuzz", &|_| ());
+}
+
+/// Small logs by depth: full rows of a draft vocabulary, lists, and the text's own tokens alone.
+fn logs_by_depth() -> Vec<Vec<u8>> {
+    let floats = |name: &str, shape: &[usize], entry: &dyn Fn(usize) -> f32| {
+        let count = shape.iter().product::<usize>();
+        let data: Vec<u8> = (0..count).flat_map(|at| entry(at).to_le_bytes()).collect();
+        (name.to_owned(), "F32", shape.to_vec(), data)
+    };
+    let whole = |name: &str, shape: &[usize], entry: &dyn Fn(usize) -> i64| {
+        let count = shape.iter().product::<usize>();
+        let data: Vec<u8> = (0..count).flat_map(|at| entry(at).to_le_bytes()).collect();
+        (name.to_owned(), "I64", shape.to_vec(), data)
+    };
+    let text = || {
+        vec![
+            whole("prompt_id", &[6], &|at| at as i64 / 3),
+            whole("position", &[6], &|at| at as i64 % 3),
+            whole("token", &[6], &|at| at as i64 % 2),
+        ]
+    };
+    let said = |name| floats(name, &[6, 2], &|at| at as f32 / 16.0);
+    let row = |at: usize| [0.5, -1.0, 0.25, -0.5][at % 4];
+    let full = vec![
+        floats("target_logits", &[6, 4], &row),
+        floats("draft_logits", &[6, 2, 3], &row),
+        whole("d2t", &[3], &|at| at as i64 / 2),
+        floats("coverage", &[6], &|_| 0.75),
+    ];
+    let list = |at: usize| [-1.0, -2.0][at % 2];
+    let lists = vec![
+        whole("target_token_ids", &[6, 2], &|at| at as i64 % 2),
+        floats("target_logprobs", &[6, 2], &list),
+        whole("draft_token_ids", &[6, 2, 2], &|at| at as i64 % 2),
+        floats("draft_logprobs", &[6, 2, 2], &list),
+        said("p_hit"),
+    ];
+    let own = vec![
+        whole("target_token_ids", &[6, 1], &|at| at as i64 % 2),
+        floats("target_logprobs", &[6, 1], &|_| -1.0),
+        whole("draft_token_ids", &[6, 2, 1], &|at| {
+            (at as i64 / 2 + at as i64) % 2
+        }),
+        floats("draft_logprobs", &[6, 2, 1], &|_| -0.5),
+        floats("hit", &[6, 2], &|at| (at % 2) as f32),
+        said("max_q"),
+        said("overlap"),
+    ];
+    let file = |tensors: Vec<(String, &str, Vec<usize>, Vec<u8>)>, top: usize| {
+        let said = json!({"vocabulary": 4, "top": top, "temperature_applied": 1.0,
+            "sampling": {"temperature": 1.0}});
+        let mut header = serde_json::Map::new();
+        header.insert(
+            "__metadata__".to_owned(),
+            json!({"specgap": said.to_string()}),
+        );
+        let mut all = Vec::new();
+        for (name, dtype, shape, data) in tensors.into_iter().chain(text()) {
+            let place = [all.len(), all.len() + data.len()];
+            header.insert(
+                name,
+                json!({"dtype": dtype, "shape": shape, "data_offsets": place}),
+            );
+            all.extend(data);
+        }
+        let header = Value::Object(header).to_string().into_bytes();
+        [&(header.len() as u64).to_le_bytes()[..], &header, &all].concat()
+    };
+    vec![file(full, 4), file(lists, 2), file(own, 0)]
 }
 
 fn file_of_log(name: &'static str) -> Read {
@@ -268,6 +374,22 @@ draft_step = { seconds = 0.004, standard_error = 1e-4 }\n[[verify]]\ntokens = 1\
 const RECORDS: &str = "p,q,accepted,u_q,u_p,prompt,depth\n0.5,0.25,1,0.0,0.31,0,0\n,,,,0.77,0,1\n\
 0.125,1e-3,0,0.5,0.9,1,0\n";
 
+const TOKENS: &str = "prompt,position,logp,logq,hit,logq_2,hit_2,overlap_2\na,0,-0.5,-1,1,-2,0,0.5\n\
+a,1,-2,-0.5,0,-1.5,0,0.25\na,2,-1,-1,1,,,\nb,0,-0.25,-3,0,,,\n";
+const TOKENS_JSON: &str = "{\"prompt\": 1, \"position\": 0, \"logp\": -1, \"logq\": [-1, -2], \
+\"token\": 3}\n{\"prompt\": 1, \"position\": 1, \"logp\": -0.5, \"logq\": [-0.25], \"token\": 0}\n";
+
+/// A table of tokens, and what is replayed of it.
+fn tokens(ending: &'static str, folder: &Path) -> Read {
+    let path = folder.join(format!("tokens.{ending}"));
+    Box::new(move |bytes| {
+        std::fs::write(&path, bytes).unwrap();
+        let log = open_tokens(&path, None);
+        log.iter().for_each(depths_of);
+        Ok(log.is_ok())
+    })
+}
+
 fn timings(json: bool) -> Read {
     text(move |text| {
         let Ok(timings) = Timings::parse(text, json) else {
@@ -413,6 +535,28 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             file_of_log("fuzz.safetensors"),
         ),
         reader("npz", npz, as_bytes, file_of_log("fuzz.npz")),
+        reader(
+            "log by depth",
+            logs_by_depth(),
+            as_bytes,
+            Box::new(|bytes| {
+                let log = Log::from_bytes(Path::new("fuzz.safetensors"), Arc::from(bytes));
+                log.iter().for_each(depths_of);
+                Ok(log.is_ok_and(|log| log.depths() > 1))
+            }),
+        ),
+        reader(
+            "tokens csv",
+            vec![TOKENS.into()],
+            as_bytes,
+            tokens("csv", folder),
+        ),
+        reader(
+            "tokens jsonl",
+            vec![TOKENS_JSON.into()],
+            as_bytes,
+            tokens("jsonl", folder),
+        ),
         reader(
             "summary",
             parts,
