@@ -33,7 +33,6 @@ const REASONS: &[(&str, &str, &str)] = &[
         "recorded",
         "one array of the recording after the other",
     ),
-    ("tokens.rs", "new", "one refusal a field"),
     (
         "lists.rs",
         "pair",
