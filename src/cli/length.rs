@@ -24,8 +24,8 @@ pub struct LengthArgs {
     /// families if not given.
     #[arg(long, value_name = "NAME[=X],...", value_delimiter = ',', value_parser = policies, long_help = policies_help())]
     policies: Vec<Named>,
-    /// token, block, greedy-block; these if not given. Also carried-block, which reads the rows once
-    /// more; carried is always there.
+    /// token, block, greedy-block; these if not given. Also carried-block. The rounds of this one and
+    /// of greedy-block are replayed where they are named, from the rows; carried is always there.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verified)]
     verifiers: Vec<RuleName>,
     /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
@@ -127,6 +127,7 @@ impl LengthArgs {
             verifiers,
             drafts: self.drafts.clone(),
             carried_block: self.verifiers.contains(&RuleName::CARRIED_BLOCK),
+            greedy_block: self.verifiers.contains(&RuleName::GREEDY_BLOCK),
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,

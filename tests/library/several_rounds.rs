@@ -77,6 +77,44 @@ fn the_report_replays_carried_block_where_it_is_asked_for() {
     );
 }
 
+#[test]
+fn the_report_replays_greedy_block_where_it_is_asked_for() {
+    let asked = |greedy_block| LengthSettings {
+        policies: CALLS.map(|(most, ..)| Policy::fixed(most)).to_vec(),
+        greedy_block,
+        ..LengthSettings::default()
+    };
+    let made = report(&asked(true));
+    let calls_of = |row: &specgap::replay::FewestCalls, rule: &str| {
+        let one = row.above.iter().find(|one| one.rule == rule).unwrap();
+        56.0 / one.tokens_per_call.mean
+    };
+    for row in made
+        .bounds
+        .fewest_calls
+        .iter()
+        .filter(|row| row.most.is_some())
+    {
+        let [greedy, token] = ["greedy-block", "token"].map(|rule| calls_of(row, rule));
+        if row.most == Some(1) {
+            // One draft is verified by itself, and nothing of its span is left.
+            near(greedy, token, "one draft");
+        } else {
+            // On average it is no better than block; on four texts little can be said.
+            assert!((greedy / token - 1.0).abs() < 0.25, "{greedy} {token}");
+        }
+    }
+    let says = |report: &LengthReport, start: &str| {
+        let mut lines = report.left_out.iter();
+        lines.any(|line| line.starts_with(start))
+    };
+    assert!(!says(&made, "calls of greedy-block: "));
+    assert!(says(&report(&asked(false)), "calls of greedy-block: "));
+    let log = Log::open(&root().join("models/logs/smollm2-demo")).unwrap();
+    let listed = measure_lengths(&[log], &asked(true), "", &|_| ()).unwrap();
+    assert!(says(&listed, "greedy-block: "));
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

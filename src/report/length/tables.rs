@@ -600,8 +600,8 @@ pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
              draft K tokens every round; more calls: (calls - fewest)/fewest, paired by prompt. \
              Means are bounded, single texts are not: by chance a rule may come out below. “No \
              limit” is attained by block verification with drafts as long as the text. Rounds of \
-             greedy-block change the next round's target and are not replayed; the bound holds for \
-             them too.",
+             greedy-block change the next round's target and are replayed where --verifiers names \
+             it; the bound holds for them too.",
         )
     })
 }

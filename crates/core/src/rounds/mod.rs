@@ -12,6 +12,7 @@ mod bounds;
 mod carry;
 mod coins;
 mod drafted;
+mod greedy;
 mod replay;
 mod several;
 mod survival;
@@ -21,6 +22,7 @@ pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use carry::{BlockCarry, Carry, GivenOut, carried_block_starts};
 pub use coins::{ByStart, Coins};
 pub use drafted::{Drafted, DraftedRounds, drafted_rounds};
+pub use greedy::{greedy_block_starts, thin};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use several::{
     carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited, fewest_starts,

@@ -191,6 +191,29 @@ mod tests {
     use crate::block::level_sets::tests::random_problem;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
+    use specgap_core::rounds::greedy_block_starts;
+
+    /// Rounds of greedy blocks, replayed along every text of the target.
+    fn replayed(problem: &BlockProblem, most: usize) -> Rational {
+        let (tree, vocab) = (TokenTree::<Rational>::new(problem), problem.vocab());
+        let mut rounds = Rational::zero();
+        for (index, mass) in tree.target_layer(problem.length()).iter().enumerate() {
+            let depth = problem.length();
+            let leaf = Node { depth, index };
+            let text = tree.tokens(leaf);
+            let rows: Vec<_> = (0..depth)
+                .map(|depth| {
+                    let node = tree.ancestor(leaf, depth);
+                    let p = tree.target_next(node).unwrap();
+                    (p, tree.draft_next(node), text[depth] as usize)
+                })
+                .collect();
+            assert!(rows.iter().all(|(p, ..)| p.len() == vocab));
+            let starts = greedy_block_starts(&rows, most, &mut |_| ());
+            rounds.gain(&mass.times(&Rational::total(&starts)));
+        }
+        rounds
+    }
 
     /// Texts of four and five tokens, rounds of two and three, in fractions.
     #[test]
@@ -222,6 +245,9 @@ mod tests {
                     assert!(carried.total_variation.is_nil(), "{name}");
                     assert_eq!(Rational::total(&carried.strings), Rational::one());
                     *means.entry(name).or_insert(0.0) += carried.rounds.to_f64();
+                    if name == Name::GreedyBlock {
+                        assert_eq!(replayed(&problem, length), carried.rounds);
+                    }
                     let changes = matches!(name, Name::GreedyBlock | Name::SelectGreedyBlock);
                     if changes || total == 4 {
                         let other =

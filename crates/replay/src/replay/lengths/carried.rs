@@ -1,10 +1,13 @@
-//! The rule `carried-block` along texts. It needs whole rows, one after the other.
+//! The rules `carried-block` and `greedy-block` along texts. They need whole rows, one after the
+//! other.
 
 use super::super::ReplayError;
 use super::super::position::Rest;
 use super::super::read::{Text, Texts};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use specgap_base::side_by_side;
-use specgap_core::rounds::BlockCarry;
+use specgap_core::rounds::{BlockCarry, greedy_block_starts, thin};
 use specgap_log::log::Log;
 
 /// Calls of the rule along every text, added up by prompt, for each of some lengths. `None` where
@@ -20,8 +23,7 @@ pub(super) fn carried_block_calls(
     texts: &Texts,
     lengths: &[usize],
 ) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
-    let mut places = texts.texts.iter().flat_map(|text| &text.places);
-    if !places.all(|place| place.rest == Rest::None) {
+    if !are_whole(texts) {
         return Ok(None);
     }
     let of = |text: &Text| -> Result<Vec<f64>, ReplayError> {
@@ -37,11 +39,63 @@ pub(super) fn carried_block_calls(
         Ok(calls)
     };
     let each = side_by_side::each_or_stop(&texts.texts, of)?;
+    Ok(Some(by_prompt(texts, lengths, each)))
+}
+
+/// Histories of rounds of `greedy-block` that are followed in front of a token.
+const HISTORIES: usize = 32;
+
+/// The same of `greedy-block`. Its rounds change each other's target: of more histories than
+/// [`HISTORIES`] some are drawn, by the same numbers for the same texts, so that the calls are
+/// unbiased.
+///
+/// # Errors
+/// As [`Texts::read`].
+///
+/// # Complexity
+/// O(N V K) a length, history and change that it carries; a text's rows in memory.
+pub(super) fn greedy_block_calls(
+    logs: &[Log],
+    texts: &Texts,
+    lengths: &[usize],
+) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
+    if !are_whole(texts) {
+        return Ok(None);
+    }
+    let numbered: Vec<(u64, &Text)> = (0..).zip(&texts.texts).collect();
+    let of = |&(number, text): &(u64, &Text)| -> Result<Vec<f64>, ReplayError> {
+        let mut read: Vec<([Vec<f64>; 2], usize)> = Vec::with_capacity(text.places.len());
+        texts.rows_along(logs, text, &mut |rows, token| {
+            read.push(([rows.target.to_vec(), rows.draft.to_vec()], token));
+        })?;
+        let rows: Vec<(&[f64], &[f64], usize)> = (read.iter())
+            .map(|([p, q], token)| (&p[..], &q[..], *token))
+            .collect();
+        let calls = lengths.iter().map(|&most| {
+            let mut rng = ChaCha8Rng::seed_from_u64(number);
+            let starts = greedy_block_starts(&rows, most, &mut |weights| {
+                thin(weights, HISTORIES, rng.random());
+            });
+            starts.iter().sum()
+        });
+        Ok(calls.collect())
+    };
+    let each = side_by_side::each_or_stop(&numbered, of)?;
+    Ok(Some(by_prompt(texts, lengths, each)))
+}
+
+/// Whether every row lists all tokens.
+fn are_whole(texts: &Texts) -> bool {
+    let mut places = texts.texts.iter().flat_map(|text| &text.places);
+    places.all(|place| place.rest == Rest::None)
+}
+
+fn by_prompt(texts: &Texts, lengths: &[usize], each: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let mut sums = vec![vec![0.0; texts.clusters]; lengths.len()];
     for (text, calls) in texts.texts.iter().zip(each) {
         for (sums, calls) in sums.iter_mut().zip(calls) {
             sums[text.cluster] += calls;
         }
     }
-    Ok(Some(sums))
+    sums
 }

@@ -86,14 +86,27 @@ impl Measurement<'_> {
         }
     }
 
-    /// Why the rule `carried-block` is not replayed although it was asked for.
-    fn lacks_carried_block(&self) -> Option<String> {
-        let asked = self.settings.carried_block && self.carried_block.is_none();
-        let asked = asked && !self.texts.is_by_depth();
-        asked.then(|| {
-            "carried-block: rows of this log list some tokens only, and what the rule gives out of a \
-             row needs them all; capture without --top"
-                .to_owned()
+    /// Why rules that carry rows are not replayed although they were asked for.
+    fn lacks_whole_rows(&self) -> impl Iterator<Item = String> {
+        let asked = [
+            (
+                "greedy-block",
+                self.settings.greedy_block && self.greedy_block.is_none(),
+            ),
+            (
+                "carried-block",
+                self.settings.carried_block && self.carried_block.is_none(),
+            ),
+        ];
+        let by_depth = self.texts.is_by_depth();
+        let asked = asked
+            .into_iter()
+            .filter(move |(_, lacks)| *lacks && !by_depth);
+        asked.map(|(rule, _)| {
+            format!(
+                "{rule}: rows of this log list some tokens only, and what the rule gives out of a \
+                 row needs them all; capture without --top"
+            )
         })
     }
 
@@ -142,7 +155,7 @@ impl Measurement<'_> {
         lines.extend(self.by_depth());
         lines.extend(self.not_in_logs(logs));
         lines.extend(self.not_asked());
-        lines.extend(self.lacks_carried_block());
+        lines.extend(self.lacks_whole_rows());
         lines
     }
 
@@ -283,14 +296,12 @@ impl Measurement<'_> {
     /// What these settings leave open.
     fn not_asked(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if self
-            .settings
-            .verifiers
-            .contains(&ChainVerifier::GreedyBlock)
-        {
+        let greedy = ChainVerifier::GreedyBlock;
+        if self.settings.verifiers.contains(&greedy) && !self.settings.greedy_block {
             lines.push(
-                "calls of greedy-block: a round changes the target of the next, so that rounds \
-                 cannot be replayed along the text; its number is one round's"
+                "calls of greedy-block: a round changes the target of the next; name it in \
+                 --verifiers to have its rounds replayed, which takes long; its number is one \
+                 round's"
                     .to_owned(),
             );
         }

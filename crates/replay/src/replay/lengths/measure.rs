@@ -7,7 +7,7 @@ use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
-use super::carried::carried_block_calls;
+use super::carried::{carried_block_calls, greedy_block_calls};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
 use super::glossary::length_definitions;
@@ -52,6 +52,11 @@ pub fn measure_lengths(
         let calls = carried_block_calls(logs, &texts, &lengths)?;
         measurement.carried_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
     }
+    if settings.greedy_block && !texts.is_by_depth() {
+        let lengths = measurement.lengths();
+        let calls = greedy_block_calls(logs, &texts, &lengths)?;
+        measurement.greedy_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
+    }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
@@ -83,6 +88,8 @@ pub(super) struct Measurement<'a> {
     pub(super) max_length: usize,
     /// Calls of `carried-block` by prompt, for each length; `None` where it is not replayed.
     pub(super) carried_block: Option<Vec<(usize, Vec<f64>)>>,
+    /// The same of `greedy-block`.
+    pub(super) greedy_block: Option<Vec<(usize, Vec<f64>)>>,
 }
 
 /// Which ratios stand for those that depend on tokens that rows do not list.
@@ -114,6 +121,7 @@ impl<'a> Measurement<'a> {
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual))
                 .min(texts.depths_or(usize::MAX)),
             carried_block: None,
+            greedy_block: None,
         }
     }
 

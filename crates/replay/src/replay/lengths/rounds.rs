@@ -66,11 +66,15 @@ impl Measurement<'_> {
             Some(row(verifier.as_str(), &calls))
         });
         let mut rows: Vec<AboveFewest> = replayed.collect();
+        let at = |calls: &'_ Option<Vec<(usize, Vec<f64>)>>, rule: &str| {
+            let mut calls = calls.iter().flatten();
+            let (_, calls) = calls.find(|(length, _)| *length == most)?;
+            Some(row(rule, calls))
+        };
+        rows.extend(at(&self.greedy_block, "greedy-block"));
         let carried = self.calls(|ratios| carried_starts(ratios, most).iter().sum());
         rows.push(row("carried", &carried));
-        let by_block = self.carried_block.iter().flatten();
-        let by_block = by_block.filter(|(length, _)| *length == most);
-        rows.extend(by_block.map(|(_, calls)| row("carried-block", calls)));
+        rows.extend(at(&self.carried_block, "carried-block"));
         rows
     }
 

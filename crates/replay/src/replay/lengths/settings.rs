@@ -19,6 +19,9 @@ pub struct LengthSettings {
     pub timings: Option<Timings>,
     /// Whether the rule `carried-block` is replayed too, which reads the rows once more.
     pub carried_block: bool,
+    /// Whether rounds of `greedy-block` are replayed too, which reads the rows once more and takes
+    /// longest of all.
+    pub greedy_block: bool,
     /// The most tokens of a round, for policies that stop by themselves;
     /// [`LengthSettings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
     pub max_length: Option<usize>,
@@ -41,6 +44,7 @@ impl Default for LengthSettings {
             verifiers: ChainVerifier::ALL.to_vec(),
             drafts: Vec::new(),
             carried_block: false,
+            greedy_block: false,
             timings: None,
             max_length: None,
             temperature: None,
