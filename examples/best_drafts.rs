@@ -53,14 +53,27 @@ const COLUMNS: [(&str, &str, Option<&str>, Stroke); 8] = [
     ("α* strata", "stratified", None, Stroke::Dashed(1)),
 ];
 
-/// What strata with level-4 are compared with.
-const AGAINST: [(&str, &str); 3] = [
+/// What strata with level-4 are compared with, first what engines do.
+const AGAINST: [(&str, &str); 4] = [
     ("likeliest", "top/exact-match"),
     ("rejection", "with-replacement/rrs"),
+    ("rrs-wo", "without-replacement/rrs-wo"),
     ("greedy", "greedy/greedy"),
 ];
 
 const OURS: &str = "stratified/level-4";
+const OURS_COLUMN: usize = 6;
+
+/// Drafts of the first table and of the second picture.
+const USUAL: usize = 4;
+
+/// What the logs of `scripts/optimum-report` are of.
+const PAIRS: [(&str, &str); 4] = [
+    ("qwen", "Qwen2.5-Coder 1.5B, drafted by 0.5B"),
+    ("q4-64", "SmolLM2-135M, drafted by its weights in 4 bits"),
+    ("skip-25", "SmolLM2-135M, drafted by 25 of its 30 layers"),
+    ("gemma", "Gemma 3 270M, drafted by 14 of its 18 layers"),
+];
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -79,7 +92,8 @@ fn main() -> Result<(), Failure> {
         logs.push((name.to_owned(), report));
     }
     let (name, first) = logs.first().ok_or("give a report")?;
-    picture(&folder.join("accepted.svg"), name, first)?;
+    by_drafts(&folder.join("accepted.svg"), name, first)?;
+    by_temperature(&folder.join("gain.svg"), &logs)?;
     std::fs::write(folder.join("report.md"), page(&logs)?)?;
     println!("{}", folder.join("report.md").display());
     Ok(())
@@ -100,11 +114,26 @@ fn rate(report: &GapReport, at: (f64, usize), column: usize) -> Option<f64> {
     })
 }
 
+/// A law, how OURS compares with it, less its interval.
+type Told<'a> = (&'a str, &'a Comparison);
+
 fn compared<'a>(report: &'a GapReport, at: (f64, usize), with: &str) -> Option<&'a Comparison> {
     report
         .comparisons
         .iter()
         .find(|one| (one.temperature, one.drafts) == at && one.first == OURS && one.second == with)
+}
+
+/// The one that comes nearest, of what engines do or of all.
+fn nearest<'a>(report: &'a GapReport, at: (f64, usize), among: usize) -> Option<Told<'a>> {
+    let all = AGAINST[..among].iter();
+    let known = all.filter_map(|&(label, with)| Some((label, compared(report, at, with)?)));
+    known.min_by(|a, b| a.1.difference.mean.total_cmp(&b.1.difference.mean))
+}
+
+fn pair(name: &str) -> &str {
+    let known = PAIRS.iter().find(|(known, _)| *known == name);
+    known.map_or(name, |(_, words)| words)
 }
 
 fn temperatures(report: &GapReport) -> Vec<f64> {
@@ -121,7 +150,7 @@ fn drafts(report: &GapReport) -> Vec<usize> {
     all
 }
 
-fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
+fn by_drafts(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
     let temperature = *temperatures(report).last().ok_or("no temperature")?;
     let line = |column: usize| {
         let points = drafts(report).into_iter().filter_map(|n| {
@@ -137,9 +166,8 @@ fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
             points: points.collect(),
         }
     };
-    let title = format!("Accepted by number of drafts, {name}, T = {temperature:.1}");
     let plot = LinePlot {
-        title: title.clone(),
+        title: format!("{}, T = {temperature:.1}", pair(name)),
         x: Axis {
             label: "drafts n".to_owned(),
             stops: drafts(report)
@@ -148,14 +176,160 @@ fn picture(path: &Path, name: &str, report: &GapReport) -> Result<(), Failure> {
                 .collect(),
             log: false,
         },
-        y_label: "acceptance rate".to_owned(),
+        y_label: "accepted per position".to_owned(),
         lines: (0..COLUMNS.len()).map(line).collect(),
         ..LinePlot::default()
     };
-    let alt = "Stratified drafts with level-4 accept most at every number of drafts; recursive \
-               rejection and likeliest tokens stay far below.";
-    std::fs::write(path, plot.draw().svg(&title, alt)?)?;
+    let said: Vec<String> = (plot.lines.iter())
+        .filter_map(|line| {
+            let last = line.points.last()?;
+            Some(format!("{} {:.3}", line.label, last.y))
+        })
+        .collect();
+    let alt = format!(
+        "Accepted by number of drafts. With the most drafts: {}.",
+        said.join(", ")
+    );
+    std::fs::write(path, plot.draw().svg("Accepted by number of drafts", &alt)?)?;
     Ok(())
+}
+
+/// More than the better of what engines do, at [`USUAL`] drafts.
+fn by_temperature(path: &Path, logs: &[(String, GapReport)]) -> Result<(), Failure> {
+    let lines = logs.iter().zip([7, 0, 3, 5]).map(|((name, report), hue)| {
+        let points = temperatures(report).into_iter().filter_map(|temperature| {
+            let (_, one) = nearest(report, (temperature, USUAL), 2)?;
+            let of = &one.difference;
+            Some(Point {
+                interval: of.ci95,
+                ..Point::new(temperature, of.mean)
+            })
+        });
+        Line {
+            label: pair(name).to_owned(),
+            hue,
+            points: points.collect(),
+            ..Line::default()
+        }
+    });
+    let stops = logs
+        .first()
+        .map_or(Vec::new(), |(_, report)| temperatures(report));
+    let plot = LinePlot {
+        title: format!("{USUAL} drafts: more than engines get"),
+        x: Axis {
+            label: "temperature".to_owned(),
+            stops: stops.iter().map(|&t| (t, format!("{t:.1}"))).collect(),
+            log: false,
+        },
+        y_label: "accepted, less the better of likeliest and rejection".to_owned(),
+        y_covers: Some([0.0, 0.0]),
+        lines: lines.collect(),
+        ..LinePlot::default()
+    };
+    let said: Vec<String> = (plot.lines.iter())
+        .filter_map(|line| {
+            let (first, last) = (line.points.first()?, line.points.last()?);
+            Some(format!("{}: {:+.3} to {:+.3}", line.label, first.y, last.y))
+        })
+        .collect();
+    let alt = format!(
+        "By temperature, from the lowest to the highest: {}.",
+        said.join("; ")
+    );
+    std::fs::write(path, plot.draw().svg("More than engines get", &alt)?)?;
+    Ok(())
+}
+
+/// Each pair, temperature and number of drafts above one.
+fn cells(logs: &[(String, GapReport)]) -> impl Iterator<Item = (&str, &GapReport, (f64, usize))> {
+    logs.iter().flat_map(|(name, report)| {
+        temperatures(report).into_iter().flat_map(move |t| {
+            let several = drafts(report).into_iter().filter(|&n| n > 1);
+            several.map(move |n| (name.as_str(), report, (t, n)))
+        })
+    })
+}
+
+/// Where OURS is told apart from the nearest of these, and where it loses to it.
+fn against(logs: &[(String, GapReport)], among: usize) -> String {
+    let (mut all, mut more, mut less) = (0, 0, Vec::new());
+    for (name, report, at) in cells(logs) {
+        let Some((label, one)) = nearest(report, at, among) else {
+            continue;
+        };
+        all += 1;
+        let [lower, upper] = one.difference.ci95;
+        more += usize::from(lower > 0.0);
+        if upper < 0.0 {
+            let points = 100.0 * one.difference.mean;
+            less.push(format!(
+                "{name}, T = {:.1}, n = {}: {points:+.2} points against {label}",
+                at.0, at.1
+            ));
+        }
+    }
+    let lost = match less.as_slice() {
+        [] => "It is told apart to its loss in none.".to_owned(),
+        all => format!("**It loses** in {}: {}.", all.len(), all.join("; ")),
+    };
+    format!("told apart to its gain in {more} of {all} cells. {lost}")
+}
+
+/// The least and the most of something over all cells of a temperature.
+fn span(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
+    values.fold(None, |span, value| {
+        let [low, high] = span.unwrap_or([value; 2]);
+        Some([value.min(low), value.max(high)])
+    })
+}
+
+fn lead(logs: &[(String, GapReport)]) -> String {
+    let mut text = format!(
+        "A cell is a pair, a temperature and 2 to 8 drafts.\n\n\
+         - **Against the better of what engines do** (likeliest tokens kept if the target draws one; \
+         i.i.d. drafts by recursive rejection) it is {}\n\
+         - **Against the best of all four**, rrs-wo and `greedy` drafts too, it is {}\n",
+        against(logs, 2),
+        against(logs, AGAINST.len())
+    );
+    let to_ceiling = span(cells(logs).filter_map(|(_, report, at)| {
+        Some(100.0 * (rate(report, at, OURS_COLUMN + 1)? - rate(report, at, OURS_COLUMN)?))
+    }));
+    let sequential = span(cells(logs).filter_map(|(_, report, at)| {
+        Some(100.0 * (rate(report, at, OURS_COLUMN - 1)? - rate(report, at, OURS_COLUMN)?))
+    }));
+    if let (Some([_, left]), Some([least, most])) = (to_ceiling, sequential) {
+        writeln!(
+            text,
+            "- **What is left:** four levels leave at most {left:.2} points of what these drafts \
+             allow (α* strata). Sequential draws without replacement would allow {least:+.2} to \
+             {most:+.2} points against it (α* sequential), but no rule that is quick reaches that."
+        )
+        .unwrap_or_default();
+    }
+    let coldest = (logs.iter()).flat_map(|(_, report)| temperatures(report).first().copied());
+    if let Some(coldest) = coldest.reduce(f64::min) {
+        let gain = |among| {
+            span(cells(logs).filter_map(|(_, report, at)| {
+                let (_, one) = nearest(report, at, among)?;
+                (at.0 == coldest).then_some(100.0 * one.difference.mean)
+            }))
+        };
+        if let (Some([a, b]), Some([c, d])) = (gain(2), gain(AGAINST.len())) {
+            writeln!(
+                text,
+                "- **At T = {coldest:.1}** there is little to gain: {a:+.2} to {b:+.2} points against \
+                 engines, {c:+.2} to {d:+.2} against the best of all four."
+            )
+            .unwrap_or_default();
+        }
+    }
+    text.push_str(
+        "- One position at a time: no trees, no speed. The texts are short and drawn at T = 1; rows \
+         are taken at each T.\n",
+    );
+    text
 }
 
 fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
@@ -165,79 +339,70 @@ fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
          ([how](../../docs/guide/better-drafts.md)). Accepted per position on full rows:\n\n\
          ![Accepted by number of drafts](accepted.svg)\n\n",
     );
-    let (mut won, mut told, mut lost, mut cells) = (0, 0, Vec::new(), 0);
-    for (name, report) in logs {
-        for temperature in temperatures(report) {
-            for n in drafts(report).into_iter().filter(|&n| n > 1) {
-                let Some(greedy) = compared(report, (temperature, n), "greedy/greedy") else {
-                    continue;
-                };
-                cells += 1;
-                let [lower, upper] = greedy.difference.ci95;
-                won += usize::from(greedy.difference.mean > 0.0);
-                told += usize::from(lower > 0.0);
-                if upper < 0.0 {
-                    let less = 100.0 * greedy.difference.mean;
-                    lost.push(format!(
-                        "{name}, T = {temperature:.1}, n = {n} ({less:+.2} points)"
-                    ));
-                }
-            }
-        }
-    }
+    text.push_str(&lead(logs));
     writeln!(
         text,
-        "Against `greedy` drafts, the next best, it accepts more in {won} of {cells} cells below, and the \
-         paired interval tells the two apart in {told} of these."
+        "\n![More than engines get, by temperature](gain.svg)\n\n## {USUAL} drafts\n\n± is 95% over \
+         prompts, of differences paired by prompt.\n"
     )?;
-    match lost.as_slice() {
-        [] => text.push_str("In no cell is it told apart from them to its loss.\n"),
-        all => writeln!(text, "**It loses to them** at {}.", all.join("; "))?,
+    header(&mut text, "pair, T");
+    for (name, report) in logs {
+        for temperature in temperatures(report) {
+            write!(text, "|{name}, {temperature:.1}|")?;
+            row(&mut text, report, (temperature, USUAL))?;
+        }
     }
     for (name, report) in logs {
         let log = report.logs.first().ok_or("a report of no log")?;
-        let (positions, clusters) = (log.positions, report.clusters);
         writeln!(
             text,
-            "\n## {name}\n\n{positions} positions of {clusters} prompts, V = {}. ± is 95% over prompts, \
-             of paired differences.\n",
+            "\n## {}\n\n`{name}`: {} positions of {} prompts, V = {}.\n",
+            pair(name),
+            log.positions,
+            report.clusters,
             log.vocabulary
         )?;
-        text.push_str("|T, n|");
-        for (label, ..) in COLUMNS {
-            write!(text, "{label}|")?;
-        }
-        for (label, _) in AGAINST {
-            write!(text, "less {label}|")?;
-        }
-        text.push_str("\n|---");
-        text.push_str(&"|---:".repeat(COLUMNS.len() + AGAINST.len()));
-        text.push_str("|\n");
+        header(&mut text, "T, n");
         for temperature in temperatures(report) {
             for n in drafts(report) {
-                let at = (temperature, n);
                 write!(text, "|{temperature:.1}, {n}|")?;
-                for column in 0..COLUMNS.len() {
-                    match rate(report, at, column) {
-                        Some(rate) if column == 6 => write!(text, "**{rate:.3}**|")?,
-                        Some(rate) => write!(text, "{rate:.3}|")?,
-                        None => text.push_str("–|"),
-                    }
-                }
-                for (_, with) in AGAINST {
-                    match compared(report, at, with) {
-                        Some(one) => {
-                            let [lower, upper] = one.difference.ci95;
-                            let (mean, half) = (one.difference.mean, 0.5 * (upper - lower));
-                            write!(text, "{mean:+.3} ± {half:.3}|")?;
-                        }
-                        None => text.push_str("–|"),
-                    }
-                }
-                text.push('\n');
+                row(&mut text, report, (temperature, n))?;
             }
         }
     }
     text.push_str("\nMade by `scripts/optimum-report`; every rate is enclosed by `specgap gap`.\n");
     Ok(text)
+}
+
+fn header(text: &mut String, first: &str) {
+    let columns = COLUMNS.iter().map(|(label, ..)| (*label).to_owned());
+    let differences = AGAINST.iter().map(|(label, _)| format!("less {label}"));
+    let labels: Vec<String> = columns.chain(differences).collect();
+    text.push_str(&format!("|{first}|{}|\n|---", labels.join("|")));
+    text.push_str(&"|---:".repeat(labels.len()));
+    text.push_str("|\n");
+}
+
+fn row(text: &mut String, report: &GapReport, at: (f64, usize)) -> Result<(), Failure> {
+    for column in 0..COLUMNS.len() {
+        match rate(report, at, column) {
+            Some(rate) if column == OURS_COLUMN => write!(text, "**{rate:.3}**|")?,
+            Some(rate) => write!(text, "{rate:.3}|")?,
+            None => text.push_str("–|"),
+        }
+    }
+    for (_, with) in AGAINST {
+        match compared(report, at, with) {
+            Some(one) => {
+                let [lower, upper] = one.difference.ci95;
+                let (mean, half) = (one.difference.mean, 0.5 * (upper - lower));
+                // A zero has no sign.
+                let mean = (1000.0 * mean).round() / 1000.0 + 0.0;
+                write!(text, "{mean:+.3} ± {half:.3}|")?;
+            }
+            None => text.push_str("–|"),
+        }
+    }
+    text.push('\n');
+    Ok(())
 }
