@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._errors import Refused
 from ._native import __version__
+from ._reports import Report
 
 Floats = NDArray[np.float64]
 Frame = dict[str, NDArray[Any]]
@@ -199,11 +201,12 @@ def _replayed(joint: Floats, runs: Sequence[tuple[int, int]], length: int) -> tu
     return calls, drafts
 
 
-class DrafterReport:
+class DrafterReport(Report):
     """What :meth:`specgap.Drafter.report` found.
 
     ``metrics(prefix)`` is a flat dict of floats for a logger, ``to_dict()`` and ``json`` all of it,
-    ``text()`` and ``markdown()`` a page, ``by_depth()`` and ``starts()`` columns for a frame.
+    ``save(folder)`` a page with its files, ``text()``, ``html()`` and ``markdown()`` the page alone,
+    ``by_depth()`` and ``starts()`` columns for a frame.
     ``definitions`` says what each number is. ``warning`` is None, or what makes the numbers
     doubtful.
     """
@@ -213,6 +216,8 @@ class DrafterReport:
     def __init__(
         self, settings: dict[str, Any], whole: Frame, sample: Frame | None, costs: Sequence[float]
     ) -> None:
+        self.command, self.summary = "drafter", None
+        self._positions = self._again = None
         self.settings = settings
         self.depth = int(settings["depth"])
         self._columns = whole
@@ -441,93 +446,18 @@ class DrafterReport:
         """:meth:`to_dict` as JSON, indented."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
-        """Header and lines of each table of the page."""
-        kinds = {
-            "sampled": "sampled drafts, rejection",
-            "block": "sampled drafts, block verification",
-            "greedy-block": "sampled drafts, greedy block (one round)",
-            "one-hot": "one-hot drafts",
-            "exact-match": "sampled drafts, exact match",
-        }
-        lines = []
-        for kind, words in kinds.items():
-            by_means = self.by_means.get(kind)
-            last = self.per_call.get(kind)
-            lines.append(
-                [
-                    words,
-                    str(self.lengths[kind]),
-                    "" if by_means is None else str(by_means),
-                    "" if last is None else str(last[-1]),
-                ]
-            )
-        first = (["drafts", "acceptance length", "by means", "tokens a call"], lines)
-        names = ["marginal", "conditional", "joint"]
-        head = ["depth", *names, "joint, one-hot", "overlap", "coverage"]
-        keys = [f"acceptance_{name}" for name in names]
-        keys += ["acceptance_joint_one_hot", "overlap", "coverage"]
-        head += [f"alpha*, n = {n}" for n in self.optima]
-        rows = [
-            [str(d + 1), *(str(numbers[key]) for key in keys)]
-            + [str(found[d]) for found in self.optima.values()]
-            for d, numbers in enumerate(self._depths)
-        ]
-        tables = [first, (head, rows)]
-        if self.best:
-            tables.append(
-                (
-                    ["cost of a drafted token", "best K", "speed-up"],
-                    [
-                        [f"{one['cost_ratio']:g}", str(one["length"]), str(one["speedup"])]
-                        for one in self.best
-                    ],
-                )
-            )
-        return tables
+    @cached_property
+    def _made(self) -> _native.Made:  # type: ignore[override]
+        return _native.drafter(self.json)
 
-    def _lead(self) -> list[str]:
-        z = self.surprise["z"]
-        said = [
-            f"With {self.depth} sampled drafts a round puts out {self.lengths['sampled']} tokens, "
-            "the target's own included.",
-            f"Of {self.tokens} tokens of {self.prompts} prompts, {self.starts_counted} starts; "
-            f"surprise z = {z:.1f}.",
-        ]
-        return [f"WARNING: {self.warning}.", *said] if self.warning else said
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_made"}
 
-    def text(self) -> str:
-        """The page as plain text, with what each number means."""
-        parts = ["\n".join(self._lead())]
-        for head, rows in self._tables():
-            widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-            lines = [
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-                for row in [head, *rows]
-            ]
-            parts.append("\n".join(lines))
-        shown = [f"{name}: {words}." for name, words in self._meant()]
-        return "\n\n".join([*parts, "\n".join(shown)]) + "\n"
-
-    def markdown(self) -> str:
-        """The page as Markdown."""
-        parts = ["\n\n".join(self._lead())]
-        for head, rows in self._tables():
-            lines = ["|" + "|".join(row) + "|" for row in (head, ["---"] * len(head), *rows)]
-            parts.append("\n".join(lines))
-        parts.append("\n".join(f"- `{name}`: {words}." for name, words in self._meant()))
-        return "\n\n".join(parts) + "\n"
-
-    def _meant(self) -> list[tuple[str, str]]:
-        left_out = ["alpha_star_n_d"] if not self.optima else []
-        left_out += [] if self.best else ["tokens_per_call_k", "best_length_at_c", "speedup_at_c"]
-        return [(name, words) for name, words in self.definitions.items() if name not in left_out]
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (object.__new__, (type(self),), self.__getstate__())
 
     def __str__(self) -> str:
-        return self.text()
+        return self.text(whole=True)
 
     def __repr__(self) -> str:
         return f"DrafterReport(depth={self.depth}, acceptance_length={self.lengths['sampled']})"

@@ -679,6 +679,23 @@ fn command(
     })
 }
 
+/// The page of a drafter's report, of its JSON.
+#[pyfunction]
+fn drafter(json: &str) -> PyResult<Made> {
+    let report = serde_json::from_str(json).map_err(|error| bug(&error.to_string()))?;
+    let page = report::drafter::page(&report);
+    let report = MadeReport {
+        ok: true,
+        json: json.as_bytes().to_vec(),
+        page,
+        beside: Vec::new(),
+    };
+    Ok(Made {
+        report,
+        each: Vec::new(),
+    })
+}
+
 /// BibTeX of specgap, and of the papers of a report's rules and laws.
 #[pyfunction]
 fn cite(report: Option<&str>) -> PyResult<String> {
@@ -738,6 +755,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(cite, module)?)?;
+    module.add_function(wrap_pyfunction!(drafter, module)?)?;
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;

@@ -4,6 +4,7 @@ against
 
 from __future__ import annotations
 
+import csv
 import doctest
 import functools
 import itertools
@@ -917,7 +918,7 @@ def test_text_of_another_law_is_told() -> None:
     target, draft, tokens = chain(batch=20, length=60)
     with pytest.warns(UserWarning, match=r"standard errors below p's entropy"):
         report = report_of(target, draft, target.argmax(-1))
-    assert "WARNING" in report.text() and report.to_dict()["warning"]
+    assert report.warning in " ".join(report.text().split()) and report.to_dict()["warning"]
     with pytest.warns(UserWarning, match="above p's entropy"):
         report_of(target, draft, tokens, temperature=0.3)
 
@@ -1040,13 +1041,42 @@ def test_metrics_are_flat_and_each_has_a_definition() -> None:
         name.removeprefix("eval/") for name in estimates
     }
     assert json.loads(report.json) == report.to_dict()
-    for page in (report.text(), report.markdown(), str(report)):
-        assert "acceptance length" in page and "alpha*, n = 3" in page
+    for page in (report.text(whole=True), str(report)):
+        page = " ".join(page.split())
+        assert "acceptance length" in page and "α*, n = 3" in page
         for words in report.definitions.values():
-            assert words in page
+            assert " ".join(words.split()) in page
     assert len(report.by_depth()["overlap"]) == 3
     again = pickle.loads(pickle.dumps(report))
-    assert again.json == report.json
+    assert again.json == report.json and again.metrics() == report.metrics()
+    assert again.html() == report.html()
+
+
+def test_the_report_is_a_page_as_others_are(tmp_path: Any) -> None:
+    report = report_of(*chain(batch=20), optima=[2])
+    place = report.save(tmp_path / "made", tables="csv")
+    names = {path.name for path in place.parent.iterdir()}
+    assert names >= {"report.html", "report.md", "report.json", "by-depth.svg", "tokens-per-call.svg"}
+    assert json.loads((place.parent / "report.json").read_text()) == report.to_dict()
+    assert place.read_text() == report.html() and "<svg" in report.html()
+    assert report.tables == [
+        "acceptance-length", "best-length", "by-depth", "rows-by-depth", "tokens-per-call"
+    ]  # fmt: skip
+    columns = report.by_depth()
+    for row in range(3):
+        for table, name, column in (
+            ("by-depth", "joint", "acceptance_joint"),
+            ("rows-by-depth", "overlap", "overlap"),
+            ("rows-by-depth", "α*, n = 2", "alpha_star_2"),
+        ):
+            head, *lines = csv.reader(report.table(table).to_csv().splitlines())
+            found = dict(zip(head, lines[row]))
+            mean, half = columns[column][row], columns[f"{column}_ci95"][row]
+            assert float(found[name]) == pytest.approx(mean, abs=1e-12)
+            assert float(found[f"{name}/high"]) == pytest.approx(mean + half, abs=1e-9)
+    lines = csv.DictReader(report.table("tokens-per-call").to_csv().splitlines())
+    calls = [float(line["sampled, rejection"]) for line in lines]
+    assert calls == pytest.approx([one.mean for one in report.per_call["sampled"]])
 
 
 def test_orders_of_kinds_hold() -> None:

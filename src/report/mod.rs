@@ -12,6 +12,7 @@ pub mod check;
 pub mod cite;
 pub mod compare;
 mod draft_paths;
+pub mod drafter;
 mod files;
 mod fractions;
 pub mod gap;
