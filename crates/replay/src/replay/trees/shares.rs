@@ -6,6 +6,9 @@ use super::measure::Measurement;
 use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
 use specgap_core::scheme::SchemeName;
+/// Shares of a row, from its place and what was asked of it, of its own target and of another.
+type OfRow<'a> = dyn Fn(&TextPosition, &[f64], &[f64]) -> Vec<f64> + 'a;
+
 impl Measurement<'_> {
     /// What the children of a node get, text by text.
     pub(super) fn shares(&self, pair: &Pair) -> Shares {
@@ -43,12 +46,7 @@ impl Measurement<'_> {
 
     /// Shares by position and depth, of each number of children from what a place, and what was
     /// asked of its row, say.
-    fn by_depth(
-        &self,
-        pair: &Pair,
-        text: &Text,
-        row: &dyn Fn(&TextPosition, &[f64], &[f64]) -> Vec<f64>,
-    ) -> ChildShares<f64> {
+    fn by_depth(&self, pair: &Pair, text: &Text, row: &OfRow<'_>) -> ChildShares<f64> {
         let width = self.plan.width.max(1);
         let of = |depth: usize, asked: &[f64], apart: &[f64]| {
             let mut offset = pair.offset;
