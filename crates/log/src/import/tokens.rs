@@ -661,6 +661,14 @@ mod tests {
         open_tokens(&path, None).unwrap_err().to_string()
     }
 
+    /// What lines say of the first draft of a round.
+    fn of_first<T>(tokens: &Tokens, what: impl Fn(Said) -> T) -> Vec<T> {
+        tokens.said[0]
+            .iter()
+            .map(|said| what(said.unwrap()))
+            .collect()
+    }
+
     #[test]
     fn what_cannot_be_is_refused_with_its_line_and_column() {
         let head = "prompt,position,logp,logq";
@@ -764,9 +772,10 @@ mod tests {
             assert_eq!(tokens.prompt, [0, 1, 0]);
             assert_eq!(tokens.position, [0, 0, 1]);
             assert_eq!(tokens.logp, [-0.5, 0.0, -2.0]);
-            assert_eq!(tokens.logq, [NOTHING, -1e-3, -0.25]);
-            assert_eq!(tokens.scored[0], Some(vec![1.0, 0.0, 1.0]));
-            assert!(tokens.scored[1..].iter().all(Option::is_none));
+            assert_eq!(of_first(&tokens, |said| said.logq), [NOTHING, -1e-3, -0.25]);
+            let hits = of_first(&tokens, |said| said.scored[0]);
+            assert_eq!(hits, [1.0, 0.0, 1.0].map(Some));
+            assert_eq!(tokens.scored, [true, false, false, false]);
             let log = open_tokens(&path, Some(0.6)).unwrap();
             let mut row = crate::log::Row::default();
             log.read(0, &mut row).unwrap();
@@ -818,11 +827,11 @@ mod tests {
         write(&[1, 1, 1]);
         let tokens = Tokens::read(&path).unwrap();
         assert_eq!(
-            (tokens.prompt, tokens.position),
+            (tokens.prompt.clone(), tokens.position.clone()),
             (vec![0, 0, 1], vec![0, 1, 0])
         );
         assert_eq!(tokens.logp, [-0.5, -0.25, -1.0]);
-        assert_eq!(tokens.logq, [-1.0, -0.75, -0.125]);
+        assert_eq!(of_first(&tokens, |said| said.logq), [-1.0, -0.75, -0.125]);
         write(&[1, 0, 1]);
         let error = Tokens::read(&path).unwrap_err().to_string();
         assert!(error.contains("(line 2): logq: is missing"), "{error}");
