@@ -1074,8 +1074,8 @@ def test_the_report_is_a_page_as_others_are(tmp_path: Any) -> None:
             mean, half = columns[column][row], columns[f"{column}_ci95"][row]
             assert float(found[name]) == pytest.approx(mean, abs=1e-12)
             assert float(found[f"{name}/high"]) == pytest.approx(mean + half, abs=1e-9)
-    lines = csv.DictReader(report.table("tokens-per-call").to_csv().splitlines())
-    calls = [float(line["sampled, rejection"]) for line in lines]
+    shown = csv.DictReader(report.table("tokens-per-call").to_csv().splitlines())
+    calls = [float(one["sampled, rejection"]) for one in shown]
     assert calls == pytest.approx([one.mean for one in report.per_call["sampled"]])
 
 
