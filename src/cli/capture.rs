@@ -19,7 +19,7 @@ mod with_models {
         Capture, CaptureError, Event, LogSink, Model, Provenance, RolloutPlan, Runtime, Settings,
         Tally,
     };
-    use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
+    use crate::cli::models::{ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
@@ -139,6 +139,7 @@ mod with_models {
             target,
             draft,
             others,
+            interrupt,
         } = opened;
         let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
@@ -167,7 +168,6 @@ mod with_models {
                 );
             }
         }
-        let interrupt = Interrupt::watch();
         let tokens = capture.settings().most_tokens(left);
         let bar = progress("capturing", tokens, shown(common));
         let outcome = capture.run(

@@ -20,7 +20,7 @@ mod with_models {
         StepTimes, Timing, children_of_rule, draws_children,
     };
     use crate::cli::bound;
-    use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
+    use crate::cli::models::{ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format, rule_parser};
     use crate::cli::output::{CliError, Verdict, write_together};
     use crate::cli::overwrites::Touched;
@@ -219,6 +219,7 @@ mod with_models {
             runtime,
             target,
             draft,
+            interrupt,
             ..
         } = opened;
         let mut decoder = Decoder::new(target, draft, codec, settings)?;
@@ -227,7 +228,6 @@ mod with_models {
         let ways = if args.timing { 2 } else { 1 };
         let tokens = encoded.len().saturating_mul(models.max_tokens as usize);
         let bar = progress("decoding", tokens.saturating_mul(ways), shown(common));
-        let interrupt = Interrupt::watch();
         let mut watch = |tokens, saved| {
             bar.inc(tokens as u64);
             bar.dec_length(saved as u64);

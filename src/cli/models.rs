@@ -71,6 +71,8 @@ pub(super) struct Opened {
     pub draft: Model,
     /// Drafts behind the first.
     pub others: Vec<Model>,
+    /// Watched before the device is said: whoever has read that line may interrupt.
+    pub interrupt: Interrupt,
 }
 
 impl ModelArgs {
@@ -160,6 +162,7 @@ impl ModelArgs {
         let others = drafts.collect();
         let more = more()?;
         loading.finish_and_clear();
+        let interrupt = Interrupt::watch();
         if !common.quiet {
             say_device(&target, &draft, &runtime, common.verbose > 0);
         }
@@ -168,6 +171,7 @@ impl ModelArgs {
             target,
             draft,
             others,
+            interrupt,
         };
         Ok((opened, more))
     }
