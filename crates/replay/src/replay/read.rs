@@ -1,7 +1,7 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::ReplayError;
-use super::position::{TextPosition, ahead};
+use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
     Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
@@ -228,6 +228,11 @@ impl Texts {
             let flat = text.places.iter().filter(|_| text.by_start.is_empty());
             flat.chain(text.by_start.iter().flatten())
         })
+    }
+
+    /// Whether all rows that rounds may meet list all tokens.
+    pub(super) fn are_whole(&self) -> bool {
+        self.met().all(|place| place.rest == Rest::None)
     }
 
     /// Whether the draft's rows depend on where a round begins.

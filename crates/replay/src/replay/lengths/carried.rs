@@ -2,7 +2,6 @@
 //! other.
 
 use super::super::ReplayError;
-use super::super::position::Rest;
 use super::super::read::{Text, Texts};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,10 +22,7 @@ pub(super) fn carried_block_calls(
     texts: &Texts,
     lengths: &[usize],
 ) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
-    if !are_whole(texts) {
-        return Ok(None);
-    }
-    let of = |text: &Text| -> Result<Vec<f64>, ReplayError> {
+    along(texts, lengths.len(), &|_, text| {
         let mut carries: Vec<BlockCarry<f64>> =
             lengths.iter().map(|&most| BlockCarry::new(most)).collect();
         let mut calls = vec![0.0; lengths.len()];
@@ -37,9 +33,7 @@ pub(super) fn carried_block_calls(
             }
         })?;
         Ok(calls)
-    };
-    let each = side_by_side::each_or_stop(&texts.texts, of)?;
-    Ok(Some(by_prompt(texts, lengths, each)))
+    })
 }
 
 /// Histories of rounds of `greedy-block` that are followed in front of a token.
@@ -59,11 +53,7 @@ pub(super) fn greedy_block_calls(
     texts: &Texts,
     lengths: &[usize],
 ) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
-    if !are_whole(texts) {
-        return Ok(None);
-    }
-    let numbered: Vec<(u64, &Text)> = (0..).zip(&texts.texts).collect();
-    let of = |&(number, text): &(u64, &Text)| -> Result<Vec<f64>, ReplayError> {
+    along(texts, lengths.len(), &|number, text| {
         let mut read: Vec<([Vec<f64>; 2], usize)> = Vec::with_capacity(text.places.len());
         texts.rows_along(logs, text, &mut |rows, token| {
             read.push(([rows.target.to_vec(), rows.draft.to_vec()], token));
@@ -79,23 +69,29 @@ pub(super) fn greedy_block_calls(
             starts.iter().sum()
         });
         Ok(calls.collect())
-    };
-    let each = side_by_side::each_or_stop(&numbered, of)?;
-    Ok(Some(by_prompt(texts, lengths, each)))
+    })
 }
 
-/// Whether every row lists all tokens.
-fn are_whole(texts: &Texts) -> bool {
-    let mut places = texts.texts.iter().flat_map(|text| &text.places);
-    places.all(|place| place.rest == Rest::None)
-}
+/// Calls along a text, which is told with its number, for each of some lengths.
+type CallsAlong<'a> = dyn Fn(u64, &Text) -> Result<Vec<f64>, ReplayError> + Sync + 'a;
 
-fn by_prompt(texts: &Texts, lengths: &[usize], each: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
-    let mut sums = vec![vec![0.0; texts.clusters]; lengths.len()];
+/// Calls for so many lengths along each text, added up by prompt.
+/// `None` where rows list some tokens only.
+fn along(
+    texts: &Texts,
+    lengths: usize,
+    calls: &CallsAlong<'_>,
+) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
+    if !texts.are_whole() {
+        return Ok(None);
+    }
+    let numbered: Vec<(u64, &Text)> = (0..).zip(&texts.texts).collect();
+    let each = side_by_side::each_or_stop(&numbered, |&(number, text)| calls(number, text))?;
+    let mut sums = vec![vec![0.0; texts.clusters]; lengths];
     for (text, calls) in texts.texts.iter().zip(each) {
         for (sums, calls) in sums.iter_mut().zip(calls) {
             sums[text.cluster] += calls;
         }
     }
-    sums
+    Ok(Some(sums))
 }

@@ -122,7 +122,7 @@ impl Measurement<'_> {
             Vec::new()
         };
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
-        let is_cut = self.texts.met().any(|place| place.rest != Rest::None);
+        let is_cut = !self.texts.are_whole();
         let mut unbounded = Vec::new();
         let mut reference: Option<Candidate> = None;
         let mut at_nodes = self.at_nodes();

@@ -6,13 +6,15 @@ use super::measure::Measurement;
 use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
 use specgap_core::scheme::SchemeName;
-/// Shares of a row, from its place and what was asked of it, of its own target and of another.
-type OfRow<'a> = dyn Fn(&TextPosition, &[f64], &[f64]) -> Vec<f64> + 'a;
+
+/// Adds the shares of a row to a table, from its place and what was asked of it: with the same
+/// tokens unlisted in both rows, and with others.
+type OfRow<'a> = dyn Fn(&TextPosition, &[f64], &[f64], &mut Vec<f64>) + 'a;
 
 impl Measurement<'_> {
     /// What the children of a node get, text by text.
     pub(super) fn shares(&self, pair: &Pair) -> Shares {
-        let is_cut = self.texts.met().any(|place| place.rest != Rest::None);
+        let is_cut = !self.texts.are_whole();
         let has_bounds = is_cut && pair.rule.on_lists && self.are_known();
         Shares {
             texts: self.values(pair),
@@ -29,16 +31,16 @@ impl Measurement<'_> {
     pub(super) fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
         let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
         let is_by_rank = by_rank.contains(&pair.scheme);
-        let row = |place: &TextPosition, own: &[f64], other: &[f64]| {
+        let row = |place: &TextPosition, own: &[f64], other: &[f64], table: &mut Vec<f64>| {
             // Drafts that are the heaviest tokens may be others than the listed ones.
             let is_sure = match place.rest {
                 Rest::Known { heaviest } => !is_by_rank || own.len() <= heaviest,
                 _ => true,
             };
             if place.listed && is_sure {
-                between(own, other).map(|ends| ends[end]).collect()
+                table.extend(between(own, other).map(|ends| ends[end]));
             } else {
-                vec![end as f64; own.len()]
+                table.extend(std::iter::repeat_n(end as f64, own.len()));
             }
         };
         self.by_depth(pair, text, &row)
@@ -48,6 +50,8 @@ impl Measurement<'_> {
     /// asked of its row, say.
     fn by_depth(&self, pair: &Pair, text: &Text, row: &OfRow<'_>) -> ChildShares<f64> {
         let width = self.plan.width.max(1);
+        // No round drafts so far at a text's first positions.
+        let nowhere = TextPosition::default();
         let of = |depth: usize, asked: &[f64], apart: &[f64]| {
             let mut offset = pair.offset;
             let tables: Vec<(usize, Vec<f64>)> = pair
@@ -63,8 +67,7 @@ impl Measurement<'_> {
                         let other = apart.get(other).unwrap_or(own);
                         let start = position.checked_sub(depth);
                         let place = start.and_then(|start| text.ahead(start).get(depth));
-                        // No round drafts so far at a text's first positions.
-                        table.extend(row(&place.copied().unwrap_or_default(), own, other));
+                        row(place.unwrap_or(&nowhere), own, other, &mut table);
                     }
                     (children, table)
                 })
@@ -79,7 +82,9 @@ impl Measurement<'_> {
     /// What the children of a node get, text by text, with the rest in proportion.
     pub(super) fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
         let texts = self.texts.texts.iter();
-        let own = |_: &TextPosition, own: &[f64], _: &[f64]| own.to_vec();
+        let own = |_: &TextPosition, own: &[f64], _: &[f64], table: &mut Vec<f64>| {
+            table.extend_from_slice(own);
+        };
         texts.map(|text| self.by_depth(pair, text, &own)).collect()
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{CodedRow, Patterns, Pieces, Transition, levels};
 use crate::replay::ReplayError;
-use crate::replay::position::Rest;
 use crate::replay::read::{Text, Texts};
 use crate::replay::rows::Whose;
 use specgap_log::log::Log;
@@ -51,7 +50,7 @@ impl Coded {
         intervals: &(dyn Fn(&Text, usize, usize) -> [f64; 2] + Sync),
         (paths, length): (&[usize], usize),
     ) -> Result<Option<Self>, ReplayError> {
-        if !texts.met().all(|place| place.rest == Rest::None) {
+        if !texts.are_whole() {
             return Ok(None);
         }
         let mut by_number: Vec<Option<Place>> = vec![None; texts.positions()];
