@@ -20,7 +20,7 @@ import source_smollm2 as source
 from chat import chat
 from draft import COMMITTED
 from ladder import RUNGS
-from reference import DraftReference, Reference, RungReference
+from reference import DraftReference, HfReference, Reference, RungReference
 from session import Session, pad_left
 from target import SKIPPED
 
@@ -86,6 +86,30 @@ def check_ladder(folder: Path, sequences: list[list[int]], threads: int) -> floa
         expected = [own.logits(s, kept) for s in sequences[:2]]
         print(f"{rung}: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
         worst = max(worst, difference(rung, Session(path, threads), sequences[:2], expected))
+    return worst
+
+
+def same_halves(wide: Path, narrow: Path) -> None:
+    """Whether the float16 file is the float32 file, rounded."""
+    files = [gguf.GGUFReader(path) for path in (wide, narrow)]
+    for a, b in zip(*(file.tensors for file in files), strict=True):
+        if a.name != b.name or not np.array_equal(a.data.astype(b.data.dtype), b.data):
+            raise SystemExit(f"{narrow.name}: {b.name} is not that of {wide.name}, rounded")
+    print(f"{narrow.name}: as {wide.name}, rounded")
+
+
+def check_engine_files(folder: Path, sequences: list[list[int]], threads: int) -> float:
+    """The files that engines read, against the graph of the same name."""
+    found: list[tuple[Path, type]] = [(path, Reference) for path in sorted(folder.glob("gguf/*-f32.gguf"))]
+    found += [(path.parent, HfReference) for path in sorted(folder.glob("hf/*/config.json"))]
+    worst = 0.0
+    for path, reader in found:
+        name = path.name.removesuffix("-f32.gguf")
+        expected = [reader(path).logits(s) for s in sequences]
+        kind = path.parent.name
+        worst = max(worst, difference(f"{name} ({kind})", Session(folder / f"{name}.onnx", threads), sequences, expected))
+        if kind == "gguf":
+            same_halves(path, path.with_name(f"{name}-f16.gguf"))
     return worst
 
 
@@ -162,6 +186,7 @@ def main() -> None:
         expected = [own.logits(s) for s in sequences]
         print(f"draft: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
         worst = max(worst, difference("draft", Session(path, arguments.threads), sequences, expected))
+    worst = max(worst, check_engine_files(arguments.output, sequences, arguments.threads))
     worst = max(worst, check_gemma(arguments.output / "gemma", arguments.threads))
     worst = max(worst, check_qwen(arguments.output / "qwen", arguments.threads))
     print(f"greatest difference of two logits: {worst:.2e} (allowed {TOLERANCE:.0e})")

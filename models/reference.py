@@ -7,10 +7,12 @@ past keys and values, and never pads.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import gguf
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import load_file
 
 
@@ -189,4 +191,35 @@ class DraftReference(Reference):
                 scales = self.stored[f"{own}.scales"].astype(np.float64)
                 value *= np.repeat(scales, value.shape[1] // scales.shape[1], axis=1)
             self.loaded[name] = value
+        return self.loaded[name]
+
+
+class HfReference(Reference):
+    """A Llama in a Hugging Face folder."""
+
+    NAMES = {
+        "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+        "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
+        "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+    }
+
+    def __init__(self, folder: Path) -> None:
+        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.file = safe_open(folder / "model.safetensors", framework="np")
+        self.gemma, self.halves, self.window = False, True, 0
+        self.tensors = set()
+        self.loaded = {}
+        self.layers, self.width = facts["num_hidden_layers"], facts["hidden_size"]
+        self.heads, self.kv_heads = facts["num_attention_heads"], facts["num_key_value_heads"]
+        self.head_dim = facts["head_dim"]
+        self.epsilon, self.base = facts["rms_norm_eps"], facts["rope_theta"]
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name not in self.loaded:
+            own = {"token_embd.weight": "model.embed_tokens", "output_norm.weight": "model.norm"}.get(name)
+            if own is None:
+                _, layer, part, _ = name.split(".")
+                own = f"model.layers.{layer}.{self.NAMES[part]}"
+            value = self.file.get_tensor(f"{own}.weight")
+            self.loaded[name] = value if value.size > LARGE else value.astype(np.float64)
         return self.loaded[name]
