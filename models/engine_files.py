@@ -47,7 +47,8 @@ class Decoder:
 
     config: DecoderConfig
     weights: dict[str, np.ndarray]
-    reader: gguf.GGUFReader
+    # What the source says of its tokenizer; None of random weights.
+    reader: gguf.GGUFReader | None
 
 
 def turned(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -178,40 +179,52 @@ def gguf_tensors(model: Decoder) -> dict[str, np.ndarray]:
     return tensors
 
 
+def fields(reader: gguf.GGUFReader) -> list[tuple]:
+    """Name, value, type and the type of entries of what a file says of its tokenizer."""
+    return [
+        (field.name, field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+        for field in reader.fields.values()
+        if field.name.startswith("tokenizer.")
+    ]
+
+
+def save_gguf(path: Path, name: str, model: Decoder, tokenizer: list[tuple], kind: str) -> None:
+    """One file, matrices in float32 (kind f32) or float16 (f16), all else in float32."""
+
+    def write(path: Path) -> None:
+        writer = gguf.GGUFWriter(path, "llama")
+        facts = model.config
+        writer.add_name(f"specgap {name}")
+        writer.add_block_count(facts.layers)
+        writer.add_embedding_length(facts.width)
+        writer.add_feed_forward_length(facts.feed_forward)
+        writer.add_head_count(facts.heads)
+        writer.add_head_count_kv(facts.kv_heads)
+        writer.add_vocab_size(facts.vocabulary)
+        writer.add_context_length(facts.context)
+        writer.add_layer_norm_rms_eps(facts.norm_epsilon)
+        writer.add_rope_freq_base(facts.rope_base)
+        writer.add_rope_dimension_count(facts.head_dim)
+        writer.add_file_type(gguf.LlamaFileType.ALL_F32 if kind == "f32" else gguf.LlamaFileType.MOSTLY_F16)
+        for key, value, own, inner in tokenizer:
+            writer.add_key_value(key, value, own, sub_type=inner)
+        matrices = "<f4" if kind == "f32" else "<f2"
+        for tensor, value in gguf_tensors(model).items():
+            writer.add_tensor(tensor, np.ascontiguousarray(value, matrices if value.ndim == 2 else "<f4"))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+    written(path, write)
+
+
 def write_gguf(name: str, output: Path) -> None:
     """Two files: all in float32, and matrices in float16."""
     model = load(name)
     (output / "gguf").mkdir(parents=True, exist_ok=True)
-    tensors = gguf_tensors(model)
-    for kind, matrices in (("f32", "<f4"), ("f16", "<f2")):
-
-        def write(path: Path, kind: str = kind, matrices: str = matrices) -> None:
-            writer = gguf.GGUFWriter(path, "llama")
-            facts = model.config
-            writer.add_name(f"specgap {name}")
-            writer.add_block_count(facts.layers)
-            writer.add_embedding_length(facts.width)
-            writer.add_feed_forward_length(facts.feed_forward)
-            writer.add_head_count(facts.heads)
-            writer.add_head_count_kv(facts.kv_heads)
-            writer.add_vocab_size(facts.vocabulary)
-            writer.add_context_length(facts.context)
-            writer.add_layer_norm_rms_eps(facts.norm_epsilon)
-            writer.add_rope_freq_base(facts.rope_base)
-            writer.add_rope_dimension_count(facts.head_dim)
-            writer.add_file_type(gguf.LlamaFileType.ALL_F32 if kind == "f32" else gguf.LlamaFileType.MOSTLY_F16)
-            for field in model.reader.fields.values():
-                if field.name.startswith("tokenizer."):
-                    inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-                    writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=inner)
-            for tensor, value in tensors.items():
-                writer.add_tensor(tensor, np.ascontiguousarray(value, matrices if value.ndim == 2 else "<f4"))
-            writer.write_header_to_file()
-            writer.write_kv_data_to_file()
-            writer.write_tensors_to_file()
-            writer.close()
-
-        written(output / "gguf" / f"{name}-{kind}.gguf", write)
+    for kind in ("f32", "f16"):
+        save_gguf(output / "gguf" / f"{name}-{kind}.gguf", name, model, fields(model.reader), kind)
 
 
 def main() -> None:

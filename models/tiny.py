@@ -1,6 +1,6 @@
 """Builds the fixture pair of the Rust tests: random weights, no training, no download.
 
-The target has 2 layers, the draft is its first layer with the same embedding. The
+Written for ONNX Runtime and as GGUF for engines. The target has 2 layers, the draft is its first layer with the same embedding. The
 gain of the output norm has random signs, so that the tied head does not simply
 repeat the last token, and is large enough for peaked rows.
 """
@@ -8,13 +8,16 @@ repeat the last token, and is large enough for peaked rows.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 from pathlib import Path
 
+import gguf
 import numpy as np
 from onnx import TensorProto, checker, numpy_helper
 
 from decoder_graph import DecoderConfig, build_decoder, weight_names
+from engine_files import Decoder, save_gguf, turned
 from tokenizer_file import KIND_CONTROL, bpe_tokenizer, byte_alphabet, write_tokenizer
 
 SEED = 20260
@@ -69,12 +72,29 @@ def weights() -> dict[str, TensorProto]:
     return tensors
 
 
+def tokenizer_fields() -> list[tuple]:
+    """What a GGUF file says of the vocabulary."""
+    tokens, kinds, merges = vocabulary()
+    whole, text, array = gguf.GGUFValueType.UINT32, gguf.GGUFValueType.STRING, gguf.GGUFValueType.ARRAY
+    return [
+        ("tokenizer.ggml.model", "gpt2", text, None),
+        ("tokenizer.ggml.pre", "smollm", text, None),
+        ("tokenizer.ggml.tokens", tokens, array, text),
+        ("tokenizer.ggml.token_type", kinds, array, gguf.GGUFValueType.INT32),
+        ("tokenizer.ggml.merges", merges, array, text),
+        ("tokenizer.ggml.bos_token_id", SPECIAL.index("<|im_start|>"), whole, None),
+        ("tokenizer.ggml.eos_token_id", SPECIAL.index("<|im_end|>"), whole, None),
+        ("tokenizer.ggml.add_bos_token", False, gguf.GGUFValueType.BOOL, None),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     output = parser.parse_args().output
     output.mkdir(parents=True, exist_ok=True)
     tensors = weights()
+    numbers = {key: numpy_helper.to_array(value).astype(np.float32) for key, value in tensors.items()}
     for name, layers in (("target", [0, 1]), ("draft", [0])):
         model = build_decoder(config(), layers, tensors, {"source": f"random weights, seed {SEED}"})
         checker.check_model(model, full_check=True)
@@ -83,6 +103,9 @@ def main() -> None:
         temporary.write_bytes(model.SerializeToString())
         os.replace(temporary, path)
         print(f"{path}: {path.stat().st_size} bytes")
+        kept = {key: value for key, value in numbers.items() if not key.startswith("layers.1.") or 1 in layers}
+        decoder = Decoder(dataclasses.replace(config(), layers=len(layers)), turned(kept), None)
+        save_gguf(output / f"{name}.gguf", name, decoder, tokenizer_fields(), "f16")
     write_tokenizer(bpe_tokenizer(*vocabulary()), output / "tokenizer.json")
     print(f"vocabulary: {config().vocabulary}")
 
