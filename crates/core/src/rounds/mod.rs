@@ -15,6 +15,7 @@ mod drafted;
 mod greedy;
 mod replay;
 mod several;
+mod starts;
 mod survival;
 mod trees;
 
@@ -27,6 +28,7 @@ pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use several::{
     carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited, fewest_starts,
 };
+pub use starts::{FromStarts, reached_from_starts};
 pub use survival::{
     ChainVerifier, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
 };
