@@ -3,12 +3,15 @@
     specgap conformance --out vectors --vocab 2,17 --rules token,carried,carried-block
     python broken.py vectors
 
+Bugs of calls have one or two situations each, and every situation of a call has a bug.
+
 For each bug it says how many vectors find it, and in which situations. A bug may be found by exact
 checks, which need no luck, or by counts alone. Exit code 0 if every one of them is found and the
 reference passes, 1 if not, 2 for bad usage.
 """
 
 import argparse
+import copy
 import json
 import pathlib
 import subprocess
@@ -38,11 +41,32 @@ BLOCK_BUGS = {
     "bonus of p": "behind a whole chain the target's law is drawn from",
     "stale": "what is carried stays as it was",
 }
-BUGS = {"token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS}
+CALL_BUGS = {
+    "verifies padding": "what stands behind a request's drafts is verified too",
+    "nan accepts": "a draft is kept unless u > p/q, which NaN never is",
+    "bad q": "q is taken as it is: infinite, all zero, or with another sum than 1",
+    "nan target": "p is taken as it is, and a draw from NaN ends behind the vocabulary",
+    "u of 1": "u = 1 rejects what is always kept, and ends behind the distribution function",
+    "one temperature": "all requests have the first one's temperature",
+    "no mask": "the mask is not applied to the target",
+    "mask on q": "the mask is applied to q as well",
+    "mask on the first row": "the mask is applied to the first row alone",
+    "16 bits": "the target's logits are rounded to the type of q",
+    "no budget": "all drafts are verified",
+    "bonus of the last row": "the token behind the verified drafts comes from the last row",
+    "no map": "the draft's ids are taken for the target's",
+    "map overwrites": "of two ids of one token the last one's q counts",
+}
+BUGS = {
+    "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "call": CALL_BUGS,
+}
 
 
 def make(rule, bug):
     """The reference's two functions, with a bug."""
+    if rule == "call":
+        kernel = make_call(bug)
+        return reference.call_by_coins(kernel), kernel
     kernel = {"token": make_token, "carried": make_carried, "carried-block": make_block}[rule](bug)
     return reference.by_coins(kernel), kernel
 
@@ -114,6 +138,94 @@ def make_token(bug):
     return token_coins
 
 
+def in_16_bits(values, is_bf16):
+    """Rounded to binary16, or to bfloat16 by its bits."""
+    values = numpy.asarray(values, numpy.float32)
+    if not is_bf16:
+        return values.astype(numpy.float16).astype(float)
+    bits = values.view(numpy.uint32)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & numpy.uint32(0xFFFF0000)
+    return bits.astype(numpy.uint32).view(numpy.float32).astype(float)
+
+
+def beyond(law, coins, always=True):
+    """As `invert`, but what is no number (and always, a coin of 1) ends behind the vocabulary."""
+    if not always and not numpy.isnan(law).any():
+        return invert(law, coins)
+    ends = numpy.cumsum(law)
+    return numpy.searchsorted(ends, numpy.asarray(coins) * ends[-1], side="right")
+
+
+def make_call(bug):
+    def target(call, request, place):
+        other = copy.copy(call)
+        if bug == "one temperature":
+            other.temperature = numpy.full(call.temperature.shape, call.temperature[0])
+        if bug == "no mask" or (bug == "mask on the first row" and place > 0):
+            other.allowed = numpy.ones_like(call.allowed)
+        if bug == "16 bits" and call.draft_bits == 16:
+            is_bf16 = call.situation == "bf16-draft"
+            other.target_logits = in_16_bits(call.target_logits, is_bf16)
+        logits = call.target_logits[request][place]
+        if bug == "nan target" and numpy.isnan(logits).any():
+            return numpy.full(logits.size, numpy.nan)
+        return reference.target_row(other, request, place)
+
+    def offered(call, request, place, size):
+        values = numpy.asarray(call.draft_rows[request][place], numpy.float64)
+        if bug == "map overwrites":
+            q = numpy.zeros(size)
+            q[call.d2t] = values
+            return q
+        if bug == "no map":
+            return numpy.pad(values, (0, size - values.size))
+        if bug in ("nan accepts", "bad q"):
+            q = numpy.zeros(size)
+            numpy.add.at(q, call.d2t, values)
+            return q
+        q = reference.draft_row(call, request, place, size)
+        if bug == "mask on q" and q is not None:
+            allowed = call.allowed[request][place]
+            return q if allowed.all() else q * allowed / (q * allowed).sum()
+        return q
+
+    def laws_of(call, request):
+        kept, laws = [], []
+        verified = int(call.verified[request])
+        if bug == "no budget":
+            verified = int(call.counts[request])
+        if bug == "verifies padding":
+            verified = call.draft_tokens.shape[1]
+        for place in range(verified):
+            p = target(call, request, place)
+            if p is None:
+                return None
+            ids = call.draft_ids if bug == "no map" else call.draft_tokens
+            x, q = ids[request][place], offered(call, request, place, p.size)
+            if q is None:
+                q = numpy.eye(p.size)[x]
+            with numpy.errstate(all="ignore"):
+                ratio = p[x] / q[x] if q[x] != 0 else numpy.inf if p[x] > 0 else 0.0
+                kept.append(ratio if bug in ("nan accepts", "nan target") else keep(p[x], q[x]))
+                laws.append(positive(p, q) if numpy.isfinite(q).all() else p)
+        last = call.draft_tokens.shape[1] if bug == "bonus of the last row" else verified
+        p = target(call, request, last)
+        return None if p is None else (kept, [*laws, p])
+
+    def is_kept(u, kept):
+        if bug == "u of 1":
+            return u < kept
+        return ~(u > kept) if bug == "nan accepts" else (u < kept) | (kept >= 1)
+
+    def token_call_coins(call, coins, final_coin):
+        def ends(law, coins):
+            return beyond(law, coins, bug == "u of 1")
+
+        return reference.token_call_coins(call, coins, final_coin, laws_of, is_kept, ends)
+
+    return token_call_coins
+
+
 KERNEL = """import sys
 sys.path.insert(0, {here!r})
 import broken
@@ -128,13 +240,13 @@ def run(vectors, rule, bug, has_coins, samples):
     here = pathlib.Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
         kernel = pathlib.Path(folder) / "kernel.py"
-        name = rule.replace("-", "_")
+        name = "token_call" if rule == "call" else rule.replace("-", "_")
         kernel.write_text(
             KERNEL.format(here=str(here), name=name, rule=rule, bug=bug, has_coins=has_coins)
         )
         ended = subprocess.run(
             [sys.executable, str(here / "harness.py"), str(vectors), "--kernel", str(kernel),
-             "--rules", rule, "--largest", "1100", "--samples", str(samples),
+             "--rules", "token" if rule == "call" else rule, "--largest", "1100", "--samples", str(samples),
              "--format", "json"],
             capture_output=True, text=True,
         )
@@ -156,7 +268,10 @@ def main():
     args = parser.parse_args()
     manifest = args.vectors / "manifest.json"
     made = json.loads(manifest.read_text())["rules"] if manifest.exists() else []
+    files = json.loads(manifest.read_text())["files"] if manifest.exists() else []
     rules = [rule for rule in BUGS if any(one["name"] == rule for one in made)]
+    if any(file.get("kind") == "calls" for file in files):
+        rules.append("call")
     results = []
     tried = [(rule, *bug) for rule in rules or BUGS for bug in
              [(None, "the reference"), *BUGS[rule].items()]]

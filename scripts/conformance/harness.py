@@ -18,10 +18,19 @@ that it has, named after the rule with `_` for `-`. Each gets one vector and doe
         ...
         return token                            # integers [samples]
 
+    def token_call(call, samples, seed):        # several requests at once, as a server has them
+        ...
+        return accepted, token                  # integers [samples, requests]; token -1 refuses
+
 `vector.target`, `vector.draft` and `vector.drafts` are arrays as manifest.json says. A kernel that
 is a function of uniform numbers may have `token_coins(vector, coins, final_coin)` as well, with
 coins [U, K] and final_coin [U], which returns the same for these numbers. If its last draw is no
-inverse of the distribution function in order of id, it says FINAL_COIN = False.
+inverse of the distribution function in order of id, it says FINAL_COIN = False. So may
+`token_call_coins(call, coins, final_coin)`, with coins [U, R, K] and final_coin [U, R].
+
+A request whose q or p broke on the way (NaN, infinity, no sum) may be refused, by token -1 or by an
+error that is raised. If it is not, q says nothing: then the first token follows p whatever was
+drafted. The other requests of its call keep their laws.
 
 What is checked:
 
@@ -83,7 +92,25 @@ def read(folder, only_rules, largest):
         with numpy.load(folder / file["file"]) as archive:
             arrays = {name: archive[name] for name in archive.files}
         for index, situation in enumerate(file["situations"]):
-            yield Vector(arrays, index, file["rule"], situation, file["file"])
+            vector = Vector(arrays, index, file["rule"], situation, file["file"])
+            vector.is_call = file.get("kind") == "calls"
+            yield vector
+
+
+class Request(Vector):
+    """One request of a call, as a vector whose padding is cut off."""
+
+    def __init__(self, call, at):
+        self.rule, self.situation, self.file, self.index = "token", call.situation, call.file, call.index
+        self.expect, self.possible = int(call.expect[at]), 1
+        self.first_law = call.first_law[at]
+        self.accepted_law, self.next_law = call.request_accepted_law[at], call.request_next_law[at]
+        count = int(call.verified[at])
+        self.drafts, self.draft_tokens = call.draft_tokens[at][:count], call.draft_tokens[at]
+        self.coins = call.request_coins[:, at]
+        self.final_coin = call.request_final_coin[:, at]
+        self.coins_accepted = call.request_coins_accepted[:, at]
+        self.final_token = call.request_final_token[:, at]
 
 
 def refuse(message):
@@ -135,6 +162,9 @@ class Run:
         self.counted = []
 
     def vector(self, vector):
+        if vector.is_call:
+            self.call(vector)
+            return
         name = vector.rule.replace("-", "_")
         if not hasattr(self.kernel, name):
             name = OLD_NAMES.get(name, name)
@@ -155,11 +185,66 @@ class Run:
                 token = as_ids(function(vector, self.samples, self.seed + vector.index))
                 failures += self.siblings(vector, token)
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{pathlib.Path(where.filename).name}:{where.lineno}"
-            first = str(error).splitlines()[0] if str(error) else ""
-            failures.append(f"raised {type(error).__name__} at {place}: {first}")
+            failures.append(raised(error))
         self.results.append([vector, failures])
+
+    def call(self, call):
+        """Several requests at once: each is judged by itself."""
+        function = getattr(self.kernel, "token_call", None)
+        if function is None:
+            return
+        requests = [Request(call, at) for at in range(len(call.counts))]
+        failures = []
+        try:
+            accepted, token = function(call, self.samples, self.seed + call.index)
+            accepted, token = as_table(accepted), as_table(token)
+            if accepted.shape != (self.samples, len(requests)) or token.shape != accepted.shape:
+                failures.append(f"returned arrays of shape {accepted.shape} and {token.shape}")
+            else:
+                for at, request in enumerate(requests):
+                    found = self.request(request, accepted[:, at], token[:, at])
+                    failures += [f"request {at}: {words}" for words in found]
+                failures += self.call_coins(call, requests)
+        except Exception as error:
+            # A call with a row that broke may be refused as a whole.
+            if not call.expect.any():
+                failures.append(raised(error))
+        self.results.append([call, failures])
+
+    def request(self, request, accepted, token):
+        if request.expect == 0:
+            return self.chain(request, accepted, token)
+        if (token == -1).all():
+            return []
+        size = request.first_law.shape[-1]
+        drafted = request.draft_tokens[0]
+        first = numpy.where(accepted > 0, drafted, token)
+        if first.min() < 0 or first.max() >= size:
+            return [f"first token: {first[(first < 0) | (first >= size)][0]} is no token"]
+        if request.expect == 2:
+            return []
+        # One of the laws has to hold: the one that fits better is counted.
+        laws = request.first_law
+        held = [law for law in laws if not self.support(first, law, "")]
+        if not held:
+            return self.support(first, laws[0], "first token")
+        counts = numpy.bincount(first, minlength=size) / first.size
+        law = min(held, key=lambda law: numpy.abs(law - counts).sum())
+        self.count(request, first, law, "first token")
+        return []
+
+    def call_coins(self, call, requests):
+        function = getattr(self.kernel, "token_call_coins", None)
+        if function is None:
+            return []
+        accepted, token = function(call, call.request_coins, call.request_final_coin)
+        accepted, token = as_table(accepted), as_table(token)
+        failures = []
+        for at, request in enumerate(requests):
+            if request.expect == 0:
+                found = self.coins(request, lambda *_: (accepted[:, at], token[:, at]))
+                failures += [f"request {at}: {words}" for words in found]
+        return failures
 
     def support(self, tokens, law, what):
         if tokens.size and (tokens.min() < 0 or tokens.max() >= law.size):
@@ -273,6 +358,17 @@ class Run:
                     f"{what}: {observed:.6f} of {samples}, the law is {law:.6f}"
                 )
         return limit
+
+
+def raised(error):
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{pathlib.Path(where.filename).name}:{where.lineno}"
+    first = str(error).splitlines()[0] if str(error) else ""
+    return f"raised {type(error).__name__} at {place}: {first}"
+
+
+def as_table(values):
+    return numpy.asarray(values).astype(numpy.int64)
 
 
 def as_ids(values):

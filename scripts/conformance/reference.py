@@ -265,3 +265,77 @@ def level_4(vector, samples, seed):
 
 def exact_match(vector, samples, seed):
     return invert(row(vector.target[0]), numpy.random.default_rng(seed).random(samples))
+
+
+def target_row(call, request, place):
+    """p: the softmax of what is allowed over the temperature; `None` where logits are NaN."""
+    logits = numpy.asarray(call.target_logits[request][place], numpy.float64)
+    if numpy.isnan(logits).any():
+        return None
+    logits = numpy.where(call.allowed[request][place] > 0, logits, -numpy.inf)
+    temperature = float(call.temperature[request])
+    if temperature == 0:
+        return numpy.eye(logits.size)[numpy.argmax(logits)]
+    return row(numpy.exp((logits - logits.max()) / temperature))
+
+
+def draft_row(call, request, place, size):
+    """q over the target's ids; `None` where it is no law."""
+    values = numpy.asarray(call.draft_rows[request][place], numpy.float64)
+    if not numpy.isfinite(values).all() or (values < 0).any() or abs(values.sum() - 1) > 1e-3:
+        return None
+    q = numpy.zeros(size)
+    numpy.add.at(q, call.d2t, values)
+    return q
+
+
+def request_laws(call, request):
+    """By place: the probability that the draft is kept, and what the next token is drawn from."""
+    kept, laws = [], []
+    count = min(int(call.counts[request]), int(call.verified[request]))
+    for place in range(count + 1):
+        p = target_row(call, request, place)
+        if p is None:
+            return None
+        if place == count:
+            laws.append(p)
+            break
+        x, q = call.draft_tokens[request][place], draft_row(call, request, place, p.size)
+        if q is None:
+            # Nothing is known of how x was drawn: as if it was certain.
+            q = numpy.eye(p.size)[x]
+        kept.append(keep(p[x], q[x]))
+        laws.append(positive(p, q))
+    return kept, laws
+
+
+def token_call_coins(call, coins, final_coin, laws_of=request_laws, is_kept=None, last=None):
+    """Each request by itself. A draft that is always kept is kept at a number of 1 too."""
+    coins, final_coin = numpy.asarray(coins), numpy.asarray(final_coin)
+    accepted = numpy.zeros(final_coin.shape, numpy.int64)
+    token = numpy.full(final_coin.shape, -1)
+    for request in range(final_coin.shape[1]):
+        found = laws_of(call, request)
+        if found is None:
+            continue
+        kept, laws = numpy.array(found[0]), found[1]
+        u = coins[:, request, : len(kept)]
+        hits = is_kept(u, kept) if is_kept else (u < kept) | (kept >= 1)
+        accepted[:, request] = leading(hits)
+        for count in numpy.unique(accepted[:, request]):
+            chosen = accepted[:, request] == count
+            token[chosen, request] = (last or invert)(laws[count], final_coin[chosen, request])
+    return accepted, token
+
+
+def call_by_coins(kernel):
+    def sampled(call, samples, seed):
+        random = numpy.random.default_rng(seed)
+        requests, drafts = call.draft_tokens.shape
+        coins = random.random((samples, requests, drafts))
+        return kernel(call, coins, random.random((samples, requests)))
+
+    return sampled
+
+
+token_call = call_by_coins(token_call_coins)

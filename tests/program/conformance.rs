@@ -203,6 +203,74 @@ fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
     }
 }
 
+fn strings(list: &Value) -> Vec<String> {
+    let all = list.as_array().unwrap().iter();
+    all.map(|one| one.as_str().unwrap().to_owned()).collect()
+}
+
+/// A kernel may refuse what broke, or take q over its sum; and no more than that.
+#[test]
+fn requests_that_broke_may_be_refused_and_others_may_not() {
+    let Some(python) = python() else {
+        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let run = conformance(folder.path(), "--out vectors --vocab 17 --rules token");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for (name, failed, code) in [
+        (
+            "sums.py",
+            0,
+            "import copy\nimport numpy\nimport reference\n\n\ndef token_call(call, samples, seed):\n    \
+             other = copy.copy(call)\n    sums = call.draft_rows.sum(axis=-1, keepdims=True)\n    \
+             fine = numpy.isfinite(sums) & (sums > 0)\n    \
+             other.draft_rows = numpy.where(fine, call.draft_rows / numpy.where(fine, sums, 1), \
+             call.draft_rows)\n    return reference.token_call(other, samples, seed)\n",
+        ),
+        (
+            "raises.py",
+            0,
+            "import numpy\nimport reference\n\n\ndef token_call(call, samples, seed):\n    \
+             used = [(r, k) for r in range(4) for k in range(call.verified[r])]\n    \
+             sums = [call.draft_rows[r][k].sum() for r, k in used]\n    \
+             if not numpy.isfinite(call.target_logits).all() or not numpy.allclose(sums, 1, atol=1e-3):\n        \
+             raise ValueError('rows broke')\n    return reference.token_call(call, samples, seed)\n",
+        ),
+        (
+            "refuses_all.py",
+            15,
+            "import numpy\n\n\ndef token_call(call, samples, seed):\n    \
+             none = numpy.zeros((samples, 4), int)\n    return none, none - 1\n",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), code).unwrap();
+        let run = Command::new(&python)
+            .arg(Path::new(ROOT).join("scripts/conformance/harness.py"))
+            .args([
+                "vectors",
+                "--kernel",
+                name,
+                "--samples",
+                "4000",
+                "--format",
+                "json",
+            ])
+            .current_dir(folder.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .unwrap();
+        let [out, err] = [&run.stdout, &run.stderr].map(|x| String::from_utf8_lossy(x));
+        let said: Value =
+            serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}: {out}{err}"));
+        assert_eq!(
+            (&said["passed"], &said["failed"]),
+            (&(15 - failed).into(), &failed.into()),
+            "{name}: {out}"
+        );
+    }
+}
+
 /// A harness that can find nothing finds nothing wrong: the planted bugs are found, and the
 /// reference passes. Skipped where there is no Python with NumPy; `scripts/test` says so.
 #[test]
@@ -231,12 +299,25 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
     let said: Value = serde_json::from_str(&out).unwrap();
     let results = said["results"].as_array().unwrap();
     let found = |result: &Value| result["found_by"].as_u64().unwrap();
-    // Bugs of each rule, and its reference.
-    assert_eq!(results.len(), 8 + 5 + 3);
+    // Bugs of each rule and of calls, and the reference of each.
+    assert_eq!(results.len(), 8 + 5 + 3 + 15);
+    let mut told = BTreeSet::new();
     for result in results {
         assert_eq!(found(result) == 0, result["bug"].is_null(), "{result}");
-        assert!(result["vectors"].as_u64().unwrap() > 40);
+        let is_call = result["rule"] == "call";
+        assert!(result["vectors"].as_u64().unwrap() >= if is_call { 15 } else { 40 });
+        if is_call {
+            told.extend(strings(&result["situations"]));
+        }
     }
+    // Every situation of a call tells a bug.
+    let manifest = manifest(&folder.path().join("vectors"));
+    let files = manifest["files"].as_array().unwrap().iter();
+    let of_calls = files.filter(|file| file["kind"] == "calls");
+    let all: BTreeSet<String> = of_calls
+        .flat_map(|file| strings(&file["situations"]))
+        .collect();
+    assert_eq!((told, all.len()), (all, 15));
     // The residual of nearly equal rows shows what 1e-10 in it does.
     let epsilon = results.iter().find(|result| result["bug"] == "epsilon");
     let situations = epsilon.unwrap()["situations"].as_array().unwrap();

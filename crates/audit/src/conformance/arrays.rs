@@ -189,7 +189,7 @@ impl Arrays {
     }
 }
 
-fn floats32(name: &'static str, shape: Vec<usize>, values: &[f32]) -> RawTensor {
+pub(super) fn floats32(name: &'static str, shape: Vec<usize>, values: &[f32]) -> RawTensor {
     RawTensor {
         name,
         dtype: Dtype::F32,
@@ -198,7 +198,7 @@ fn floats32(name: &'static str, shape: Vec<usize>, values: &[f32]) -> RawTensor 
     }
 }
 
-fn floats(name: &'static str, shape: Vec<usize>, values: &[f64]) -> RawTensor {
+pub(super) fn floats(name: &'static str, shape: Vec<usize>, values: &[f64]) -> RawTensor {
     RawTensor {
         name,
         dtype: Dtype::F64,
@@ -207,7 +207,7 @@ fn floats(name: &'static str, shape: Vec<usize>, values: &[f64]) -> RawTensor {
     }
 }
 
-fn integers(name: &'static str, shape: Vec<usize>, values: &[i64]) -> RawTensor {
+pub(super) fn integers(name: &'static str, shape: Vec<usize>, values: &[i64]) -> RawTensor {
     RawTensor {
         shape,
         ..RawTensor::integers(name, values)

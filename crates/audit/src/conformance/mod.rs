@@ -8,7 +8,9 @@
 //!
 //! The vectors are the situations in which kernels go wrong ([`Situation`]): equal rows, a
 //! token of probability zero that was drafted, 0/0, one-hot rows, residuals of 1e-15,
-//! duplicate siblings, and vocabularies up to 262,144.
+//! duplicate siblings, and vocabularies up to 262,144. Whole calls of several requests
+//! ([`CallSituation`]) have what servers put around these rows: padding, temperatures, masks, maps of
+//! the draft's vocabulary, and rows that broke on the way.
 //!
 //! `scripts/conformance/harness.py` runs a kernel over them.
 //!
@@ -24,6 +26,8 @@
 //! ```
 
 mod arrays;
+mod call_arrays;
+mod calls;
 mod carried_laws;
 mod carry;
 mod coins;
@@ -31,10 +35,14 @@ mod laws;
 mod rows;
 mod situation;
 
+pub use calls::CallSituation;
 pub use situation::Situation;
 
 use arrays::Arrays;
+use call_arrays::CallArrays;
 use laws::Laws;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use situation::Vector;
 use specgap_base::typed;
@@ -121,6 +129,8 @@ struct Named {
 struct File {
     /// Its name.
     file: String,
+    /// `rounds` of one request, or `calls` of several, which have arrays of their own.
+    kind: &'static str,
     /// The rule whose laws it has.
     rule: &'static str,
     /// V.
@@ -173,6 +183,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                 files.push((name.clone(), bytes));
                 listed.push(File {
                     file: name,
+                    kind: "rounds",
                     rule: rule.as_str(),
                     vocabulary,
                     drafts,
@@ -180,6 +191,11 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                     situations,
                 });
             }
+        }
+    }
+    if settings.rules.contains(&RuleName::TOKEN) {
+        for &vocabulary in &settings.vocabularies {
+            calls(vocabulary, settings.seed, &mut files, &mut listed)?;
         }
     }
     let manifest = Manifest {
@@ -192,13 +208,12 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
                 words: rule.words(),
             })
             .collect(),
-        situations: Situation::ALL
-            .map(|situation| Named {
-                name: situation.as_str(),
-                words: situation.words(),
-            })
-            .into(),
-        arrays: (arrays::WORDS.iter())
+        situations: (Situation::ALL.iter())
+            .map(|situation| (situation.as_str(), situation.words()))
+            .chain(CallSituation::ALL.map(|situation| (situation.as_str(), situation.words())))
+            .map(|(name, words)| Named { name, words })
+            .collect(),
+        arrays: (arrays::WORDS.iter().chain(&call_arrays::WORDS))
             .map(|&(name, words)| Named { name, words })
             .collect(),
         files: listed,
@@ -231,6 +246,55 @@ fn file(
         }
     }
     Ok((situations, arrays.finish(), exact))
+}
+
+/// The smallest vocabulary that calls have room in.
+const CALLS_FROM: usize = 8;
+
+/// Files of calls: those of the target's vocabulary, and those of a smaller one of the draft.
+fn calls(
+    vocabulary: usize,
+    seed: u64,
+    files: &mut Vec<(String, Vec<u8>)>,
+    listed: &mut Vec<File>,
+) -> Result<(), ConformanceError> {
+    if !(CALLS_FROM..=EXACT).contains(&vocabulary) {
+        return Ok(());
+    }
+    for smaller in [false, true] {
+        let name = match smaller {
+            true => format!("token-calls-mapped-v{vocabulary}.npz"),
+            false => format!("token-calls-v{vocabulary}.npz"),
+        };
+        if listed.iter().any(|file| file.file == name) {
+            continue;
+        }
+        let (mut arrays, mut situations, mut size) = (CallArrays::default(), Vec::new(), 0);
+        for situation in CallSituation::ALL {
+            let of_draft = situation.draft_vocabulary(vocabulary);
+            if (of_draft < vocabulary) == smaller {
+                let mut random = ChaCha8Rng::seed_from_u64(
+                    seed ^ ((vocabulary as u64) << 24) ^ (0xca11 << 8) ^ situation as u64,
+                );
+                arrays.push(&situation.call(vocabulary, &mut random));
+                situations.push(situation.as_str());
+                size = of_draft;
+            }
+        }
+        let bytes = npz(&arrays.finish(vocabulary, size))
+            .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
+        files.push((name.clone(), bytes));
+        listed.push(File {
+            file: name,
+            kind: "calls",
+            rule: RuleName::TOKEN.as_str(),
+            vocabulary,
+            drafts: calls::DRAFTS,
+            arithmetic: "f64",
+            situations,
+        });
+    }
+    Ok(())
 }
 
 /// The laws of a rule on a vector; in fractions that are rounded once, or in `f64`.

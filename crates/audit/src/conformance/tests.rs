@@ -582,3 +582,192 @@ fn what_is_carried_on_is_what_the_rules_carry() {
     });
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
+
+/// Every call of these sizes.
+fn each_call(check: &mut dyn FnMut(CallSituation, calls::Call)) {
+    for vocabulary in [8, 17, 40] {
+        for situation in CallSituation::ALL {
+            let mut random = ChaCha8Rng::seed_from_u64(vocabulary as u64);
+            check(situation, situation.call(vocabulary, &mut random));
+        }
+    }
+}
+
+/// The law of a request's first token, of its own laws.
+fn first_token(one: &calls::Request, laws: &calls::RequestLaws) -> Vec<f64> {
+    let mut law: Vec<f64> = laws.next[0].iter().map(|x| laws.accepted[0] * x).collect();
+    if one.verified > 0 {
+        law[one.drafts[0] as usize] += 1.0 - laws.accepted[0];
+    }
+    law
+}
+
+/// Drafts that are drawn from q leave p, whatever stands around them: the sum over all ids of the
+/// draft, without a word of how a draft is kept.
+#[test]
+fn the_first_token_of_every_request_follows_its_target() {
+    let mut checked = 0;
+    each_call(&mut |situation, call| {
+        for (at, one) in call.requests.iter().enumerate() {
+            let whole = |law: &[f64]| (law.iter().sum::<f64>() - 1.0).abs() < 1e-9;
+            if one.expect != calls::Expect::Law {
+                continue;
+            }
+            let mut sum = vec![0.0; one.logits[0].len()];
+            let mass: f64 = one.draft[0].iter().map(|x| f64::from(*x)).sum();
+            for (id, q) in one.draft[0].iter().enumerate().filter(|(_, q)| **q > 0.0) {
+                let mut other = one.clone();
+                if other.verified > 0 {
+                    other.drafts[0] = call.map[id] as i64;
+                }
+                let law = first_token(&other, &other.laws(&call.map));
+                assert!(whole(&law), "{situation:?} {at}");
+                for (sum, x) in sum.iter_mut().zip(law) {
+                    *sum += f64::from(*q) / mass * x;
+                }
+            }
+            if one.verified == 0 {
+                sum = first_token(one, &one.laws(&call.map));
+            }
+            for (found, p) in sum.iter().zip(one.target(0)) {
+                assert!((found - p).abs() < 1e-6, "{situation:?} {at}: {found} {p}");
+            }
+            checked += 1;
+        }
+    });
+    assert!(checked > 100, "{checked}");
+}
+
+/// The same laws from the verifiers of the library, which know no masks, maps and temperatures:
+/// in fractions of rows that were made plain by hand.
+#[test]
+fn laws_of_calls_are_those_of_the_verifiers_on_plain_rows() {
+    let mut checked = 0;
+    each_call(&mut |situation, call| {
+        for one in &call.requests {
+            if one.expect != calls::Expect::Law || one.verified == 0 {
+                continue;
+            }
+            let size = one.logits[0].len();
+            let plain = |at: usize| -> Vec<f32> {
+                // exp((l - m)/T) of what is allowed, T of 0 as a very small one.
+                let heat = one.temperature.max(1e-4);
+                let allowed = |token: usize| one.allowed[at][token];
+                let logit = |token: usize| f64::from(one.logits[at][token]);
+                let most = (0..size)
+                    .filter(|&token| allowed(token))
+                    .map(logit)
+                    .fold(f64::NEG_INFINITY, f64::max);
+                let weights = (0..size).map(|token| match allowed(token) {
+                    true => ((logit(token) - most) / heat).exp(),
+                    false => 0.0,
+                });
+                rows::normalised(weights.collect())
+            };
+            let offered = |at: usize| -> Vec<f32> {
+                let of = |token: usize| {
+                    let ids = (0..call.map.len()).filter(|&id| call.map[id] == token);
+                    ids.map(|id| f64::from(one.draft[at][id])).sum()
+                };
+                rows::normalised((0..size).map(of).collect())
+            };
+            let vector = situation::Vector {
+                target: (0..=one.verified).map(plain).collect(),
+                draft: (0..one.verified).map(offered).collect(),
+                drafts: one.drafts[..one.verified]
+                    .iter()
+                    .map(|x| *x as u32)
+                    .collect(),
+                carry: Vec::new(),
+                possible: true,
+            };
+            let expected = laws_of(RuleName::TOKEN, &vector, true).unwrap();
+            let found = one.laws(&call.map);
+            for k in 0..=one.verified {
+                let (a, b) = (found.accepted[k], expected.accepted[k]);
+                assert!((a - b).abs() < 1e-5, "{situation:?} {k}: {a} {b}");
+                for (x, y) in found.next[k].iter().zip(&expected.next[k]) {
+                    assert!((a * x - b * y).abs() < 1e-5, "{situation:?} {k}: {x} {y}");
+                }
+            }
+            let behind = found.accepted.iter().skip(one.verified + 1);
+            assert!(behind.clone().all(|x| *x == 0.0));
+            checked += 1;
+        }
+    });
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn calls_are_what_they_say() {
+    each_call(&mut |situation, call| {
+        let expects = |one: &calls::Request| one.expect as i64;
+        let ordinary = call.requests.iter().filter(|one| expects(one) == 0);
+        // Beside a request that broke there are others, whose laws stand.
+        assert!(ordinary.count() >= 2, "{situation:?}");
+        let subject = &call.requests[2];
+        let (q, laws) = (&subject.draft[0], subject.laws(&call.map));
+        let sum: f32 = q.iter().sum();
+        match situation {
+            CallSituation::Ragged => {
+                assert_eq!((subject.count, subject.drafts[2]), (2, -1));
+            }
+            CallSituation::StalePadding => {
+                let stale = &call.requests[0];
+                assert_eq!(stale.count, 0);
+                assert!(stale.drafts.iter().all(|x| *x >= 0) && stale.draft[0][0] > 0.0);
+            }
+            CallSituation::NanDraft => assert!(q.iter().all(|x| x.is_nan())),
+            CallSituation::InfiniteDraft => assert!(q.contains(&f32::INFINITY)),
+            CallSituation::ZeroDraftRow => assert!(q.iter().all(|x| *x == 0.0)),
+            CallSituation::HalfDraft => assert!((sum - 0.5).abs() < 1e-5),
+            CallSituation::DoubleDraft => assert!((sum - 2.0).abs() < 1e-5),
+            CallSituation::NanTarget => {
+                assert_eq!(subject.expect, calls::Expect::AnyToken);
+                assert!(subject.logits[0].iter().all(|x| x.is_nan()));
+            }
+            CallSituation::TargetMask => {
+                assert!(q[subject.draft_ids[0] as usize] > 0.0 && laws.accepted[0] == 1.0);
+                assert!(laws.next.iter().all(|law| law[law.len() - 1] == 0.0));
+            }
+            CallSituation::Temperatures => {
+                let greedy = call.requests[3].target(0);
+                assert_eq!(greedy.iter().filter(|x| **x == 1.0).count(), 1);
+            }
+            CallSituation::HalfPrecision | CallSituation::BrainPrecision => {
+                let unit = if situation == CallSituation::BrainPrecision {
+                    256.0
+                } else {
+                    2048.0
+                };
+                assert!(q.iter().all(|x| (x * unit).fract() == 0.0) && sum == 1.0);
+            }
+            CallSituation::Budget => assert_eq!((subject.count, subject.verified), (3, 2)),
+            CallSituation::Map => assert!(q.len() * 2 <= subject.logits[0].len()),
+            CallSituation::ManyToOne => assert_eq!(call.map[0], call.map[1]),
+        }
+        // Where q is broken, p given the draft; where it has a sum, the rule is one more way.
+        if subject.expect == calls::Expect::Target {
+            let [p, rule] = &laws.first;
+            let apart: f64 = p.iter().zip(rule).map(|(a, b)| (a - b).abs()).sum();
+            let scaled = [CallSituation::HalfDraft, CallSituation::DoubleDraft];
+            assert_eq!(
+                apart > 1e-3,
+                scaled.contains(&situation),
+                "{situation:?}: {apart}"
+            );
+        }
+        // u = 1 is no rejection of what is always kept, and one of everything else.
+        for one in call.requests.iter().filter(|one| expects(one) == 0) {
+            let laws = one.laws(&call.map);
+            let coins = laws.coins(2);
+            assert!(coins.tests.iter().all(|x| *x == 1.0) && coins.last == 1.0);
+            let kept = laws
+                .ratios
+                .iter()
+                .take_while(|ratio| **ratio >= 1.0)
+                .count();
+            assert!([kept as i64, -1].contains(&coins.accepted), "{situation:?}");
+        }
+    });
+}
