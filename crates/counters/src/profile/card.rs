@@ -1,0 +1,61 @@
+//! A table for a model card, with ±.
+
+use super::{Profile, conditional, one_line};
+use specgap_measure::statistics::Estimate;
+
+pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
+    let mut text = "## Acceptance by draft length\n\n|K|tokens a round|S_1 to S_K|conditional|\n\
+                    |---|---|---|---|\n"
+        .to_owned();
+    for curve in &profile.curves {
+        let means: Vec<f64> = curve.marginal.iter().map(|one| one.mean).collect();
+        let shares: Vec<String> = curve.marginal.iter().map(|one| shown(one, 3)).collect();
+        let given: Vec<String> = (conditional(&means).iter())
+            .map(|share| format!("{share:.3}"))
+            .collect();
+        text.push_str(&format!(
+            "|{}|{}|{}|{}|\n",
+            curve.length,
+            shown(&curve.acceptance_length, 3),
+            shares.join(", "),
+            given.join(", ")
+        ));
+    }
+    text.push_str(
+        "\nTokens a round: accepted drafts and the bonus token. S_i: the share of rounds that accept \
+         at least i drafts; conditional: S_i / S_(i-1). ±: half of a 95% interval",
+    );
+    text.push_str(match profile.source.prompts {
+        Some(_) => " over prompts",
+        None => "",
+    });
+    text.push_str(". \"a to b\" holds the number whatever rows do not list.\n\n");
+    for line in profile.source.lines() {
+        text.push_str(&format!("- {}\n", escaped(&one_line(&line))));
+    }
+    ("card.md".to_owned(), text.into_bytes())
+}
+
+/// A number with its interval, or its bounds alone where these are further apart.
+fn shown(estimate: &Estimate, digits: usize) -> String {
+    if let Some([low, high]) = estimate.open() {
+        return format!("{low:.digits$} to {high:.digits$}");
+    }
+    let half = (estimate.ci95[1] - estimate.ci95[0]) / 2.0;
+    match half > 0.0 {
+        true => format!("{:.digits$} ± {half:.digits$}", estimate.mean),
+        false => format!("{:.digits$}", estimate.mean),
+    }
+}
+
+/// Text that Markdown shows as it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_[]<>#|&".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

@@ -1,0 +1,90 @@
+//! The formats by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Who reads a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// vLLM's synthetic rejection sampling.
+    Vllm,
+    /// SGLang's simulated acceptance.
+    Sglang,
+    /// TensorRT-LLM's forced acceptance.
+    TensorrtLlm,
+    /// llama.cpp's synthetic acceptance.
+    LlamaCpp,
+    /// NVIDIA Model-Optimizer's `speculation_profile.json`.
+    ModelOptimizer,
+    /// InferenceX's golden acceptance lengths.
+    Inferencex,
+    /// A table for a model card.
+    Card,
+}
+
+impl Format {
+    /// All, in the order of documents.
+    pub const ALL: [Self; 7] = [
+        Self::Vllm,
+        Self::Sglang,
+        Self::TensorrtLlm,
+        Self::LlamaCpp,
+        Self::ModelOptimizer,
+        Self::Inferencex,
+        Self::Card,
+    ];
+
+    /// The name, as in options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vllm => "vllm",
+            Self::Sglang => "sglang",
+            Self::TensorrtLlm => "tensorrt-llm",
+            Self::LlamaCpp => "llama.cpp",
+            Self::ModelOptimizer => "model-optimizer",
+            Self::Inferencex => "inferencex",
+            Self::Card => "card",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
+        known.ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("{name} is no format of a profile; there are {all}")
+        })
+    }
+}
+
+/// Whether a profile may have a file of this name.
+///
+/// ```
+/// use specgap_counters::profile::is_of_a_profile;
+/// assert!(is_of_a_profile("vllm-k4.json") && is_of_a_profile("card.md"));
+/// assert!(!is_of_a_profile("vllm.json") && !is_of_a_profile("log.json"));
+/// ```
+pub fn is_of_a_profile(name: &str) -> bool {
+    let numbered = |format: Format, ending: &str| {
+        let number = name.strip_prefix(format.as_str());
+        let number = number.and_then(|rest| rest.strip_prefix("-k")?.strip_suffix(ending));
+        number.is_some_and(|k| !k.is_empty() && k.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let environments = [Format::Sglang, Format::TensorrtLlm, Format::LlamaCpp];
+    matches!(
+        name,
+        "speculation_profile.json" | "inferencex.yaml" | "card.md"
+    ) || numbered(Format::Vllm, ".json")
+        || environments
+            .into_iter()
+            .any(|format| numbered(format, ".env"))
+}

@@ -1,0 +1,144 @@
+//! NVIDIA Model-Optimizer: `speculation_profile.json`, at the longest length.
+
+use super::{Profile, ProfileError, Source, conditional, marginal, rounded};
+use crate::curve::Curve;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The fields of its `build_profile`, with those that a log does not tell as null. Its lengths count
+/// the bonus token: the entry 1 of the histogram is of rounds that accept nothing.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema_version: &'static str,
+    measured: bool,
+    method: Option<&'a str>,
+    draft_checkpoint: Option<&'a str>,
+    target_model: Option<&'a str>,
+    num_speculative_tokens: usize,
+    block_size: Option<usize>,
+    max_supported_k: usize,
+    verification_method: &'static str,
+    conditional_accept_rates: Vec<f64>,
+    marginal_accept_rates: Vec<f64>,
+    mean_accept_length: f64,
+    mean_accept_length_per_request: Option<f64>,
+    accept_length_model: &'static str,
+    accept_length_by_k: BTreeMap<usize, f64>,
+    acceptance_length_histogram: Option<BTreeMap<usize, f64>>,
+    per_category: Option<()>,
+    measurement_conditions: Conditions<'a>,
+    validation: Validation,
+}
+
+/// What the numbers are of, and how sure.
+#[derive(Serialize)]
+struct Conditions<'a> {
+    #[serde(flatten)]
+    source: &'a Source,
+    /// By K, halves of 95% intervals.
+    accept_length_by_k_plus_minus: BTreeMap<usize, f64>,
+    marginal_accept_rates_plus_minus: Vec<f64>,
+    rounds: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Validation {
+    mean_consistency: Consistency,
+    marginal_monotonicity: Monotonicity,
+}
+
+#[derive(Serialize)]
+struct Consistency {
+    implied_mean_accept_length: f64,
+    reported_mean_accept_length: f64,
+    abs_delta: f64,
+    tolerance: f64,
+    passed: bool,
+}
+
+#[derive(Serialize)]
+struct Monotonicity {
+    passed: bool,
+    violations: Vec<()>,
+}
+
+/// Its tolerance of the sum of shares against the mean.
+const TOLERANCE: f64 = 0.02;
+
+pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, ProfileError> {
+    let curve = profile.longest().ok_or(ProfileError::Empty)?;
+    let marginal = marginal(curve);
+    let mean = curve.acceptance_length.mean;
+    let implied = 1.0 + marginal.iter().sum::<f64>();
+    let by_k = |of: &dyn Fn(&Curve) -> f64| {
+        let each = profile.curves.iter();
+        each.map(|curve| (curve.length, rounded(of(curve), 6)))
+            .collect()
+    };
+    let half = |[low, high]: [f64; 2]| (high - low) / 2.0;
+    let written = Written {
+        schema_version: "1.0",
+        measured: true,
+        method: None,
+        draft_checkpoint: profile.source.draft.as_deref(),
+        target_model: profile.source.target.as_deref(),
+        num_speculative_tokens: curve.length,
+        block_size: None,
+        max_supported_k: curve.length,
+        verification_method: match profile.source.verifier.as_deref() {
+            Some("block") => "block",
+            _ => "longest_prefix",
+        },
+        conditional_accept_rates: conditional(&marginal)
+            .into_iter()
+            .map(|share| rounded(share, 6))
+            .collect(),
+        mean_accept_length: rounded(mean, 6),
+        // A mean over requests of each request's own mean, which weighs short ones as long ones.
+        mean_accept_length_per_request: None,
+        accept_length_model: "measured_per_k",
+        accept_length_by_k: by_k(&|curve| curve.acceptance_length.mean),
+        acceptance_length_histogram: histogram(curve),
+        per_category: None,
+        measurement_conditions: Conditions {
+            source: &profile.source,
+            accept_length_by_k_plus_minus: by_k(&|curve| half(curve.acceptance_length.ci95)),
+            marginal_accept_rates_plus_minus: (curve.marginal.iter())
+                .map(|share| rounded(half(share.ci95), 6))
+                .collect(),
+            rounds: curve.rounds,
+        },
+        validation: Validation {
+            mean_consistency: Consistency {
+                implied_mean_accept_length: rounded(implied, 6),
+                reported_mean_accept_length: rounded(mean, 6),
+                abs_delta: rounded((implied - mean).abs(), 6),
+                tolerance: TOLERANCE,
+                passed: (implied - mean).abs() <= TOLERANCE,
+            },
+            marginal_monotonicity: Monotonicity {
+                passed: true,
+                violations: Vec::new(),
+            },
+        },
+        marginal_accept_rates: marginal,
+    };
+    let text = specgap_base::typed::pretty(&written);
+    let text = text.map_err(|error| ProfileError::Json(error.to_string()))?;
+    let file = (
+        "speculation_profile.json".to_owned(),
+        format!("{text}\n").into_bytes(),
+    );
+    Ok(vec![file])
+}
+
+/// Rounds by what they put out: their number where it is known, else their share.
+fn histogram(curve: &Curve) -> Option<BTreeMap<usize, f64>> {
+    let rounds = curve.rounds.map_or(1.0, |rounds| rounds as f64);
+    let shares = curve.histogram.as_ref()?.iter();
+    let each = (1..).zip(shares);
+    Some(
+        each.map(|(put_out, share)| (put_out, rounded(share * rounds, 6)))
+            .collect(),
+    )
+}
