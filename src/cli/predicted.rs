@@ -3,7 +3,8 @@
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
 use crate::distribution::Rows;
 use crate::replay::{
-    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree,
+    CarriedAlong, CodedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain,
+    moments_of_tree,
 };
 use crate::rounds::{ChainVerifier, ChildShares};
 use crate::row::Workspace;
@@ -28,16 +29,18 @@ pub(super) fn refused(rule: RuleName) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, level-4, spechub or select-block"
+        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, level-4, \
+         spechub, select-block, coded-rrs or coded-level-4"
     ))
 }
 
-/// What is drafted, as the replay names it: the tree, or K and L of paths.
+/// What is drafted, as the replay names it: the tree, or K and L of paths, independent or by codes.
 #[derive(Clone, Debug)]
 pub(super) enum Drafted {
     Chain(usize),
     Tree(DraftTree),
     Paths([usize; 2]),
+    Coded([usize; 2]),
 }
 
 /// What is expected of a text's rounds; nothing of a text with a token that the target's run
@@ -62,7 +65,30 @@ pub(super) fn of_text(
         Drafted::Paths([paths, length]) => {
             of_paths(decoder, prompt, text, [*paths, *length], interrupt)
         }
+        Drafted::Coded([paths, length]) => {
+            let along = CodedAlong::new(decoder.settings().rule, *paths, *length)
+                .map_err(|message| CaptureError::Setting { message })?;
+            of_coded(decoder, prompt, text, along, interrupt)
+        }
     }
+}
+
+fn of_coded(
+    decoder: &mut Decoder,
+    prompt: &EncodedPrompt,
+    text: &Decoded,
+    mut along: CodedAlong,
+    interrupt: &AtomicBool,
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
+    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
+    let mut see = |position: usize, p: &Law, q: &Law| {
+        let token = text.tokens[position] as usize;
+        is_known &= p.probability(token) > 0.0;
+        along.take(rows([p, q], [&mut p_row, &mut q_row]), token);
+        Ok(())
+    };
+    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
+    Ok(is_known.then(|| along.spread()))
 }
 
 fn of_paths(
@@ -156,7 +182,7 @@ fn of_tree(
     let rule = decoder.settings().rule;
     let law = match &decoder.settings().drafts {
         Shape::Tree(_, law) => *law,
-        Shape::Chain(_) => children_of_rule(rule),
+        Shape::Chain(_) | Shape::Coded(_) => children_of_rule(rule),
     };
     let name: VerifierName =
         (rule.as_str().parse()).map_err(|error: UnknownVerifier| refused(error.to_string()))?;

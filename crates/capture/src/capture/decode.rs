@@ -9,7 +9,9 @@ use super::model::{Cache, Logits, Model, Stretch, common_vocabulary, cut};
 use super::rounds::{Settled, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::tree::{Carried, Node, ancestry, children, ends, refused, rules, settle_tree, weights};
+use super::tree::{
+    Carried, Drawing, Node, ancestry, ends, refused, refused_codes, settle_tree, weights,
+};
 use super::{BROKEN, CaptureError};
 use rand::Rng;
 use specgap_core::rule::{RuleName, Verifies};
@@ -32,6 +34,9 @@ pub enum Shape {
     /// A tree, or several paths. The target runs over its paths side by side, as
     /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
     Tree(TreeShape, SchemeName),
+    /// So many paths of so many tokens, one code each (`docs/theory/paths.md`, "Paths by codes").
+    /// Both models run once over what paths share.
+    Coded([usize; 2]),
 }
 
 /// How to decode.
@@ -194,6 +199,7 @@ impl Decoder {
             )),
             Shape::Chain(_) => None,
             Shape::Tree(tree, law) => refused(tree, *law, rule),
+            Shape::Coded(shape) => refused_codes(*shape, rule),
         };
         if let Some(message) = message {
             return Err(CaptureError::Setting { message });
@@ -283,7 +289,7 @@ impl Decoder {
         self.carried = Carried::default();
         self.carry = match self.settings.drafts {
             Shape::Chain(most) => TextCarry::of(self.settings.rule, most),
-            Shape::Tree(..) => None,
+            Shape::Tree(..) | Shape::Coded(_) => None,
         };
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             if interrupt.load(Ordering::Relaxed) {
@@ -294,8 +300,12 @@ impl Decoder {
                     self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
                 Shape::Tree(topology, law) => {
-                    let shape = (&topology, law);
-                    self.tree(shape, prompt, &mut decoded, &mut all, &mut uniform)?
+                    let drawing = Drawing::Children(&topology, law);
+                    self.tree(drawing, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+                Shape::Coded(shape) => {
+                    let drawing = Drawing::Codes(shape);
+                    self.tree(drawing, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
             };
             decoded.seconds += round.draft_seconds + round.verify_seconds + round.other_seconds;
@@ -440,7 +450,7 @@ impl Decoder {
     /// and the target all but the last.
     fn tree(
         &mut self,
-        (topology, law): (&TreeShape, SchemeName),
+        drawing: Drawing<'_>,
         prompt: &EncodedPrompt,
         decoded: &mut Decoded,
         all: &mut Vec<i64>,
@@ -449,21 +459,21 @@ impl Decoder {
         let begun = Instant::now();
         let start = decoded.tokens.len();
         let left = self.settings.max_tokens - start;
-        let levels = topology.levels().min(left.saturating_sub(1));
+        let levels = drawing.levels().min(left.saturating_sub(1));
+        let law = drawing.law();
         let rule = (self.settings.rule, law);
         let mut round = Round {
             start,
             ..Round::default()
         };
         let stepping = Instant::now();
-        let shape = (topology, law, levels);
-        let nodes = self.drafted_tree(shape, prompt, start, all, uniform)?;
+        let nodes = self.drafted_tree((drawing, levels), prompt, start, all, uniform)?;
         for node in nodes.iter().skip(1) {
             round
                 .by_depth
                 .resize(round.by_depth.len().max(node.depth), 0);
             if let Some(drafted) = round.by_depth.get_mut(node.depth - 1) {
-                *drafted += 1;
+                *drafted += node.drafts();
             }
         }
         round.draft_seconds = stepping.elapsed().as_secs_f64();
@@ -530,7 +540,7 @@ impl Decoder {
         };
         let (here, token) = settle_tree(rule, &nodes, &mut p, carried, &mut uniform)?;
         if settings.note_trees {
-            let of_rules = rules(topology, law).into_iter().map(|rule| {
+            let of_rules = drawing.rules().into_iter().map(|rule| {
                 let ends = ends((rule, law), &nodes, &mut p)?;
                 Ok((rule, ends))
             });
@@ -563,13 +573,13 @@ impl Decoder {
     /// that of all tokens of the text.
     fn drafted_tree(
         &mut self,
-        (topology, law, levels): (&TreeShape, SchemeName, usize),
+        (drawing, levels): (Drawing<'_>, usize),
         prompt: &EncodedPrompt,
         start: usize,
         all: &[i64],
         mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Vec<Node>, CaptureError> {
-        let mut nodes = vec![Node::default()];
+        let mut nodes = vec![drawing.root()];
         if levels == 0 {
             return Ok(nodes);
         }
@@ -588,24 +598,15 @@ impl Decoder {
                 let mut q = Law::default();
                 q.set(row.map_err(broken)?, &uncut)
                     .ok_or_else(|| broken(BROKEN.to_owned()))?;
-                let place = nodes[parent].place;
-                let count = topology.children_of(place);
-                let drawn = children(law, &q, count, &mut uniform, &mut self.scratch);
+                let drawn = drawing.below(&nodes[parent], &q, &mut uniform, &mut self.scratch);
                 nodes[parent].law = Some(q);
-                for (rank, token) in drawn.into_iter().enumerate() {
+                for node in drawn {
                     let index = nodes.len();
                     nodes[parent].children.push(index);
-                    let place = topology.child(place, rank);
-                    if topology.children_of(place) > 0 {
+                    if drawing.goes_on(&node) {
                         below.push((sequence, index));
                     }
-                    nodes.push(Node {
-                        place,
-                        token: i64::from(token),
-                        depth,
-                        parent,
-                        ..Node::default()
-                    });
+                    nodes.push(Node { parent, ..node });
                 }
             }
             if below.is_empty() {
@@ -781,7 +782,7 @@ impl Decoder {
             let longest = match &self.settings.drafts {
                 Shape::Chain(drafts) => drafts + 1,
                 // Its paths side by side are no pass over so many tokens.
-                Shape::Tree(..) => 1,
+                Shape::Tree(..) | Shape::Coded(_) => 1,
             };
             for tokens in lengths(longest) {
                 if interrupt.load(Ordering::Relaxed) {

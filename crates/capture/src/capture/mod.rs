@@ -18,6 +18,7 @@
 //! rows that it would have had.
 
 mod carried;
+mod coded;
 mod context;
 mod decode;
 #[cfg(test)]

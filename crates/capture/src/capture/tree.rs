@@ -4,6 +4,7 @@
 //! said of a rule's chances ([`ends`]) is what its sampler ([`settle_tree`]) does; tests go
 //! through every way that draws and coins may fall.
 
+use super::coded::There;
 use super::rounds::{Chance, by_block, residual, settle, within};
 use super::sampling::Law;
 use specgap_core::rule::{Drafts, InTurn, RuleName, Verifies};
@@ -30,16 +31,95 @@ pub fn draws_children(law: SchemeName) -> bool {
 pub fn children_of_rule(rule: RuleName) -> SchemeName {
     match rule.entry().drafts {
         Drafts::Drawn(law) => law,
-        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+        Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
     }
 }
 
-/// All rules that settle such trees.
-pub(super) fn rules(tree: &Shape, law: SchemeName) -> Vec<RuleName> {
-    let rules = RuleName::ALL.into_iter();
-    rules
-        .filter(|&rule| rule.entry().decoded && refused(tree, law, rule).is_none())
-        .collect()
+/// What is drafted a round, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Drawing<'a> {
+    /// A tree whose children have a law.
+    Children(&'a Shape, SchemeName),
+    /// So many paths of so many tokens, a code each. Those that agree are one node.
+    Codes([usize; 2]),
+}
+
+impl Drawing<'_> {
+    pub(super) fn levels(self) -> usize {
+        match self {
+            Self::Children(tree, _) => tree.levels(),
+            Self::Codes([_, length]) => length,
+        }
+    }
+
+    /// The law of children. Rules of paths by codes, which have none, do not look at it.
+    pub(super) fn law(self) -> SchemeName {
+        match self {
+            Self::Children(_, law) => law,
+            Self::Codes(_) => SchemeName::WITH_REPLACEMENT,
+        }
+    }
+
+    /// All rules that settle what is drafted so.
+    pub(super) fn rules(self) -> Vec<RuleName> {
+        let settles = |rule: &RuleName| match self {
+            Self::Children(tree, law) => refused(tree, law, *rule).is_none(),
+            Self::Codes(shape) => refused_codes(shape, *rule).is_none(),
+        };
+        RuleName::ALL.into_iter().filter(settles).collect()
+    }
+
+    pub(super) fn root(self) -> Node {
+        Node {
+            there: match self {
+                Self::Children(..) => None,
+                Self::Codes([paths, _]) => Some(There::all(paths)),
+            },
+            ..Node::default()
+        }
+    }
+
+    /// Draws what stands behind a node, given q there.
+    pub(super) fn below(
+        self,
+        node: &Node,
+        q: &Law,
+        chance: &mut dyn Chance,
+        scratch: &mut Vec<f64>,
+    ) -> Vec<Node> {
+        let drawn = |token: u32| Node {
+            token: i64::from(token),
+            depth: node.depth + 1,
+            ..Node::default()
+        };
+        match self {
+            Self::Children(tree, law) => {
+                let count = tree.children_of(node.place);
+                let tokens = children(law, q, count, chance, scratch).into_iter();
+                let each = tokens.enumerate().map(|(rank, token)| Node {
+                    place: tree.child(node.place, rank),
+                    ..drawn(token)
+                });
+                each.collect()
+            }
+            Self::Codes(_) => {
+                let paths = node.there.iter().flat_map(|there| there.next(q, chance));
+                let each = paths.map(|(token, there)| Node {
+                    there: Some(there),
+                    ..drawn(token)
+                });
+                each.collect()
+            }
+        }
+    }
+
+    /// Whether something may stand behind a node, but for its depth.
+    pub(super) fn goes_on(self, node: &Node) -> bool {
+        match self {
+            Self::Children(tree, _) => tree.children_of(node.place) > 0,
+            Self::Codes(_) => true,
+        }
+    }
 }
 
 /// Why a tree is not drafted so, or a rule does not settle it, if that is so.
@@ -48,10 +128,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
         return Some("a tree without drafts".to_owned());
     }
     if tree.leaves() > PATHS {
-        return Some(format!(
-            "a tree of {} paths; at most {PATHS} run side by side: draft fewer children or levels",
-            tree.leaves()
-        ));
+        return Some(too_many(tree.leaves()));
     }
     let entry = rule.entry();
     if entry.verifies == Verifies::Chain || !entry.decoded {
@@ -63,6 +140,12 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     let drawn = match entry.drafts {
         Drafts::Drawn(_) => rule.laws().any(|own| own == law),
         Drafts::Likeliest | Drafts::Any => draws_children(law),
+        Drafts::Codes => {
+            return Some(format!(
+                "verifier {rule} is for paths by codes, which are no tree of children; give --paths K \
+                 and --length L instead of --tree"
+            ));
+        }
     };
     if !drawn {
         return Some(format!(
@@ -88,6 +171,28 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     })
 }
 
+fn too_many(paths: usize) -> String {
+    format!(
+        "a tree of {paths} paths; at most {PATHS} run side by side: draft fewer children or levels"
+    )
+}
+
+/// Why so many paths of so many tokens are not drafted by codes, or a rule does not settle them,
+/// if that is so.
+pub(super) fn refused_codes([paths, length]: [usize; 2], rule: RuleName) -> Option<String> {
+    if paths == 0 || length == 0 {
+        return Some(format!(
+            "{paths} paths of {length} tokens: --paths and --length must be >= 1"
+        ));
+    }
+    if paths > PATHS {
+        return Some(too_many(paths));
+    }
+    (rule.entry().drafts != Drafts::Codes).then(|| {
+        format!("verifier {rule} is not for paths by codes: coded-rrs and coded-level-4 are")
+    })
+}
+
 /// A node that was drafted; the root has no token.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
@@ -99,6 +204,15 @@ pub(super) struct Node {
     /// q of its children; none where none were drawn.
     pub law: Option<Law>,
     pub children: Vec<usize>,
+    /// Of paths by codes, those that are there.
+    pub there: Option<There>,
+}
+
+impl Node {
+    /// Tokens that were drawn for it: one, or one of every path.
+    pub(super) fn drafts(&self) -> usize {
+        self.there.as_ref().map_or(1, There::count)
+    }
 }
 
 /// The nodes from the root's child down to a node.
@@ -139,16 +253,23 @@ pub(super) fn children(
 /// The target's law of the tokens behind a node.
 pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
 
-/// What a top-down rule does at a node, given its children; `None` of a rule without a law at
-/// one position.
+/// What a top-down rule does at a node: the children in the order in which they are asked, and
+/// how. `None` where there are none, and of a rule without a law at one position.
 fn at_node(
     (rule, law): (RuleName, SchemeName),
-    [p, q]: [&Law; 2],
-    children: &[u32],
-) -> Option<InTurn> {
+    nodes: &[Node],
+    here: usize,
+    p: &Law,
+) -> Option<(Vec<usize>, InTurn)> {
+    let node = nodes.get(here)?;
+    let q = node.law.as_ref()?;
     let [p, q] = [p, q].map(|law| law.probabilities().collect::<Vec<f64>>());
-    let step = rule.step_of(law)?;
-    Some(step.in_turn(&p, &q, children))
+    if let Some(there) = &node.there {
+        return there.at_node(rule, nodes, &node.children, [&p, &q]);
+    }
+    let drawn = tokens(nodes, &node.children);
+    let step = rule.step_of(law)?.in_turn(&p, &q, &drawn);
+    Some((node.children.clone(), step))
 }
 
 /// The tokens of some nodes.
@@ -171,6 +292,7 @@ pub(super) fn settle_tree<E>(
     chance: &mut dyn Chance,
 ) -> Result<(usize, usize), E> {
     match rule.entry().verifies {
+        _ if rule.entry().drafts == Drafts::Codes => settle_top_down((rule, law), nodes, p, chance),
         Verifies::Tree => {
             let mut visits = Visits { law, nodes, p };
             let settled = visits.settle(&[0], 1.0, chance)?;
@@ -193,17 +315,12 @@ fn settle_top_down<E>(
 ) -> Result<(usize, usize), E> {
     let mut here = 0;
     loop {
-        let node = &nodes[here];
         let target = p(here)?;
-        let Some(q) = &node.law else {
-            return Ok((here, chance.token(&target)));
-        };
-        let step = at_node(rule, [&target, q], &tokens(nodes, &node.children));
-        let Some(InTurn { ratios, residual }) = step else {
+        let Some((asked, InTurn { ratios, residual })) = at_node(rule, nodes, here, &target) else {
             return Ok((here, chance.token(&target)));
         };
         let through = ratios.iter().position(|&ratio| chance.below(ratio));
-        match through.and_then(|place| node.children.get(place)) {
+        match through.and_then(|place| asked.get(place)) {
             Some(&child) => here = child,
             None => {
                 let token = match chance.of(&residual) {
@@ -230,7 +347,7 @@ pub(super) fn ends<E>(
 ) -> Result<Vec<f64>, E> {
     let mut ends = vec![0.0; nodes.len()];
     match rule.entry().verifies {
-        Verifies::Paths => {
+        Verifies::Paths if rule.entry().drafts != Drafts::Codes => {
             let mut walk = Walk::default();
             let from = (&Agreeing::all(nodes), 1.0);
             walk.ends(rule, nodes, from, p, &mut ends)?;
@@ -246,13 +363,13 @@ pub(super) fn ends<E>(
             // A node stands behind its parent.
             for (here, node) in nodes.iter().enumerate() {
                 let mut left = reached[here];
-                if let Some(q) = node.law.as_ref().filter(|_| left > 0.0) {
-                    let target = p(here)?;
-                    let drawn = tokens(nodes, &node.children);
-                    let step = at_node((rule, law), [&target, q], &drawn);
-                    let keeps = step.iter().flat_map(InTurn::keeps);
-                    for (&child, kept) in node.children.iter().zip(keeps) {
-                        reached[child] = left * kept;
+                if node.law.is_some() && left > 0.0 {
+                    let step = at_node((rule, law), nodes, here, &p(here)?);
+                    for (child, kept) in step
+                        .iter()
+                        .flat_map(|(asked, step)| asked.iter().zip(step.keeps()))
+                    {
+                        reached[*child] += left * kept;
                         left *= 1.0 - kept;
                     }
                 }
@@ -769,7 +886,7 @@ mod tests {
     use specgap_exact::block::{BlockVerifierName, Change, DrawnTrees, several_rounds};
     use specgap_number::distribution::{Draft, Rational, Rows, Target};
     use specgap_number::number::Number;
-    use specgap_replay::replay::SelectedAlong;
+    use specgap_replay::replay::{CodedAlong, SelectedAlong};
     use specgap_row::row::Workspace;
     use std::collections::BTreeMap;
     use std::convert::Infallible;
@@ -789,29 +906,23 @@ mod tests {
         fn draw(
             &self,
             prefix: &[usize],
-            (topology, law, levels): (&Shape, SchemeName, usize),
+            (drawing, levels): (Drawing<'_>, usize),
             chance: &mut Every,
         ) -> Vec<Node> {
-            let mut nodes = vec![Node::default()];
+            let mut nodes = vec![drawing.root()];
             let mut here = 0;
             while here < nodes.len() {
-                let Node { place, depth, .. } = nodes[here];
-                let count = topology.children_of(place);
-                if count > 0 && depth < levels {
+                if drawing.goes_on(&nodes[here]) && nodes[here].depth < levels {
                     let q = self.law(1, &self.prefix(prefix, &nodes, here));
-                    let drawn = children(law, &q, count, chance, &mut Vec::new());
-                    nodes[here].law = Some(q);
-                    for (rank, token) in drawn.into_iter().enumerate() {
+                    for node in drawing.below(&nodes[here], &q, chance, &mut Vec::new()) {
                         let index = nodes.len();
                         nodes[here].children.push(index);
                         nodes.push(Node {
-                            place: topology.child(place, rank),
-                            token: i64::from(token),
-                            depth: depth + 1,
                             parent: here,
-                            ..Node::default()
+                            ..node
                         });
                     }
+                    nodes[here].law = Some(q);
                 }
                 here += 1;
             }
@@ -830,7 +941,17 @@ mod tests {
             &self,
             prefix: &[usize],
             rule: RuleName,
-            shape: (&Shape, SchemeName, usize),
+            (topology, law, levels): (&Shape, SchemeName, usize),
+        ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
+            let drawing = Drawing::Children(topology, law);
+            self.round_of(prefix, rule, (drawing, levels))
+        }
+
+        fn round_of(
+            &self,
+            prefix: &[usize],
+            rule: RuleName,
+            shape: (Drawing<'_>, usize),
         ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
             let (mut written, mut kept, mut said) = (BTreeMap::new(), 0.0, 0.0);
             let mut chance = Every::default();
@@ -839,9 +960,9 @@ mod tests {
                 let mut p = |node: usize| -> Result<Law, Infallible> {
                     Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
                 };
-                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let rule_and_law = (rule, shape.0.law());
+                let Ok(known) = ends(rule_and_law, &nodes, &mut p);
                 let mut carried = Carried::default();
-                let rule_and_law = (rule, shape.1);
                 let Ok((node, token)) =
                     settle_tree(rule_and_law, &nodes, &mut p, &mut carried, &mut chance);
                 let weight = chance.weight();
@@ -876,17 +997,18 @@ mod tests {
         fn round_that_carries(
             &self,
             prefix: &[usize],
-            shape: (&Shape, SchemeName, usize),
+            (topology, law, levels): (&Shape, SchemeName, usize),
             carried: &Carried,
         ) -> Vec<(Vec<usize>, Carried, f64)> {
             let (mut written, mut chance) = (Vec::new(), Every::default());
             loop {
-                let nodes = self.draw(prefix, shape, &mut chance);
+                let drawing = Drawing::Children(topology, law);
+                let nodes = self.draw(prefix, (drawing, levels), &mut chance);
                 let mut p = |node: usize| -> Result<Law, Infallible> {
                     Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
                 };
                 let mut carried = carried.clone();
-                let rule = (RuleName::SELECT_GREEDY_BLOCK, shape.1);
+                let rule = (RuleName::SELECT_GREEDY_BLOCK, law);
                 let Ok((node, token)) =
                     settle_tree(rule, &nodes, &mut p, &mut carried, &mut chance);
                 let mut text = self.prefix(prefix, &nodes, node);
@@ -935,14 +1057,19 @@ mod tests {
         }
 
         /// E[tau] of a rule, given each tree, over all trees that may be drawn.
-        fn expected(&self, rule: RuleName, shape: (&Shape, SchemeName, usize)) -> f64 {
+        fn expected(
+            &self,
+            rule: RuleName,
+            (topology, law, levels): (&Shape, SchemeName, usize),
+        ) -> f64 {
             let (mut kept, mut chance) = (0.0, Every::default());
             loop {
-                let nodes = self.draw(&[], shape, &mut chance);
+                let drawing = Drawing::Children(topology, law);
+                let nodes = self.draw(&[], (drawing, levels), &mut chance);
                 let mut p = |node: usize| -> Result<Law, Infallible> {
                     Ok(self.law(0, &self.prefix(&[], &nodes, node)))
                 };
-                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let Ok(known) = ends((rule, law), &nodes, &mut p);
                 let each = known.iter().zip(&nodes);
                 let mean: f64 = each.map(|(ends, node)| ends * node.depth as f64).sum();
                 kept += chance.weight() * mean;
@@ -1035,6 +1162,116 @@ mod tests {
         }
     }
 
+    /// Whole texts in rounds of paths by codes, by every draw and coin: their law, and given each
+    /// text how many rounds it takes, mean and variance, against the replay along it. Given each
+    /// tree what is kept is what is said of it.
+    #[test]
+    fn paths_by_codes_write_the_targets_texts_in_the_rounds_of_their_replay() {
+        let mut rng = ChaCha8Rng::seed_from_u64(27);
+        let (mut agreeing, mut levels_differ) = (0, 0.0f64);
+        for (vocab, total, length, paths) in [
+            (3, 3, 2, 2),
+            (2, 4, 3, 3),
+            (2, 4, 2, 2),
+            (3, 3, 2, 3),
+            (5, 2, 1, 3),
+            (4, 2, 1, 5),
+            (3, 3, 2, 1),
+        ] {
+            let pair = Pair::random(&mut rng, vocab, total);
+            let drawing = Drawing::Codes([paths, length]);
+            assert_eq!(
+                drawing.rules(),
+                [RuleName::CODED_RRS, RuleName::CODED_LEVEL_4]
+            );
+            let mut kept_by = Vec::new();
+            for rule in drawing.rules() {
+                let name = format!("{rule}: V = {vocab}, N = {total}, L = {length}, K = {paths}");
+                // By text so far, the mass of each number of rounds.
+                let mut states = BTreeMap::from([(Vec::new(), BTreeMap::from([(0, 1.0)]))]);
+                let mut texts = BTreeMap::new();
+                while let Some((prefix, ways)) = states.pop_first() {
+                    if prefix.len() == total {
+                        texts.insert(prefix, ways);
+                        continue;
+                    }
+                    let levels = length.min(total - prefix.len() - 1);
+                    let (written, [kept, said]) = pair.round_of(&prefix, rule, (drawing, levels));
+                    assert!((kept - said).abs() < 1e-9, "{name}: {kept} {said}");
+                    if prefix.is_empty() {
+                        kept_by.push(kept);
+                    }
+                    for (text, share) in written {
+                        agreeing += usize::from(text.len() > prefix.len() + 2);
+                        let behind = states.entry(text).or_insert_with(BTreeMap::new);
+                        for (rounds, mass) in &ways {
+                            *behind.entry(rounds + 1).or_insert(0.0) += mass * share;
+                        }
+                    }
+                }
+                for (text, mass) in pair.texts(&[], total, 1.0) {
+                    let ways = &texts[&text];
+                    let found: f64 = ways.values().sum();
+                    assert!(
+                        (found - mass).abs() < 1e-9,
+                        "{name}: {text:?} {found} {mass}"
+                    );
+                    let mut along = CodedAlong::new(rule, paths, length).unwrap();
+                    for place in 0..total {
+                        let [target, draft] = &pair.laws[&text[..place]];
+                        along.take(Rows { target, draft }, text[place]);
+                    }
+                    let said = along.spread().calls;
+                    let mean_of = |of: &dyn Fn(f64) -> f64| -> f64 {
+                        let each = ways
+                            .iter()
+                            .map(|(&rounds, mass)| mass * of(f64::from(rounds)));
+                        each.sum::<f64>() / mass
+                    };
+                    let mean = mean_of(&|rounds| rounds);
+                    let variance = mean_of(&|rounds| (rounds - mean).powi(2));
+                    let apart = [said.mean - mean, said.variance - variance];
+                    let is_near = apart.iter().all(|apart| apart.abs() < 1e-9);
+                    assert!(is_near, "{name}: {text:?} {said:?} {mean} {variance}");
+                }
+            }
+            levels_differ = levels_differ.max((kept_by[1] - kept_by[0]).abs());
+        }
+        // Rounds that keep several drafts, and rules that are not one another.
+        assert!(
+            agreeing > 0 && levels_differ > 1e-3,
+            "{agreeing} {levels_differ}"
+        );
+    }
+
+    /// Paths of one token, by hand: q = (1/4, 1/2, 1/4) is cut at 1/2, so that the first path
+    /// has token 0 or 1 and the second 1 or 2, each with 1/2. Those that agree are one node.
+    #[test]
+    fn codes_draw_one_token_from_each_part() {
+        let q = Law::of_weights(vec![1.0, 2.0, 1.0]).unwrap();
+        let drawing = Drawing::Codes([2, 1]);
+        let root = drawing.root();
+        let (mut drawn, mut chance) = (BTreeMap::new(), Every::default());
+        loop {
+            let nodes = drawing.below(&root, &q, &mut chance, &mut Vec::new());
+            let nodes: Vec<_> = nodes
+                .iter()
+                .map(|node| (node.token, node.drafts()))
+                .collect();
+            *drawn.entry(nodes).or_insert(0.0) += chance.weight();
+            if !chance.next() {
+                break;
+            }
+        }
+        let quarter = [
+            vec![(0, 1), (1, 1)],
+            vec![(0, 1), (2, 1)],
+            vec![(1, 1), (2, 1)],
+            vec![(1, 2)],
+        ];
+        assert_eq!(drawn, quarter.map(|nodes| (nodes, 0.25)).into());
+    }
+
     /// Rules with the exact optimum of any verifier of the same trees.
     ///
     /// With `--nocapture` it prints the table of `docs/theory/tree-replay.md`.
@@ -1064,7 +1301,7 @@ mod tests {
                 let trees = DrawnTrees::new(&tree, &shape, law).unwrap();
                 let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
                 *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
-                for rule in rules(&topology, law) {
+                for rule in Drawing::Children(&topology, law).rules() {
                     let kept = pair.expected(rule, (&topology, law, 2));
                     assert!(kept < optimum + 1e-9, "{rule:?} {law:?}: {kept} {optimum}");
                     *sums.entry(rule.as_str()).or_insert(0.0) += kept / PAIRS as f64;
@@ -1287,6 +1524,20 @@ mod tests {
         assert!(says(apart, RuleName::RRS).contains("--scheme"));
         assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
         assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
+        assert!(says(with, RuleName::CODED_RRS).contains("--paths"));
+        for (shape, rule, why) in [
+            ([2, 3], RuleName::CODED_LEVEL_4, ""),
+            ([0, 3], RuleName::CODED_RRS, ">= 1"),
+            ([2, 0], RuleName::CODED_RRS, ">= 1"),
+            ([257, 1], RuleName::CODED_RRS, "at most 256"),
+            ([2, 3], RuleName::SELECT_BLOCK, "not for paths by codes"),
+        ] {
+            let said = refused_codes(shape, rule).unwrap_or_default();
+            assert!(
+                said.contains(why) && said.is_empty() == why.is_empty(),
+                "{said}"
+            );
+        }
         let three = full(3, 1);
         assert!(
             refused(&three, SchemeName::HUB, RuleName::SPECHUB)

@@ -89,6 +89,9 @@ pub enum Drafts {
     Drawn(SchemeName),
     /// The likeliest tokens of q, taken for one-hot laws.
     Likeliest,
+    /// Paths, each by a code of its own: one from every K-th part of the unit interval
+    /// (`docs/theory/paths.md`, "Paths by codes").
+    Codes,
     /// In any way: the rule does not look at it.
     Any,
 }
@@ -108,7 +111,7 @@ impl Drafts {
         match self {
             Self::Drawn(law) => law.entry().distinct,
             Self::Likeliest => true,
-            Self::Any => false,
+            Self::Codes | Self::Any => false,
         }
     }
 }
@@ -185,7 +188,7 @@ impl RuleName {
     pub fn laws(self) -> impl Iterator<Item = SchemeName> {
         let own = match self.0.drafts {
             Drafts::Drawn(law) => Some(law),
-            Drafts::Likeliest | Drafts::Any => None,
+            Drafts::Likeliest | Drafts::Codes | Drafts::Any => None,
         };
         own.into_iter()
             .chain(self.0.also.iter().map(|(law, _)| *law))
@@ -217,7 +220,7 @@ impl RuleName {
 
     /// Whether it looks at q: at a single position it then is rejection sampling.
     pub fn tests_drafts(self) -> bool {
-        matches!(self.0.drafts, Drafts::Drawn(_))
+        matches!(self.0.drafts, Drafts::Drawn(_) | Drafts::Codes)
     }
 
     /// Whether the drafts that it verifies are alternatives for one position, and their law

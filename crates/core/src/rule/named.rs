@@ -119,6 +119,22 @@ rules! {
         decoded: true,
         ..RuleEntry::named(Verifies::Paths, IID)
     };
+    /// Paths by codes, by recursive rejection at every prefix.
+    CODED_RRS = RuleEntry {
+        name: "coded-rrs",
+        words: "verify paths that a code each writes, one from every part of [0, 1), by recursive \
+                rejection at every prefix, each with the law that is left to its code",
+        decoded: true,
+        ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
+    };
+    /// Paths by codes, by passes at four levels at every prefix.
+    CODED_LEVEL_4 = RuleEntry {
+        name: "coded-level-4",
+        words: "verify paths that a code each writes, as coded-rrs, by passes at the levels of \
+                level-4 over all that are at a prefix",
+        decoded: true,
+        ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
+    };
     /// The optimum of a block, by a linear program.
     BLOCK_OPTIMAL = RuleEntry {
         name: "block-optimal",

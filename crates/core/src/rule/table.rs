@@ -27,6 +27,8 @@ pub const RULES: &[&RuleEntry] = &[
     &named::TRAVERSAL,
     &named::SELECT_BLOCK,
     &named::SELECT_GREEDY_BLOCK,
+    &named::CODED_RRS,
+    &named::CODED_LEVEL_4,
     &named::BLOCK_OPTIMAL,
     &named::SPECTR_GBV,
     &named::TEXT,

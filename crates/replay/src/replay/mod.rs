@@ -45,10 +45,11 @@ pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
 pub use paths::paths_definitions;
 pub use paths::{
-    AtDrafts, BesideIid, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport,
-    SelectedAlong, ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft,
-    lower_bound_of_text, measure_paths, possible_with_paths, read_possible_with_paths, sets_bound,
-    sets_of_text, tree_bound,
+    AtDrafts, BesideIid, CodedAlong, CodedPieces, CodedRow, DraftedTree, PATHS_SCHEMA,
+    PathSettings, PathVerifier, PathsReport, PieceLaw, SelectedAlong, ToldTwice, TreeBound,
+    UpperBound, accepted_of_draft, coded_levels, lower_bound_of_draft, lower_bound_of_text,
+    measure_paths, possible_with_paths, read_possible_with_paths, sets_bound, sets_of_text,
+    tree_bound,
 };
 pub use position::{Rest, TextPosition};
 pub use read::{Text, Texts};

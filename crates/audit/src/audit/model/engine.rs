@@ -67,6 +67,10 @@ pub(crate) enum Change {
     Argmax,
     /// Its k likeliest tokens.
     Top(usize),
+    /// The fewest likeliest tokens that hold this much.
+    TopP(f64),
+    /// Of p: w p + (1 - w) q.
+    Mixed(f64),
     /// Another temperature, that many times the claimed one.
     Temperature(f64),
     /// Tokens of at least this probability.
@@ -346,7 +350,7 @@ impl Laws {
 
     fn drafted(&self, rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<Vec<f64>> {
         let sampled = match rule.drafts() {
-            Drafts::Drawn(_) => true,
+            Drafts::Drawn(_) | Drafts::Codes => true,
             Drafts::Likeliest => engine.draws,
             // What is claimed of nothing; a simulated engine needs something.
             Drafts::Any if engine.likeliest => false,
@@ -509,6 +513,33 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
                 && let Some(rest) = out.last_mut()
             {
                 *rest = 0.0;
+            }
+        }
+        Change::TopP(held) => {
+            // No token below this share is among them: all such tokens hold less than is left out.
+            let least = (1.0 - held) / row.len().max(1) as f64;
+            let mut sorted: Vec<f64> = (row.iter().take(at.tokens()).copied())
+                .filter(|x| *x >= least)
+                .collect();
+            sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+            let mut sum = 0.0;
+            let last = sorted.into_iter().find(|x| {
+                sum += x;
+                sum >= held
+            });
+            // Where what is not listed would be needed, nothing is cut.
+            if let Some(last) = last {
+                out.iter_mut().filter(|x| **x < last).for_each(|x| *x = 0.0);
+                if at.rest
+                    && let Some(rest) = out.last_mut()
+                {
+                    *rest = 0.0;
+                }
+            }
+        }
+        Change::Mixed(own) => {
+            for (x, q) in out.iter_mut().zip(at.q) {
+                *x = own * *x + (1.0 - own) * q;
             }
         }
         Change::Temperature(factor) => {

@@ -22,7 +22,7 @@ pub(crate) fn next_draft(
         Drafts::Drawn(law) => law,
         // What is claimed of nothing; a simulated engine draws by itself.
         Drafts::Any if !engine.draws => return None,
-        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+        Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
     };
     let row = if likeliest {
         let mut listed = at.q.to_vec();

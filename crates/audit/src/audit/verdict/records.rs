@@ -288,6 +288,7 @@ impl Bets {
                     weight: weight / total,
                     is_bug: part == Part::Acceptance && !is_score,
                     is_score,
+                    is_share: false,
                     first: 0,
                 });
             }
@@ -353,7 +354,9 @@ impl Bets {
                         self.book.score(tally, one, hit, 1.0);
                     }
                 }
-                Drafts::Drawn(_) => self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q),
+                Drafts::Drawn(_) | Drafts::Codes => {
+                    self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q);
+                }
             }
             let keep = if !rule.tests_drafts() {
                 (draft.p / rule.over()).min(1.0)

@@ -35,6 +35,7 @@ pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
 };
 pub use by_agreement::SelectedAlong;
+pub use coded::{CodedAlong, CodedPieces, CodedRow, PieceLaw, coded_levels};
 pub use data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
 };

@@ -1,11 +1,14 @@
 //! Coded paths along the texts of logs.
 
-use super::{CodedRow, Patterns, Pieces, Transition, levels};
+use super::{CodedPieces, CodedRow, Patterns, Transition, coded_levels, levels};
 use crate::replay::ReplayError;
+use crate::replay::moments::{CountMoments, spread};
 use crate::replay::read::{Text, Texts};
 use crate::replay::rows::Whose;
+use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 /// The rules of coded paths.
@@ -88,7 +91,7 @@ impl Coded {
                 let mut here = Vec::new();
                 for &paths in paths.iter().filter(|&&paths| paths > 1) {
                     for depth in rounds.clone() {
-                        let mut pieces = Pieces::of_paths(paths);
+                        let mut pieces = CodedPieces::of_paths(paths);
                         for before in 0..depth {
                             pieces = pieces.below(&intervals(text, place - depth, before));
                         }
@@ -147,6 +150,98 @@ impl Coded {
                 patterns.total()
             });
             reached.collect()
+        })
+    }
+}
+
+/// What a rule of paths by codes keeps of K paths along a text, position by position.
+///
+/// # Formula
+/// P(tau >= d given the text) of a round from every start, by the four patterns of the paths at
+/// the ends of a prefix (`docs/theory/paths.md`, "Paths by codes").
+///
+/// # Example
+/// ```
+/// use specgap_core::rule::RuleName;
+/// use specgap_number::distribution::Rows;
+/// use specgap_replay::replay::CodedAlong;
+///
+/// let (p, q) = ([0.5, 0.5], [0.75, 0.25]);
+/// let mut along = CodedAlong::new(RuleName::CODED_RRS, 2, 1)?;
+/// for token in [1, 0] {
+///     along.take(Rows { target: &p, draft: &q }, token);
+/// }
+/// // The second path has token 1 with 1/2, and keeps it once the first was refused with 1/2: with
+/// // 1/4, and p of the token is 1/2. So often the first round writes both.
+/// assert_eq!(along.spread().calls.mean, 1.5);
+/// # Ok::<(), String>(())
+/// ```
+pub struct CodedAlong {
+    paths: usize,
+    length: usize,
+    levels: Vec<f64>,
+    /// Rounds that go on, by the start of each.
+    going: VecDeque<(usize, CodedPieces<f64>, Patterns<f64>)>,
+    /// By start: P(tau >= d), d = 1, 2, ..
+    reached: Vec<Vec<f64>>,
+}
+
+impl CodedAlong {
+    /// Of so many paths of so many tokens.
+    ///
+    /// # Errors
+    /// A rule that is not one of paths by codes; in words.
+    pub fn new(rule: RuleName, paths: usize, length: usize) -> Result<Self, String> {
+        let levels = coded_levels(rule).ok_or_else(|| {
+            format!(
+                "{rule} is no rule of paths by codes: {} and {} are",
+                CODED[0], CODED[1]
+            )
+        })?;
+        Ok(Self {
+            paths,
+            length,
+            levels,
+            going: VecDeque::new(),
+            reached: Vec::new(),
+        })
+    }
+
+    /// The text's next position: its rows and its token.
+    ///
+    /// # Complexity
+    /// O(V) a pass and pattern, for each of the last L starts from which more than one path may
+    /// be here.
+    pub fn take(&mut self, rows: Rows<'_>, token: usize) {
+        let start = self.reached.len();
+        self.reached.push(Vec::new());
+        if self.length > 0 {
+            let pieces = CodedPieces::of_paths(self.paths);
+            self.going.push_back((start, pieces, Patterns::start()));
+        }
+        let row = CodedRow::new(rows.target, rows.draft);
+        for (start, pieces, patterns) in &mut self.going {
+            if pieces.is_one() {
+                patterns.take_one(&row.ratio(token));
+            } else {
+                patterns.take(&row.transition(pieces, token, &self.levels));
+                *pieces = pieces.below(&row.interval(token));
+            }
+            if let Some(reached) = self.reached.get_mut(*start) {
+                reached.push(patterns.total());
+            }
+        }
+        self.going
+            .retain(|&(from, ..)| start + 1 < from + self.length);
+    }
+
+    /// Mean and variance of calls and drafts, given the text, as
+    /// [`moments_of_chain`](crate::replay::moments_of_chain) has them for one path.
+    pub fn spread(&self) -> CountMoments<f64> {
+        spread(self.reached.len(), |start, left| {
+            let levels = self.length.min(left);
+            let reached = self.reached.get(start).into_iter().flatten();
+            (reached.copied().take(levels).collect(), levels * self.paths)
         })
     }
 }

@@ -21,8 +21,10 @@ mod along;
 #[cfg(test)]
 mod tests;
 
+pub use along::CodedAlong;
 pub(super) use along::{CODED, Coded};
 
+use specgap_core::rule::{InTurn, RuleName};
 use specgap_number::number::Number;
 
 /// Which of the paths at a prefix's two ends are there: 1 for that of the first piece, and 2 for
@@ -36,29 +38,43 @@ const LAST: usize = 2;
 /// T, by the pattern before and the one behind.
 pub(super) type Transition<T> = [[T; PATTERNS]; PATTERNS];
 
-/// How the interval of a prefix is cut into the pieces of its paths.
+/// How the interval of a prefix is cut into the pieces of its paths, in the order of the paths.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pieces<T> {
+pub struct CodedPieces<T> {
+    /// The path of the first piece.
+    first: usize,
     /// Where the cuts are, as shares of the interval, strictly inside and rising.
     cuts: Vec<T>,
 }
 
-impl<T: Number> Pieces<T> {
-    /// Of K paths where they start.
-    pub(super) fn of_paths(paths: usize) -> Self {
+impl<T: Number> CodedPieces<T> {
+    /// Of K paths where they start: cut at 1/K, .., (K-1)/K.
+    pub fn of_paths(paths: usize) -> Self {
         let cut = |j: usize| T::fraction(&j.into(), &paths.into());
         Self {
+            first: 0,
             cuts: (1..paths).map(cut).collect(),
         }
     }
 
-    /// Behind a token that has [from, to) of the interval.
-    pub(super) fn below(&self, [from, to]: &[T; 2]) -> Self {
+    /// Behind a token that has \[from, to) of the interval.
+    ///
+    /// # Complexity
+    /// O(K).
+    #[must_use]
+    pub fn below(&self, [from, to]: &[T; 2]) -> Self {
         let length = to.minus(from);
         let inside = self.cuts.iter().filter(|&cut| from < cut && cut < to);
         Self {
+            first: self.first + self.cuts.iter().filter(|&cut| cut <= from).count(),
             cuts: inside.map(|cut| cut.minus(from).over(&length)).collect(),
         }
+    }
+
+    /// Which of the pieces, from 0, a path has that is at the prefix.
+    pub fn of_path(&self, path: usize) -> usize {
+        // A path that only rounding brings here has the nearest.
+        path.saturating_sub(self.first).min(self.cuts.len())
     }
 
     /// Whether one path at most can be here.
@@ -76,7 +92,19 @@ impl<T: Number> Pieces<T> {
 }
 
 /// A position's rows, with the intervals of its tokens.
-pub(super) struct CodedRow<T> {
+///
+/// # Example
+/// ```
+/// use specgap_replay::replay::{CodedPieces, CodedRow};
+///
+/// // Two paths: the first always has token 0, and keeps it with p = 1/2. Else the second is
+/// // asked, of which nothing but token 1 is left.
+/// let row = CodedRow::new(&[0.5, 0.5], &[0.75, 0.25]);
+/// let pieces = CodedPieces::of_paths(2);
+/// let step = row.in_turn(&pieces, &[(0, 0), (1, 1)], &[0.0]);
+/// assert_eq!((step.ratios, step.residual), (vec![0.5, 1.0], vec![0.0, 0.25]));
+/// ```
+pub struct CodedRow<T> {
     p: Vec<T>,
     q: Vec<T>,
     /// Where each token's interval begins, and 1.
@@ -91,14 +119,16 @@ pub(super) fn interval_of(draft: &[f64], token: usize) -> [f64; 2] {
     CodedRow::new(draft, draft).interval(token)
 }
 
-/// What is left of a path's law: the first of its tokens, and what each has of the piece.
-#[derive(Clone)]
-struct Left<T> {
-    first: usize,
-    masses: Vec<T>,
+/// The law of a path's next token on its piece, or what is left of it.
+#[derive(Clone, Debug)]
+pub struct PieceLaw<T> {
+    /// The first of its tokens.
+    pub first: usize,
+    /// What each from that one on has of the piece, as shares of the prefix's interval.
+    pub masses: Vec<T>,
 }
 
-impl<T: Number> Left<T> {
+impl<T: Number> PieceLaw<T> {
     fn of(&self, token: usize) -> T {
         let place = token.checked_sub(self.first);
         let mass = place.and_then(|place| self.masses.get(place));
@@ -115,7 +145,7 @@ impl<T: Number> CodedRow<T> {
     ///
     /// # Complexity
     /// O(V).
-    pub(super) fn new(target: &[T], draft: &[T]) -> Self {
+    pub fn new(target: &[T], draft: &[T]) -> Self {
         let over = |row: &[T]| -> Vec<T> {
             let total = T::total(row);
             row.iter().map(|mass| mass.over(&total)).collect()
@@ -133,19 +163,30 @@ impl<T: Number> CodedRow<T> {
         Self { p, q, begins }
     }
 
-    /// A token's interval.
-    pub(super) fn interval(&self, token: usize) -> [T; 2] {
+    /// A token's interval, as shares of its prefix's.
+    pub fn interval(&self, token: usize) -> [T; 2] {
         [token, token + 1].map(|at| self.begins.get(at).cloned().unwrap_or_else(T::one))
     }
 
-    /// What every piece has of every token.
-    fn laws(&self, pieces: &Pieces<T>) -> Vec<Left<T>> {
+    /// q/p of a token; 0 where p is.
+    fn ratio(&self, token: usize) -> T {
+        match (self.p.get(token), self.q.get(token)) {
+            (Some(p), Some(q)) if !p.is_nil() => q.over(p),
+            _ => T::zero(),
+        }
+    }
+
+    /// The laws of the next tokens, piece by piece.
+    ///
+    /// # Complexity
+    /// O(V + K log V).
+    pub fn laws(&self, pieces: &CodedPieces<T>) -> Vec<PieceLaw<T>> {
         let mut ends: Vec<T> = vec![T::zero()];
         ends.extend(pieces.cuts.iter().cloned());
         ends.push(T::one());
         let piece = |ends: &[T]| {
             let [from, to] = ends else {
-                return Left {
+                return PieceLaw {
                     first: 0,
                     masses: Vec::new(),
                 };
@@ -161,7 +202,7 @@ impl<T: Number> CodedRow<T> {
                 let begin = if begin < *from { from } else { &begin };
                 end.smaller(to).excess_over(begin)
             };
-            Left {
+            PieceLaw {
                 first,
                 masses: (first..behind.min(self.q.len())).map(of).collect(),
             }
@@ -190,7 +231,7 @@ impl<T: Number> CodedRow<T> {
     /// O(V) a pass and pattern.
     pub(super) fn transition(
         &self,
-        pieces: &Pieces<T>,
+        pieces: &CodedPieces<T>,
         token: usize,
         levels: &[T],
     ) -> Transition<T> {
@@ -222,46 +263,27 @@ impl<T: Number> CodedRow<T> {
     /// P(the token is accepted, and each pattern is there behind it), these paths being there.
     fn accepted_by(
         &self,
-        laws: &[Left<T>],
+        laws: &[PieceLaw<T>],
         there: &[usize],
         (token, ends): (usize, &[usize; 2]),
         levels: &[T],
     ) -> [T; PATTERNS] {
-        let mut target = self.p.clone();
-        let mut left: Vec<Left<T>> = there.iter().map(|&path| laws[path].clone()).collect();
-        let mut sums: Vec<T> = left.iter().map(Left::total).collect();
-        let mut nothing = T::one();
+        let mut passes = Passes::new(&self.p, laws, there);
         let mut found: [T; PATTERNS] = std::array::from_fn(|_| T::zero());
         for level in levels {
-            let over = T::one().over(&level.complement());
             for at in 0..there.len() {
-                if nothing.is_nil() || sums[at].is_nil() {
+                let Some(price) = passes.price(at) else {
                     return found;
-                }
-                let price = nothing.over(&sums[at]);
+                };
                 let before: Vec<T> = ends
                     .iter()
                     .map(|end| match there.iter().position(|path| path == end) {
                         Some(other) if other == at => T::one(),
-                        Some(other) => left[other].of(token).over(&sums[other]).smaller(&T::one()),
+                        Some(other) => passes.chance(other, token),
                         None => T::zero(),
                     })
                     .collect();
-                let own = &mut left[at];
-                let mut given = T::zero();
-                let first = own.first;
-                let rest = target.get_mut(first..).unwrap_or(&mut []);
-                for (place, (mass, rest)) in own.masses.iter_mut().zip(rest).enumerate() {
-                    let more = rest.over(&price).excess_over(&level.times(mass));
-                    let take = more.times(&over).smaller(mass);
-                    *rest = rest.excess_over(&take.times(&price));
-                    *mass = mass.minus(&take);
-                    if first + place == token {
-                        given = take.times(&price);
-                    }
-                }
-                sums[at] = own.total();
-                nothing = price.times(&sums[at]);
+                let given = passes.pass((at, &price), level, token).times(&price);
                 if ends[0] == ends[1] {
                     // One path alone has parts of the token.
                     found[BOTH].gain(&given);
@@ -280,6 +302,120 @@ impl<T: Number> CodedRow<T> {
         }
         found
     }
+}
+
+/// What is left of the target and of the paths that are at a prefix, while passes go over them.
+struct Passes<T> {
+    /// R.
+    target: Vec<T>,
+    /// Q_l and s_l.
+    left: Vec<PieceLaw<T>>,
+    sums: Vec<T>,
+    /// S.
+    nothing: T,
+}
+
+impl<T: Number> Passes<T> {
+    /// Before all: the laws of some pieces, one a path that is there.
+    fn new(target: &[T], laws: &[PieceLaw<T>], there: &[usize]) -> Self {
+        let left: Vec<PieceLaw<T>> = there.iter().map(|&piece| laws[piece].clone()).collect();
+        Self {
+            target: target.to_vec(),
+            sums: left.iter().map(PieceLaw::total).collect(),
+            left,
+            nothing: T::one(),
+        }
+    }
+
+    /// k of a path; none where nothing can be accepted any more.
+    fn price(&self, at: usize) -> Option<T> {
+        let sum = &self.sums[at];
+        (!self.nothing.is_nil() && !sum.is_nil()).then(|| self.nothing.over(sum))
+    }
+
+    /// P(the path has the token), nothing being accepted yet.
+    fn chance(&self, at: usize, token: usize) -> T {
+        let mass = self.left[at].of(token);
+        mass.over(&self.sums[at]).smaller(&T::one())
+    }
+
+    /// A pass over a path, at its price: e of a token.
+    fn pass(&mut self, (at, price): (usize, &T), level: &T, token: usize) -> T {
+        let over = T::one().over(&level.complement());
+        let own = &mut self.left[at];
+        let mut given = T::zero();
+        let first = own.first;
+        let rest = self.target.get_mut(first..).unwrap_or(&mut []);
+        for (place, (mass, rest)) in own.masses.iter_mut().zip(rest).enumerate() {
+            let more = rest.over(price).excess_over(&level.times(mass));
+            let take = more.times(&over).smaller(mass);
+            *rest = rest.excess_over(&take.times(price));
+            *mass = mass.minus(&take);
+            if first + place == token {
+                given = take;
+            }
+        }
+        self.sums[at] = own.total();
+        self.nothing = price.times(&self.sums[at]);
+        given
+    }
+}
+
+impl CodedRow<f64> {
+    /// What is kept of the tokens of paths that are at a prefix: each is a path's number and its
+    /// token. They are asked in turn, level by level, so that entry l n + i of the ratios is what
+    /// the pass at level l keeps of path i of n once all before it were refused.
+    ///
+    /// # Formula
+    /// With R what the target has not given out, Q what is left of the path's law on its piece, s
+    /// its sum and k = P(nothing is accepted yet)/s, a pass at level t takes
+    ///
+    /// ```text
+    /// e(x) = clip((R(x)/k - t Q(x))/(1 - t), 0, Q(x)),   R -= k e,  Q -= e
+    /// ```
+    ///
+    /// and keeps the token x with e(x)/Q(x), Q being that before the pass. The residual is R at
+    /// last, which does not sum to 1.
+    ///
+    /// # Exactness
+    /// As rounding leaves it; a token of p = 0 is never kept and has no residual.
+    ///
+    /// # Complexity
+    /// O(V) a pass.
+    pub fn in_turn(
+        &self,
+        pieces: &CodedPieces<f64>,
+        drafts: &[(usize, usize)],
+        levels: &[f64],
+    ) -> InTurn {
+        let there: Vec<usize> = drafts
+            .iter()
+            .map(|&(path, _)| pieces.of_path(path))
+            .collect();
+        let mut passes = Passes::new(&self.p, &self.laws(pieces), &there);
+        let mut ratios = Vec::with_capacity(levels.len() * drafts.len());
+        let asked = levels
+            .iter()
+            .flat_map(|level| (0..drafts.len()).map(move |at| (level, at)));
+        for ((level, at), &(_, token)) in asked.zip(drafts.iter().cycle()) {
+            let Some(price) = passes.price(at) else { break };
+            let offered = passes.left[at].of(token);
+            let kept = passes.pass((at, &price), level, token);
+            ratios.push(if offered > 0.0 { kept / offered } else { 0.0 });
+        }
+        ratios.resize(levels.len() * drafts.len(), 0.0);
+        InTurn {
+            ratios,
+            residual: passes.target,
+        }
+    }
+}
+
+/// The levels at which a rule of paths by codes goes over them, falling to 0; none of other
+/// rules.
+pub fn coded_levels(rule: RuleName) -> Option<Vec<f64>> {
+    let place = CODED.iter().position(|name| *name == rule.as_str())?;
+    levels().into_iter().nth(place)
 }
 
 /// Levels of the rules of [`CODED`]: recursive rejection, and `level-4`.

@@ -171,7 +171,7 @@ fn by_patterns<T: Number>(
     levels: &[T],
     row: impl Fn(&[u32]) -> CodedRow<T>,
 ) -> T {
-    let (mut pieces, mut patterns) = (Pieces::of_paths(paths), Patterns::start());
+    let (mut pieces, mut patterns) = (CodedPieces::of_paths(paths), Patterns::start());
     let mut sum = T::zero();
     for (depth, &token) in text.iter().enumerate() {
         let row = row(&text[..depth]);
@@ -280,7 +280,7 @@ fn floats_are_close_to_fractions() {
 #[test]
 fn one_path_is_verified_token_by_token() {
     let row = CodedRow::new(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25]);
-    let pieces = Pieces::of_paths(1);
+    let pieces = CodedPieces::of_paths(1);
     for levels in levels::<f64>() {
         for (token, kept) in [(0, 0.5), (1, 1.0), (2, 1.0)] {
             let transition = row.transition(&pieces, token, &levels);
@@ -299,13 +299,13 @@ fn one_path_is_verified_token_by_token() {
 #[test]
 fn a_token_across_a_cut_by_hand() {
     let row = CodedRow::new(&[0.0, 1.0, 0.0], &[0.25, 0.5, 0.25]);
-    let transition = row.transition(&Pieces::of_paths(2), 1, &[0.0]);
+    let transition = row.transition(&CodedPieces::of_paths(2), 1, &[0.0]);
     assert_eq!(transition[BOTH], [0.0, 0.25, 0.25, 0.25]);
     // Behind it the cut is in the middle.
-    let below = Pieces::of_paths(2).below(&row.interval(1));
+    let below = CodedPieces::of_paths(2).below(&row.interval(1));
     assert_eq!(below.cuts, [0.5]);
     // Behind token 0 the first path is alone.
-    assert!(Pieces::of_paths(2).below(&row.interval(0)).is_one());
+    assert!(CodedPieces::of_paths(2).below(&row.interval(0)).is_one());
 }
 
 /// J of coded paths is at least that of i.i.d. paths, for all sets of prefixes: E of the most
