@@ -4,7 +4,8 @@
 use specgap::claims::ledger;
 
 /// Claims that the specification of the ledger names.
-const REQUIRED: [(&str, &str); 56] = [
+const REQUIRED: [(&str, &str); 57] = [
+    ("seed-reset-each-round", "refuted"),
     ("calls-by-start", "refuted"),
     ("slot-weights", "holds"),
     ("slot-weights-one-tier", "refuted"),

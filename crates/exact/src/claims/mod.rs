@@ -22,6 +22,7 @@ mod paths;
 mod rollouts;
 mod rounds;
 mod scores;
+mod seeds;
 mod siblings;
 mod slots;
 mod starts;
@@ -60,6 +61,7 @@ pub fn ledger() -> Vec<Claim> {
         rounds::CLAIMS,
         siblings::CLAIMS,
         starts::CLAIMS,
+        seeds::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
         lists::CLAIMS,

@@ -1,0 +1,213 @@
+//! The claim about random numbers that every round begins anew with.
+
+use super::claim::shipped_single;
+use super::family::{Family, fractions};
+use super::{Claim, Finding, Verdict};
+use specgap_number::distribution::{Rational, format_rational};
+use specgap_number::number::Number;
+use std::collections::BTreeMap;
+
+const RESET: &str = include_str!("../../../../problems/refuted/seed-reset-each-round.toml");
+
+pub(super) const CLAIMS: &[Claim] = &[Claim {
+    id: "seed-reset-each-round",
+    statement: "a decoder whose every round, over its random numbers, puts out tokens by the target's law \
+        writes texts by the target's law, also if each round of a request begins with the same numbers",
+    source: "a reading of tests that give every trial a seed of its own",
+    explanation: "Wrong. Token verification, one draft a round, with one number for the draft, one for the \
+        coin and one for the token that is the target's own. With p = (1/2, 1/2), q = (3/4, 1/4) and three \
+        tokens the first token has the law p, and so have the first two, over all seeds: a trial that is \
+        one round long cannot see it. The text of three is off by a total variation of 3/8. The check goes \
+        through all cells of the three numbers, in fractions, on random pairs too. `specgap audit` sees it \
+        in the target law of texts of several rounds.",
+    standing: Verdict::Holds,
+    expected: Verdict::Refuted,
+    counterexamples: &["refuted/seed-reset-each-round.toml"],
+    check,
+}];
+
+/// Where the sums of a law end: the numbers at which what they choose changes.
+fn ends(law: &[Rational]) -> Vec<Rational> {
+    let sums = law.iter().scan(Rational::zero(), |sum, mass| {
+        *sum += mass.clone();
+        Some(sum.clone())
+    });
+    sums.collect()
+}
+
+/// The token that a number in [0, 1) chooses.
+fn chosen(ends: &[Rational], number: &Rational) -> usize {
+    ends.iter().take_while(|end| *end <= number).count()
+}
+
+/// The pieces of [0, 1) between such ends: the first number of each, and how long it is.
+fn pieces(ends: impl Iterator<Item = Rational>) -> Vec<(Rational, Rational)> {
+    let mut all: Vec<Rational> = ends.chain([Rational::zero(), Rational::one()]).collect();
+    all.sort();
+    all.dedup();
+    let lengths = all.iter().zip(all.iter().skip(1));
+    lengths
+        .map(|(from, to)| (from.clone(), to.clone() - from.clone()))
+        .collect()
+}
+
+/// A decoder of one draft a round for rows that do not depend on the text.
+struct Decoder {
+    /// Ends of p, of q and of the residual; and min(1, p/q) by token.
+    target: Vec<Rational>,
+    draft: Vec<Rational>,
+    residual: Vec<Rational>,
+    keeps: Vec<Rational>,
+}
+
+impl Decoder {
+    fn new(p: &[Rational], q: &[Rational]) -> Self {
+        let rows = || p.iter().zip(q);
+        let mut left: Vec<Rational> = rows()
+            .map(|(p, q)| (p.clone() - q.clone()).max(Rational::zero()))
+            .collect();
+        let sum: Rational = left.iter().cloned().sum();
+        if !sum.is_nil() {
+            left.iter_mut().for_each(|mass| *mass /= sum.clone());
+        }
+        let keeps = rows().map(|(p, q)| {
+            if q.is_nil() {
+                Rational::one()
+            } else {
+                (p.clone() / q.clone()).min(Rational::one())
+            }
+        });
+        Self {
+            target: ends(p),
+            draft: ends(q),
+            residual: ends(&left),
+            keeps: keeps.collect(),
+        }
+    }
+
+    /// What a round writes that may write so many tokens.
+    fn round(&self, left: usize, [draft, coin, own]: [&Rational; 3]) -> Vec<usize> {
+        if left < 2 {
+            return vec![chosen(&self.target, own)];
+        }
+        let drafted = chosen(&self.draft, draft);
+        if *coin < self.keeps[drafted] {
+            vec![drafted, chosen(&self.target, own)]
+        } else {
+            vec![chosen(&self.residual, own)]
+        }
+    }
+
+    /// The law of the text if every round begins with the same three numbers.
+    fn law(&self, tokens: usize) -> BTreeMap<Vec<usize>, Rational> {
+        let own = self.target.iter().chain(&self.residual).cloned();
+        let [drafts, coins, own] = [
+            pieces(self.draft.iter().cloned()),
+            pieces(self.keeps.iter().cloned()),
+            pieces(own),
+        ];
+        let mut law = BTreeMap::new();
+        for (draft, of_draft) in &drafts {
+            for (coin, of_coin) in &coins {
+                for (own, of_own) in &own {
+                    let mut text = Vec::new();
+                    while text.len() < tokens {
+                        text.extend(self.round(tokens - text.len(), [draft, coin, own]));
+                    }
+                    *law.entry(text).or_insert_with(Rational::zero) +=
+                        of_draft.clone() * of_coin.clone() * of_own.clone();
+                }
+            }
+        }
+        law
+    }
+}
+
+/// How far the text's law is from independent draws of p.
+fn off(p: &[Rational], q: &[Rational], tokens: usize) -> Rational {
+    let law = Decoder::new(p, q).law(tokens);
+    let over = law.into_iter().map(|(text, mass)| {
+        let wanted: Rational = text.iter().map(|&token| p[token].clone()).product();
+        (mass - wanted).max(Rational::zero())
+    });
+    over.sum()
+}
+
+fn check() -> Finding {
+    let mut finding = Finding::default();
+    if let Ok(problem) = shipped_single(RESET)
+        && let Some(q) = problem.scheme().draft()
+    {
+        let (p, q) = (Rational::row(problem.target()), Rational::row(q));
+        for (tokens, name) in [
+            (1, "total variation, first token"),
+            (2, "total variation, two tokens"),
+            (3, "total variation, three tokens"),
+        ] {
+            let off = off(&p, &q, tokens);
+            finding.text(name, format_rational(&off));
+            finding.require(off.is_nil(), || {
+                format!(
+                    "texts of {tokens} tokens are off by {}",
+                    format_rational(&off)
+                )
+            });
+        }
+    }
+    let mut family = Family::new(2103);
+    let (mut first, mut three) = (0, 0);
+    for _ in 0..200 {
+        let vocab = family.between(2, 4);
+        let rows = [family.weights(vocab), family.weights(vocab)];
+        let [p, q] = rows.map(|row| fractions(&row));
+        first += u64::from(off(&p, &q, 1).is_nil());
+        three += u64::from(!off(&p, &q, 3).is_nil());
+    }
+    finding.count("of 200 random pairs, first token by p", first);
+    finding.count("of 200, text of three tokens off", three);
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::family::fraction;
+
+    #[test]
+    fn the_numbers_of_the_explanation() {
+        let [p, q] = [["1/2", "1/2"], ["3/4", "1/4"]].map(|row| row.map(fraction));
+        assert!(off(&p, &q, 1).is_nil() && off(&p, &q, 2).is_nil());
+        assert_eq!(off(&p, &q, 3), fraction("3/8"));
+        let law = Decoder::new(&p, &q).law(3);
+        // By hand: kept 0 (1/2), then the target's own token twice; and so on.
+        let by_hand = [
+            ([0, 0, 0], "1/4"),
+            ([0, 1, 1], "1/4"),
+            ([1, 0, 0], "1/8"),
+            ([1, 1, 0], "1/8"),
+            ([1, 1, 1], "1/4"),
+        ];
+        assert_eq!(law.len(), by_hand.len());
+        for (text, mass) in by_hand {
+            assert_eq!(law[&text.to_vec()], fraction(mass), "{text:?}");
+        }
+        assert!(check().violation.is_some());
+    }
+
+    /// One round is lossless, whatever the rows: what is wrong is that the numbers come again.
+    #[test]
+    fn a_round_alone_is_lossless() {
+        let mut family = Family::new(5);
+        for _ in 0..50 {
+            let rows = [family.weights(3), family.weights(3)];
+            let [p, q] = rows.map(|row| fractions(&row));
+            assert!(off(&p, &q, 1).is_nil());
+            // Two tokens of one round: a draft that was kept, and the target's own.
+            let law = Decoder::new(&p, &q).law(2);
+            let first: Rational = (law.iter().filter(|(text, _)| text[0] == 0))
+                .map(|(_, mass)| mass.clone())
+                .sum();
+            assert_eq!(first, p[0]);
+        }
+    }
+}
