@@ -3,6 +3,8 @@
 //!
 //!     cargo run --release --example best_drafts -- reports/optimum NAME=report.json ...
 //!
+//! `NAME@0.9=report.json` is a report of drafts that were drawn at 0.9 of the temperature.
+//!
 //! `scripts/optimum-report` captures the logs and measures them.
 
 use specgap::gap::{Cell, Comparison, GapReport};
@@ -84,16 +86,19 @@ fn main() -> Result<(), Failure> {
             .ok_or("give a folder and NAME=report.json")?,
     );
     std::fs::create_dir_all(&folder)?;
-    let mut logs = Vec::new();
+    let (mut logs, mut apart) = (Vec::new(), Vec::new());
     for argument in arguments {
         let (name, path) = argument.split_once('=').ok_or("give NAME=report.json")?;
         let report: GapReport = serde_json::from_slice(&std::fs::read(path)?)?;
-        logs.push((name.to_owned(), report));
+        match name.split_once('@') {
+            None => logs.push((name.to_owned(), report)),
+            Some((name, share)) => apart.push((name.to_owned(), share.to_owned(), report)),
+        }
     }
     let (name, first) = logs.first().ok_or("give a report")?;
     by_drafts(&folder.join("accepted.svg"), name, first)?;
     by_temperature(&folder.join("gain.svg"), &logs)?;
-    std::fs::write(folder.join("report.md"), page(&logs)?)?;
+    std::fs::write(folder.join("report.md"), page(&logs, &apart)?)?;
     println!("{}", folder.join("report.md").display());
     Ok(())
 }
@@ -331,7 +336,10 @@ fn lead(logs: &[(String, GapReport)]) -> String {
     text
 }
 
-fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
+/// A log, what of the temperature its drafts were drawn at, and the report.
+type Apart = (String, String, GapReport);
+
+fn page(logs: &[(String, GapReport)], apart: &[Apart]) -> Result<String, Failure> {
     let mut text = String::from(
         "# Drafts and a rule that reach the optimum\n\n\
          Draft the sure tokens of q and one token of each stratum of the rest; reject by falling level \
@@ -350,6 +358,9 @@ fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
             write!(text, "|{name}, {temperature:.1}|")?;
             row(&mut text, report, (temperature, USUAL))?;
         }
+    }
+    if !apart.is_empty() {
+        drawn_apart(&mut text, logs, apart)?;
     }
     for (name, report) in logs {
         let log = report.logs.first().ok_or("a report of no log")?;
@@ -371,6 +382,39 @@ fn page(logs: &[(String, GapReport)]) -> Result<String, Failure> {
     }
     text.push_str("\nMade by `scripts/optimum-report`; every rate is enclosed by `specgap gap`.\n");
     Ok(text)
+}
+
+/// What drawing the drafts from a sharper or flatter row than q does to strata with level-4.
+fn drawn_apart(
+    text: &mut String,
+    logs: &[(String, GapReport)],
+    apart: &[Apart],
+) -> Result<(), Failure> {
+    text.push_str(
+        "\n## Drafts drawn at another temperature\n\nStrata with level-4 accept, drawn and verified \
+         from q at T, and from q at a share of T (any row is lossless). Both are means over the same \
+         positions; no interval was computed for their difference.\n\n|pair, T, n|share of T|at T|at \
+         the share|difference|\n|---|---:|---:|---:|---:|\n",
+    );
+    for (name, share, report) in apart {
+        let usual = logs.iter().find(|(known, _)| known == name);
+        let (_, usual) = usual.ok_or("a report apart needs that of q")?;
+        for at in temperatures(report)
+            .into_iter()
+            .flat_map(|temperature| drafts(report).into_iter().map(move |n| (temperature, n)))
+        {
+            let rates = [usual, report].map(|report| rate(report, at, OURS_COLUMN));
+            if let [Some(own), Some(other)] = rates {
+                let more = (1000.0 * (other - own)).round() / 1000.0 + 0.0;
+                writeln!(
+                    text,
+                    "|{name}, {:.1}, {}|{share}|{own:.3}|{other:.3}|{more:+.3}|",
+                    at.0, at.1
+                )?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn header(text: &mut String, first: &str) {
