@@ -39,7 +39,8 @@ pub use lengths::length_definitions;
 pub use lengths::{
     AboveFewest, AlongText, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn,
     Drafts, EntropyBound, FAMILIES, Family, Faster, FewestCalls, LENGTH_SCHEMA, LengthReport,
-    LengthSettings, Parameter, Policy, PolicyResult, RolloutsRead, measure_lengths,
+    LengthSettings, Longer, Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts,
+    measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};

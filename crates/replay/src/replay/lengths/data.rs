@@ -5,6 +5,7 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::Policy;
 use serde::{Deserialize, Serialize};
+use specgap_counters::curve::Curve;
 use specgap_measure::gap::{DraftPaths, Surprise};
 use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;
@@ -42,6 +43,10 @@ pub struct LengthReport {
     /// depth or cannot draw all tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_depth: Vec<AtDepth>,
+    /// How far rounds get from where they start, by way and fixed length; where profiles are
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_starts: Vec<RoundStarts>,
     /// What no policy can pass, at the given cost.
     pub bounds: Bounds,
     /// The best fixed length by cost ratio, with the bounds there.
@@ -58,6 +63,41 @@ pub struct LengthReport {
     pub definitions: BTreeMap<String, String>,
     /// What the log cannot tell, and why.
     pub left_out: Vec<String>,
+}
+
+/// How far rounds get from where they start, for one kind of drafts and one verifier.
+///
+/// The rounds are those of a decoder along the text that have K tokens of it ahead, each with the
+/// probability that it starts there: exact given the text, which is a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RoundStarts {
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// What keeps it.
+    pub verifier: String,
+    /// A curve for each fixed length; `rounds` is their expected number, rounded.
+    pub curves: Vec<Curve>,
+    /// Each length against the one before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub longer: Vec<Longer>,
+}
+
+/// What a longer round puts out more, on the same text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Longer {
+    /// K.
+    pub length: usize,
+    /// The shorter length.
+    pub over: usize,
+    /// The acceptance length of K less that of the shorter, paired by prompt.
+    pub acceptance_length: Estimate,
+    /// The standard error that this difference would have from two independent runs of as many
+    /// prompts, over its own: two runs need the square of it times as many prompts for an
+    /// interval as narrow. Absent where the difference does not vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_of_two_runs: Option<f64>,
 }
 
 /// What becomes of a round's token at a depth, if it is drawn from the draft's row and verified by

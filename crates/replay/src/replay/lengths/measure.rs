@@ -160,7 +160,7 @@ impl<'a> Measurement<'a> {
         all.filter(move |policy| drafts == Drafts::Sampled || policy.is_set_at_start())
     }
 
-    fn is_open(&self, drafts: Drafts) -> bool {
+    pub(super) fn is_open(&self, drafts: Drafts) -> bool {
         match drafts {
             Drafts::Sampled => self.are_open,
             Drafts::OneHot => false,
@@ -200,6 +200,10 @@ impl<'a> Measurement<'a> {
             }),
             results: self.results(&ways, &played),
             by_depth: self.at_depths(),
+            round_starts: match self.settings.round_starts {
+                true => self.round_starts(),
+                false => Vec::new(),
+            },
             bounds: self.bounds(&played),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),

@@ -15,12 +15,14 @@ mod left_out;
 mod measure;
 mod outcome;
 mod policy;
+mod round_starts;
 mod rounds;
 mod settings;
 
 pub use data::{
     AboveFewest, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster,
-    FewestCalls, LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead,
+    FewestCalls, LENGTH_SCHEMA, LengthReport, Longer, Parameter, PolicyResult, RolloutsRead,
+    RoundStarts,
 };
 pub use drafts::Drafts;
 pub use glossary::length_definitions;

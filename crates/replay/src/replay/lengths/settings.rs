@@ -22,6 +22,8 @@ pub struct LengthSettings {
     /// Whether rounds of `greedy-block` are replayed too, which reads the rows once more and takes
     /// longest of all.
     pub greedy_block: bool,
+    /// Whether how far rounds get from where they start is told too, for profiles.
+    pub round_starts: bool,
     /// The most tokens of a round, for policies that stop by themselves;
     /// [`LengthSettings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
     pub max_length: Option<usize>,
@@ -45,6 +47,7 @@ impl Default for LengthSettings {
             drafts: Vec::new(),
             carried_block: false,
             greedy_block: false,
+            round_starts: false,
             timings: None,
             max_length: None,
             temperature: None,
