@@ -10,8 +10,18 @@ pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
     for curve in &profile.curves {
         let means: Vec<f64> = curve.marginal.iter().map(|one| one.mean).collect();
         let shares: Vec<String> = curve.marginal.iter().map(|one| shown(one, 3)).collect();
-        let given: Vec<String> = (conditional(&means).iter())
-            .map(|share| format!("{share:.3}"))
+        // A ratio of two numbers between bounds is none.
+        let open = |i: usize| {
+            curve
+                .marginal
+                .get(i)
+                .is_some_and(|one| one.open().is_some())
+        };
+        let given: Vec<String> = (conditional(&means).iter().enumerate())
+            .map(|(i, share)| match open(i) || i > 0 && open(i - 1) {
+                true => "–".to_owned(),
+                false => format!("{share:.3}"),
+            })
             .collect();
         text.push_str(&format!(
             "|{}|{}|{}|{}|\n",

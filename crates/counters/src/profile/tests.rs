@@ -286,6 +286,17 @@ fn a_card_has_every_number_with_its_interval() {
         .unwrap();
     let card = String::from_utf8(card[0].1.clone()).unwrap();
     assert!(card.contains("|1|1.500 to 1.900|0.750|0.750|"), "{card}");
+    let mut open = curve(2);
+    open.marginal[0].truncation = Some([0.7, 0.8]);
+    let card = Profile::new(vec![open], source())
+        .unwrap()
+        .files(Format::Card)
+        .unwrap();
+    let card = String::from_utf8(card[0].1.clone()).unwrap();
+    assert!(
+        card.contains("|2|2.125 ± 0.010|0.700 to 0.800, 0.375 ± 0.010|–, –|"),
+        "{card}"
+    );
 }
 
 /// No draft is ever accepted, and all are: ends of every range.
