@@ -1,0 +1,341 @@
+//! What was counted, whichever tool counted it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The most drafts of a round that are read: more is a broken file.
+pub const MOST_DRAFTS: usize = 1024;
+
+/// Which file a count is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Counters of vLLM or of llama.cpp's server, as text of Prometheus.
+    Prometheus,
+    /// Responses of vLLM that say what each request accepted.
+    VllmRequests,
+    /// The result of `vllm bench serve`.
+    VllmBench,
+    /// A summary or the records of aiperf.
+    Aiperf,
+    /// The log of llama.cpp's server.
+    LlamaCppLog,
+    /// `acceptance.csv` of speculators' evaluation.
+    Speculators,
+}
+
+impl Source {
+    /// All, in the order of the documents.
+    pub const ALL: [Self; 6] = [
+        Self::Prometheus,
+        Self::VllmRequests,
+        Self::VllmBench,
+        Self::Aiperf,
+        Self::LlamaCppLog,
+        Self::Speculators,
+    ];
+
+    /// Its name, for `--from`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prometheus => "prometheus",
+            Self::VllmRequests => "vllm-requests",
+            Self::VllmBench => "vllm-bench",
+            Self::Aiperf => "aiperf",
+            Self::LlamaCppLog => "llama-cpp-log",
+            Self::Speculators => "speculators",
+        }
+    }
+
+    /// What such a file is.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Prometheus => "the text that GET /metrics of vLLM or of llama.cpp's server gives",
+            Self::VllmRequests => "responses of vLLM with metrics.speculative_decoding",
+            Self::VllmBench => "the result of vllm bench serve",
+            Self::Aiperf => "profile_export_aiperf.json, or aiperf's records",
+            Self::LlamaCppLog => "the log of llama.cpp's server",
+            Self::Speculators => "acceptance.csv of speculators' evaluation",
+        }
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str);
+            format!("is none of {}", names.join(", "))
+        })
+    }
+}
+
+/// Why counts are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CountersError {
+    /// A file cannot be read as counts, or contradicts itself.
+    #[error("{file}: {message}")]
+    File {
+        /// The file.
+        file: String,
+        /// The field, the entry, and the cure.
+        message: String,
+    },
+    /// Files do not go together.
+    #[error("{0}")]
+    Together(String),
+}
+
+/// One round of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Tokens that were drafted and verified.
+    pub drafted: usize,
+    /// How many of them were accepted.
+    pub accepted: usize,
+}
+
+/// The rounds of one request, or of everything where requests are not told apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rounds {
+    /// How many rounds had drafts.
+    pub rounds: f64,
+    /// Tokens drafted in them, where it is counted.
+    pub drafted: Option<f64>,
+    /// Drafts accepted.
+    pub accepted: f64,
+    /// Rounds that accepted at least i drafts, i = 1, 2, ..; none where places are not counted.
+    pub reached: Option<Vec<f64>>,
+    /// Every round in order, where they are listed.
+    pub steps: Option<Vec<Step>>,
+}
+
+impl Rounds {
+    /// Of rounds in order.
+    #[must_use]
+    pub fn of_steps(steps: Vec<Step>) -> Self {
+        let most = steps.iter().map(|step| step.accepted).max().unwrap_or(0);
+        let mut histogram = vec![0.0; most + 1];
+        for step in &steps {
+            if let Some(count) = histogram.get_mut(step.accepted) {
+                *count += 1.0;
+            }
+        }
+        let drafted = steps.iter().map(|step| step.drafted as f64).sum();
+        Self {
+            drafted: Some(drafted),
+            steps: Some(steps),
+            ..Self::of_histogram(&histogram, None)
+        }
+    }
+
+    /// Of the number of rounds that accepted exactly j drafts, j = 0, 1, ..
+    #[must_use]
+    pub fn of_histogram(histogram: &[f64], drafted: Option<f64>) -> Self {
+        let mut reached: Vec<f64> = Vec::with_capacity(histogram.len());
+        let mut above = 0.0;
+        for &count in histogram.iter().rev() {
+            above += count;
+            reached.push(above);
+        }
+        reached.reverse();
+        let accepted = reached.iter().skip(1).sum();
+        let rounds = reached.first().copied().unwrap_or(0.0);
+        reached.drain(..reached.len().min(1));
+        Self {
+            rounds,
+            drafted,
+            accepted,
+            reached: Some(reached),
+            steps: None,
+        }
+    }
+
+    /// What contradicts itself in these counts, if anything does.
+    ///
+    /// # Errors
+    /// Names the counts and both numbers.
+    pub fn check(&self) -> Result<(), String> {
+        let numbers = [Some(self.rounds), self.drafted, Some(self.accepted)];
+        let all = numbers.into_iter().flatten();
+        let all = all.chain(self.reached.iter().flatten().copied());
+        for count in all {
+            if !(0.0..=MOST_COUNTED).contains(&count) {
+                return Err(format!("{count} is no count; counts are from 0 to 2^53"));
+            }
+        }
+        if self.rounds > 0.0 && self.rounds < 1.0 {
+            return Err(format!("{} rounds are no count", self.rounds));
+        }
+        if let Some(drafted) = self.drafted
+            && self.accepted > drafted + SLACK
+        {
+            return Err(format!(
+                "{} drafts are accepted and only {drafted} drafted; the two are of different \
+                 times or models",
+                self.accepted
+            ));
+        }
+        if let Some(drafted) = self.drafted
+            && drafted > self.rounds * MOST_DRAFTS as f64
+        {
+            return Err(format!(
+                "{drafted} tokens are drafted in {} rounds, which is above {MOST_DRAFTS} a round",
+                self.rounds
+            ));
+        }
+        let mut before = (self.rounds, "rounds are counted".to_owned());
+        for (index, &count) in self.reached.iter().flatten().enumerate() {
+            if count > before.0 + SLACK {
+                return Err(format!(
+                    "place {} is accepted {count} times, and {} {}; no later place is accepted \
+                     more often",
+                    index + 1,
+                    before.0,
+                    before.1
+                ));
+            }
+            before = (count, format!("at place {}", index + 1));
+        }
+        if let Some(reached) = &self.reached {
+            let places: f64 = reached.iter().sum();
+            let off = (places - self.accepted).abs();
+            if off > TORN * self.accepted.max(places) + reached.len() as f64 {
+                return Err(format!(
+                    "the places add up to {places} accepted drafts, and {} are counted; the two \
+                     are of different times or models",
+                    self.accepted
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts above this are not whole in an `f64`.
+const MOST_COUNTED: f64 = 9_007_199_254_740_992.0;
+
+/// What rounding of a rate can add to a count.
+const SLACK: f64 = 1e-6;
+
+/// Counters are read one after the other while a server counts on: so far they may be apart.
+const TORN: f64 = 0.01;
+
+/// Everything that was counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// Which file it is from.
+    pub source: Source,
+    /// K: the most drafts of a round; none where neither places nor a whole number a round tell.
+    pub length: Option<usize>,
+    /// Each request, or one entry for all.
+    pub clusters: Vec<Rounds>,
+    /// Whether entries are requests, over which intervals can be taken.
+    pub by_request: bool,
+    /// What has to be known of how these were counted: a word, and what it says.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+impl Counted {
+    /// The sums of all entries.
+    #[must_use]
+    pub fn total(&self) -> Rounds {
+        let mut total = Rounds {
+            drafted: Some(0.0),
+            reached: Some(Vec::new()),
+            ..Rounds::default()
+        };
+        for one in &self.clusters {
+            total.add(one);
+        }
+        total
+    }
+}
+
+impl Rounds {
+    /// Adds another's counts; what one of the two does not have, the sum has not.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.rounds += other.rounds;
+        self.accepted += other.accepted;
+        self.drafted = self.drafted.zip(other.drafted).map(|(a, b)| a + b);
+        self.reached = match (self.reached.take(), &other.reached) {
+            (Some(mut all), Some(more)) => {
+                all.resize(all.len().max(more.len()), 0.0);
+                for (sum, count) in all.iter_mut().zip(more) {
+                    *sum += count;
+                }
+                Some(all)
+            }
+            _ => None,
+        };
+        self.steps = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_becomes_counts_by_place() {
+        // The worked example of vLLM's page: 43 steps, 10 accepted.
+        let rounds = Rounds::of_histogram(&[39.0, 1.0, 0.0, 3.0], Some(129.0));
+        assert_eq!((rounds.rounds, rounds.accepted), (43.0, 10.0));
+        assert_eq!(rounds.reached, Some(vec![4.0, 3.0, 3.0]));
+        assert_eq!(rounds.check(), Ok(()));
+        let steps = [(3, 0), (3, 3), (2, 2)].map(|(drafted, accepted)| Step { drafted, accepted });
+        let rounds = Rounds::of_steps(steps.to_vec());
+        assert_eq!(
+            (rounds.rounds, rounds.accepted, rounds.drafted),
+            (3.0, 5.0, Some(8.0))
+        );
+        assert_eq!(rounds.reached, Some(vec![2.0, 2.0, 1.0]));
+        assert_eq!(Rounds::of_histogram(&[], None).rounds, 0.0);
+    }
+
+    #[test]
+    fn counts_that_contradict_themselves_are_refused() {
+        let good = Rounds {
+            rounds: 10.0,
+            drafted: Some(30.0),
+            accepted: 12.0,
+            reached: Some(vec![7.0, 4.0, 1.0]),
+            steps: None,
+        };
+        assert_eq!(good.check(), Ok(()));
+        let refused = |change: fn(&mut Rounds), words: &str| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            let message = bad.check().unwrap_err();
+            assert!(message.contains(words), "{message}");
+        };
+        refused(|bad| bad.drafted = Some(11.0), "only 11 drafted");
+        refused(
+            |bad| bad.reached = Some(vec![11.0, 1.0]),
+            "place 1 is accepted 11 times, and 10 rounds",
+        );
+        refused(
+            |bad| bad.reached = Some(vec![5.0, 6.0, 1.0]),
+            "place 2 is accepted 6 times, and 5 at place 1",
+        );
+        refused(|bad| bad.reached = Some(vec![7.0, 0.0]), "add up to 7");
+        refused(|bad| bad.accepted = -1.0, "no count");
+        refused(|bad| bad.rounds = f64::NAN, "no count");
+        refused(|bad| bad.rounds = 0.5, "0.5 rounds are no count");
+        refused(|bad| bad.drafted = Some(1e9), "above 1024 a round");
+    }
+}

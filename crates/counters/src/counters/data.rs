@@ -1,0 +1,166 @@
+//! What counts say, as data.
+
+use super::counted::Source;
+use crate::curve::Curve;
+use serde::{Deserialize, Serialize};
+use specgap_measure::statistics::Estimate;
+use std::collections::BTreeMap;
+
+/// The version of [`CountersReport`].
+pub const COUNTERS_SCHEMA: u32 = 1;
+
+/// How an acceptance length is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Counted: rounds of this very length ran.
+    Counted,
+    /// From the first places of longer rounds: 1 + S_1 + .. + S_k, where rounds of K drafts start.
+    Prefix,
+    /// Beyond K, with the last conditional rate held.
+    Extrapolated,
+    /// Only bounds are known: some coins, or what short rounds left out, were not seen.
+    Bracket,
+}
+
+impl Kind {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Prefix => "prefix",
+            Self::Extrapolated => "extrapolated",
+            Self::Bracket => "bracket",
+        }
+    }
+}
+
+/// What rounds of one draft length put out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtLength {
+    /// k: tokens drafted each round.
+    pub length: usize,
+    /// Tokens a round puts out, with the bonus token: in [1, k + 1]. Its interval is over requests,
+    /// and the mean twice where these are not told apart; `between` are the ends of a bracket.
+    pub acceptance_length: Estimate,
+    /// How it is known.
+    pub kind: Kind,
+    /// How far such numbers were off in measurements, as shares of the truth: below and above. A
+    /// stated error, not an interval; absent where none was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_error: Option<[f64; 2]>,
+    /// (acceptance length - 1) / k: accepted by drafted tokens. It falls with k by arithmetic.
+    pub acceptance_rate: f64,
+    /// Times as fast as the target alone, at the costs that were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup: Option<f64>,
+}
+
+/// What the rounds that ran put out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Served {
+    /// Rounds with drafts.
+    pub rounds: f64,
+    /// Requests, where they are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<usize>,
+    /// Tokens a round put out, with the bonus token: 1 + accepted / rounds.
+    pub acceptance_length: Estimate,
+    /// The same without the bonus token: accepted / rounds.
+    pub accepted_per_round: f64,
+    /// Accepted by drafted tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance_rate: Option<f64>,
+    /// Tokens drafted a round, which is below K where rounds were short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafted_per_round: Option<f64>,
+}
+
+/// The length to set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Best {
+    /// Tokens to draft each round; 0 is not to draft.
+    pub length: usize,
+    /// Times as fast as the target alone.
+    pub speedup: f64,
+    /// How its acceptance length is known.
+    pub kind: Kind,
+    /// All lengths that the stated error cannot tell from it.
+    pub alike: Vec<usize>,
+}
+
+/// The best length at a cost ratio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtCost {
+    /// c: time of a draft step over that of a target step.
+    pub cost_ratio: f64,
+    /// The length to set there.
+    pub best: Best,
+}
+
+/// The best length at a batch size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtBatch {
+    /// Requests that decode at once.
+    pub batch: usize,
+    /// The length to set there.
+    pub best: Best,
+}
+
+/// Something about the counts that a reader of the numbers has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Note {
+    /// A word for it.
+    pub name: String,
+    /// What it says.
+    pub says: String,
+}
+
+/// What counters say of every draft length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CountersReport {
+    /// 1.
+    pub schema: u32,
+    /// The command that made it.
+    pub command: String,
+    /// Which tool counted.
+    pub source: Source,
+    /// K: tokens drafted each round at most; none where the file does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<usize>,
+    /// What ran.
+    pub served: Served,
+    /// The rounds that ran, place by place, where places are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
+    /// Every draft length that something is known of, from 1 on.
+    pub lengths: Vec<AtLength>,
+    /// The length to set, if costs were given and lengths are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
+    /// The length to set by the cost of a draft.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_cost: Vec<AtCost>,
+    /// The length to set by batch size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_batch: Vec<AtBatch>,
+    /// The same as vLLM's `num_speculative_tokens_per_batch_size`: first and last batch size, and
+    /// tokens to draft.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub num_speculative_tokens_per_batch_size: Vec<[usize; 3]>,
+    /// What has to be known of these counts.
+    pub notes: Vec<Note>,
+    /// What no counter can say.
+    pub unknown: Vec<String>,
+    /// What the words mean.
+    pub definitions: BTreeMap<String, String>,
+}

@@ -1,0 +1,44 @@
+//! From what servers count to acceptance lengths of every draft length.
+//!
+//! A server counts how many of its rounds of K drafts accept at least i of them, for every i. That
+//! is `S_i = P(tau >= i)` over the places where rounds of K drafts start, and
+//! `1 + S_1 + .. + S_k` is near what rounds of k drafts put out: these start at other places, so it is
+//! a prediction with a measured error and no identity. Where each round of each request is listed,
+//! almost every coin is known, and rounds of k drafts are replayed along the same text.
+//!
+//! [`count()`] reads files of tools, and [`predict()`] says what follows.
+//!
+//! # Example
+//! ```
+//! use specgap_counters::counters::{Costs, Kind, Settings, Text, count, predict};
+//! let text = r#"{"metrics": {"speculative_decoding": {"acceptance_histogram": [39, 1, 0, 3],
+//!     "num_spec_steps": 43, "num_accepted_draft_tokens": 10, "num_draft_tokens": 129,
+//!     "num_spec_tokens": 3}}}"#;
+//! let counted = count(&[Text { name: "response.json", text }], None, &[])?;
+//! let settings = Settings { costs: Some(Costs::ratio(0.05)), up_to: Some(3), ..Settings::default() };
+//! let report = predict(&counted, &settings);
+//! let lengths = &report.lengths;
+//! assert_eq!((lengths[2].length, lengths[2].kind), (3, Kind::Counted));
+//! assert!((lengths[2].acceptance_length.mean - (1.0 + 10.0 / 43.0)).abs() < 1e-12);
+//! // With three drafts at 5% each a round takes 1.15 steps; with one, 1.05, and puts out 1.093.
+//! assert_eq!(report.best.unwrap().length, 3);
+//! # Ok::<(), specgap_counters::counters::CountersError>(())
+//! ```
+
+mod best;
+mod counted;
+mod data;
+mod definitions;
+mod notes;
+mod predict;
+mod readers;
+mod steps;
+
+pub use best::{Costs, Settings};
+pub use counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
+pub use data::{
+    AtBatch, AtCost, AtLength, Best, COUNTERS_SCHEMA, CountersReport, Kind, Note, Served,
+};
+pub use definitions::{ToolDefinition, counters_definitions, tool_definitions};
+pub use predict::predict;
+pub use readers::{Text, count};

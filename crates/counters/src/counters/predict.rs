@@ -1,0 +1,501 @@
+//! From counts to acceptance lengths of every draft length.
+
+use super::best::{self, Settings};
+use super::counted::{Counted, Rounds};
+use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, Kind, Served};
+use super::{definitions, notes, steps};
+use crate::curve::Curve;
+use specgap_measure::statistics::{Clustered, Estimate};
+
+/// How far lengths 1 to 7 that counters of rounds of 8 drafts predict were off on six drafts, as
+/// shares of an exact replay.
+pub(super) const PREFIX_ERROR: [f64; 2] = [-0.0097, 0.0013];
+
+/// How far lengths up to 8 that counters of rounds of 3 drafts predict were off on six drafts, with
+/// the last conditional rate held.
+const EXTRAPOLATION_ERROR: [f64; 2] = [-0.0075, 0.0075];
+
+/// The lengths of those measurements.
+const MEASURED_TO: usize = 8;
+const MEASURED_FROM: usize = 3;
+
+/// Up to this share of K that is not drafted, rates still go on beyond K.
+const HARDLY_SHORT: f64 = 0.01;
+
+/// What short rounds leave out is told as a bracket from this share of a length on: below, it is
+/// small beside the stated error.
+const LEFT_OUT: f64 = 0.0025;
+
+/// A bracket this near its middle, as a share, is no more open than the stated error.
+const SHUT: f64 = 1e-9;
+
+/// What counts say of every draft length.
+///
+/// # Formula
+/// With S_i the share of rounds that accept at least i drafts: `AL(k) = 1 + S_1 + .. + S_k` for k <= K,
+/// and beyond `AL(k) = AL(K) + S_K (h + h^2 + .. + h^(k - K))` with `h = S_K / S_(K - 1)`. Where
+/// every round of every request is listed, rounds of k <= K drafts are replayed instead, between two
+/// ends. Where rounds of `d < K` drafts on average leave places untried, the upper end adds
+/// `(K - d)(k - 1)/(K - 1)`: what they leave out at most, if all of it were accepted.
+///
+/// # Exactness
+/// Counted lengths are counts by counts. The others have a stated error or two ends; intervals are
+/// over requests (Student's t, clustered).
+#[must_use]
+pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
+    let total = counted.total();
+    let served = served(counted, &total);
+    let mut lengths = lengths(counted, &total, settings);
+    if let Some(costs) = &settings.costs {
+        for at in &mut lengths {
+            at.speedup = costs.speedup(at.length, at.acceptance_length.mean);
+        }
+    }
+    let best = settings
+        .costs
+        .as_ref()
+        .and_then(|costs| best::best(&lengths, costs));
+    let (by_batch, list) = best::by_batch(&lengths, &settings.by_batch);
+    let by_cost = match (&settings.costs, settings.by_batch.is_empty()) {
+        (None, true) => best::by_cost(&lengths),
+        _ => Vec::new(),
+    };
+    CountersReport {
+        schema: COUNTERS_SCHEMA,
+        command: settings.command.clone(),
+        source: counted.source,
+        length: counted.length,
+        notes: notes::notes(counted, &total, short_share(counted, &total)),
+        served,
+        curve: curve(counted, &total),
+        lengths,
+        best,
+        by_cost,
+        by_batch,
+        num_speculative_tokens_per_batch_size: list,
+        unknown: notes::unknown(),
+        definitions: definitions::counters_definitions(),
+    }
+}
+
+/// A ratio of sums over requests.
+fn ratio(counted: &Counted, of: impl Fn(&Rounds) -> (f64, f64) + Clone) -> Estimate {
+    Clustered::new(counted.clusters.iter().map(of)).estimate()
+}
+
+fn served(counted: &Counted, total: &Rounds) -> Served {
+    Served {
+        rounds: total.rounds,
+        requests: counted.by_request.then_some(counted.clusters.len()),
+        acceptance_length: ratio(counted, |one| (one.rounds + one.accepted, one.rounds)),
+        accepted_per_round: total.accepted / total.rounds,
+        acceptance_rate: (total.drafted.filter(|&drafted| drafted > 0.0))
+            .map(|drafted| total.accepted / drafted),
+        drafted_per_round: total.drafted.map(|drafted| drafted / total.rounds),
+    }
+}
+
+/// Rounds that accept at least i drafts; all of them for i = 0.
+fn reached(one: &Rounds, place: usize) -> f64 {
+    let Some(before) = place.checked_sub(1) else {
+        return one.rounds;
+    };
+    let reached = one.reached.as_ref();
+    reached
+        .and_then(|all| all.get(before))
+        .copied()
+        .unwrap_or(0.0)
+}
+
+/// The share of K that rounds do not draft.
+fn short_share(counted: &Counted, total: &Rounds) -> f64 {
+    let (Some(length), Some(drafted)) = (counted.length, total.drafted) else {
+        return 0.0;
+    };
+    (1.0 - drafted / (length as f64 * total.rounds)).max(0.0)
+}
+
+fn curve(counted: &Counted, total: &Rounds) -> Option<Curve> {
+    let length = counted.length?;
+    total.reached.as_ref()?;
+    let marginal =
+        (1..=length).map(|place| ratio(counted, |one| (reached(one, place), one.rounds)));
+    let exactly = |count: usize| {
+        let above = if count < length {
+            reached(total, count + 1)
+        } else {
+            0.0
+        };
+        (reached(total, count) - above) / total.rounds
+    };
+    Some(Curve {
+        length,
+        marginal: marginal.collect(),
+        acceptance_length: by_places(counted, length),
+        histogram: Some((0..=length).map(exactly).collect()),
+        rounds: (total.rounds.fract() == 0.0).then_some(total.rounds as u64),
+    })
+}
+
+/// 1 + S_1 + .. + S_k.
+fn by_places(counted: &Counted, length: usize) -> Estimate {
+    ratio(counted, |one| {
+        let tokens: f64 = (0..=length).map(|place| reached(one, place)).sum();
+        (tokens, one.rounds)
+    })
+}
+
+fn lengths(counted: &Counted, total: &Rounds, settings: &Settings) -> Vec<AtLength> {
+    let Some(longest) = counted.length else {
+        return Vec::new();
+    };
+    if total.reached.is_none() {
+        // Every round drafted K tokens, or K would not be known.
+        let mean = ratio(counted, |one| (one.rounds + one.accepted, one.rounds));
+        return vec![at(longest, mean, Kind::Counted, None)];
+    }
+    let all_steps = counted.clusters.iter().all(|one| one.steps.is_some());
+    let short = short_share(counted, total);
+    let up_to = settings.up_to.unwrap_or(MEASURED_TO).max(longest);
+    let mut all: Vec<AtLength> = (1..=longest)
+        .map(|length| match all_steps {
+            true => replayed(counted, length, longest),
+            false => from_places(counted, length, longest, short),
+        })
+        .collect();
+    if short <= HARDLY_SHORT {
+        all.extend((longest + 1..=up_to).map(|length| beyond(counted, total, length, longest)));
+    }
+    all
+}
+
+fn at(length: usize, mean: Estimate, kind: Kind, stated_error: Option<[f64; 2]>) -> AtLength {
+    AtLength {
+        length,
+        acceptance_rate: (mean.mean - 1.0) / length as f64,
+        acceptance_length: mean,
+        kind,
+        stated_error,
+        speedup: None,
+    }
+}
+
+/// A length between two ends, or the one number where they meet.
+fn between(length: usize, [low, high]: [Estimate; 2], met: (Kind, Option<[f64; 2]>)) -> AtLength {
+    if high.mean - low.mean <= SHUT * high.mean {
+        return at(length, low, met.0, met.1);
+    }
+    let mean = f64::midpoint(low.mean, high.mean);
+    let half = |one: &Estimate| (one.ci95[1] - one.ci95[0]) / 2.0;
+    let half = half(&low).max(half(&high));
+    let open = Estimate {
+        mean,
+        ci95: [mean - half, mean + half],
+        truncation: None,
+        between: Some([low.mean, high.mean]),
+    };
+    at(length, open, Kind::Bracket, None)
+}
+
+/// Rounds of `length` drafts along every request, between what unknown coins leave open.
+fn replayed(counted: &Counted, length: usize, longest: usize) -> AtLength {
+    let all: Vec<(f64, [f64; 2])> = counted
+        .clusters
+        .iter()
+        .filter_map(|one| Some(steps::rounds(one.steps.as_ref()?, length)))
+        .collect();
+    let end = |which: fn([f64; 2]) -> f64| {
+        let sums = all.iter().map(|&(tokens, rounds)| (tokens, which(rounds)));
+        Clustered::new(sums).estimate()
+    };
+    // The most rounds are the fewest tokens a round.
+    let ends = [end(|[_, most]| most), end(|[least, _]| least)];
+    let kind = if length == longest {
+        Kind::Counted
+    } else {
+        Kind::Bracket
+    };
+    between(length, ends, (kind, None))
+}
+
+/// 1 + S_1 + .. + S_k, with what short rounds leave out as an upper end.
+fn from_places(counted: &Counted, length: usize, longest: usize, short: f64) -> AtLength {
+    let low = by_places(counted, length);
+    let met = if length == longest {
+        (Kind::Counted, None)
+    } else {
+        let measured = longest <= MEASURED_TO;
+        (Kind::Prefix, measured.then_some(PREFIX_ERROR))
+    };
+    let missing = short * longest as f64;
+    let share = (length - 1) as f64 / (longest.max(2) - 1) as f64;
+    let more = (missing * share).min(length as f64 + 1.0 - low.mean);
+    if more <= LEFT_OUT * low.mean {
+        return at(length, low, met.0, met.1);
+    }
+    let high = Estimate {
+        mean: low.mean + more,
+        ci95: low.ci95.map(|end| end + more),
+        ..low
+    };
+    between(length, [low, high], met)
+}
+
+/// Beyond K with the last conditional rate held.
+fn beyond(counted: &Counted, total: &Rounds, length: usize, longest: usize) -> AtLength {
+    let [before, last] = [longest - 1, longest].map(|place| reached(total, place) / total.rounds);
+    let held = if before > 0.0 { last / before } else { 0.0 };
+    // h + h^2 + .. + h^m, and how fast it changes with h.
+    let (mut sum, mut slope, mut power) = (0.0, 0.0, 1.0);
+    for step in 1..=length - longest {
+        slope += step as f64 * power;
+        power *= held;
+        sum += power;
+    }
+    let mean = by_places(counted, longest).mean + last * sum;
+    // Linearised: sums of a request with the same rounds below them.
+    let of_last = sum
+        + if before > 0.0 {
+            last * slope / before
+        } else {
+            0.0
+        };
+    let of_before = if before > 0.0 {
+        last * slope * held / before
+    } else {
+        0.0
+    };
+    let error = ratio(counted, |one| {
+        let tokens: f64 = (0..=longest).map(|place| reached(one, place)).sum();
+        let moved = of_last * reached(one, longest) - of_before * reached(one, longest - 1);
+        (tokens + moved, one.rounds)
+    });
+    let half = (error.ci95[1] - error.ci95[0]) / 2.0;
+    let estimate = Estimate {
+        mean,
+        ci95: [mean - half, mean + half],
+        truncation: None,
+        between: None,
+    };
+    let measured = longest >= MEASURED_FROM && length <= MEASURED_TO;
+    at(
+        length,
+        estimate,
+        Kind::Extrapolated,
+        measured.then_some(EXTRAPOLATION_ERROR),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::best::Costs;
+    use super::super::counted::{Source, Step};
+    use super::*;
+
+    fn counted(clusters: Vec<Rounds>, length: usize) -> Counted {
+        Counted {
+            source: Source::VllmRequests,
+            length: Some(length),
+            by_request: clusters.len() > 1,
+            clusters,
+            notes: Vec::new(),
+        }
+    }
+
+    fn rounds(reached: &[f64], rounds: f64, drafted: f64) -> Rounds {
+        Rounds {
+            rounds,
+            drafted: Some(drafted),
+            accepted: reached.iter().sum(),
+            reached: Some(reached.to_vec()),
+            steps: None,
+        }
+    }
+
+    #[test]
+    fn lengths_by_hand() {
+        let all = counted(vec![rounds(&[800.0, 600.0, 480.0], 1000.0, 3000.0)], 3);
+        let report = predict(&all, &Settings::default());
+        let means: Vec<f64> = report
+            .lengths
+            .iter()
+            .map(|at| at.acceptance_length.mean)
+            .collect();
+        // h = 480/600 = 0.8; beyond: 0.48 times 0.8, 0.64, ..
+        let mut expected = vec![1.8, 2.4, 2.88];
+        let mut tail = 0.48;
+        for _ in 4..=8 {
+            tail *= 0.8;
+            expected.push(expected.last().unwrap() + tail);
+        }
+        for (found, expected) in means.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-12, "{means:?}");
+        }
+        let kinds: Vec<Kind> = report.lengths.iter().map(|at| at.kind).collect();
+        assert_eq!(kinds[..3], [Kind::Prefix, Kind::Prefix, Kind::Counted]);
+        assert!(kinds[3..].iter().all(|&kind| kind == Kind::Extrapolated));
+        assert_eq!(report.lengths[0].stated_error, Some(PREFIX_ERROR));
+        assert_eq!(report.lengths[2].stated_error, None);
+        assert_eq!(report.lengths[7].stated_error, Some(EXTRAPOLATION_ERROR));
+        let curve = report.curve.unwrap();
+        let histogram = curve.histogram.unwrap();
+        for (found, expected) in histogram.iter().zip([0.2, 0.2, 0.12, 0.48]) {
+            assert!((found - expected).abs() < 1e-12, "{histogram:?}");
+        }
+        assert_eq!(curve.rounds, Some(1000));
+        // Accepted by drafted: 0.8 at one draft, 0.627 at three, by arithmetic.
+        assert!((report.lengths[2].acceptance_rate - 1.88 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn short_rounds_leave_a_bracket() {
+        // 20 of 100 rounds drafted 1 of 3, and 12 of these accepted it.
+        let all = counted(vec![rounds(&[70.0, 40.0, 25.0], 100.0, 260.0)], 3);
+        let report = predict(&all, &Settings::default());
+        assert_eq!(report.lengths.len(), 3);
+        assert_eq!(report.lengths[0].kind, Kind::Prefix);
+        let ends = |at: &AtLength| at.acceptance_length.between.unwrap();
+        for (at, [low, high]) in report.lengths[1..].iter().zip([[2.1, 2.3], [2.35, 2.75]]) {
+            assert_eq!(at.kind, Kind::Bracket);
+            let [found_low, found_high] = ends(at);
+            assert!(
+                (found_low - low).abs() < 1e-12 && (found_high - high).abs() < 1e-12,
+                "{at:?}"
+            );
+        }
+        assert!(report.notes.iter().any(|note| note.name == "short-rounds"));
+    }
+
+    /// The interval beyond K is that of its own definition, moved request by request.
+    #[test]
+    fn intervals_beyond_k_are_those_of_small_changes() {
+        let clusters: Vec<Rounds> = (0..12)
+            .map(|at| {
+                let size = 50.0 + f64::from(at * 7 % 5) * 10.0;
+                let first = size * (0.6 + f64::from(at * 5 % 7) * 0.04);
+                let second = first * (0.7 + f64::from(at * 3 % 4) * 0.05);
+                rounds(&[first, second], size, 2.0 * size)
+            })
+            .collect();
+        let all = counted(clusters.clone(), 2);
+        let report = predict(&all, &Settings::default());
+        // Jackknife: each request left out once.
+        let n = clusters.len();
+        for length in [3, 5, 8] {
+            let of = |all: &Counted| {
+                predict(all, &Settings::default()).lengths[length - 1]
+                    .acceptance_length
+                    .mean
+            };
+            let left: Vec<f64> = (0..n)
+                .map(|out| {
+                    let mut some = clusters.clone();
+                    some.remove(out);
+                    of(&counted(some, 2))
+                })
+                .collect();
+            let mean = left.iter().sum::<f64>() / n as f64;
+            let squares: f64 = left.iter().map(|one| (one - mean).powi(2)).sum();
+            let error = (squares * (n as f64 - 1.0) / n as f64).sqrt();
+            let at = &report.lengths[length - 1].acceptance_length;
+            // t(0.975) of 11 degrees of freedom.
+            let found = (at.ci95[1] - at.ci95[0]) / 2.0 / 2.200_985_2;
+            assert!(
+                (found / error - 1.0).abs() < 0.05,
+                "{length}: {found} {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn listed_rounds_are_replayed() {
+        let steps = |all: &[(usize, usize)]| {
+            let step = |&(drafted, accepted): &(usize, usize)| Step { drafted, accepted };
+            Rounds::of_steps(all.iter().map(step).collect())
+        };
+        let clusters = vec![steps(&[(2, 2), (2, 2), (2, 0)]), steps(&[(2, 1), (2, 2)])];
+        let report = predict(&counted(clusters, 2), &Settings::default());
+        // 7 tokens in 4 or 5 rounds of one, and 5 in 1 0 1 1 ?: (1 0) (1 1) (?), 3 rounds.
+        let one = &report.lengths[0];
+        assert_eq!(one.kind, Kind::Bracket);
+        assert_eq!(
+            one.acceptance_length.between,
+            Some([12.0 / 8.0, 12.0 / 7.0])
+        );
+        let two = &report.lengths[1];
+        assert_eq!(
+            (two.kind, two.acceptance_length.mean),
+            (Kind::Counted, 12.0 / 5.0)
+        );
+        assert_eq!(report.served.acceptance_length.mean, 12.0 / 5.0);
+        assert!(report.notes.iter().any(|note| note.name == "replayed"));
+    }
+
+    #[test]
+    fn the_best_length_by_cost_and_by_batch() {
+        let all = counted(vec![rounds(&[800.0, 600.0, 480.0], 1000.0, 3000.0)], 3);
+        let costs = Costs::ratio(0.2);
+        let settings = Settings {
+            costs: Some(costs),
+            ..Settings::default()
+        };
+        let report = predict(&all, &settings);
+        let best = report.best.unwrap();
+        // 1.8/1.2, 2.4/1.4, 2.88/1.6, 3.264/1.8, ..: the third and the fourth are the same but for
+        // 0.7%.
+        assert_eq!(best.length, 4);
+        assert!((best.speedup - 3.264 / 1.8).abs() < 1e-12);
+        assert_eq!(best.alike, [3, 4]);
+        assert!(report.by_cost.is_empty());
+        let dear = Settings {
+            costs: Some(Costs::ratio(0.9)),
+            ..Settings::default()
+        };
+        assert_eq!(predict(&all, &dear).best.unwrap().length, 0);
+        let table = |verify: f64| Costs {
+            target_step: 1.0,
+            rounds: (0..=8).map(|k| 1.0 + f64::from(k) * verify).collect(),
+        };
+        let by_batch = vec![
+            (1, table(0.05)),
+            (8, table(0.4)),
+            (16, table(0.4)),
+            (64, table(2.0)),
+        ];
+        let settings = Settings {
+            by_batch,
+            ..Settings::default()
+        };
+        let report = predict(&all, &settings);
+        let lengths: Vec<usize> = report.by_batch.iter().map(|at| at.best.length).collect();
+        // At 0.4: 1.8/1.4 = 1.286, 2.4/1.8 = 1.333, 2.88/2.2 = 1.309.
+        assert_eq!(lengths, [8, 2, 2, 0]);
+        let list = report.num_speculative_tokens_per_batch_size;
+        assert_eq!(list, [[1, 7, 8], [8, 63, 2], [64, 64, 0]]);
+    }
+
+    #[test]
+    fn counts_without_places_are_of_the_length_that_ran() {
+        let mut plain = rounds(&[], 1000.0, 3000.0);
+        plain.accepted = 1660.0;
+        plain.reached = None;
+        let all = Counted {
+            clusters: vec![plain],
+            ..counted(Vec::new(), 3)
+        };
+        let report = predict(&all, &Settings::default());
+        assert_eq!(report.lengths.len(), 1);
+        assert_eq!(
+            (report.lengths[0].length, report.lengths[0].kind),
+            (3, Kind::Counted)
+        );
+        assert_eq!(report.curve, None);
+        let unknown = Counted {
+            length: None,
+            ..all
+        };
+        let report = predict(&unknown, &Settings::default());
+        assert!(report.lengths.is_empty() && report.by_cost.is_empty());
+        assert!((report.served.acceptance_length.mean - 2.66).abs() < 1e-12);
+    }
+}

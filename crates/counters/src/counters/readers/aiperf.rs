@@ -1,0 +1,77 @@
+//! A summary of aiperf, `profile_export_aiperf.json`, or its records, a line each.
+//!
+//! Looked up in aiperf (`src/aiperf/common/models/spec_decode_models.py` at 0786f0ca and its page of
+//! metrics): `pooled_spec_decode_acceptance_histogram` has the steps that accepted j drafts, under
+//! the name j; `total_spec_decode_steps`, `total_draft_tokens` and `total_accepted_draft_tokens` are
+//! metrics whose `avg` is the sum; a record has `spec_decode_acceptance`.
+
+use super::json::{documents, histogram, number};
+use super::{Read, Text, requests};
+use crate::counters::counted::{CountersError, Rounds, Source};
+use serde_json::{Map, Value};
+
+const POOLED: &str = "pooled_spec_decode_acceptance_histogram";
+
+pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
+    let mut summaries = Vec::new();
+    for file in files {
+        for (place, value) in documents(file)? {
+            let Value::Object(fields) = &value else {
+                continue;
+            };
+            if fields.contains_key(POOLED) || fields.contains_key("total_spec_decode_steps") {
+                let one = summary(fields);
+                summaries.push(one.map_err(|message| file.refused(format!("{place}: {message}")))?);
+            }
+        }
+    }
+    if summaries.is_empty() {
+        return requests::read(files, Source::Aiperf);
+    }
+    let mut total = Rounds {
+        drafted: Some(0.0),
+        reached: Some(Vec::new()),
+        ..Rounds::default()
+    };
+    summaries.iter().for_each(|one| total.add(one));
+    let mut read = Read::of(Source::Aiperf);
+    if total.drafted.is_none() {
+        let words = "The summary lacks total_draft_tokens: K is the most drafts that a round \
+            accepted, and rounds that drafted fewer are not seen.";
+        read.notes.push(("no-drafted", words.to_owned()));
+    }
+    read.clusters.push(total);
+    Ok(read)
+}
+
+fn summary(fields: &Map<String, Value>) -> Result<Rounds, String> {
+    let sum = |name: &str| match fields.get(name) {
+        Some(Value::Object(metric)) => {
+            number(metric, "avg").map_err(|message| format!("{name}.{message}"))
+        }
+        _ => number(fields, name),
+    };
+    let drafted = sum("total_draft_tokens")?;
+    let steps = sum("total_spec_decode_steps")?;
+    let accepted = sum("total_accepted_draft_tokens")?;
+    let counts = histogram(fields, POOLED)?;
+    let Some(counts) = counts else {
+        return Ok(Rounds {
+            rounds: steps.ok_or("lacks the number of drafts, total_spec_decode_steps")?,
+            drafted,
+            accepted: accepted.ok_or("lacks total_accepted_draft_tokens")?,
+            reached: None,
+            steps: None,
+        });
+    };
+    let rounds = Rounds::of_histogram(&counts, drafted);
+    for (name, said, found) in [
+        ("total_spec_decode_steps", steps, rounds.rounds),
+        ("total_accepted_draft_tokens", accepted, rounds.accepted),
+    ] {
+        if let Some(said) = said.filter(|said| (said - found).abs() > 0.5) {
+            return Err(format!("{name}: is {said}, and {POOLED} comes to {found}"));
+        }
+    }
+    Ok(rounds)
+}

@@ -1,0 +1,164 @@
+//! The log of llama.cpp's server: a line behind each request.
+//!
+//! Looked up in llama.cpp's `tools/server/server-context.cpp` as of b10902. The line is `draft
+//! acceptance = 0.57576 (  171 accepted /   297 generated), mean len =  2.73`; older servers write
+//! `draft acceptance rate = 0.57576 (  171 accepted /   297 generated)` and no more. At trace
+//! verbosity `acc per pos = (0.800, 0.600)` follows.
+
+use super::{Read, Text, by_rates};
+use crate::counters::counted::{CountersError, Rounds, Source};
+
+/// What begins a line, behind the server's own prefix.
+const LINE: &str = "draft acceptance";
+
+/// Names of the mean length, with the bonus token.
+const LENGTHS: [&str; 2] = ["mean len = ", "mean acceptance length = "];
+
+/// Names of the rates by place.
+const PLACES: [&str; 2] = ["acc per pos = (", "acceptance rate per position = ("];
+
+pub(super) fn is_it(text: &str) -> bool {
+    text.lines().any(|line| accepted(line).is_some())
+}
+
+/// What a line says of a request.
+struct Line {
+    number: usize,
+    accepted: f64,
+    drafted: f64,
+    length: Option<f64>,
+    rates: Option<Vec<f64>>,
+}
+
+/// What stands behind one of some names.
+fn behind<'a>(line: &'a str, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| Some(line.split_once(name)?.1))
+}
+
+/// Accepted and drafted tokens of a line that has them.
+fn accepted(line: &str) -> Option<[f64; 2]> {
+    let (_, rest) = line.split_once(LINE)?;
+    let (_, rest) = rest.split_once('(')?;
+    let (accepted, rest) = rest.split_once(" accepted /")?;
+    let (drafted, _) = rest.split_once(" generated)")?;
+    let count = |text: &str| text.trim().parse::<u64>().ok().map(|count| count as f64);
+    Some([count(accepted)?, count(drafted)?])
+}
+
+fn rates(line: &str) -> Option<Vec<f64>> {
+    let (list, _) = behind(line, &PLACES)?.split_once(')')?;
+    list.split(',')
+        .map(|rate| rate.trim().parse().ok())
+        .collect()
+}
+
+fn lines(file: &Text<'_>) -> Vec<Line> {
+    let mut all: Vec<Line> = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        if let Some([accepted, drafted]) = accepted(line) {
+            let length = behind(line, &LENGTHS).and_then(|rest| {
+                let word = rest.trim_start().split([',', ' ']).next()?;
+                word.trim()
+                    .parse()
+                    .ok()
+                    .filter(|length: &f64| length.is_finite())
+            });
+            all.push(Line {
+                number: index + 1,
+                accepted,
+                drafted,
+                length,
+                rates: rates(line),
+            });
+        } else if let Some(found) = rates(line)
+            && let Some(last) = all.last_mut()
+            && last.rates.is_none()
+        {
+            last.rates = Some(found);
+        }
+    }
+    all
+}
+
+pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
+    let mut read = Read {
+        by_request: true,
+        ..Read::of(Source::LlamaCppLog)
+    };
+    let mut without = Vec::new();
+    for file in files {
+        let lines = lines(file);
+        if lines.is_empty() {
+            return Err(file.refused(format!("has no line of the server that says {LINE}")));
+        }
+        for line in &lines {
+            let Some(length) = line.length else {
+                return Err(file.refused(unknown(&lines, line.number)));
+            };
+            if line.accepted == 0.0 {
+                without.push(line.drafted);
+                continue;
+            }
+            if length <= 1.0 {
+                return Err(file.refused(format!(
+                    "line {}: {} drafts are accepted, and the mean length is {length}, without any",
+                    line.number, line.accepted
+                )));
+            }
+            let rounds = (line.accepted / (length - 1.0)).round().max(1.0);
+            if rounds > line.drafted {
+                return Err(file.refused(format!(
+                    "line {}: {} accepted drafts at a mean length of {length} are {rounds} rounds, \
+                     and {} tokens are drafted",
+                    line.number, line.accepted, line.drafted
+                )));
+            }
+            let one = Rounds {
+                rounds,
+                drafted: Some(line.drafted),
+                accepted: line.accepted,
+                reached: line.rates.as_ref().map(|rates| by_rates(rates, rounds)),
+                steps: None,
+            };
+            one.check()
+                .map_err(|message| file.refused(format!("line {}: {message}", line.number)))?;
+            read.clusters.push(one);
+        }
+    }
+    // Whose number of rounds no length tells.
+    let sum = |of: fn(&Rounds) -> f64| read.clusters.iter().map(of).sum::<f64>();
+    let (rounds, drafted) = (sum(|one| one.rounds), sum(|one| one.drafted.unwrap_or(0.0)));
+    if rounds == 0.0 {
+        return Err(CountersError::Together(
+            "no request of the log has an accepted draft, so that the number of drafts is not \
+             known; GET /metrics has it"
+                .to_owned(),
+        ));
+    }
+    for &few in without.iter().filter(|&&few| few > 0.0) {
+        read.clusters.push(Rounds {
+            rounds: (few * rounds / drafted).round().max(1.0),
+            drafted: Some(few),
+            accepted: 0.0,
+            reached: Some(Vec::new()),
+            steps: None,
+        });
+    }
+    let words = "The log has no number of drafts: it is accepted drafts by the mean length less 1, \
+        which is printed with two digits, so that lengths are off by up to .005; GET /metrics of the \
+        server (--metrics) has whole counts.";
+    read.notes.push(("rounded", words.to_owned()));
+    Ok(read)
+}
+
+/// What can be known of lines without a mean length.
+fn unknown(lines: &[Line], number: usize) -> String {
+    let sum = |of: fn(&Line) -> f64| lines.iter().map(of).sum::<f64>();
+    let (accepted, drafted) = (sum(|line| line.accepted), sum(|line| line.drafted));
+    format!(
+        "line {number} lacks the number of drafts: it has accepted and drafted tokens alone, in all \
+         {accepted} of {drafted}, a rate of {:.3}. The same rate is another length for each K. \
+         Newer servers print the mean length there, and GET /metrics (--metrics) counts the drafts",
+        accepted / drafted.max(1.0)
+    )
+}

@@ -1,0 +1,233 @@
+//! Files of tools, each told by what is in it, to what was counted.
+
+mod aiperf;
+mod json;
+mod llama_cpp_log;
+mod prometheus;
+mod requests;
+mod speculators;
+mod vllm_bench;
+
+use super::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source};
+
+/// A file that was read whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    /// Its name, for errors.
+    pub name: &'a str,
+    /// What is in it.
+    pub text: &'a str,
+}
+
+impl Text<'_> {
+    fn refused(&self, message: impl Into<String>) -> CountersError {
+        CountersError::File {
+            file: self.name.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// What a reader finds.
+pub(super) struct Read {
+    source: Source,
+    clusters: Vec<Rounds>,
+    by_request: bool,
+    /// K where the file says it.
+    length: Option<usize>,
+    notes: Vec<(&'static str, String)>,
+}
+
+impl Read {
+    fn of(source: Source) -> Self {
+        Self {
+            source,
+            clusters: Vec::new(),
+            by_request: false,
+            length: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Which tool a file is of, by what is in it.
+fn told(file: &Text<'_>) -> Result<Source, CountersError> {
+    let text = file.text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with(['{', '[']) {
+        return json::told(file);
+    }
+    if speculators::is_it(text) {
+        return Ok(Source::Speculators);
+    }
+    // Logs may quote anything, so that their own line decides.
+    if llama_cpp_log::is_it(text) {
+        return Ok(Source::LlamaCppLog);
+    }
+    if prometheus::is_it(text) {
+        return Ok(Source::Prometheus);
+    }
+    let names = Source::ALL.map(|source| format!("{} ({})", source.words(), source));
+    Err(file.refused(format!(
+        "has no counts of speculative decoding that are known here; these are read: {}",
+        names.join("; ")
+    )))
+}
+
+/// Reads files of one tool, checks them, and says what was counted.
+///
+/// Each file is told by what is in it, or all are of the tool that `from` names. `chosen` are labels
+/// of Prometheus, or columns of a table, with the one value that counts.
+///
+/// # Errors
+/// A file that is of no tool, or of another than the first; counts that contradict themselves
+/// (accepted above drafted, a place above the one before it), and files without the number of drafts:
+/// each names the file, the field and the cure.
+///
+/// # Example
+/// ```
+/// use specgap_counters::counters::{Text, count};
+/// let text = "vllm:spec_decode_num_drafts_total{engine=\"0\"} 43\n\
+///     vllm:spec_decode_num_draft_tokens_total{engine=\"0\"} 129\n\
+///     vllm:spec_decode_num_accepted_tokens_total{engine=\"0\"} 10\n";
+/// let counted = count(&[Text { name: "metrics.txt", text }], None, &[])?;
+/// assert_eq!((counted.length, counted.total().accepted), (Some(3), 10.0));
+/// # Ok::<(), specgap_counters::counters::CountersError>(())
+/// ```
+pub fn count(
+    files: &[Text<'_>],
+    from: Option<Source>,
+    chosen: &[(String, String)],
+) -> Result<Counted, CountersError> {
+    let Some(first) = files.first() else {
+        return Err(CountersError::Together("no file is given".to_owned()));
+    };
+    let source = match from {
+        Some(source) => source,
+        None => told(first)?,
+    };
+    for file in files.iter().skip(1).filter(|_| from.is_none()) {
+        let other = told(file)?;
+        if other != source {
+            return Err(CountersError::Together(format!(
+                "{} is of {source} and {} of {other}; give files of one tool",
+                first.name, file.name
+            )));
+        }
+    }
+    if !chosen.is_empty() && !matches!(source, Source::Prometheus | Source::Speculators) {
+        return Err(CountersError::Together(format!(
+            "--where chooses labels of Prometheus or columns of a table; {} is of {source}",
+            first.name
+        )));
+    }
+    let read = match source {
+        Source::Prometheus => prometheus::read(files, chosen)?,
+        Source::VllmRequests => requests::read(files, source)?,
+        Source::VllmBench => vllm_bench::read(files)?,
+        Source::Aiperf => aiperf::read(files)?,
+        Source::LlamaCppLog => llama_cpp_log::read(files)?,
+        Source::Speculators => speculators::read(files, chosen)?,
+    };
+    counted(read, files)
+}
+
+/// Checks what was read, and finds K.
+fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError> {
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    let refused = |message: String| CountersError::File {
+        file: names.join(", "),
+        message,
+    };
+    for (index, one) in read.clusters.iter().enumerate() {
+        one.check().map_err(|message| {
+            let entry = match read.clusters.len() {
+                1 => String::new(),
+                _ => format!("entry {}: ", index + 1),
+            };
+            refused(format!("{entry}{message}"))
+        })?;
+    }
+    let empty = read.clusters.iter().filter(|one| one.rounds == 0.0).count();
+    read.clusters.retain(|one| one.rounds > 0.0);
+    if read.clusters.is_empty() {
+        return Err(refused(
+            "no round with drafts is counted; let the server decode with drafts first".to_owned(),
+        ));
+    }
+    if empty > 0 {
+        let words =
+            format!("{empty} of the entries have no round with drafts, and count for nothing.");
+        read.notes.push(("no-rounds", words));
+    }
+    let mut counted = Counted {
+        source: read.source,
+        length: None,
+        clusters: read.clusters,
+        by_request: read.by_request,
+        notes: read.notes,
+    };
+    let total = counted.total();
+    let drafted = total.drafted.map(|drafted| drafted / total.rounds);
+    let places = total.reached.as_ref().map(Vec::len);
+    // The drafts of a round, rounded up; by rates that were rounded they may be slightly off.
+    let around = drafted.map(|drafted| (drafted - 1e-9).ceil() as usize);
+    counted.length = match (read.length, places, around) {
+        (Some(length), places, around) => {
+            let least = places.unwrap_or(0).max(around.unwrap_or(0));
+            Some(length.max(least))
+        }
+        (None, Some(places), around) => Some(places.max(around.unwrap_or(0))),
+        (None, None, Some(around)) => {
+            let whole = drafted.is_some_and(|drafted| (drafted - around as f64).abs() < 1e-9);
+            whole.then_some(around)
+        }
+        (None, None, None) => None,
+    };
+    counted.length = counted.length.map(|length| length.max(1));
+    let length = counted.length.unwrap_or(0);
+    for one in &mut counted.clusters {
+        if let Some(reached) = &mut one.reached {
+            reached.resize(length, 0.0);
+        }
+    }
+    let off = |reached: &Vec<f64>| (reached.iter().sum::<f64>() - total.accepted).abs();
+    if total.reached.as_ref().map_or(0.0, off) > 0.5 {
+        let words = "The places do not add up to all accepted drafts: the server counted on \
+            while it was read. Lengths are from the places.";
+        counted.notes.push(("torn", words.to_owned()));
+    }
+    Ok(counted)
+}
+
+/// The count of a place that is named by its position, 0, 1, ..
+fn place<'a>(places: &'a mut Vec<f64>, position: &str) -> Result<&'a mut f64, String> {
+    let index: usize = position
+        .trim()
+        .parse()
+        .ok()
+        .filter(|&index| index < MOST_DRAFTS)
+        .ok_or_else(|| format!("position {position:?} is none of 0 to {}", MOST_DRAFTS - 1))?;
+    if places.len() <= index {
+        places.resize(index + 1, 0.0);
+    }
+    places
+        .get_mut(index)
+        .ok_or_else(|| format!("position {position:?} has no place"))
+}
+
+/// Counts of places, from their rates by round: whole where the rates have all digits.
+fn by_rates(rates: &[f64], rounds: f64) -> Vec<f64> {
+    let count = |rate: &f64| {
+        let count = rate * rounds;
+        let whole = count.round();
+        if (count - whole).abs() <= 1e-9 * rounds.max(1.0) + 1e-6 {
+            whole
+        } else {
+            count
+        }
+    };
+    rates.iter().map(count).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! `acceptance.csv` of speculators' evaluation: a row a subset.
+//!
+//! Looked up in speculators (`scripts/evaluate/perf_utils.py` at c05b95b3): `subset`, `num_drafts`,
+//! `num_draft_tokens`, `num_accepted_tokens`, `acceptance_length` with the bonus token, and
+//! `acceptance_at_pos_i`, accepted by drafts, all from vLLM's counters around a run.
+
+use super::{Read, Text, by_rates};
+use crate::counters::counted::{CountersError, Rounds, Source};
+
+const DRAFTS: &str = "num_drafts";
+const PLACE: &str = "acceptance_at_pos_";
+
+pub(super) fn is_it(text: &str) -> bool {
+    let head = split(text.lines().next().unwrap_or_default());
+    let has = |name: &str| head.iter().any(|column| column == name);
+    has("num_accepted_tokens") || has(DRAFTS) && has("num_draft_tokens")
+}
+
+/// The fields of a line.
+fn split(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.trim_end_matches(['\r', '\n']).chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            letter => {
+                if let Some(field) = fields.last_mut() {
+                    field.push(letter);
+                }
+            }
+        }
+    }
+    fields
+}
+
+pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Read, CountersError> {
+    let mut total = Rounds {
+        drafted: Some(0.0),
+        reached: Some(Vec::new()),
+        ..Rounds::default()
+    };
+    let mut rows = 0;
+    for file in files {
+        let mut lines = file.text.trim_start_matches('\u{feff}').lines().enumerate();
+        let head = split(lines.next().map_or("", |(_, head)| head));
+        let lacks = |name: &str| file.refused(format!("lacks the column {name}"));
+        if !head.iter().any(|name| name == DRAFTS) {
+            return Err(file.refused(format!(
+                "lacks the number of drafts, the column {DRAFTS}; acceptance lengths are accepted \
+                 tokens by drafts"
+            )));
+        }
+        for (key, _) in chosen {
+            if !head.contains(key) {
+                return Err(lacks(key));
+            }
+        }
+        for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let fields = split(line);
+            let of = |name: &str| {
+                let at = head.iter().position(|column| column == name)?;
+                fields.get(at).map(String::as_str)
+            };
+            let fits = |(key, value): &(String, String)| of(key) == Some(value);
+            if !chosen.iter().all(fits) {
+                continue;
+            }
+            let row = row(&of)
+                .map_err(|message| file.refused(format!("line {}: {message}", index + 1)))?;
+            total.add(&row);
+            rows += 1;
+        }
+    }
+    let mut read = Read {
+        clusters: vec![total],
+        ..Read::of(Source::Speculators)
+    };
+    if rows > 1 {
+        let words = format!(
+            "{rows} subsets are counted together, each by its rounds; --where subset=NAME takes one."
+        );
+        read.notes.push(("summed", words));
+    }
+    Ok(read)
+}
+
+fn row<'a>(of: &impl Fn(&str) -> Option<&'a str>) -> Result<Rounds, String> {
+    let number = |name: &str| {
+        let text = of(name).map(str::trim).filter(|text| !text.is_empty());
+        let read = |text: &str| {
+            let number: Option<f64> = text.parse().ok();
+            let number = number.filter(|count| count.is_finite() && *count >= 0.0);
+            number.ok_or_else(|| format!("{name}: is {text:?}; a number from 0 on is expected"))
+        };
+        text.map(read).transpose()
+    };
+    let need = |name: &str| number(name)?.ok_or_else(|| format!("{name}: is missing"));
+    let rounds = need(DRAFTS)?;
+    let mut rates = Vec::new();
+    while let Some(rate) = number(&format!("{PLACE}{}", rates.len()))? {
+        rates.push(rate);
+    }
+    let row = Rounds {
+        rounds,
+        drafted: number("num_draft_tokens")?,
+        accepted: need("num_accepted_tokens")?,
+        reached: (!rates.is_empty()).then(|| by_rates(&rates, rounds)),
+        steps: None,
+    };
+    row.check()?;
+    Ok(row)
+}

@@ -1,0 +1,70 @@
+//! The result of `vllm bench serve`: differences of the server's counters around the run.
+//!
+//! Looked up in vLLM 0.30's benchmark: `spec_decode_num_drafts`, `_draft_tokens`, `_accepted_tokens`,
+//! `_acceptance_rate` in percent, `_acceptance_length` with the bonus token, and
+//! `_per_position_acceptance_rates`, accepted by drafts.
+
+use super::json::{documents, number, numbers};
+use super::{Read, Text, by_rates};
+use crate::counters::counted::{CountersError, Rounds, Source};
+use serde_json::{Map, Value};
+
+pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
+    let mut total = Rounds {
+        drafted: Some(0.0),
+        reached: Some(Vec::new()),
+        ..Rounds::default()
+    };
+    let mut runs = 0;
+    for file in files {
+        for (place, value) in documents(file)? {
+            let Value::Object(fields) = &value else {
+                continue;
+            };
+            let run = run(fields).map_err(|message| file.refused(format!("{place}: {message}")))?;
+            total.add(&run);
+            runs += 1;
+        }
+    }
+    let mut read = Read {
+        clusters: vec![total],
+        ..Read::of(Source::VllmBench)
+    };
+    if runs > 1 {
+        let words =
+            format!("{runs} runs are counted together; they have to be of one K and one load.");
+        read.notes.push(("summed", words));
+    }
+    Ok(read)
+}
+
+fn run(fields: &Map<String, Value>) -> Result<Rounds, String> {
+    let of = |name: &str| number(fields, &format!("spec_decode_{name}"));
+    let rounds = of("num_drafts")?.ok_or(
+        "lacks the number of drafts, spec_decode_num_drafts; vllm bench serve writes it where the \
+         server's /metrics can be read",
+    )?;
+    let drafted = of("draft_tokens")?.or(of("num_draft_tokens")?);
+    let rates = numbers(fields, "spec_decode_per_position_acceptance_rates")?;
+    let reached = rates.filter(|rates| !rates.is_empty());
+    let reached = reached.map(|rates| by_rates(&rates, rounds));
+    let accepted = of("accepted_tokens")?.or(of("num_accepted_tokens")?);
+    let accepted = accepted.ok_or("lacks spec_decode_accepted_tokens")?;
+    let run = Rounds {
+        rounds,
+        drafted,
+        accepted,
+        reached,
+        steps: None,
+    };
+    run.check()?;
+    if let Some(length) = of("acceptance_length")?.filter(|_| rounds > 0.0) {
+        let own = 1.0 + accepted / rounds;
+        if (length - own).abs() > 0.006 {
+            return Err(format!(
+                "spec_decode_acceptance_length: is {length}, and 1 + accepted / drafts is {own}"
+            ));
+        }
+    }
+    Ok(run)
+}
