@@ -8,4 +8,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
+pub mod counters;
 pub mod curve;
+pub mod profile;
