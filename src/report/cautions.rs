@@ -8,9 +8,14 @@ use crate::page::words::{count, counted, percent};
 const SURPRISING: f64 = 4.0;
 const NOT_DRAWN: f64 = 6.0;
 
+/// The z of text that is not drawn from its rows.
+pub(crate) fn is_not_drawn(surprise: &Surprise) -> Option<f64> {
+    surprise.z.filter(|z| z.abs() > NOT_DRAWN)
+}
+
 /// Where the text is not drawn from its rows: then this comes first, and nothing is advised.
 pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
-    let z = surprise?.z.filter(|z| z.abs() > NOT_DRAWN)?;
+    let z = is_not_drawn(surprise?)?;
     Some(format!(
         "The text was not drawn from these rows: its surprise is {:.1} standard errors off (z = \
          {z:.1}). Text of another temperature, of another model or of a person, tokens that are \

@@ -30,6 +30,7 @@ pub fn page(report: &LengthReport) -> Page {
         advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
         by_depth(report),
+        round_starts(report),
         policies(report),
         Some(bounds(report)),
         draft_paths(report),
@@ -103,6 +104,21 @@ fn by_depth(report: &LengthReport) -> Option<Section> {
         )
         .main(),
     )
+}
+
+/// What profiles hold, where they were asked for.
+fn round_starts(report: &LengthReport) -> Option<Section> {
+    let tables = tables::round_starts(report);
+    (!tables.is_empty()).then(|| {
+        Section::new(
+            "round-starts",
+            "How far rounds get",
+            "S_i, the share of rounds that accept at least i drafts, over the places where rounds \
+             start; a round puts out 1 + S_1 + ... + S_K tokens. What --profile writes for other tools.",
+            tables.into_iter().map(Block::Table),
+        )
+        .main()
+    })
 }
 
 fn policies(report: &LengthReport) -> Option<Section> {

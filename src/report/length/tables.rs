@@ -634,3 +634,44 @@ pub(super) fn entropy(report: &LengthReport) -> Table {
          says nothing of the target.",
     )
 }
+
+/// How far rounds get where they start, a table for each way, and each length against the one before.
+pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
+    let each = report.round_starts.iter().map(|way| {
+        let rows = way.curves.iter().map(|curve| {
+            let longer = way.longer.iter().find(|one| one.length == curve.length);
+            let shares: Vec<String> = (curve.marginal.iter())
+                .map(|share| format!("{:.3}", share.mean))
+                .collect();
+            Row::new([
+                Entry::plain(curve.length.to_string()),
+                entry(&curve.acceptance_length, 3),
+                maybe(longer.map(|one| &one.acceptance_length), 4),
+                Entry::plain(match longer.and_then(|one| one.error_of_two_runs) {
+                    Some(times) => format!("{times:.1}"),
+                    None => String::new(),
+                }),
+                Entry::plain(shares.join(" ")),
+            ])
+        });
+        let name = way.name();
+        Table::new(
+            format!("round-starts-{name}"),
+            format!("{}: rounds by draft length", name.replace('-', " ")),
+            vec![
+                Column::number("K"),
+                Column::number("tokens a round"),
+                Column::number("more than the length before"),
+                Column::number("error of two runs"),
+                Column::words("S_1 to S_K"),
+            ],
+        )
+        .rows(rows.collect::<Vec<_>>())
+        .note(
+            "Rounds with K tokens of the text ahead, each with the probability that it starts there. \
+             “More” is paired by prompt; “error of two runs” is the standard error that it would \
+             have from two independent logs of as many prompts, over its own.",
+        )
+    });
+    each.collect()
+}
