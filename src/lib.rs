@@ -116,7 +116,7 @@ pub use specgap_capture::capture;
 pub use specgap_core::{
     certify, coupling, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
 };
-pub use specgap_counters::curve;
+pub use specgap_counters::{counters, curve, profile};
 pub use specgap_exact::{block, claims, evaluate};
 pub use specgap_log::{import, log};
 pub use specgap_measure::gap;

@@ -93,6 +93,7 @@ fn schema(name: &str) -> Schema {
         "tree" => written::<crate::replay::TreeReport>(),
         "paths" => written::<crate::replay::PathsReport>(),
         "audit" => written::<crate::audit::AuditReport>(),
+        "counters" => written::<crate::counters::CountersReport>(),
         "import" => written::<Import>(),
         "conformance" => written::<crate::conformance::Manifest>(),
         "explain" => written::<crate::cli::schema::Explained<'_>>(),

@@ -104,6 +104,7 @@ fn words() -> BTreeMap<String, String> {
         .chain(crate::replay::tree_definitions())
         .chain(crate::replay::paths_definitions())
         .chain(report::audit::definitions())
+        .chain(crate::counters::counters_definitions())
         .chain(typed::glossary(GENERAL))
     {
         all.entry(word).or_insert(meaning);

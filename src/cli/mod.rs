@@ -11,6 +11,7 @@ mod check;
 mod cite;
 mod completions;
 mod conformance;
+mod counters;
 mod decode;
 mod demo;
 mod explain;
@@ -28,6 +29,7 @@ mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
 mod printed;
+mod profile;
 mod recorded;
 pub(crate) mod schema;
 mod solve;
@@ -75,6 +77,8 @@ enum Command {
     Tree(tree::TreeArgs),
     /// Logged text and draft paths to a report: what several paths could give, and who gets it.
     Paths(paths::PathsArgs),
+    /// Counters of vLLM, llama.cpp or a benchmark to every draft length: which one to set.
+    Counters(Box<counters::CountersArgs>),
     /// Run a target and a draft model over prompts and log their rows.
     #[cfg_attr(
         not(feature = "onnx"),
@@ -172,6 +176,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Cite(args) => cite::run(args, &cli.common),
         Command::Conformance(args) => conformance::run(args, &cli.common),
+        Command::Counters(args) => counters::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Explain(args) => explain::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),

@@ -55,6 +55,7 @@ described! {
     "tree": "report.json of tree",
     "paths": "report.json of paths",
     "audit": "report.json of audit",
+    "counters": "report.json of counters",
     "import": "import --format json",
     "conformance": "manifest.json of conformance",
     "explain": "a line of explain --format json",

@@ -202,7 +202,7 @@ pub(super) fn tables(names: &[&str]) -> String {
 }
 
 /// The documents that commands print.
-pub(super) const PRINTED: [&str; 14] = [
+pub(super) const PRINTED: [&str; 15] = [
     "solve",
     "verify",
     "block",
@@ -214,6 +214,7 @@ pub(super) const PRINTED: [&str; 14] = [
     "tree",
     "paths",
     "audit",
+    "counters",
     "import",
     "conformance",
     "explain",

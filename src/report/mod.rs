@@ -11,6 +11,7 @@ mod certainty;
 pub mod check;
 pub mod cite;
 pub mod compare;
+pub mod counters;
 mod draft_paths;
 pub mod drafter;
 mod files;
@@ -24,6 +25,7 @@ pub mod solve;
 pub mod tree;
 pub mod verify;
 
+pub(crate) use cautions::is_not_drawn;
 pub use fractions::exact_or_decimal;
 pub use positions::CsvTable;
 

@@ -1,0 +1,208 @@
+//! `specgap counters`: from what servers count to the draft length to set.
+
+use super::options::{Common, Costs, Folder, Format, read_timings};
+use super::output::{CliError, Verdict, read_document, width};
+use super::overwrites::Touched;
+use super::printed::{self, deliver};
+use super::profile::Profiles;
+use super::recorded::{Recorded, file_name};
+use crate::counters::{
+    self, CountersError, Settings, Source, Text, counters_definitions, tool_definitions,
+};
+use crate::page::is_of_a_page;
+use crate::profile::is_of_a_profile;
+use crate::replay::Timings;
+use crate::{report, typed};
+use clap::Args;
+use std::fmt::Display;
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Arguments of `specgap counters`.
+#[derive(Args, Debug)]
+#[command(after_long_help = printed::definitions(counters_definitions()))]
+pub struct CountersArgs {
+    /// What GET /metrics of vLLM or llama.cpp's server gives (two for what was between them),
+    /// responses of vLLM with metrics.speculative_decoding, a result of vllm bench serve or aiperf,
+    /// the log of llama.cpp's server, or acceptance.csv of speculators.
+    #[arg(required_unless_present = "definitions", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Which tool the files are of, where they do not tell: prometheus, vllm-requests, vllm-bench,
+    /// aiperf, llama-cpp-log, speculators.
+    #[arg(long, value_name = "TOOL", value_parser = Source::from_str)]
+    from: Option<Source>,
+    /// Count only series with this label, or rows with this column: engine=0, subset=HumanEval.
+    #[arg(long = "where", value_name = "KEY=VALUE", value_parser = label)]
+    chosen: Vec<Label>,
+    #[command(flatten)]
+    costs: Costs,
+    /// Measured times by batch size, each a file as --timings takes it, for vLLM's
+    /// num_speculative_tokens_per_batch_size.
+    #[arg(long, value_name = "B=FILE,...", value_delimiter = ',', value_parser = batch)]
+    timings_by_batch: Vec<Batch>,
+    /// The longest length that is extrapolated to [default: 8, or as many as were drafted].
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=64))]
+    up_to: Option<u16>,
+    /// What each tool means by an acceptance rate or length, and how each becomes the other.
+    #[arg(long, exclusive = true)]
+    definitions: bool,
+    #[command(flatten)]
+    profiles: Profiles,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// A label with the value that counts.
+#[derive(Clone, Debug)]
+struct Label(String, String);
+
+impl Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.0, self.1)
+    }
+}
+
+fn label(text: &str) -> Result<Label, String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok(Label(key.to_owned(), value.to_owned())),
+        _ => Err("is a label and its value, such as engine=0".to_owned()),
+    }
+}
+
+/// A batch size with the file of its times.
+#[derive(Clone, Debug)]
+struct Batch {
+    size: usize,
+    file: PathBuf,
+}
+
+fn batch(text: &str) -> Result<Batch, String> {
+    let read = |(size, file): (&str, &str)| {
+        let size: usize = size.trim().parse().ok().filter(|&size| size > 0)?;
+        (!file.is_empty()).then(|| Batch {
+            size,
+            file: file.into(),
+        })
+    };
+    let wrong = "is a batch size and a file of times, such as 8=times-8.toml";
+    text.split_once('=')
+        .and_then(read)
+        .ok_or_else(|| wrong.to_owned())
+}
+
+/// What rounds cost, as counts take it.
+fn costs(timings: &Timings) -> counters::Costs {
+    counters::Costs {
+        target_step: timings.target_step.seconds,
+        rounds: (0..=Settings::MOST_LENGTH)
+            .map_while(|drafts| timings.round(drafts))
+            .collect(),
+    }
+}
+
+impl CountersArgs {
+    fn settings(&self) -> Result<Settings, CliError> {
+        let mut by_batch = Vec::new();
+        for batch in &self.timings_by_batch {
+            by_batch.push((batch.size, costs(&read_timings(&batch.file)?)));
+        }
+        by_batch.sort_by_key(|(size, _)| *size);
+        let twice = by_batch.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        if let Some(pair) = twice {
+            return Err(CliError::Missing {
+                message: format!(
+                    "--timings-by-batch: batch size {} is there twice",
+                    pair[0].0
+                ),
+            });
+        }
+        Ok(Settings {
+            costs: self.costs.timings()?.as_ref().map(costs),
+            by_batch,
+            up_to: self.up_to.map(usize::from),
+            command: self.command(),
+        })
+    }
+
+    /// The command that makes the report.
+    fn command(&self) -> String {
+        let mut command = Recorded::new("counters", &self.files);
+        command.option("from", self.from);
+        for label in &self.chosen {
+            command.option("where", Some(label));
+        }
+        self.costs.record(&mut command);
+        let by_batch = self.timings_by_batch.iter();
+        command
+            .list(
+                "timings-by-batch",
+                by_batch.map(|batch| format!("{}={}", batch.size, file_name(&batch.file))),
+            )
+            .option("up-to", self.up_to)
+            .list("profile", &self.profiles.profile);
+        command.into_line()
+    }
+}
+
+pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliError> {
+    if args.definitions {
+        let mut out = std::io::stdout().lock();
+        match common.format {
+            Format::Text => write!(
+                out,
+                "{}",
+                report::counters::definitions_page().text(width(), true)
+            )?,
+            Format::Json => {
+                for one in tool_definitions() {
+                    writeln!(out, "{}", typed::line(one)?)?;
+                }
+            }
+        }
+        return Ok(Verdict::Agrees);
+    }
+    let by_batch = args.timings_by_batch.iter().map(|batch| &batch.file);
+    Touched::reading(&args.files)
+        .and_reading(args.costs.file())
+        .and_reading(by_batch)
+        .folder(args.folder.out.as_deref(), |name| {
+            is_of_a_page(name) || is_of_a_profile(name)
+        })
+        .check()?;
+    args.profiles.check(&args.folder, common)?;
+    let settings = args.settings()?;
+    let mut texts = Vec::new();
+    for path in &args.files {
+        texts.push((path.display().to_string(), read_document(path)?));
+    }
+    let files: Vec<Text<'_>> = texts
+        .iter()
+        .map(|(name, text)| Text { name, text })
+        .collect();
+    let chosen: Vec<(String, String)> = args
+        .chosen
+        .iter()
+        .map(|Label(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let counted = counters::count(&files, args.from, &chosen)?;
+    let report = counters::predict(&counted, &settings);
+    let page = report::counters::page(&report);
+    let beside = args.profiles.of_counters(&report)?;
+    deliver(&report, &page, beside, &args.folder, common)?;
+    Ok(Verdict::Agrees)
+}
+
+impl From<CountersError> for CliError {
+    fn from(error: CountersError) -> Self {
+        match error {
+            CountersError::File { file, message } => Self::Input {
+                path: file.into(),
+                message,
+            },
+            other => Self::Missing {
+                message: other.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! The page of `specgap counters`, from a [`CountersReport`].
+//!
+//! [`page`] alone decides what stands on it and in which order: which length to set, every length
+//! with how it is known, then what has to be known of the counts and what they cannot say.
+
+use super::certainty::point;
+use super::length::numbers::{cost, decimals, entry, plus_minus};
+use crate::counters::{AtLength, Best, CountersReport, Kind, ToolDefinition, tool_definitions};
+use crate::page::plot::{Axis, Line, LinePlot, Stroke};
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{counted, listed, percent};
+use crate::page::{Block, Fact, Figure, Page, Section, made_by};
+
+/// The report as a page.
+pub fn page(report: &CountersReport) -> Page {
+    let served = &report.served;
+    let of = match report.length {
+        Some(length) => format!("rounds of {}", counted(length, "draft")),
+        None => "rounds of several lengths".to_owned(),
+    };
+    let length = plus_minus(&served.acceptance_length, 3);
+    let words = report.definitions.iter();
+    let words = words.map(|(word, meaning)| (word.clone(), format!("{meaning}.")));
+    let sections = [
+        lengths(report),
+        by_cost(report),
+        by_batch(report),
+        Some(ran(report)),
+        Some(
+            Section::new(
+                "unknown",
+                "What no counter can say",
+                "Counts are of one engine's rule on its own text.",
+                [Block::List(report.unknown.clone())],
+            )
+            .main(),
+        ),
+        Some(tools()),
+        Some(Section::new(
+            "definitions",
+            "Definitions",
+            "What every number is.",
+            [Block::Definitions(words.collect())],
+        )),
+        Some(made_by(
+            &report.command,
+            format!(
+                "specgap {}, report schema {}.",
+                crate::log::version(),
+                report.schema
+            ),
+        )),
+    ];
+    let notes = report.notes.iter();
+    let notes = notes.map(|note| Block::Caution(format!("{}: {}", note.name, note.says)));
+    Page {
+        title: format!("Counters: {of} put out {length} tokens"),
+        subtitle: format!("{}, from {}", numbers(report), report.source.words()),
+        lead: std::iter::once(Block::Paragraph(advice(report)))
+            .chain(notes)
+            .collect(),
+        sections: sections.into_iter().flatten().collect(),
+        papers: Vec::new(),
+    }
+}
+
+fn numbers(report: &CountersReport) -> String {
+    let served = &report.served;
+    let rounds = format!("{:.0} rounds with drafts", served.rounds);
+    match served.requests {
+        Some(requests) => format!("{rounds} of {}", counted(requests, "request")),
+        None => rounds,
+    }
+}
+
+/// What to set, and how sure that is.
+fn advice(report: &CountersReport) -> String {
+    if report.lengths.is_empty() {
+        return format!(
+            "Nothing follows for any one draft length. The rounds that ran put out {} tokens each, the \
+             bonus token included.",
+            plus_minus(&report.served.acceptance_length, 3)
+        );
+    }
+    if let Some(best) = &report.best {
+        return verdict(best, report.length);
+    }
+    if !report.by_batch.is_empty() {
+        return "Set vLLM's num_speculative_tokens_per_batch_size to the list below.".to_owned();
+    }
+    let range = (report.by_cost.first()).zip(report.by_cost.last());
+    let known = range.map_or_else(String::new, |(cheap, dear)| {
+        if cheap.best.length == dear.best.length {
+            return format!(
+                " From c = {} to {} it is K = {}.",
+                cost(cheap.cost_ratio),
+                cost(dear.cost_ratio),
+                cheap.best.length
+            );
+        }
+        format!(
+            " Between c = {} and {} it is K = {} down to {}: the table by cost has more.",
+            cost(cheap.cost_ratio),
+            cost(dear.cost_ratio),
+            cheap.best.length,
+            dear.best.length
+        )
+    });
+    format!(
+        "Give --cost-ratio C, the time of a draft step over that of a target step, or --timings FILE \
+         to be told which length to set.{known}"
+    )
+}
+
+fn verdict(best: &Best, ran: Option<usize>) -> String {
+    if best.length == 0 {
+        return "Do not draft: at these costs no draft length is quicker than the target alone."
+            .to_owned();
+    }
+    let alike: Vec<String> = best.alike.iter().map(usize::to_string).collect();
+    let alike = match alike.len() {
+        0 | 1 => String::new(),
+        _ => format!(
+            " Their errors do not tell {} apart: the least of them wastes least.",
+            listed(&alike)
+        ),
+    };
+    let how = match (best.kind, ran) {
+        (Kind::Counted, _) => "That length ran".to_owned(),
+        (Kind::Extrapolated, Some(ran)) => format!(
+            "It goes beyond the {} that ran: run it, and count again, before you rely on it",
+            counted(ran, "draft")
+        ),
+        (Kind::Bracket, Some(_)) => {
+            "That is of the middle of a bracket: the truth is somewhere between its ends".to_owned()
+        }
+        (_, Some(ran)) => format!("It is read off rounds of {}", counted(ran, "draft")),
+        _ => "It is read off longer rounds".to_owned(),
+    };
+    format!(
+        "Set K = {}: {} times as fast as the target alone at these costs. {how}.{alike}",
+        best.length,
+        decimals(best.speedup, 2)
+    )
+}
+
+/// How far such a number was off.
+fn stated(at: &AtLength) -> Entry {
+    at.stated_error.map_or_else(Entry::none, |[low, high]| {
+        let end = |share: f64| format!("{:+.2}", 100.0 * share).replace('-', "−");
+        Entry::plain(format!("{} to {}%", end(low), end(high)))
+    })
+}
+
+fn lengths(report: &CountersReport) -> Option<Section> {
+    let first = report.lengths.first()?;
+    let fast = first.speedup.is_some();
+    let mut columns = vec![
+        Column::number("drafts k"),
+        Column::number("tokens a round"),
+        Column::words("known as"),
+        Column::words("stated error"),
+        Column::number("rate"),
+    ];
+    if fast {
+        columns.push(Column::number("speed-up"));
+    }
+    let best = report.best.as_ref().map(|best| best.length);
+    let rows = report.lengths.iter().map(|at| {
+        let mut entries = vec![
+            Entry::plain(at.length.to_string()),
+            entry(&at.acceptance_length, 3),
+            Entry::plain(at.kind.as_str()),
+            stated(at),
+            Entry::plain(decimals(at.acceptance_rate, 3)),
+        ];
+        if fast {
+            let speed = at.speedup.map(|speed| decimals(speed, 3));
+            entries.push(Entry {
+                strong: best == Some(at.length),
+                ..speed.map_or_else(Entry::none, Entry::plain)
+            });
+        }
+        Row::new(entries)
+    });
+    let mut table = Table::new(
+        "lengths",
+        "Tokens a round, the bonus token included",
+        columns,
+    )
+    .rows(rows)
+    .note("Rate is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
+    if report.served.requests.is_some() {
+        table = table.note("± is half of a 95% interval over requests.");
+    }
+    let mut blocks = vec![Block::Table(table)];
+    blocks.extend(figure(report).map(Block::Figure));
+    let section = Section::new(
+        "lengths",
+        "Every draft length",
+        "What rounds of k drafts put out, and how that is known.",
+        blocks,
+    );
+    Some(section.main())
+}
+
+fn figure(report: &CountersReport) -> Option<Figure> {
+    if report.lengths.len() < 2 {
+        return None;
+    }
+    let kinds = [
+        Kind::Counted,
+        Kind::Prefix,
+        Kind::Bracket,
+        Kind::Extrapolated,
+    ];
+    let lines = kinds.into_iter().enumerate().filter_map(|(hue, kind)| {
+        let of_kind = report.lengths.iter().filter(|at| at.kind == kind);
+        let points: Vec<_> = of_kind
+            .map(|at| point(at.length as f64, &at.acceptance_length))
+            .collect();
+        (!points.is_empty()).then(|| Line {
+            label: kind.as_str().to_owned(),
+            hue,
+            stroke: Stroke::Solid,
+            points,
+        })
+    });
+    let stops = report.lengths.iter().map(|at| at.length);
+    let plot = LinePlot {
+        x: Axis {
+            label: "drafts a round".to_owned(),
+            stops: stops
+                .map(|length| (length as f64, length.to_string()))
+                .collect(),
+            log: false,
+        },
+        y_label: "tokens a round".to_owned(),
+        lines: lines.collect(),
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: "tokens-by-length".to_owned(),
+        title: "Tokens a round by drafts".to_owned(),
+        alt: "Tokens a round puts out against the drafts of a round, by how they are known."
+            .to_owned(),
+        caption: "The bonus token is included.".to_owned(),
+        canvas: plot.draw(),
+    })
+}
+
+fn by_cost(report: &CountersReport) -> Option<Section> {
+    if report.by_cost.is_empty() {
+        return None;
+    }
+    let columns = vec![
+        Column::number("cost ratio c"),
+        Column::number("set K"),
+        Column::number("speed-up"),
+        Column::words("known as"),
+        Column::words("alike"),
+    ];
+    let rows = report.by_cost.iter().map(|at| {
+        let alike: Vec<String> = at.best.alike.iter().map(usize::to_string).collect();
+        Row::texts([
+            cost(at.cost_ratio),
+            at.best.length.to_string(),
+            decimals(at.best.speedup, 2),
+            at.best.kind.as_str().to_owned(),
+            alike.join(", "),
+        ])
+    });
+    let table = Table::new("by-cost", "", columns)
+        .rows(rows)
+        .note("Speed-up is AL(k)/(1 + k c); alike are lengths that cannot be told apart.");
+    let section = Section::new(
+        "by-cost",
+        "Which length to set, by cost",
+        "c is the time of a draft step over that of a target step.",
+        [Block::Table(table)],
+    );
+    Some(section.main())
+}
+
+fn by_batch(report: &CountersReport) -> Option<Section> {
+    if report.by_batch.is_empty() {
+        return None;
+    }
+    let columns = vec![
+        Column::number("batch size"),
+        Column::number("set K"),
+        Column::number("speed-up"),
+        Column::words("known as"),
+    ];
+    let rows = report.by_batch.iter().map(|at| {
+        Row::texts([
+            at.batch.to_string(),
+            at.best.length.to_string(),
+            decimals(at.best.speedup, 2),
+            at.best.kind.as_str().to_owned(),
+        ])
+    });
+    let list = &report.num_speculative_tokens_per_batch_size;
+    let list: Vec<String> = list
+        .iter()
+        .map(|[first, last, length]| format!("[{first}, {last}, {length}]"))
+        .collect();
+    let blocks = [
+        Block::Table(Table::new("by-batch", "", columns).rows(rows)),
+        Block::Command(format!(
+            "\"num_speculative_tokens_per_batch_size\": [{}]",
+            list.join(", ")
+        )),
+    ];
+    let section = Section::new(
+        "by-batch",
+        "Which length to set, by batch size",
+        "Each holds up to the next batch size; the list is a field of vLLM's --speculative-config.",
+        blocks,
+    );
+    Some(section.main())
+}
+
+fn ran(report: &CountersReport) -> Section {
+    let served = &report.served;
+    let mut facts = vec![
+        Fact::new(
+            "acceptance length, with the bonus token",
+            plus_minus(&served.acceptance_length, 3),
+        ),
+        Fact::new(
+            "accepted drafts a round, without it",
+            decimals(served.accepted_per_round, 3),
+        ),
+    ];
+    if let Some(rate) = served.acceptance_rate {
+        facts.push(Fact::new("accepted/drafted", percent(rate)));
+    }
+    if let Some(drafted) = served.drafted_per_round {
+        facts.push(Fact::new("drafted a round", decimals(drafted, 3)));
+    }
+    let mut blocks = vec![Block::Facts(facts)];
+    if let Some(curve) = &report.curve {
+        let columns = vec![
+            Column::number("place i"),
+            Column::number("accepted there, S_i"),
+            Column::number("of those that came so far"),
+        ];
+        let mut before = 1.0;
+        let rows = curve.marginal.iter().enumerate().map(|(index, share)| {
+            let conditional = if before > 0.0 {
+                Entry::plain(decimals(share.mean / before, 3))
+            } else {
+                Entry::none()
+            };
+            before = share.mean;
+            Row::new([
+                Entry::plain((index + 1).to_string()),
+                entry(share, 3),
+                conditional,
+            ])
+        });
+        let rows: Vec<Row> = rows.collect();
+        blocks.push(Block::Table(
+            Table::new("places", "Place by place, by rounds", columns).rows(rows),
+        ));
+    }
+    Section::new(
+        "ran",
+        "What ran",
+        "The same counts by each of their usual names.",
+        blocks,
+    )
+}
+
+/// What tools mean by an acceptance rate or length.
+fn tools() -> Section {
+    Section::new(
+        "tools",
+        "What tools print",
+        "d rounds with drafts, t drafted and a accepted tokens; K = t/d, and x is the number itself.",
+        [Block::Table(tools_table(tool_definitions()))],
+    )
+}
+
+fn tools_table(all: &[ToolDefinition]) -> Table {
+    let columns = ["tool", "number", "is", "acceptance length"].map(Column::words);
+    let rows = all
+        .iter()
+        .map(|one| Row::texts([one.tool, one.name, one.is, one.acceptance_length]));
+    Table::new("tools", "", columns.to_vec()).rows(rows)
+}
+
+/// The page of `--definitions`: what tools print, and what words mean here.
+pub fn definitions_page() -> Page {
+    let words = crate::counters::counters_definitions().into_iter();
+    let words = words.map(|(word, meaning)| (word, format!("{meaning}.")));
+    Page {
+        title: "Acceptance rates and lengths, by tool".to_owned(),
+        subtitle: String::new(),
+        lead: Vec::new(),
+        sections: vec![
+            tools().main(),
+            Section::new(
+                "definitions",
+                "Definitions",
+                "What words mean here.",
+                [Block::Definitions(words.collect())],
+            )
+            .main(),
+        ],
+        papers: Vec::new(),
+    }
+}
