@@ -84,6 +84,8 @@ def readers(program: str, made: pathlib.Path) -> list:
         Reader("log by depth", ".safetensors", by_depth),
         Reader("tokens csv", ".csv", lambda f: ["length", f, "-q"]),
         Reader("tokens jsonl", ".jsonl", lambda f: ["length", f, "-q"]),
+        Reader("counters text", ".txt", lambda f: ["counters", f, "-q"]),
+        Reader("counters json", ".json", lambda f: ["counters", f, "--cost-ratio", 0.1, "-q"]),
         Reader("summary", ".json", lambda f: ["merge", f, "-q"]),
         Reader("tree", ".json", lambda f: ["tree", imported, "--topology", f, "-q"]),
         Reader("timings json", ".json", lambda f: ["length", imported, "--timings", f, "-q"]),
