@@ -3,6 +3,7 @@
 use super::options::{Common, Costs, Counts};
 use super::output::{CliError, Verdict};
 use super::printed;
+use super::profile::Profiles;
 use super::texts::Texts;
 use crate::import::{is_tokens, open_tokens};
 use crate::log::Log;
@@ -36,6 +37,8 @@ pub struct LengthArgs {
     /// many as the log's rollouts have, if these are fewer].
     #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_length: Option<u16>,
+    #[command(flatten)]
+    profiles: Profiles,
     #[command(flatten)]
     costs: Costs,
     #[command(flatten)]
@@ -128,6 +131,7 @@ impl LengthArgs {
             drafts: self.drafts.clone(),
             carried_block: self.verifiers.contains(&RuleName::CARRIED_BLOCK),
             greedy_block: self.verifiers.contains(&RuleName::GREEDY_BLOCK),
+            round_starts: self.profiles.is_asked(),
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,
@@ -142,7 +146,8 @@ impl LengthArgs {
             .list("policies", self.policies.iter().map(|named| &named.text))
             .list("verifiers", &self.verifiers)
             .list("drafts", &self.drafts)
-            .option("max-length", self.max_length);
+            .option("max-length", self.max_length)
+            .list("profile", &self.profiles.profile);
         self.costs.record(&mut command);
         self.texts.record(&mut command);
         command.into_line()
@@ -151,6 +156,7 @@ impl LengthArgs {
 
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     let mut settings = args.settings()?;
+    args.texts.check_profiles(&args.profiles, common)?;
     args.texts.report(
         args.costs.file().as_slice(),
         common,
@@ -178,6 +184,6 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
             )?)
         },
         report::length::page,
-        |_| Ok(Vec::new()),
+        |report| args.profiles.of_lengths(report),
     )
 }

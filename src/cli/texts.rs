@@ -6,10 +6,12 @@ use super::options::{Common, Folder, Kept};
 use super::output::{CliError, Verdict};
 use super::overwrites::Touched;
 use super::printed::deliver;
+use super::profile::Profiles;
 use super::recorded::Recorded;
 use crate::log::Log;
 use crate::page::paper::Files;
 use crate::page::{Page, is_of_a_page};
+use crate::profile::is_of_a_profile;
 use crate::replay::ReplayError;
 use clap::Args;
 use serde::Serialize;
@@ -41,6 +43,15 @@ impl Texts {
         Ok(log.map_err(ReplayError::from)?)
     }
 
+    /// Whether profiles have somewhere to go.
+    pub(super) fn check_profiles(
+        &self,
+        profiles: &Profiles,
+        common: &Common,
+    ) -> Result<(), CliError> {
+        profiles.check(&self.folder, common)
+    }
+
     /// The beginning of the command that makes the report.
     pub(super) fn recorded(&self, command: &str) -> Recorded {
         Recorded::new(command, &self.logs)
@@ -66,7 +77,8 @@ impl Texts {
     ) -> Result<Verdict, CliError> {
         // Everything that can be refused is, before the long part.
         refuse_repetition(&self.logs)?;
-        let own = |name: &str| is_of_a_page(name) || name.starts_with(BEST_TREE);
+        let own =
+            |name: &str| is_of_a_page(name) || name.starts_with(BEST_TREE) || is_of_a_profile(name);
         (Touched::reading(&self.logs).and_reading(read))
             .folder(self.folder.out.as_deref(), own)
             .check()?;

@@ -421,3 +421,178 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         &["a column hit"],
     );
 }
+
+/// All files below a folder, by their names there.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        match entry.path().is_dir() {
+            true => found.extend(
+                files(&entry.path())
+                    .iter()
+                    .map(|one| format!("{name}/{one}")),
+            ),
+            false => found.push(name),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn profiles_stand_beside_the_report_by_what_is_drafted() {
+    let folder = folder_with_log();
+    let line = "log --lengths 1,2 --profile vllm,card,llama.cpp,card --out made";
+    let run = length(folder.path(), line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let made = folder.path().join("made");
+    let found = files(&made);
+    for way in ["sampled-token", "sampled-block", "one-hot", "exact-match"] {
+        for name in [
+            "card.md",
+            "llama.cpp-k1.env",
+            "llama.cpp-k2.env",
+            "vllm-k1.json",
+            "vllm-k2.json",
+        ] {
+            assert!(
+                found.contains(&format!("{way}/{name}")),
+                "{way}/{name}: {found:?}"
+            );
+        }
+    }
+    let read = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();
+    let report: LengthReport = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(
+        report.of.command,
+        "specgap length log --lengths 1,2 --profile vllm,card,llama.cpp,card"
+    );
+    // The numbers of the report.
+    let one_hot = report
+        .round_starts
+        .iter()
+        .find(|one| one.name() == "one-hot")
+        .unwrap();
+    let config: Value = serde_json::from_str(&read("one-hot/vllm-k2.json")).unwrap();
+    for (rate, share) in (config["synthetic_acceptance_rates"]
+        .as_array()
+        .unwrap()
+        .iter())
+    .zip(&one_hot.curves[1].marginal)
+    {
+        assert!((rate.as_f64().unwrap() - share.mean).abs() < 1e-6);
+    }
+    let card = read("one-hot/card.md");
+    assert!(
+        card.contains("one-hot drafts, token verification, temperature 1.0"),
+        "{card}"
+    );
+    assert!(card.contains("4 prompts, 20 tokens"), "{card}");
+    assert!(run.out.contains("How far rounds get"), "{}", run.out);
+    // Named drafts and verifiers alone.
+    let line = "log --lengths 2 --drafts sampled --verifiers block --profile sglang --out less";
+    let run = length(folder.path(), line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let profiles: Vec<String> = (files(&folder.path().join("less")).into_iter())
+        .filter(|name| name.contains('/'))
+        .collect();
+    assert_eq!(profiles, ["sampled-block/sglang-k2.env"]);
+}
+
+/// What would be taken for acceptance and is none leaves no file.
+#[test]
+fn profiles_of_nothing_are_refused() {
+    let folder = folder_with_log();
+    let here = folder.path();
+    for (line, words) in [
+        ("log --profile vllm", &["--profile", "--out"][..]),
+        (
+            "log --profile trt --out made",
+            &["trt", "vllm, sglang, tensorrt-llm"],
+        ),
+        (
+            "log --profile vllm --drafts sampled --verifiers greedy-block --out made",
+            &["log", "--profile", "greedy-block", "token or block"],
+        ),
+        (
+            "log --profile vllm --lengths 6 --out made",
+            &["log", "--profile", "--lengths"],
+        ),
+        (
+            "log --profile card --temperature 0.7 --out made",
+            &["log", "drawn at temperature 1", "0.7"],
+        ),
+    ] {
+        refused(here, line, words);
+    }
+    text(&here.join("late"), 1, false);
+    refused(
+        here,
+        "late --profile card --out made",
+        &["late", "--profile", "not drawn from these rows"],
+    );
+    // Texts of two temperatures make no one profile.
+    write_drawn(&here.join("warm"), &rows(25));
+    let place = here.join("warm/log.json");
+    let mut metadata: Value =
+        serde_json::from_str(&std::fs::read_to_string(&place).unwrap()).unwrap();
+    metadata["metadata"]["sampling"]["temperature"] = 0.5.into();
+    std::fs::write(&place, metadata.to_string()).unwrap();
+    refused(
+        here,
+        "log warm --profile card --out made",
+        &["warm", "temperature"],
+    );
+}
+
+/// What a server counted by position, at its own length and shorter ones.
+#[test]
+fn profiles_are_made_of_counters_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let place = |position: u32, count: u32| {
+        let name = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
+        format!("{name}{{position=\"{position}\"}} {count}\n")
+    };
+    let whole = "vllm:spec_decode_num_drafts_total 1000\n\
+                 vllm:spec_decode_num_draft_tokens_total 3000\n\
+                 vllm:spec_decode_num_accepted_tokens_total 1300\n";
+    let by_place = place(0, 700) + &place(1, 400) + &place(2, 200);
+    std::fs::write(here.join("places.txt"), whole.to_owned() + &by_place).unwrap();
+    std::fs::write(here.join("whole.txt"), whole).unwrap();
+    let counters = |line: &str| specgap(here, ["counters"].into_iter().chain(line.split(' ')));
+    let run = counters("places.txt --profile vllm,card,model-optimizer --out made");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let read = |name: &str| std::fs::read_to_string(here.join("made").join(name)).unwrap();
+    for (length, rates) in [(1, "[0.7]"), (2, "[0.7,0.4]"), (3, "[0.7,0.4,0.2]")] {
+        let config = read(&format!("vllm-k{length}.json"));
+        assert!(config.contains(rates), "{config}");
+    }
+    let card = read("card.md");
+    assert!(
+        card.contains("|2|2.100|0.700, 0.400|0.700, 0.571|"),
+        "{card}"
+    );
+    assert!(
+        card.contains("at K = 3") && card.contains("approximation"),
+        "{card}"
+    );
+    let profile: Value = serde_json::from_str(&read("speculation_profile.json")).unwrap();
+    assert_eq!(profile["mean_accept_length"], 2.3);
+    for (line, words) in [
+        ("places.txt --profile vllm", &["--profile", "--out"][..]),
+        (
+            "places.txt --profile sg --out new",
+            &["sg is no format", "sglang"],
+        ),
+        (
+            "whole.txt --profile vllm --out new",
+            &["--profile", "spec_decode_num_accepted_tokens_per_pos"],
+        ),
+    ] {
+        counters(line).refused(words);
+        assert!(!here.join("new").exists(), "{line}");
+    }
+}
