@@ -19,6 +19,7 @@ mod optimal_plan;
 mod papers;
 mod paths;
 mod peaked;
+mod profiles;
 mod recorded;
 mod redrafted;
 mod replay;
