@@ -4,9 +4,10 @@ use super::{
     AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
     SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
+use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
-use crate::audit::evidence::judge::Judge;
-use crate::audit::evidence::play::Player;
+use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::evidence::play::{Player, draw};
 use crate::audit::evidence::rows::Pair;
 use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
@@ -812,7 +813,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     // With places that follow each other it is a waste, and no bias either.
     let places = ("position", Dtype::I64, 0, whole(0..rows as i64));
     assert!(of(&accepted, &output, vec![places]).unwrap().ok);
-    // Where one round has its token, those that lack theirs lost it.
+    // Where one round has its token, those that lack theirs waste one, and bias nothing.
     let mut some = accepted.clone();
     let whole_round = (0..rows).find(|&at| accepted[at] == 1).unwrap();
     some[whole_round + 1] = -1;
@@ -823,7 +824,14 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
         .hard_checks
         .iter()
         .find(|one| one.name == "tokens-missing");
-    assert!(missing.unwrap().violations > 200 && !report.ok);
+    assert_eq!(missing.unwrap().violations, 0);
+    assert!(report.ok && report.conclusion == Conclusion::AsClaimed);
+    let note = format!("in {} rounds whose drafts were all accepted", count - 1);
+    assert!(
+        report.notes.iter().any(|one| one.contains(&note)),
+        "{:?}",
+        report.notes
+    );
     // What no round does right is the form of the log, and is refused with the cure.
     let shifted: Vec<i64> = output.iter().map(|y| (y + 1) % 6).collect();
     let message = of(&accepted, &shifted, Vec::new()).unwrap_err().to_string();
@@ -1149,4 +1157,197 @@ fn carried_needs_every_token_of_whole_texts() {
         let found = with(&records).unwrap_err();
         assert!(found.contains(message), "{found}");
     }
+}
+
+/// A made-up pair of rows: a softmax, and the same with every logit moved.
+fn made_pairs(count: usize, size: usize, random: &mut ChaCha8Rng) -> Vec<[Vec<f64>; 2]> {
+    let pairs = (0..count).map(|_| {
+        let logits: Vec<f64> = (0..size).map(|_| 2.0 * nearly_normal(random)).collect();
+        let moved = logits.iter().map(|x| x + nearly_normal(random));
+        let moved: Vec<f64> = moved.collect();
+        [of_logits(&logits), of_logits(&moved)]
+    });
+    pairs.collect()
+}
+
+/// The sum of twelve uniform numbers, less 6: mean 0, variance 1.
+fn nearly_normal(random: &mut ChaCha8Rng) -> f64 {
+    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
+}
+
+fn of_logits(logits: &[f64]) -> Vec<f64> {
+    let weights: Vec<f64> = logits.iter().map(|x| x.exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.iter().map(|x| x / total).collect()
+}
+
+/// A step of rejection sampling on rows of its own, at which a share of drafts is kept whatever
+/// their probability, as where q is NaN and the test is `not (u > p/q)`.
+fn rejection([p, q]: &[Vec<f64>; 2], share: f64, random: &mut ChaCha8Rng) -> Step {
+    let x = draw(q, random.random());
+    let broken = random.random::<f64>() < share;
+    let accepted = broken || random.random::<f64>() < p[x] / q[x];
+    let left: Vec<f64> = p.iter().zip(q).map(|(p, q)| (p - q).max(0.0)).collect();
+    Step {
+        drafts: vec![x],
+        accepted,
+        output: if accepted {
+            x
+        } else {
+            draw(&left, random.random())
+        },
+    }
+}
+
+/// ln of a part's capital, of all that is bet on, and of what is no bet on a share.
+fn capitals(judge: &Judge, part: Part, tally: &Tally) -> [f64; 2] {
+    let book = &judge.book;
+    let logs = |shares: bool| {
+        let of = book.of(part).filter(|one| shares || !one.is_share);
+        let logs: Vec<f64> = of
+            .map(|one| one.weight.ln() + book.log_of(one, tally))
+            .collect();
+        log_sum(logs.iter().copied())
+    };
+    [logs(true), logs(false)]
+}
+
+/// 1% of the steps keep whatever was drafted: a total variation of .003 in what comes out, just
+/// above a tolerance of .002. Bets on all steps do not tell it in 120,000 steps, a bet on a share
+/// does.
+#[test]
+fn a_share_of_broken_steps_is_told_where_a_mean_is_not() {
+    let mut random = ChaCha8Rng::seed_from_u64(40);
+    // Where the draft goes wrong its tokens are far from what the target wants, as with models.
+    let mut pairs = made_pairs(120, 24, &mut random);
+    for pair in &mut pairs {
+        let other = &made_pairs(1, 24, &mut random)[0][0];
+        let mixed = pair[0].iter().zip(other).map(|(p, x)| 0.6 * p + 0.4 * x);
+        pair[1] = mixed.collect();
+    }
+    let off = pairs.iter().map(|[p, q]| {
+        let apart = p.iter().zip(q).map(|(p, q)| (p - q).abs());
+        0.01 * 0.5 * apart.sum::<f64>() / 120.0
+    });
+    let off: f64 = off.sum();
+    assert!((0.002..0.004).contains(&off), "{off}");
+    let judge = Judge::new(Rule::TOKEN, 0.002);
+    for (share, told) in [(0.01, true), (0.0, false)] {
+        let mut total = Tally::new(&judge.book);
+        for pair in &pairs {
+            let at = Position::new(&pair[0], &pair[1]);
+            let steps: Vec<Step> = (0..1000)
+                .map(|_| rejection(pair, share, &mut random))
+                .collect();
+            let steps: Vec<&Step> = steps.iter().collect();
+            let mut tallies = vec![Tally::new(&judge.book); steps.len()];
+            judge.judge(&at, false, &steps, &mut tallies);
+            tallies.iter().for_each(|tally| total.add(tally));
+        }
+        let limit = 1e6f64.ln();
+        let [with, without] = capitals(&judge, Part::Acceptance, &total);
+        assert_eq!(with >= limit, told, "{share}: {with}");
+        assert!(without < limit, "{share}: {without}");
+        let found = judged(
+            &judge,
+            Part::Acceptance,
+            &crate::audit::evidence::requests::Settled::whole(total),
+            &Map::new(),
+            1e-6,
+        );
+        let suspect = told.then_some("some-drafts-always-kept");
+        assert_eq!(found.suspect.as_deref(), suspect);
+    }
+}
+
+/// Honest engines, whose forward pass moves every logit of both rows by normal noise of .1, at a
+/// level of 5%: bets on shares refute no more of them than that, in any part.
+#[test]
+fn bets_on_a_share_hold_their_level_for_honest_engines_with_noise() {
+    let mut random = ChaCha8Rng::seed_from_u64(41);
+    let judge = Judge::new(Rule::TOKEN, 0.002);
+    let pairs = made_pairs(150, 16, &mut random);
+    let engines = 300;
+    for noise in [0.0, 0.1] {
+        let mut tallies = vec![Tally::new(&judge.book); engines];
+        for pair in &pairs {
+            // Each engine has a forward pass of its own.
+            let steps: Vec<Step> = (0..engines)
+                .map(|_| {
+                    let mut off = |row: &Vec<f64>| {
+                        let moved = row
+                            .iter()
+                            .map(|x| x.ln() + noise * nearly_normal(&mut random));
+                        of_logits(&moved.collect::<Vec<f64>>())
+                    };
+                    let own = [off(&pair[0]), off(&pair[1])];
+                    rejection(&own, 0.0, &mut random)
+                })
+                .collect();
+            let steps: Vec<&Step> = steps.iter().collect();
+            let at = Position::new(&pair[0], &pair[1]);
+            judge.judge(&at, false, &steps, &mut tallies);
+        }
+        for part in Part::ALL {
+            let refuted = tallies.iter().filter(|tally| {
+                let shares = judge.book.of(part).filter(|one| one.is_share);
+                let logs: Vec<f64> = shares.map(|one| judge.book.log_of(one, tally)).collect();
+                let mean = log_sum(logs.iter().copied()) - (logs.len() as f64).ln();
+                mean >= 20f64.ln()
+            });
+            // 15 are expected at most; 27 and more of 300 come with probability .2%.
+            let refuted = refuted.count();
+            assert!(refuted <= 26, "{noise} {part:?}: {refuted}");
+        }
+    }
+}
+
+/// A grammar masks the target and not the draft: rows with -inf where it does are audited as they
+/// are. The same text against rows without the mask is no draw from them.
+#[test]
+fn rows_that_were_masked_are_audited_as_processed() {
+    let mut random = ChaCha8Rng::seed_from_u64(42);
+    let (p, q) = ([0.25f32, 0.25, 0.5], [0.25f32, 0.5, 0.25]);
+    let count = 400;
+    // Token 2, then token 1 is not allowed, in turns.
+    let masked = |at: usize| {
+        let mut row = p;
+        row[2 - at % 2] = 0.0;
+        let total: f32 = row.iter().sum();
+        row.map(|x| x / total)
+    };
+    let records: Vec<([i64; 2], i64, i64)> = (0..count)
+        .map(|at| {
+            let wide = |row: [f32; 3]| row.map(f64::from).to_vec();
+            let step = rejection(&[wide(masked(at)), wide(q)], 0.0, &mut random);
+            // A round of one draft each, and no token behind it.
+            (
+                [step.drafts[0] as i64, -1],
+                i64::from(step.accepted),
+                step.output as i64,
+            )
+        })
+        .collect();
+    let audited = |mask: bool| {
+        let rows: Vec<_> = (0..count)
+            .map(|at| (if mask { masked(at) } else { p }, q))
+            .collect();
+        let settings = Settings {
+            seeds: Some(Seeds::Fresh),
+            ..Settings::new(Rule::TOKEN)
+        };
+        audit(&log(&rows, &records), &settings, "", &|_| {}).unwrap()
+    };
+    let right = audited(true);
+    assert_eq!(right.conclusion, Conclusion::AsClaimed, "{:?}", right.parts);
+    assert!(right.ok && right.hard_checks.iter().all(|one| one.violations == 0));
+    // Every chain of one lacks its token: a waste that is said, and no reason to fail.
+    assert!(
+        right
+            .notes
+            .iter()
+            .any(|note| note.contains("a token a round is wasted"))
+    );
+    let wrong = audited(false);
+    assert!(!wrong.ok && wrong.conclusion != Conclusion::AsClaimed);
 }

@@ -42,6 +42,86 @@ pub(crate) const SCORE_STAKES: [f64; 14] = [
     0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125, -0.8, -0.4, -0.2, -0.1, -0.05, -0.025, -0.0125,
 ];
 
+/// Shares of steps that may be broken, each with the same weight: stakes of [`ShareBet`].
+pub(crate) const SHARE_STAKES: [f64; 5] = [0.0025, 0.005, 0.01, 0.04, 0.16];
+
+/// The relative drift of a probability that a bet on a share forgives, in tolerances: 2% at .002.
+const RELATIVE: f64 = 10.0;
+
+/// What a probability may be off by, relatively, at a tolerance.
+pub(crate) fn relative(tolerance: f64) -> f64 {
+    (RELATIVE * tolerance).min(1.0)
+}
+
+/// Where ratios of a bet on a share are cut: no outcome below a thousandth of the broken law's
+/// probability of it is told from a thousandth.
+const MOST_RATIO: f64 = 1000.0;
+
+/// A bet that a share s of the steps is broken, and follows another law r there. With
+/// m = min(r/c, 1000) it is 1 + s (m - E_c m): it loses a share s at most, and wins much where an
+/// outcome comes that the claim hardly knows.
+///
+/// A law c' with |c'/c - 1| <= h gives it a mean of at most 1 + s h E_c |m - k|, whatever k is, and
+/// that is paid; k is about the median of m. So drifts of every probability by a share h of it are
+/// forgiven, and a few steps of another law are not. A stake is played where it grows under the
+/// law (1 - s) c + s r, which follows from the rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ShareBet {
+    /// E_c m.
+    total: f64,
+    /// h E_c |m - k|.
+    paid: f64,
+    plays: [bool; SHARE_STAKES.len()],
+}
+
+impl ShareBet {
+    /// The bet that a share of outcomes comes from `broken`; `None` if none grows. O(V).
+    pub(crate) fn new(claimed: &[f64], broken: &[f64], tolerance: f64) -> Option<Self> {
+        let cut = |c: f64, r: f64| r.min(MOST_RATIO * c);
+        let pairs = || claimed.iter().zip(broken);
+        let mut bins = [(0.0f64, 0.0f64); BINS];
+        let mut total = 0.0;
+        for (&c, &r) in pairs().filter(|(c, _)| **c > 0.0) {
+            total += cut(c, r);
+            if let Some(bin) = bins.get_mut(bin(cut(c, r) / c)) {
+                bin.0 += c;
+                bin.1 += r;
+            }
+        }
+        let ratio = |c: f64, r: f64| (r / c).min(MOST_RATIO);
+        let mut below = 0.0;
+        let middle = bins.iter().find(|(c, _)| {
+            below += c;
+            below >= 0.5
+        });
+        let middle = middle.map_or(1.0, |&(c, r)| ratio(c, r));
+        let off: f64 = pairs().map(|(&c, &r)| (cut(c, r) - middle * c).abs()).sum();
+        let paid = relative(tolerance) * off;
+        let plays = SHARE_STAKES.map(|stake| {
+            let growth = bins.iter().filter(|(c, _)| *c > 0.0).map(|&(c, r)| {
+                let mass = (1.0 - stake) * c + stake * r;
+                mass * (stake * (ratio(c, r) - total)).ln_1p()
+            });
+            growth.sum::<f64>() > (stake * paid).ln_1p() + ROUNDING
+        });
+        plays.contains(&true).then_some(Self { total, paid, plays })
+    }
+
+    /// The logarithms of what each stake multiplies the capital by. What the claim excludes is the
+    /// business of hard checks.
+    pub(crate) fn log_steps(&self, [c, r]: [f64; 2]) -> [f64; SHARE_STAKES.len()] {
+        let gain = match c > 0.0 {
+            true => (r / c).min(MOST_RATIO) - self.total,
+            false => 0.0,
+        };
+        let mut plays = self.plays.into_iter();
+        SHARE_STAKES.map(|stake| match plays.next() {
+            Some(true) => (stake * gain).ln_1p() - (stake * self.paid).ln_1p() - ROUNDING,
+            _ => 0.0,
+        })
+    }
+}
+
 /// The logarithm of what a stake multiplies the capital by: `gain` is b(o) - 1 and `range`
 /// is R at a stake of 1.
 pub(crate) fn log_step(gain: f64, range: f64, stake: f64, tolerance: f64) -> f64 {
@@ -236,6 +316,79 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Fair under the claim; unfavourable if every probability is off by what is forgiven, whichever
+    /// way: half of the mass up and half down, .5 against .3 + .2, is worst of all, or the reverse.
+    #[test]
+    fn a_bet_on_a_share_forgives_relative_drifts_and_nothing_else() {
+        let mut played = 0;
+        for broken in [
+            [0.25; 4],
+            [0.0, 0.0, 1.0, 0.0],
+            [0.9, 0.1, 0.0, 0.0],
+            [0.3, 0.3, 0.1, 0.3],
+            [0.0, 0.9, 0.1, 0.0],
+        ] {
+            for tolerance in [0.0, 0.0002, 0.002] {
+                let Some(bet) = ShareBet::new(&CLAIMED, &broken, tolerance) else {
+                    continue;
+                };
+                let drift = relative(tolerance);
+                assert!((drift - 10.0 * tolerance).abs() < 1e-15);
+                for (at, stake) in SHARE_STAKES.into_iter().enumerate() {
+                    let mean = |law: &[f64; 3]| -> f64 {
+                        let step = |i: usize| bet.log_steps([CLAIMED[i], broken[i]])[at];
+                        (0..3).map(|i| law[i] * step(i).exp()).sum()
+                    };
+                    if !bet.plays[at] {
+                        assert_eq!(mean(&[0.5, 0.3, 0.2]), 1.0);
+                        continue;
+                    }
+                    played += 1;
+                    let fair = mean(&[0.5, 0.3, 0.2]);
+                    assert!(fair <= 1.0, "{fair}");
+                    if tolerance == 0.0 {
+                        assert!((fair - 1.0 + ROUNDING).abs() < 1e-13, "{fair}");
+                    }
+                    for up in [drift, -drift] {
+                        let law = [0.5 * (1.0 + up), 0.3 * (1.0 - up), 0.2 * (1.0 - up)];
+                        assert!(mean(&law) <= 1.0, "{broken:?} {stake} {up}");
+                    }
+                    // The broken law itself, in that share of the steps.
+                    if broken[3] == 0.0 {
+                        let part = |i: usize| (1.0 - stake) * CLAIMED[i] + stake * broken[i];
+                        assert!(mean(&[part(0), part(1), part(2)]) > 1.0);
+                    }
+                }
+            }
+        }
+        assert!(played > 30, "{played}");
+        assert_eq!(ShareBet::new(&CLAIMED, &CLAIMED, 0.0), None);
+        assert_eq!(relative(0.4), 1.0);
+        // A share of 1% of what moves a probability of a half by 1% is within 2%.
+        let all_or_half = ShareBet::new(&[0.5, 0.5], &[1.0, 0.0], 0.002);
+        assert!(all_or_half.is_none_or(|bet| !bet.plays[2]));
+        assert!(
+            ShareBet::new(&[0.05, 0.95], &[1.0, 0.0], 0.002)
+                .unwrap()
+                .plays[2]
+        );
+    }
+
+    /// What is impossible under the claim is not bet on, and what nearly is wins a bounded sum.
+    #[test]
+    fn a_bet_on_a_share_wins_a_bounded_sum() {
+        let claimed = [1.0 - 1e-9, 1e-9, 0.0];
+        let broken = [0.2, 0.4, 0.4];
+        let bet = ShareBet::new(&claimed, &broken, 0.0).unwrap();
+        let step = |i: usize| bet.log_steps([claimed[i], broken[i]])[2];
+        assert!((step(1) - (1.0f64 + 0.01 * 999.8).ln()).abs() < 1e-7);
+        assert!(step(0).abs() < 1e-7 && step(2).abs() < 1e-7);
+        let bet = ShareBet::new(&[0.5, 0.5], &[1.0, 0.0], 0.0).unwrap();
+        let log = |r: f64| bet.log_steps([0.5, r])[4];
+        assert!((log(1.0) - 1.16f64.ln() + ROUNDING).abs() < 1e-15);
+        assert!((log(0.0) - 0.84f64.ln() + ROUNDING).abs() < 1e-15);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is bet on, with which weights, and what the bets have come to.
 
-use super::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
+use super::bets::{Bet, SCORE_STAKES, SHARE_STAKES, STAKES, ShareBet, get, log_step, log_sum};
 
 /// The parts of a verdict, in the order of all arrays over parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,8 @@ pub(crate) struct Component {
     pub is_bug: bool,
     /// A score, with stakes up and down; else a bet, with stakes on it alone.
     pub is_score: bool,
+    /// A bet on a share of broken steps.
+    pub is_share: bool,
     /// Where its logarithms begin, one a stake: set by [`Book::push`].
     pub first: usize,
 }
@@ -60,9 +62,10 @@ pub(crate) struct Component {
 impl Component {
     /// How many stakes there are.
     pub(crate) fn stakes(&self) -> usize {
-        match self.is_score {
-            true => SCORE_STAKES.len(),
-            false => STAKES.len(),
+        match (self.is_score, self.is_share) {
+            (true, _) => SCORE_STAKES.len(),
+            (false, true) => SHARE_STAKES.len(),
+            (false, false) => STAKES.len(),
         }
     }
 }
@@ -152,8 +155,8 @@ impl Book {
     pub(crate) fn log_of(&self, component: &Component, tally: &Tally) -> f64 {
         let end = component.first + component.stakes();
         let logs = tally.logs.get(component.first..end).unwrap_or_default();
-        if component.is_score {
-            let share = (SCORE_STAKES.len() as f64).ln();
+        if component.is_score || component.is_share {
+            let share = (component.stakes() as f64).ln();
             log_sum(logs.iter().map(|log| log - share))
         } else {
             let terms = logs.iter().zip(STAKES);
@@ -189,6 +192,23 @@ impl Book {
         }
     }
 
+    /// That a share of outcomes comes from a broken law, against the claim.
+    pub(crate) fn share(
+        &self,
+        tally: &mut Tally,
+        component: &Component,
+        [claimed, broken]: [&[f64]; 2],
+        outcome: usize,
+    ) {
+        if let Some(bet) = ShareBet::new(claimed, broken, self.tolerance) {
+            let steps = bet.log_steps([get(claimed, outcome), get(broken, outcome)]);
+            let slots = self.slots(tally, component);
+            for (slot, step) in slots.iter_mut().zip(steps) {
+                *slot += step;
+            }
+        }
+    }
+
     /// A score in [0, 1] with its mean under the claim.
     pub(crate) fn score(&self, tally: &mut Tally, component: &Component, value: f64, mean: f64) {
         let slots = self.slots(tally, component);
@@ -215,6 +235,7 @@ mod tests {
                 weight,
                 is_bug: !is_score,
                 is_score,
+                is_share: false,
                 first: 0,
             });
             book.components[place].clone()

@@ -87,6 +87,92 @@ const SCORES: [(Part, &str, &str); 9] = [
 /// The share of a part's capital that is staked on scores.
 pub(crate) const SCORE_SHARE: f64 = 0.2;
 
+/// The share that is staked on a share of broken steps, where there are bugs to bet on at all.
+const SHARE_SHARE: f64 = 0.1;
+
+/// What a broken step does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Broken {
+    /// Any token, each alike.
+    Even,
+    /// The likeliest one.
+    Likeliest,
+    /// Draws from q.
+    Draft,
+    /// Keeps every draft.
+    Keeps,
+    /// Keeps none.
+    Rejects,
+}
+
+/// Part, what broken steps do, name, words and cure of each bet on a share of steps.
+const SHARES: [(Part, Broken, &str, &str, &str); 9] = [
+    (
+        Part::DraftLaw,
+        Broken::Even,
+        "some-drafts-are-anything",
+        "a share of drafts does not come from q: unlikely tokens are drafted too often",
+        "look for steps whose q is of another position, is not finite, or was not written",
+    ),
+    (
+        Part::DraftLaw,
+        Broken::Likeliest,
+        "some-drafts-are-likeliest",
+        "a share of drafts is the likeliest token of q, where others are drawn from it",
+        "look for requests that are drafted greedily",
+    ),
+    (
+        Part::Acceptance,
+        Broken::Keeps,
+        "some-drafts-always-kept",
+        "a share of drafts is kept whatever its probability",
+        "look for steps whose p/q is not a number, whose q is zero, or whose row is of another \
+         position: a comparison with NaN is false",
+    ),
+    (
+        Part::Acceptance,
+        Broken::Rejects,
+        "some-drafts-never-kept",
+        "a share of drafts is rejected whatever its probability",
+        "look for steps whose p/q is not a number, or whose token is masked",
+    ),
+    (
+        Part::Correction,
+        Broken::Even,
+        "some-corrections-are-anything",
+        "a share of corrections follows no row: unlikely tokens come out too often",
+        "look for residuals that are all zero, and for what is drawn then",
+    ),
+    (
+        Part::Correction,
+        Broken::Draft,
+        "some-corrections-from-q",
+        "a share of corrections is drawn from q",
+        "look for steps whose p was not ready or is of another position",
+    ),
+    (
+        Part::TargetLaw,
+        Broken::Even,
+        "some-outputs-are-anything",
+        "a share of outputs follows no row: unlikely tokens come out too often",
+        "look for steps whose rows are not finite or of another position",
+    ),
+    (
+        Part::TargetLaw,
+        Broken::Draft,
+        "some-outputs-from-q",
+        "a share of outputs is drawn from q",
+        "look for steps at which every draft is kept, and for an ensemble with the draft",
+    ),
+    (
+        Part::TargetLaw,
+        Broken::Likeliest,
+        "some-outputs-are-likeliest",
+        "a share of outputs is the likeliest token of p, where others are drawn from it",
+        "look for steps that are sampled at temperature 0",
+    ),
+];
+
 /// Bets for one rule and tolerance.
 #[derive(Clone, Debug)]
 pub(crate) struct Judge {
@@ -96,6 +182,8 @@ pub(crate) struct Judge {
     /// By bug and part, the component.
     of_bug: Vec<[Option<usize>; 4]>,
     of_score: [usize; SCORES.len()],
+    /// By bet on a share, the component; `None` where a part has no bug to bet on.
+    of_share: [Option<usize>; SHARES.len()],
 }
 
 /// What engines did at a position, and what the rule claims of it.
@@ -169,9 +257,10 @@ impl Judge {
                         name: bug.name,
                         words: bug.words,
                         cure: bug.cure,
-                        weight: (1.0 - SCORE_SHARE) * weight / total,
+                        weight: (1.0 - SCORE_SHARE - SHARE_SHARE) * weight / total,
                         is_bug: true,
                         is_score: false,
+                        is_share: false,
                         first: 0,
                     };
                     (weight > 0.0).then(|| book.push(component))
@@ -192,8 +281,24 @@ impl Judge {
                 weight: share / beside as f64,
                 is_bug: false,
                 is_score: true,
+                is_share: false,
                 first: 0,
             })
+        });
+        let of_share = SHARES.map(|(part, _, name, words, cure)| {
+            let beside = SHARES.iter().filter(|(other, ..)| *other == part).count();
+            let component = Component {
+                part,
+                name,
+                words,
+                cure,
+                weight: SHARE_SHARE / beside as f64,
+                is_bug: true,
+                is_score: false,
+                is_share: true,
+                first: 0,
+            };
+            (totals[part.index()] > 0.0).then(|| book.push(component))
         });
         Self {
             rule,
@@ -201,7 +306,56 @@ impl Judge {
             bugs,
             of_bug,
             of_score,
+            of_share,
         }
+    }
+
+    /// The bets that a share of a part's outcomes comes from other laws than this one.
+    fn shares(
+        &self,
+        tally: &mut Tally,
+        at: &Position<'_>,
+        part: Part,
+        claimed: &[f64],
+        outcome: usize,
+    ) {
+        let mut even = Vec::new();
+        for ((of, broken, ..), place) in SHARES.iter().zip(self.of_share) {
+            let Some(one) = self.component(place).filter(|_| *of == part) else {
+                continue;
+            };
+            let law = match broken {
+                Broken::Draft => at.q,
+                Broken::Even => {
+                    even.resize(claimed.len(), 1.0 / claimed.len().max(1) as f64);
+                    even.as_slice()
+                }
+                Broken::Keeps => &[1.0, 0.0],
+                Broken::Rejects => &[0.0, 1.0],
+                Broken::Likeliest => {
+                    // One outcome against all others.
+                    let best = at.likeliest(claimed);
+                    let mass = get(claimed, best);
+                    let two = [&[mass, (1.0 - mass).max(0.0)][..], &[1.0, 0.0]];
+                    self.book
+                        .share(tally, one, two, usize::from(outcome != best));
+                    continue;
+                }
+            };
+            self.book.share(tally, one, [claimed, law], outcome);
+        }
+    }
+
+    /// The same of whether a draft is kept.
+    fn kept_shares(&self, tally: &mut Tally, at: &Position<'_>, keep: f64, accepted: bool) {
+        let claimed = [keep, 1.0 - keep];
+        self.shares(
+            tally,
+            at,
+            Part::Acceptance,
+            &claimed,
+            usize::from(!accepted),
+        );
     }
 
     /// The bets on what engines did at one position, each into its tally. `siblings` says
@@ -279,6 +433,7 @@ impl Judge {
                     one_if(draft == best),
                     get(law, best),
                 );
+                self.shares(tally, at, Part::DraftLaw, law, draft);
             } else if self.rule.drafts() == Drafts::Likeliest {
                 let hit = one_if(here.near.contains(&draft));
                 self.score(tally, Score::DraftBest, hit, 1.0);
@@ -287,6 +442,7 @@ impl Judge {
                 tally.steps[1] += 1;
                 let keep = here.honest.keep(draft);
                 self.score(tally, Score::Kept, one_if(step.accepted), keep);
+                self.kept_shares(tally, at, keep, step.accepted);
             }
         }
         if let Some(law) = correction {
@@ -303,6 +459,7 @@ impl Judge {
         tally.steps[2] += 1;
         let scores = [Score::CorrectionInP, Score::CorrectionInRatio];
         self.ranks(tally, scores, law, [at.p, at.q], output);
+        self.shares(tally, at, Part::Correction, law, output);
     }
 
     fn output(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
@@ -321,6 +478,7 @@ impl Judge {
             one_if(output == best),
             get(law, best),
         );
+        self.shares(tally, at, Part::TargetLaw, law, output);
     }
 
     /// The rank of an outcome in the order of a row, and in that of another one over it.
@@ -465,6 +623,7 @@ impl Judge {
             tally.steps[1] += 1;
             let none = claimed.law.last().copied().unwrap_or(0.0);
             self.score(tally, Score::Kept, one_if(step.accepted), 1.0 - none);
+            self.kept_shares(tally, at, 1.0 - none, step.accepted);
         }
         let replaced = match is_drafted {
             true => (!step.accepted).then_some(claimed.correction.as_slice()),
@@ -518,6 +677,7 @@ impl Judge {
             [at.q, at.p],
             draft,
         );
+        self.shares(tally, at, Part::DraftLaw, &law, draft);
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
             if let Some(one) = self.component(places[0])
                 && let Some(wrong) = law_of(&bug.engine)
@@ -586,8 +746,8 @@ mod tests {
     use super::*;
     use crate::audit::evidence::bets::SCORE_STAKES;
 
-    /// Capital of 1 before the first bet: bugs share four fifths by their weights, and scores the
-    /// rest evenly.
+    /// Capital of 1 before the first bet: bugs share seven tenths by their weights, bets on shares a
+    /// tenth and scores a fifth evenly.
     #[test]
     fn weights_of_a_part_sum_to_one() {
         for rule in Rule::all() {
@@ -609,13 +769,15 @@ mod tests {
             let total: f64 = weights.clone().sum();
             for (bug, own) in judge.bugs.iter().zip(weights).filter(|(_, own)| *own > 0.0) {
                 let found = weight(bug.name, part);
-                assert!((found - 0.8 * own / total).abs() < 1e-15, "{}", bug.name);
+                assert!((found - 0.7 * own / total).abs() < 1e-15, "{}", bug.name);
             }
         }
         for (name, part, expected) in [
             ("accepted", Part::Acceptance, 0.2),
             ("rank-in-p", Part::Correction, 0.1),
             ("argmax-of-p", Part::TargetLaw, 0.2 / 3.0),
+            ("some-outputs-from-q", Part::TargetLaw, 0.1 / 3.0),
+            ("some-drafts-always-kept", Part::Acceptance, 0.05),
         ] {
             assert!((weight(name, part) - expected).abs() < 1e-15, "{name}");
         }

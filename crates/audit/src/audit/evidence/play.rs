@@ -168,7 +168,7 @@ pub(crate) fn ratio(at: &Position<'_>, token: usize) -> f64 {
 }
 
 /// The outcome that a uniform number in [0, 1) falls on.
-fn draw(law: &[f64], uniform: f64) -> usize {
+pub(crate) fn draw(law: &[f64], uniform: f64) -> usize {
     let total: f64 = law.iter().sum();
     let wanted = uniform * total;
     let mut sum = 0.0;

@@ -27,9 +27,12 @@ pub(crate) struct Steps {
     pub rounds: usize,
     /// Rounds whose last tokens have no row: the next round begins further behind.
     pub cut: usize,
-    /// Rounds of which all drafts were accepted, and none of which put out one token more: a form
-    /// of log, or a waste, that favours no token.
+    /// Rounds of which all drafts were accepted, and which put out no token more: a form of log, or
+    /// a waste. What comes out next is drawn anew; where one is put out at some of these rounds,
+    /// its law is tested like any other.
     pub without_bonus: usize,
+    /// No round with all drafts accepted has a token behind them.
+    pub never_bonus: bool,
     /// The most drafts that a round, or a position, has.
     pub most: usize,
     pub checks: Structure,
@@ -316,11 +319,8 @@ impl Form {
     const MANY: u64 = 5;
 
     fn settle(self, steps: &mut Steps) -> Result<(), (usize, String)> {
-        if self.with_bonus == 0 && self.bonus.violations > 1 {
-            steps.without_bonus = usize::try_from(self.bonus.violations).unwrap_or(usize::MAX);
-        } else {
-            steps.checks.missing.add(self.bonus);
-        }
+        steps.without_bonus = usize::try_from(self.bonus.violations).unwrap_or(usize::MAX);
+        steps.never_bonus = self.with_bonus == 0;
         let all = |count: Count, of: usize| {
             let is_all = count.violations >= Self::MANY && count.violations == of as u64;
             count.first.filter(|_| is_all)
@@ -519,13 +519,11 @@ mod tests {
         let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::TOKEN).unwrap();
         assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
         assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
-        // The text goes on at once: the second round's token behind its chain was lost.
+        // The text goes on at once: the second round puts out no token behind its chain, which is
+        // a waste, and breaks nothing.
         let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::TOKEN).unwrap();
-        let missing = Count {
-            violations: 1,
-            first: Some(4),
-        };
-        assert_eq!((steps.checks.missing, steps.cut), (missing, 1));
+        assert_eq!((steps.checks.missing.violations, steps.cut), (0, 1));
+        assert_eq!((steps.without_bonus, steps.never_bonus), (1, false));
         // A round that has one row of three, and place for two.
         let short = [records[0].clone(), records[4].clone()];
         for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
@@ -538,6 +536,7 @@ mod tests {
         // All of them lack theirs: that favours no token.
         let counts = (steps.checks.missing.violations, steps.cut);
         assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
+        assert!(steps.never_bonus);
     }
 
     #[test]

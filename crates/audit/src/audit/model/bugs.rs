@@ -76,7 +76,7 @@ fn claims_drafts(rule: Rule) -> bool {
 const HONEST: Engine = Engine::HONEST;
 
 /// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(crate) static BUGS: [Bug; 36] = [
+pub(crate) static BUGS: [Bug; 39] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
@@ -92,6 +92,31 @@ pub(crate) static BUGS: [Bug; 36] = [
         weights: [3.0, 0.0, 0.0, 2.0],
         engine: HONEST.draft(Change::Top(50)),
         of: sampled,
+    },
+    Bug {
+        name: "top-10-drafts",
+        words: "drafts are drawn from q cut to its 10 likeliest tokens, and tested with all of q",
+        cure: "test with the cut and renormalised q, or draw from all of q",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: HONEST.draft(Change::Top(10)),
+        of: sampled,
+    },
+    Bug {
+        name: "nucleus-drafts",
+        words: "drafts are drawn from the fewest likeliest tokens that hold 0.9 of q, and tested \
+                with all of q",
+        cure: "test with the cut and renormalised q, or draw from all of q",
+        weights: [1.0, 0.0, 0.0, 1.0],
+        engine: HONEST.draft(Change::TopP(0.9)),
+        of: sampled,
+    },
+    Bug {
+        name: "ensemble",
+        words: "the target is mixed with the draft: v = w p + (1 - w) q is verified, and not p",
+        cure: "set the weight of the draft to 0 (transformers: assistant_ensemble_weight)",
+        weights: [0.0, 2.0, 1.0, 2.0],
+        engine: HONEST.target(Change::Mixed(0.5)),
+        of: drafted,
     },
     Bug {
         name: "sharper-drafts",

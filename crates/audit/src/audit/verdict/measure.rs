@@ -15,11 +15,13 @@ use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Laws, Position};
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::capital::{families, judged};
+use crate::audit::verdict::estimates::Estimates;
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rounds::Carry;
 use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
 use specgap_log::log::{EngineRecord, Log, Span};
 use std::collections::BTreeSet;
 
@@ -138,6 +140,7 @@ struct Sums {
     lossy: (f64, u64),
     /// Position, the token that came out, and ln of its probability.
     tokens: Vec<(usize, u32, f64)>,
+    estimates: Estimates,
 }
 
 impl Sums {
@@ -156,6 +159,7 @@ impl Sums {
         self.lossy.0 += other.lossy.0;
         self.lossy.1 += other.lossy.1;
         self.tokens.extend(other.tokens);
+        self.estimates.add(&other.estimates);
         for (group, units) in other.tallies {
             for (unit, tally) in units {
                 self.tally(group, unit, &tally);
@@ -176,6 +180,7 @@ impl Sums {
             checks: self.checks,
             lossy: self.lossy,
             tokens: self.tokens,
+            estimates: self.estimates,
         }
     }
 }
@@ -188,6 +193,7 @@ struct Found {
     checks: RowChecks,
     lossy: (f64, u64),
     tokens: Vec<(usize, u32, f64)>,
+    estimates: Estimates,
 }
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
@@ -533,6 +539,11 @@ impl<'a> Opened<'a> {
             found.lossy.0 += off;
             found.lossy.1 += 1;
         }
+        if !self.steps.siblings && self.rule.is_lossless() {
+            let is_drawn = self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
+                && self.rule != Rule::BLOCK;
+            found.estimates.look(&at, &step, is_drawn);
+        }
         let mut tally = [Tally::new(&judge.book)];
         judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
         let [tally] = tally;
@@ -617,6 +628,12 @@ pub fn audit(
     let audited = opened.steps.at.iter().flatten().count();
     let mut notes = notes(&opened, settings);
     notes.extend(of_requests(&requests));
+    // How strong a departure is, of suspects that have evidence.
+    let named = parts.iter().flat_map(|one| &one.evidence);
+    let sizes: BTreeSet<String> = named
+        .filter_map(|one| found.estimates.words(&one.name))
+        .collect();
+    notes.extend(sizes);
     let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
         files: (log.digests(&(0..log.positions())))
@@ -764,8 +781,9 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
         );
     }
     if opened.steps.without_bonus > 0 {
+        let all = if opened.steps.never_bonus { "all " } else { "" };
         notes.push(format!(
-            "in all {} rounds whose drafts were all accepted the token behind them is missing. \
+            "in {all}{} rounds whose drafts were all accepted the token behind them is missing. \
              Where the log leaves it out, give each row its position in the text, or log that \
              token in a row with accepted -1. Where the engine puts out none, a token a round is \
              wasted; what comes out is not biased by it",

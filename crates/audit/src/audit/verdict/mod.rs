@@ -2,6 +2,7 @@
 
 pub(super) mod capital;
 pub(super) mod control;
+pub(super) mod estimates;
 pub(super) mod measure;
 pub(super) mod records;
 pub(super) mod simulate;

@@ -388,6 +388,18 @@ fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
         .any(|record| record.accepted.is_some_and(|count| count >= 0))
 }
 
+/// Whether a position holds the token behind a whole chain, which an engine may leave out.
+fn is_bonus(records: &[EngineRecord], at: usize) -> bool {
+    let begun = records.get(..at).unwrap_or_default();
+    let count = |record: &EngineRecord| usize::try_from(record.accepted.unwrap_or(-1)).ok();
+    let start = begun.iter().rposition(|record| count(record).is_some());
+    let round = start.and_then(|start| Some((start, records.get(start)?)));
+    round.is_some_and(|(start, record)| {
+        let drafts = record.drafts.iter().filter(|id| **id >= 0).count();
+        count(record) == Some(drafts) && at - start == drafts
+    })
+}
+
 /// Moves the text from `at` on to where the record before `at` was: what is left of that text
 /// then has no gap there.
 fn close_up(records: &mut [EngineRecord], at: usize) {
@@ -488,10 +500,15 @@ fn tampered(
                 && !starts(&records[i - 1])
                 && records[i].prompt == records[i - 1].prompt
                 && in_a_round(records, i - 1)
+                && (!is_bonus(records, i - 1) || i < 2 || !starts(&records[i - 2]))
         });
         let Some(at) = at else { return false };
-        close_up(records, at);
-        records.remove(at - 1);
+        // The token behind a whole chain alone is no loss.
+        let lost = 1 + usize::from(is_bonus(records, at - 1));
+        for end in (0..lost).map(|gone| at - gone) {
+            close_up(records, end);
+            records.remove(end - 1);
+        }
         true
     };
     let ends_inside = move |records: &mut Vec<EngineRecord>| {
@@ -517,7 +534,7 @@ fn tampered(
         ),
         (
             "tokens-missing",
-            "a round's last token is taken out",
+            "a round's last token is taken out, and one before the token behind a whole chain",
             &misses,
         ),
         (
@@ -686,8 +703,11 @@ mod tests {
         assert_eq!(emits.2.as_ref(), Some(&expected));
         assert_eq!(misses.0, "tokens-missing");
         let mut expected = records.to_vec();
-        expected[4].position = Some(3);
-        expected.remove(3);
+        expected.truncate(2);
+        expected.push(EngineRecord {
+            position: Some(2),
+            ..records[4].clone()
+        });
         assert_eq!(misses.2.as_ref(), Some(&expected));
         assert_eq!(ends.0, "text-after-its-end");
         let mut expected = records.to_vec();
