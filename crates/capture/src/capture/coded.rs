@@ -3,7 +3,6 @@
 
 use super::rounds::Chance;
 use super::sampling::Law;
-use super::tree::Node;
 use specgap_core::rule::{InTurn, RuleName};
 use specgap_replay::replay::{CodedPieces, CodedRow, coded_levels};
 
@@ -58,40 +57,25 @@ impl There {
         drawn
     }
 
-    /// What a rule does with the tokens of these paths, which are those of some children: the
-    /// child that is asked, once a path and level, and how. `None` of another rule, and where
-    /// nothing was drawn.
+    /// What a rule does with the tokens of these paths, which are those of some children, each
+    /// with the paths that are there: the place of the child that is asked, once a path and level,
+    /// and how. `None` of another rule, and where nothing was drawn.
     pub(super) fn at_node(
         &self,
         rule: RuleName,
-        nodes: &[Node],
-        children: &[usize],
+        children: &[(usize, &Self)],
         [p, q]: [&[f64]; 2],
     ) -> Option<(Vec<usize>, InTurn)> {
         let levels = coded_levels(rule)?;
-        let with_path = |path: &usize| {
-            let mut children = children
-                .iter()
-                .filter_map(|&child| Some((child, nodes.get(child)?)));
-            let has = |node: &Node| {
-                node.there
-                    .as_ref()
-                    .is_some_and(|there| there.paths.contains(path))
-            };
-            children.find(|(_, node)| has(node))
-        };
-        let found = self
-            .paths
-            .iter()
-            .map(|path| Some((*path, with_path(path)?)));
-        let found = found.collect::<Option<Vec<_>>>()?;
-        let drafts: Vec<(usize, usize)> = found
-            .iter()
-            .map(|(path, (_, node))| (*path, node.token as usize))
-            .collect();
+        let (mut places, mut drafts) = (Vec::new(), Vec::new());
+        for path in &self.paths {
+            let has = |(_, there): &(usize, &Self)| there.paths.contains(path);
+            let place = children.iter().position(has)?;
+            places.push(place);
+            drafts.push((*path, children.get(place)?.0));
+        }
         let step = CodedRow::new(p, q).in_turn(&self.pieces, &drafts, &levels);
-        let asked = found.iter().map(|(_, (child, _))| *child);
-        let asked = asked.cycle().take(step.ratios.len()).collect();
-        Some((asked, step))
+        let asked = places.iter().copied().cycle();
+        Some((asked.take(step.ratios.len()).collect(), step))
     }
 }

@@ -264,10 +264,21 @@ fn at_node(
     let node = nodes.get(here)?;
     let q = node.law.as_ref()?;
     let [p, q] = [p, q].map(|law| law.probabilities().collect::<Vec<f64>>());
-    if let Some(there) = &node.there {
-        return there.at_node(rule, nodes, &node.children, [&p, &q]);
-    }
     let drawn = tokens(nodes, &node.children);
+    if let Some(there) = &node.there {
+        let behind = node
+            .children
+            .iter()
+            .filter_map(|&child| nodes[child].there.as_ref());
+        let behind: Vec<_> = drawn
+            .iter()
+            .map(|&token| token as usize)
+            .zip(behind)
+            .collect();
+        let (asked, step) = there.at_node(rule, &behind, [&p, &q])?;
+        let asked = asked.iter().filter_map(|&place| node.children.get(place));
+        return Some((asked.copied().collect(), step));
+    }
     let step = rule.step_of(law)?.in_turn(&p, &q, &drawn);
     Some((node.children.clone(), step))
 }
