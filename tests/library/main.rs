@@ -6,6 +6,7 @@ mod bonus_rows;
 mod by_depth;
 mod certificates;
 mod claims;
+mod counters;
 mod engines;
 mod formulations;
 mod gap;

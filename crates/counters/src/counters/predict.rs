@@ -1,15 +1,11 @@
 //! From counts to acceptance lengths of every draft length.
 
-use super::best::{self, Settings};
+use super::best::{self, PREFIX_ERROR, Settings};
 use super::counted::{Counted, Rounds};
 use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, Kind, Served};
 use super::{definitions, notes, steps};
 use crate::curve::Curve;
 use specgap_measure::statistics::{Clustered, Estimate};
-
-/// How far lengths 1 to 7 that counters of rounds of 8 drafts predict were off on six drafts, as
-/// shares of an exact replay.
-pub(super) const PREFIX_ERROR: [f64; 2] = [-0.0097, 0.0013];
 
 /// How far lengths up to 8 that counters of rounds of 3 drafts predict were off on six drafts, with
 /// the last conditional rate held.

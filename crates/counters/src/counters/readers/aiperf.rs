@@ -6,7 +6,8 @@
 //! metrics whose `avg` is the sum; a record has `spec_decode_acceptance`.
 
 use super::json::{documents, histogram, number};
-use super::{Read, Text, requests};
+use super::read::{Read, Text};
+use super::requests;
 use crate::counters::counted::{CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 

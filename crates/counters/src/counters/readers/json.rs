@@ -1,6 +1,6 @@
 //! JSON and JSON Lines, in which several tools say what was counted.
 
-use super::Text;
+use super::read::Text;
 use crate::counters::counted::{CountersError, MOST_DRAFTS, Source};
 use serde_json::{Deserializer, Map, Value};
 

@@ -5,7 +5,7 @@
 //! `draft acceptance rate = 0.57576 (  171 accepted /   297 generated)` and no more. At trace
 //! verbosity `acc per pos = (0.800, 0.600)` follows.
 
-use super::{Read, Text, by_rates};
+use super::read::{Read, Text, by_rates};
 use crate::counters::counted::{CountersError, Rounds, Source};
 
 /// What begins a line, behind the server's own prefix.

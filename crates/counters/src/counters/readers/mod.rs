@@ -4,51 +4,15 @@ mod aiperf;
 mod json;
 mod llama_cpp_log;
 mod prometheus;
+mod read;
 mod requests;
 mod speculators;
 mod vllm_bench;
 
-use super::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source};
+pub use read::Text;
 
-/// A file that was read whole.
-#[derive(Clone, Copy, Debug)]
-pub struct Text<'a> {
-    /// Its name, for errors.
-    pub name: &'a str,
-    /// What is in it.
-    pub text: &'a str,
-}
-
-impl Text<'_> {
-    fn refused(&self, message: impl Into<String>) -> CountersError {
-        CountersError::File {
-            file: self.name.to_owned(),
-            message: message.into(),
-        }
-    }
-}
-
-/// What a reader finds.
-pub(super) struct Read {
-    source: Source,
-    clusters: Vec<Rounds>,
-    by_request: bool,
-    /// K where the file says it.
-    length: Option<usize>,
-    notes: Vec<(&'static str, String)>,
-}
-
-impl Read {
-    fn of(source: Source) -> Self {
-        Self {
-            source,
-            clusters: Vec::new(),
-            by_request: false,
-            length: None,
-            notes: Vec::new(),
-        }
-    }
-}
+use super::counted::{Counted, CountersError, Source};
+use read::Read;
 
 /// Which tool a file is of, by what is in it.
 fn told(file: &Text<'_>) -> Result<Source, CountersError> {
@@ -197,36 +161,6 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
         counted.notes.push(("torn", words.to_owned()));
     }
     Ok(counted)
-}
-
-/// The count of a place that is named by its position, 0, 1, ..
-fn place<'a>(places: &'a mut Vec<f64>, position: &str) -> Result<&'a mut f64, String> {
-    let index: usize = position
-        .trim()
-        .parse()
-        .ok()
-        .filter(|&index| index < MOST_DRAFTS)
-        .ok_or_else(|| format!("position {position:?} is none of 0 to {}", MOST_DRAFTS - 1))?;
-    if places.len() <= index {
-        places.resize(index + 1, 0.0);
-    }
-    places
-        .get_mut(index)
-        .ok_or_else(|| format!("position {position:?} has no place"))
-}
-
-/// Counts of places, from their rates by round: whole where the rates have all digits.
-fn by_rates(rates: &[f64], rounds: f64) -> Vec<f64> {
-    let count = |rate: &f64| {
-        let count = rate * rounds;
-        let whole = count.round();
-        if (count - whole).abs() <= 1e-9 * rounds.max(1.0) + 1e-6 {
-            whole
-        } else {
-            count
-        }
-    };
-    rates.iter().map(count).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! b10902, which has the same four names behind `llamacpp:`. A client of Prometheus writes `_total`
 //! behind a counter's name, and may write `_created` beside it, which is a time.
 
-use super::{Read, Text, place};
+use super::read::{Read, Text, place};
 use crate::counters::counted::{CountersError, Rounds, Source};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,7 @@
 //! records have the same fields, and the histogram as an object.
 
 use super::json::{documents, histogram, number, numbers, record};
-use super::{Read, Text};
+use super::read::{Read, Text};
 use crate::counters::counted::{CountersError, MOST_DRAFTS, Rounds, Source, Step};
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@
 //! `num_draft_tokens`, `num_accepted_tokens`, `acceptance_length` with the bonus token, and
 //! `acceptance_at_pos_i`, accepted by drafts, all from vLLM's counters around a run.
 
-use super::{Read, Text, by_rates};
+use super::read::{Read, Text, by_rates};
 use crate::counters::counted::{CountersError, Rounds, Source};
 
 const DRAFTS: &str = "num_drafts";

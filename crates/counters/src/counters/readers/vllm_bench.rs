@@ -5,7 +5,7 @@
 //! `_per_position_acceptance_rates`, accepted by drafts.
 
 use super::json::{documents, number, numbers};
-use super::{Read, Text, by_rates};
+use super::read::{Read, Text, by_rates};
 use crate::counters::counted::{CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
