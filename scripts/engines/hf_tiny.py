@@ -1,22 +1,24 @@
 """A real run of transformers' assisted generation, recorded and audited.
 
     pip install WHEEL torch transformers
-    python scripts/engines/hf_tiny.py [FOLDER]
+    python scripts/engines/hf_tiny.py [FOLDER] [--models models/out]
 
-Two Llama models of a few thousand weights, with random weights from fixed seeds: nothing is
+With --models it is the pair of `models/build hf`, on the prompts of the repository's captures. Otherwise two
+Llama models of a few thousand weights, with random weights from fixed seeds: nothing is
 downloaded. The draft model is the target with noise on its weights, so that some drafts are kept.
 `generate(assistant_model=..)` decodes, `specgap.record.hf` writes the log, and `gap` and `audit` read
 it. Exits with 1 if the audit refutes anything. Checked with transformers 5.23.0 and torch 2.15.0
 on the CPU.
 """
 
+import argparse
 import copy
+import json
 import pathlib
-import sys
 import tempfile
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import specgap as sg
 
@@ -25,8 +27,20 @@ TEXTS, TOKENS, DRAFTS = 24, 40, 4
 torch.set_num_threads(1)
 
 
-def models():
-    """The pair."""
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def real(folder):
+    """The pair of a folder, and its prompts."""
+    target, draft = (LlamaForCausalLM.from_pretrained(folder / "hf" / name).eval() for name in ("target", "draft"))
+    tokenizer = AutoTokenizer.from_pretrained(folder / "hf/target")
+    lines = (ROOT / "models/prompts/capture-chat.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)["prompt"] for line in lines[:TEXTS]]
+    return target, draft, [tokenizer(text, return_tensors="pt")["input_ids"] for text in texts]
+
+
+def tiny():
+    """Random weights, and prompts of three tokens."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
@@ -38,23 +52,26 @@ def models():
     with torch.no_grad():
         for weights in draft.parameters():
             weights += 0.06 * torch.randn_like(weights)
+    return target, draft, [torch.tensor([[0, 1 + text % 63, 2 + text % 61]]) for text in range(TEXTS)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path)
+    parser.add_argument("--models", type=pathlib.Path)
+    arguments = parser.parse_args()
+    folder = arguments.folder or pathlib.Path(tempfile.mkdtemp())
+    target, draft, prompts = real(arguments.models) if arguments.models else tiny()
     for model in (target, draft):
         model.generation_config.update(
-            do_sample=True, top_k=0, top_p=1.0, temperature=1.0, pad_token_id=0,
+            do_sample=True, top_k=0, top_p=1.0, temperature=1.0, pad_token_id=0, eos_token_id=None,
         )
     # The defaults end drafts early, and draft 20.
     draft.generation_config.assistant_confidence_threshold = 0.0
     draft.generation_config.num_assistant_tokens = DRAFTS
     draft.generation_config.num_assistant_tokens_schedule = "constant"
-    return target, draft
-
-
-def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-    target, draft = models()
     with sg.record.hf(target, draft, out=folder / "log") as recording:
-        for text in range(TEXTS):
-            prompt = torch.tensor([[0, 1 + text % 63, 2 + text % 61]])
+        for prompt in prompts:
             target.generate(
                 prompt, attention_mask=torch.ones_like(prompt), assistant_model=draft,
                 max_new_tokens=TOKENS, do_sample=True,
@@ -70,4 +87,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())
