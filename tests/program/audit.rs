@@ -1,11 +1,12 @@
 //! `specgap audit`: what it prints and writes, and its exit codes.
 
 use crate::engine_log::{small, write};
-use crate::run::specgap;
+use crate::run::{ROOT, specgap};
 use serde_json::Value;
 use specgap::audit::{BugName, Rule, Settings, Simulator};
 use specgap::log::Log;
 use std::path::Path;
+use std::process::Command;
 
 /// A folder with the log of an engine.
 fn folder(bug: Option<&str>) -> tempfile::TempDir {
@@ -226,5 +227,134 @@ fn bad_input_exits_2_and_writes_nothing() {
         assert_eq!(run.code, Some(2), "{line}: {}", run.out);
         assert!(run.err.contains(words), "{line}: {}", run.err);
         assert!(!folder.path().join("no.xml").exists());
+    }
+}
+
+/// The steps of `action.yml`, by PyYAML; `None` where there is no Python that has it.
+fn steps_of_the_action() -> Option<Vec<Value>> {
+    let code = "import json, sys, yaml\nprint(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    let path = Path::new(ROOT).join("action.yml");
+    let read = Command::new("python3")
+        .arg("-c")
+        .arg(code)
+        .arg(path)
+        .output();
+    let read = read.ok().filter(|read| read.status.success())?;
+    let action: Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(action["runs"]["using"], "composite");
+    // What the steps read of the inputs is declared.
+    let inputs = action["inputs"].as_object().unwrap();
+    let steps = action["runs"]["steps"].as_array().unwrap().clone();
+    for input in steps
+        .iter()
+        .flat_map(|step| step["env"].as_object())
+        .flatten()
+    {
+        let name = input.1.as_str().unwrap();
+        let name = name.strip_prefix("${{ inputs.").unwrap();
+        assert!(
+            inputs.contains_key(name.strip_suffix(" }}").unwrap()),
+            "{name}"
+        );
+    }
+    assert!(steps.iter().all(|step| step["shell"] == "bash"));
+    Some(steps)
+}
+
+/// Commands, options and files that the action names are there, whether YAML can be read or not.
+#[test]
+fn the_action_names_what_there_is() {
+    let text = std::fs::read_to_string(Path::new(ROOT).join("action.yml")).unwrap();
+    let mut named = 0;
+    for line in text
+        .lines()
+        .filter(|line| line.trim().starts_with("specgap "))
+    {
+        let mut words = line.split_whitespace().skip(1);
+        let command = words.next().unwrap();
+        let help = specgap(Path::new(ROOT), [command, "--help"]);
+        assert_eq!(help.code, Some(0), "{line}");
+        for option in words.filter(|word| word.starts_with("--")) {
+            assert!(
+                help.out.contains(&format!("{option} <")),
+                "{command} {option}"
+            );
+            named += 1;
+        }
+    }
+    assert_eq!(named, 4);
+    for part in text.split("$GITHUB_ACTION_PATH/").skip(1) {
+        let file = part.split('"').next().unwrap();
+        assert!(Path::new(ROOT).join(file).is_file(), "{file}");
+    }
+}
+
+/// The action's own scripts, run as the service runs them: verdicts are in the summary, and decide
+/// the exit code. Skipped where no Python has PyYAML or no bash is there.
+#[test]
+fn the_action_puts_its_verdicts_into_the_summary() {
+    let Some(steps) = steps_of_the_action() else {
+        eprintln!("skipped: python3 has no PyYAML");
+        return;
+    };
+    let named = |name: &str| {
+        let step = steps.iter().find(|step| step["name"] == name).unwrap();
+        step["run"].as_str().unwrap().to_owned()
+    };
+    let program = Path::new(env!("CARGO_BIN_EXE_specgap")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for (bug, code, says) in [
+        (None, 0, "### Sampling audit: `token`"),
+        (Some("argmax-drafts"), 1, "argmax-drafts"),
+    ] {
+        let folder = folder(bug);
+        let run = |script: &str, more: &[(&str, &str)]| {
+            let mut bash = Command::new("bash");
+            bash.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
+                .current_dir(folder.path())
+                .env("PATH", format!("{}:{path}", program.display()))
+                .env("GITHUB_ACTION_PATH", ROOT)
+                .env("GITHUB_STEP_SUMMARY", folder.path().join("summary.md"))
+                .envs(more.iter().copied());
+            bash.output().unwrap()
+        };
+        let summary = || std::fs::read_to_string(folder.path().join("summary.md")).unwrap();
+        let log = [
+            ("LOG", "engine.safetensors"),
+            ("OPTIONS", "--rule token --seeds fresh"),
+        ];
+        let ended = run(&named("Audit the engine"), &log);
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(code), "{err}");
+        assert!(summary().contains(says), "{}", summary());
+        assert!(folder.path().join("specgap-audit.xml").is_file());
+        // A log that is not there is an error, and no verdict.
+        let ended = run(
+            &named("Audit the engine"),
+            &[("LOG", "none"), ("OPTIONS", "")],
+        );
+        assert_eq!(ended.status.code(), Some(2));
+        // It is on the path, and is not installed again.
+        assert!(run(&named("Install specgap"), &[]).status.success());
+        let Some(python) = std::env::var_os("SPECGAP_PYTHON") else {
+            continue;
+        };
+        let python = python.to_str().unwrap();
+        let right = "from reference import token\n";
+        let wrong = "import numpy\n\n\ndef token(vector, samples, seed):\n    \
+                     return numpy.zeros(samples, int), numpy.zeros(samples, int)\n";
+        for (kernel, code) in [(right, 0), (wrong, 1)] {
+            std::fs::write(folder.path().join("kernel.py"), kernel).unwrap();
+            let all = [
+                ("KERNEL", "kernel.py"),
+                ("VOCABULARIES", "2,5"),
+                ("PYTHON", python),
+            ];
+            let ended = run(&named("Test the kernel"), &all);
+            let err = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(code), "{err}");
+            assert!(summary().contains("### Verification kernel"));
+            assert_eq!(summary().contains("FAIL"), code == 1, "{}", summary());
+        }
     }
 }
