@@ -110,7 +110,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         id: "prune-after-draw",
         statement: "a drafted token may be dropped because of its own probability, and the target \
             asked instead, without a change of the output's law",
-        source: "a reading of confidence rules",
+        source: "a reading of confidence rules; independently, DSpark's counterexample",
         explanation: "Wrong: with p = (1/2, 1/2), q = (3/4, 1/4), and tokens dropped if q(x) < 1/2, \
             the first token has probability 5/8, a total variation of 1/8. Tokens that would have \
             been accepted for sure are replaced by draws from p. Stopping behind the token, which \
@@ -900,24 +900,20 @@ fn variation(p: &[Rational], other: &[Rational]) -> Rational {
     p.iter().zip(other).map(|(a, b)| a.excess_over(b)).sum()
 }
 
-/// The law of the output if tokens with q below `least` are dropped after they were drawn:
-/// with a draw from p in their place, and with q restricted to the others as the draft.
-fn dropping(p: &[Rational], q: &[Rational], least: &Rational) -> [Vec<Rational>; 2] {
-    let kept: Vec<Rational> = q
-        .iter()
-        .map(|q| {
-            if q < least {
-                Rational::zero()
-            } else {
-                q.clone()
-            }
+/// The law of the output if some tokens are dropped after they were drawn: with a draw from p in
+/// their place, and with q restricted to the others as the draft.
+fn dropping(p: &[Rational], q: &[Rational], drops: &dyn Fn(usize) -> bool) -> [Vec<Rational>; 2] {
+    let kept: Vec<Rational> = (q.iter().enumerate())
+        .map(|(token, q)| match drops(token) {
+            true => Rational::zero(),
+            false => q.clone(),
         })
         .collect();
     let accepted = |token: usize| p[token].smaller(&kept[token]);
     let over = |q: &[Rational]| -> Vec<Rational> {
         p.iter().zip(q).map(|(p, q)| p.excess_over(q)).collect()
     };
-    let dropped: Rational = q.iter().filter(|q| *q < least).sum();
+    let dropped: Rational = (0..q.len()).filter(|x| drops(*x)).map(|x| &q[x]).sum();
     let rejected: Rational = (0..p.len())
         .map(|token| &kept[token] - accepted(token))
         .sum();
@@ -948,7 +944,7 @@ fn pruned() -> Finding {
         && let Some(q) = problem.scheme().draft()
     {
         let (p, q) = (Rational::row(problem.target()), Rational::row(q));
-        let [replaced, _] = dropping(&p, &q, &half());
+        let [replaced, _] = dropping(&p, &q, &|token| q[token] < half());
         let off = variation(&p, &replaced);
         finding.text("P(first token)", format_rational(&replaced[0]));
         finding.text("total variation", format_rational(&off));
@@ -961,7 +957,7 @@ fn pruned() -> Finding {
         let rows = [family.weights(vocab), family.weights(vocab)];
         let [p, q] = rows.map(|row| fractions(&row));
         let least = Rational::new(1.into(), family.between(2, 8).into());
-        let [replaced, restricted] = dropping(&p, &q, &least);
+        let [replaced, restricted] = dropping(&p, &q, &|token| q[token] < least);
         changed += u64::from(!variation(&p, &replaced).is_nil());
         lossless += u64::from(variation(&p, &restricted).is_nil());
     }
@@ -1264,5 +1260,19 @@ mod tests {
             drafts += weight * found.drafts_set_at_start();
         }
         assert_eq!(drafts, fraction("1425/256"));
+    }
+    /// DSpark's counterexample, which its paper gives as (.85, .15); and by hand: the first token
+    /// is drafted with 1/2 and kept for sure, and the second, dropped, is replaced by p's draw.
+    #[test]
+    fn a_scheduler_that_looks_at_the_token_which_it_drops() {
+        let tenths = |all: [i32; 2]| all.map(|x| Rational::new(x.into(), 10.into()));
+        let (p, q) = (tenths([7, 3]), tenths([5, 5]));
+        let [replaced, restricted] = dropping(&p, &q, &|token| token == 1);
+        let by_hand = half() + half() * &p[0];
+        let paper = fraction("17/20");
+        assert_eq!((&replaced[0], &by_hand), (&paper, &paper));
+        assert_eq!(variation(&p, &replaced), fraction("3/20"));
+        // What is left of q is an honest draft.
+        assert_eq!(restricted, p);
     }
 }
