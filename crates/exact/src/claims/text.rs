@@ -116,9 +116,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             been accepted for sure are replaced by draws from p. DSpark's counterexample is an \
             independent finding of the same: with p = (7/10, 3/10), q = (1/2, 1/2), a scheduler \
             that drops a draft because it is the second token puts out (17/20, 3/20), a total \
-            variation of 3/20. Stopping behind the token, which is kept, is lossless (see replay); so is deciding on the row before anything is drawn, \
-            and so is verifying against q restricted to the kept tokens, which the check finds \
-            lossless on random pairs.",
+            variation of 3/20. Stopping behind the token, which is kept, is lossless (see \
+            replay); so is deciding on the row before anything is drawn, and so is verifying \
+            against q restricted to the kept tokens, which the check finds lossless on random \
+            pairs.",
         standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/prune-after-draw.toml"],
