@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use specgap::audit::Records;
 use specgap::certify::Certificate;
 use specgap::claims::Baseline;
+use specgap::counters::{Settings as CountersAsked, Source, Text, count, predict};
 use specgap::distribution::{format_rational, parse_rational};
 use specgap::gap::{Part, Settings, Summary, summarise};
 use specgap::import::{Engine, Request, import, open_tokens};
@@ -404,6 +405,54 @@ fn timings(json: bool) -> Read {
     })
 }
 
+const METRICS: &str = "# TYPE vllm:spec_decode_num_drafts_total counter\n\
+vllm:spec_decode_num_drafts_total{engine=\"0\",model_name=\"m\"} 1000.0\n\
+vllm:spec_decode_num_draft_tokens_total{engine=\"0\",model_name=\"m\"} 2900.0\n\
+vllm:spec_decode_num_accepted_tokens_total{engine=\"0\",model_name=\"m\"} 1240.0\n\
+vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"0\"} 710.0\n\
+vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"1\"} 530.0\n";
+const SERVER_LOG: &str = "slot print_timing: id 0 | draft acceptance = 0.57576 (  171 accepted /   297 \
+generated), mean len =  2.73\n  acc per pos = (0.808, 0.535, 0.384)\ndraft acceptance = 0.00000 (    0 \
+accepted /    30 generated), mean len =  1.00\n";
+const SUBSETS: &str = "subset,num_drafts,num_draft_tokens,num_accepted_tokens,acceptance_length,\
+acceptance_at_pos_0,acceptance_at_pos_1\nHumanEval,1000.0,2000.0,1240.0,2.24,0.71,0.53\n\
+\"a, b\",10.0,20.0,3.0,1.3,0.2,0.1\n";
+const COUNTED: [&str; 5] = [
+    r#"{"metrics": {"speculative_decoding": {"acceptance_histogram": [1, 1, 0, 1], "num_spec_steps": 3,
+    "num_accepted_draft_tokens": 4, "num_draft_tokens": 8, "num_spec_tokens": 3,
+    "per_step_accepted": [3, 1, 0], "per_step_drafted": [3, 3, 2]}}}"#,
+    r#"{"metrics": {"speculative_decoding": {"acceptance_histogram": [39, 1, 0, 3], "num_spec_tokens": 3}}}"#,
+    r#"{"spec_decode_acceptance_length": 2.8, "spec_decode_num_drafts": 5, "spec_decode_draft_tokens": 18,
+    "spec_decode_accepted_tokens": 9, "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2]}"#,
+    r#"{"total_spec_decode_steps": {"avg": 11.0}, "total_draft_tokens": {"avg": 44.0},
+    "pooled_spec_decode_acceptance_histogram": {"0": 2, "1": 3, "2": 2, "3": 3, "4": 1}}"#,
+    r#"{"spec_decode_acceptance": {"acceptance_histogram": {"0": 1, "1": 2}, "num_draft_tokens": 12}}"#,
+];
+
+/// A file of counts told by what is in it, and as each tool's.
+fn counts() -> Read {
+    text(|text| {
+        let file = Text { name: "fuzz", text };
+        let mut read = false;
+        for from in std::iter::once(None).chain(Source::ALL.map(Some)) {
+            let Ok(counted) = count(&[file], from, &[]) else {
+                continue;
+            };
+            let report = predict(&counted, &CountersAsked::default());
+            for at in &report.lengths {
+                let mean = at.acceptance_length.mean;
+                if !(mean >= 1.0 && mean <= at.length as f64 + 1.0 + 1e-6) {
+                    return Err(format!("{} drafts put out {mean}", at.length));
+                }
+            }
+            read |= from.is_none();
+            // The difference to itself has no round.
+            let _ = count(&[file, file], from, &[]);
+        }
+        Ok(read)
+    })
+}
+
 /// All readers; files that they need are written to `folder`.
 pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
@@ -629,6 +678,20 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             vec![RECORDS.into()],
             as_bytes,
             text(|text| Ok(Records::parse("fuzz.csv".as_ref(), text).is_ok())),
+        ),
+        reader(
+            "counters text",
+            [METRICS, SERVER_LOG, SUBSETS]
+                .map(|text| text.as_bytes().to_vec())
+                .to_vec(),
+            as_bytes,
+            counts(),
+        ),
+        reader(
+            "counters json",
+            COUNTED.map(|text| text.as_bytes().to_vec()).to_vec(),
+            as_json,
+            counts(),
         ),
         importer(
             "import vllm",

@@ -6,6 +6,7 @@ mod bad_input;
 mod block;
 mod check;
 mod conformance;
+mod counters;
 mod files;
 mod gap;
 mod import;

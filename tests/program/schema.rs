@@ -235,6 +235,18 @@ fn reports_of_logs_keep_to_their_schemas() {
     let grown = read(&at.join("made/best-tree.eagle.json"));
     keeps(&closed("tree-topology"), "best-tree.eagle.json", &grown);
     printed(at, "paths paths --paths 2 --length 2", "paths");
+    std::fs::write(
+        at.join("metrics.txt"),
+        "llamacpp:spec_decode_num_drafts_total 106\nllamacpp:spec_decode_num_draft_tokens_total 317\n\
+         llamacpp:spec_decode_num_accepted_tokens_total 148\n\
+         llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position=\"0\"} 75\n\
+         llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 46\n\
+         llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position=\"2\"} 27\n",
+    )
+    .unwrap();
+    printed(at, "counters metrics.txt", "counters");
+    let line = "counters metrics.txt --timings times.json --timings-by-batch 1=times.json";
+    printed(at, line, "counters");
 }
 
 #[test]

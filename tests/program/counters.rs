@@ -1,0 +1,256 @@
+//! `specgap counters`: what it prints and writes, its exit codes, and what is refused.
+
+use crate::run::{Run, specgap};
+use serde_json::Value;
+use std::path::Path;
+
+fn counters(folder: &Path, line: &str) -> Run {
+    specgap(
+        folder,
+        ["counters"].into_iter().chain(line.split_whitespace()),
+    )
+}
+
+/// Counters of a server that drafts three tokens.
+fn dump(rounds: u32, places: [u32; 3]) -> String {
+    let accepted: u32 = places.iter().sum();
+    let name =
+        |what: &str| format!("vllm:spec_decode_num_{what}_total{{engine=\"0\",model_name=\"m\"");
+    let mut text = format!(
+        "# HELP {0} Number of spec decoding drafts.\n# TYPE {0} counter\n{1}}} {rounds}.0\n\
+         {2}}} {3}.0\n{4}}} {accepted}.0\n",
+        "vllm:spec_decode_num_drafts_total",
+        name("drafts"),
+        name("draft_tokens"),
+        3 * rounds,
+        name("accepted_tokens"),
+    );
+    for (position, count) in places.iter().enumerate() {
+        let place = name("accepted_tokens_per_pos");
+        text.push_str(&format!("{place},position=\"{position}\"}} {count}.0\n"));
+    }
+    text
+}
+
+const TIMES: &str = "schema = 1\ntarget_step = { seconds = 0.02 }\ndraft_step = { seconds = 0.001 }\n\
+    verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 5, seconds = 0.021 }]\n";
+const SLOW: &str = "schema = 1\ntarget_step = { seconds = 0.02 }\ndraft_step = { seconds = 0.008 }\n\
+    verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 5, seconds = 0.04 }]\n";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("first.txt", &dump(1000, [800, 600, 480]));
+    write("later.txt", &dump(3000, [2300, 1700, 1330]));
+    write("times.toml", TIMES);
+    write("slow.toml", SLOW);
+    folder
+}
+
+#[test]
+fn counters_become_lengths() {
+    let folder = folder();
+    let run = counters(folder.path(), "first.txt --cost-ratio 0.2 --format json");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let json = run.json();
+    assert_eq!((&json["schema"], &json["length"]), (&1.into(), &3.into()));
+    let lengths = json["lengths"].as_array().unwrap();
+    let expected = [
+        1.8,
+        2.4,
+        2.88,
+        3.264,
+        3.5712,
+        3.81696,
+        4.013_568,
+        4.170_854_4,
+    ];
+    assert_eq!(lengths.len(), expected.len());
+    for (index, (at, expected)) in lengths.iter().zip(expected).enumerate() {
+        assert_eq!(at["length"], index + 1);
+        let mean = at["acceptance_length"]["mean"].as_f64().unwrap();
+        assert!((mean - expected).abs() < 1e-9, "{at}");
+    }
+    let kinds: Vec<&str> = lengths
+        .iter()
+        .map(|at| at["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds[..4], ["prefix", "prefix", "counted", "extrapolated"]);
+    assert_eq!(json["best"]["length"], 4);
+    assert!((json["best"]["speedup"].as_f64().unwrap() - 3.264 / 1.8).abs() < 1e-9);
+    assert_eq!(
+        json["command"],
+        "specgap counters first.txt --cost-ratio 0.2"
+    );
+    // What was between two dumps.
+    let run = counters(folder.path(), "first.txt later.txt --format json");
+    let json = run.json();
+    assert_eq!(json["served"]["rounds"], 2000.0);
+    assert!(
+        (json["lengths"][2]["acceptance_length"]["mean"]
+            .as_f64()
+            .unwrap()
+            - 2.725)
+            .abs()
+            < 1e-9
+    );
+    assert_eq!(json["best"], Value::Null);
+    assert_eq!(json["by_cost"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn the_first_screen_says_what_to_set() {
+    let folder = folder();
+    let run = counters(folder.path(), "first.txt --timings times.toml --out made");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let first: Vec<&str> = run.out.lines().take(8).collect();
+    let first = first.join(" ");
+    assert!(
+        first.contains("put out 2.880 tokens") && first.contains("Set K = 4"),
+        "{first}"
+    );
+    assert!(
+        run.out.contains("since-start") && run.out.contains("other temperatures"),
+        "{}",
+        run.out
+    );
+    assert!(run.out.ends_with("report: made/report.html\n"));
+    let made = folder.path().join("made");
+    for file in [
+        "report.html",
+        "report.md",
+        "report.json",
+        "tokens-by-length.svg",
+    ] {
+        assert!(made.join(file).is_file(), "{file}");
+    }
+    let run = counters(folder.path(), "first.txt --cost-ratio 0.9");
+    assert!(run.out.contains("Do not draft"), "{}", run.out);
+    let mut narrow = crate::run::command(folder.path(), ["counters", "first.txt"]);
+    let narrow = narrow.env("COLUMNS", "80").output().unwrap();
+    let text = String::from_utf8(narrow.stdout).unwrap();
+    // The line of every report about --out is not wrapped.
+    let mut own = text.lines().filter(|line| !line.starts_with("--out"));
+    assert!(own.all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_list_by_batch_size_for_vllm() {
+    let folder = folder();
+    let line = "first.txt --timings-by-batch 8=slow.toml,1=times.toml --format json";
+    let json = counters(folder.path(), line).json();
+    assert_eq!(
+        json["num_speculative_tokens_per_batch_size"],
+        serde_json::json!([[1, 7, 4], [8, 8, 1]])
+    );
+    let text = counters(folder.path(), &line.replace(" --format json", "")).out;
+    assert!(
+        text.contains("\"num_speculative_tokens_per_batch_size\": [[1, 7, 4], [8, 8, 1]]"),
+        "{text}"
+    );
+}
+
+#[test]
+fn requests_have_intervals() {
+    let folder = folder();
+    let mut lines = String::new();
+    for at in 0..30u32 {
+        let steps: Vec<u32> = (0..20)
+            .map(|step| (step * 7 + at * at) % (4 + at % 3) % 4)
+            .collect();
+        let drafted = vec![3; steps.len()];
+        lines.push_str(&format!(
+            "{{\"metrics\": {{\"speculative_decoding\": {{\"num_spec_tokens\": 3, \
+             \"per_step_accepted\": {steps:?}, \"per_step_drafted\": {drafted:?}}}}}}}\n"
+        ));
+    }
+    std::fs::write(folder.path().join("responses.jsonl"), lines).unwrap();
+    let json = counters(folder.path(), "responses.jsonl --format json").json();
+    assert_eq!(json["source"], "vllm-requests");
+    assert_eq!(json["served"]["requests"], 30);
+    let kinds: Vec<&str> = json["lengths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|at| at["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds[..3], ["bracket", "bracket", "counted"]);
+    let counted = &json["lengths"][2]["acceptance_length"];
+    let ends: Vec<f64> = counted["ci95"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|end| end.as_f64().unwrap())
+        .collect();
+    assert!(ends[0] < ends[1], "{counted}");
+}
+
+#[test]
+fn what_tools_print_is_told_without_files() {
+    let folder = folder();
+    let run = counters(folder.path(), "--definitions");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for word in [
+        "token-weighted",
+        "spec_accept_length",
+        "1 + K x",
+        "llama.cpp",
+    ] {
+        assert!(run.out.contains(word), "{word} in {}", run.out);
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let folder = folder();
+    let good = dump(1000, [800, 600, 480]);
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("above.txt", &good.replace(" 3000.0", " 1800.0"));
+    write("rising.txt", &dump(1000, [500, 600, 480]));
+    let lacks: Vec<&str> = good
+        .lines()
+        .filter(|line| !line.contains("num_drafts"))
+        .collect();
+    write("lacks.txt", &lacks.join("\n"));
+    write(
+        "old.log",
+        "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n",
+    );
+    write(
+        "sglang.txt",
+        "sglang:spec_accept_length{model_name=\"m\"} 2.9\n",
+    );
+    write("bench.json", "{\"spec_decode_acceptance_rate\": 50.0}");
+    write("other.txt", "hello\n");
+    let refused = |line: &str, words: &[&str]| counters(folder.path(), line).refused(words);
+    refused("above.txt", &["above.txt", "only 1800 drafted"]);
+    refused(
+        "rising.txt",
+        &["rising.txt", "place 2 is accepted 600 times"],
+    );
+    refused("lacks.txt", &["lacks.txt", "number of drafts"]);
+    refused(
+        "old.log",
+        &["old.log", "line 1 lacks the number of drafts", "171 of 297"],
+    );
+    refused("sglang.txt", &["sglang.txt", "gauges"]);
+    refused("bench.json", &["bench.json", "number of drafts"]);
+    refused("other.txt", &["other.txt", "no counts"]);
+    refused("missing.txt", &["missing.txt"]);
+    refused("later.txt first.txt", &["first.txt", "started again"]);
+    refused("first.txt bench.json", &["one tool"]);
+    refused("first.txt --where engine=3", &["engine=3"]);
+    refused("first.txt --where engine", &["engine=0"]);
+    refused("first.txt --from sglang", &["prometheus"]);
+    refused("first.txt --cost-ratio 0", &["above 0"]);
+    refused("first.txt --timings-by-batch 0=times.toml", &["batch size"]);
+    refused(
+        "first.txt --timings-by-batch 8=times.toml,8=slow.toml",
+        &["8 is there twice"],
+    );
+    refused("first.txt --timings-by-batch 8=other.txt", &["other.txt"]);
+    refused("", &["FILE"]);
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    std::fs::write(folder.path().join("out/report.json"), &good).unwrap();
+    refused("out/report.json --out out", &["report.json"]);
+}
