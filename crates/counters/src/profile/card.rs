@@ -1,6 +1,6 @@
 //! A table for a model card, with ±.
 
-use super::{Profile, conditional, one_line};
+use super::data::{Profile, conditional, one_line};
 use specgap_measure::statistics::Estimate;
 
 pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {

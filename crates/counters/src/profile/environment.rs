@@ -1,7 +1,8 @@
 //! Engines that take variables of the environment: a file a length, for `set -a; . FILE` or
 //! `docker run --env-file FILE`.
 
-use super::{Format, Profile, marginal, rounded};
+use super::data::{Profile, marginal, rounded};
+use super::format::Format;
 use crate::curve::Curve;
 
 pub(super) fn files(profile: &Profile, format: Format) -> Vec<(String, Vec<u8>)> {

@@ -1,6 +1,6 @@
 //! InferenceX: golden acceptance lengths, one model and one mode.
 
-use super::{Profile, one_line, rounded};
+use super::data::{Profile, one_line, rounded};
 
 /// `MODEL: {MODE: {K: mean}}`, with the bonus token, to two decimals. A log does not say whether the
 /// target was thinking, so that the mode is a name to be checked.

@@ -14,153 +14,17 @@
 //! | `card` | `card.md` | for people: all of it with ± |
 
 mod card;
+mod data;
 mod environment;
 mod format;
 mod inferencex;
 mod model_optimizer;
 mod vllm;
 
+pub use data::{Profile, ProfileError, Source};
 pub use format::{Format, is_of_a_profile};
 
-use crate::curve::Curve;
-use serde::{Deserialize, Serialize};
-
-/// What acceptance was measured on: what no number of a profile means anything without.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Source {
-    /// The target model.
-    pub target: Option<String>,
-    /// The draft model.
-    pub draft: Option<String>,
-    /// What is drafted: `sampled`, `one-hot` or `exact-match`, where it is known.
-    pub drafts: Option<String>,
-    /// The rule that keeps drafts, where it is known.
-    pub verifier: Option<String>,
-    /// The temperature at which the text was drawn.
-    pub temperature: Option<f64>,
-    /// Prompts, or requests: the independent units of intervals.
-    pub prompts: Option<u64>,
-    /// Tokens of the text.
-    pub positions: Option<u64>,
-    /// What the numbers are: how they came about, what their intervals say, and of which text.
-    pub kind: String,
-    /// The command that makes them.
-    pub command: String,
-    /// The program, with its version.
-    pub tool: String,
-}
-
-impl Source {
-    /// All of it in lines, for comments; each as one line of printable text.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{}: {}", self.tool, self.command)];
-        let models = [("target", &self.target), ("draft", &self.draft)];
-        let names = models.map(|(word, name)| Some(format!("{word} {}", name.as_ref()?)));
-        lines.extend(joined(names));
-        let drafts = self
-            .drafts
-            .as_ref()
-            .map(|drafts| format!("{drafts} drafts"));
-        let verifier = self
-            .verifier
-            .as_ref()
-            .map(|rule| format!("{rule} verification"));
-        let temperature = self.temperature.map(|t| format!("temperature {t:?}"));
-        lines.extend(joined([drafts, verifier, temperature]));
-        let prompts = self.prompts.map(|prompts| format!("{prompts} prompts"));
-        let positions = self
-            .positions
-            .map(|positions| format!("{positions} tokens"));
-        lines.extend(joined([prompts, positions]));
-        lines.push(self.kind.clone());
-        lines.iter().map(|line| one_line(line)).collect()
-    }
-}
-
-fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// Text that ends no comment: names come from files of others.
-fn one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(plain).collect()
-}
-
-/// Acceptance at every draft length that was asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
-    /// A curve for each length.
-    pub curves: Vec<Curve>,
-    /// Where they come from.
-    pub source: Source,
-}
-
-/// Why a profile is not written.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProfileError {
-    /// There is no curve.
-    #[error("there is no draft length to write a profile of")]
-    Empty,
-    /// A curve that no rounds can have.
-    #[error(
-        "K = {length}: {what}; a profile needs S_1 to S_K, each in [0, 1] and none above the one \
-         before it"
-    )]
-    Curve {
-        /// K.
-        length: usize,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A file that cannot be made.
-    #[error("{0}")]
-    Json(String),
-}
-
 impl Profile {
-    /// Checks curves, and puts them in the order of their lengths.
-    ///
-    /// # Errors
-    /// No curve; two of one length; shares that are no numbers in \[0, 1\], that rise, or are not K;
-    /// an acceptance length that is not in \[1, K + 1\].
-    pub fn new(mut curves: Vec<Curve>, source: Source) -> Result<Self, ProfileError> {
-        if curves.is_empty() {
-            return Err(ProfileError::Empty);
-        }
-        curves.sort_by_key(|curve| curve.length);
-        let mut before = None;
-        for curve in &curves {
-            let refused = |what: String| ProfileError::Curve {
-                length: curve.length,
-                what,
-            };
-            if before == Some(curve.length) {
-                return Err(refused("is there twice".to_owned()));
-            }
-            before = Some(curve.length);
-            if curve.length == 0 || curve.marginal.len() != curve.length {
-                return Err(refused(format!("has {} shares", curve.marginal.len())));
-            }
-            let mut most = 1.0;
-            for (i, share) in (1..).zip(&curve.marginal) {
-                // Sums of the same numbers in another order.
-                if !(-ROUNDING..=most + ROUNDING).contains(&share.mean) {
-                    return Err(refused(format!("S_{i} is {}", share.mean)));
-                }
-                most = share.mean;
-            }
-            let length = curve.acceptance_length.mean;
-            let longest = curve.length as f64 + 1.0;
-            if !(1.0 - ROUNDING..=longest + ROUNDING).contains(&length) {
-                return Err(refused(format!("the acceptance length is {length}")));
-            }
-        }
-        Ok(Self { curves, source })
-    }
-
     /// The files of a format, by name.
     ///
     /// # Errors
@@ -176,42 +40,6 @@ impl Profile {
             Format::Card => Ok(vec![card::file(self)]),
         }
     }
-
-    /// The curve of the longest length.
-    fn longest(&self) -> Option<&Curve> {
-        self.curves.last()
-    }
-}
-
-/// Sums of shares that are equal differ by less.
-const ROUNDING: f64 = 1e-9;
-
-/// S_1 to S_K to six decimals, in \[0, 1\] and never rising.
-///
-/// Rounding keeps an order; what sums of floats may add to it is taken off.
-fn marginal(curve: &Curve) -> Vec<f64> {
-    let mut most = 1.0f64;
-    let each = curve.marginal.iter().map(|share| {
-        most = rounded(share.mean, 6).clamp(0.0, most);
-        most
-    });
-    each.collect()
-}
-
-/// P(draft i is accepted, given that all before it are); 0 behind a draft that none is.
-fn conditional(marginal: &[f64]) -> Vec<f64> {
-    let before = std::iter::once(&1.0).chain(marginal);
-    let each = marginal.iter().zip(before).map(
-        |(share, before)| {
-            if *before > 0.0 { share / before } else { 0.0 }
-        },
-    );
-    each.collect()
-}
-
-fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
 }
 
 #[cfg(test)]

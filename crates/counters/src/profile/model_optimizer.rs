@@ -1,6 +1,6 @@
 //! NVIDIA Model-Optimizer: `speculation_profile.json`, at the longest length.
 
-use super::{Profile, ProfileError, Source, conditional, marginal, rounded};
+use super::data::{Profile, ProfileError, Source, conditional, marginal, rounded};
 use crate::curve::Curve;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Each file read back by the rules of the code that reads it.
 
 use super::*;
+use crate::curve::Curve;
 use serde_json::Value;
 use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;

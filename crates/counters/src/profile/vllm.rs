@@ -1,6 +1,6 @@
 //! vLLM: what `--speculative-config` is completed with, a file a length.
 
-use super::{Profile, ProfileError, marginal};
+use super::data::{Profile, ProfileError, marginal};
 use serde::Serialize;
 
 /// The fields of vLLM's `SpeculativeConfig` that make acceptance synthetic. It refuses fields that
