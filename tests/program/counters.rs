@@ -47,6 +47,33 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// What llama.cpp's server says of itself after 40 requests of sampled drafts
+/// (`scripts/engines/cpu_engines.py`).
+#[test]
+fn a_real_dump_is_read() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/engines");
+    let run = counters(&fixtures, "llama-cpp-metrics.txt --format json");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let text = std::fs::read_to_string(fixtures.join("llama-cpp-metrics.txt")).unwrap();
+    let counted = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .last()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    };
+    let rounds = counted("llamacpp:spec_decode_num_drafts_total ");
+    let kept = counted("llamacpp:spec_decode_num_accepted_tokens_total ");
+    let json = run.json();
+    let longest = json["lengths"].as_array().unwrap().last().unwrap();
+    // Rounds at the end of a text are shorter: the counts are the lower end.
+    let lower = longest["acceptance_length"]["between"][0].as_f64();
+    let mean = longest["acceptance_length"]["mean"].as_f64().unwrap();
+    let found = lower.unwrap_or(mean);
+    assert!((found - (1.0 + kept / rounds)).abs() < 1e-9, "{longest}");
+}
+
 #[test]
 fn counters_become_lengths() {
     let folder = folder();
