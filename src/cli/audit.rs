@@ -76,6 +76,10 @@ pub(super) struct AuditArgs {
     /// The draft's row is cut by top-k, top-p and min-p too.
     #[arg(long)]
     draft_cut: bool,
+    /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to: 10 is
+    /// llama.cpp's default.
+    #[arg(long, value_name = "K")]
+    draft_top_k: Option<usize>,
     /// Tokens that end a text, beside those in the log's metadata.
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     stop: Vec<u32>,
@@ -141,7 +145,8 @@ impl AuditArgs {
             || self.top_k.is_some()
             || self.top_p.is_some()
             || self.min_p.is_some()
-            || self.draft_cut;
+            || self.draft_cut
+            || self.draft_top_k.is_some();
         if let Some(log) = log
             && asked
         {
@@ -160,6 +165,7 @@ impl AuditArgs {
                 top_p: self.top_p.or(said.top_p),
                 min_p: self.min_p.or(said.min_p),
                 draft_cut: self.draft_cut,
+                draft_top_k: self.draft_top_k,
             });
         } else if asked {
             return Err(CliError::Input {
@@ -190,6 +196,7 @@ impl AuditArgs {
             .list("stop", &self.stop)
             .option("vocab", self.kept.vocab)
             .flag("draft-cut", self.draft_cut)
+            .option("draft-top-k", self.draft_top_k)
             .flag("negative-control", self.negative_control);
         command.into_line()
     }

@@ -583,6 +583,7 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
             ("top-k", claimed.top_k.map(|k| k.to_string())),
             ("top-p", claimed.top_p.map(|p| p.to_string())),
             ("min-p", claimed.min_p.map(|p| p.to_string())),
+            ("draft top-k", claimed.draft_top_k.map(|k| k.to_string())),
         ] {
             if let Some(value) = value {
                 let _ = write!(words, ", {name} {value}");

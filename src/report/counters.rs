@@ -15,7 +15,12 @@ use crate::page::{Block, Fact, Figure, Page, Section, made_by};
 pub fn page(report: &CountersReport) -> Page {
     let served = &report.served;
     let of = match report.length {
-        Some(length) => format!("rounds of {}", counted(length, "draft")),
+        Some(length) => {
+            let drafted = served.drafted_per_round;
+            let short = drafted.is_some_and(|drafted| drafted < length as f64 - 1e-9);
+            let to = if short { "up to " } else { "" };
+            format!("rounds of {to}{}", counted(length, "draft"))
+        }
         None => "rounds of several lengths".to_owned(),
     };
     let length = plus_minus(&served.acceptance_length, 3);
@@ -121,7 +126,7 @@ fn verdict(best: &Best, ran: Option<usize>) -> String {
     let alike = match alike.len() {
         0 | 1 => String::new(),
         _ => format!(
-            " Their errors do not tell {} apart: the least of them wastes least.",
+            " What is known does not tell {} apart: the least of them wastes fewest drafts.",
             listed(&alike)
         ),
     };

@@ -22,6 +22,9 @@ pub struct Claimed {
     pub min_p: Option<f64>,
     /// The draft's row is cut in the same way.
     pub draft_cut: bool,
+    /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_k: Option<usize>,
 }
 
 impl Claimed {
@@ -34,6 +37,7 @@ impl Claimed {
             top_p: None,
             min_p: None,
             draft_cut: false,
+            draft_top_k: None,
         }
     }
 

@@ -262,6 +262,13 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
             cut(&mut pair.q, claimed, pair.rest)?;
         }
     }
+    if claimed.draft_top_k.is_some() {
+        let own = Claimed {
+            top_k: claimed.draft_top_k,
+            ..Claimed::at(claimed.draft_temperature)
+        };
+        cut(&mut pair.q, &own, pair.rest)?;
+    }
     let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
     pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
     Ok(())
@@ -460,6 +467,14 @@ mod tests {
             ..cut
         };
         near(&read(&log, &both).unwrap().q, &[0.0, 0.0, 1.0]);
+        // The draft's row alone, behind its own temperature.
+        let drafts = Claimed {
+            draft_top_k: Some(1),
+            ..claimed
+        };
+        let pair = read(&log, &drafts).unwrap();
+        near(&pair.p, &[0.5, 0.375, 0.125]);
+        near(&pair.q, &[0.0, 0.0, 1.0]);
     }
 
     #[test]

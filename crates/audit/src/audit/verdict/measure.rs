@@ -242,8 +242,13 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
             )));
         }
     }
-    if claimed.top_k == Some(0) {
-        return Err(refused("top-k is 0; it is at least 1".to_owned()));
+    for (name, k) in [
+        ("top-k", claimed.top_k),
+        ("draft top-k", claimed.draft_top_k),
+    ] {
+        if k == Some(0) {
+            return Err(refused(format!("{name} is 0; it is at least 1")));
+        }
     }
     for (name, share) in [("top-p", claimed.top_p), ("min-p", claimed.min_p)] {
         if let Some(share) = share
@@ -1321,7 +1326,7 @@ mod tests {
         }
         assert!(with(&|c| c.top_k = Some(1)).is_ok());
         type Refused<'a> = (&'a dyn Fn(&mut Claimed), &'a str);
-        let all: [Refused<'_>; 11] = [
+        let all: [Refused<'_>; 12] = [
             (
                 &|c| c.temperature = 0.0,
                 "the temperature is 0: a greedy engine",
@@ -1343,6 +1348,10 @@ mod tests {
                 "the draft temperature is inf; it",
             ),
             (&|c| c.top_k = Some(0), "top-k is 0; it is at least 1"),
+            (
+                &|c| c.draft_top_k = Some(0),
+                "draft top-k is 0; it is at least 1",
+            ),
             (&|c| c.top_p = Some(0.0), "top-p is 0; it is above 0"),
             (&|c| c.top_p = Some(1.5), "top-p is 1.5; it is above 0"),
             (
