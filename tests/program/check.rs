@@ -23,7 +23,7 @@ fn baseline_of(problems: &[&str]) -> String {
     serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 35] = [
+const NAMES: [&str; 36] = [
     "calls-by-start",
     "certain-not-monotone-none",
     "certain-not-monotone-one",
@@ -43,6 +43,7 @@ const NAMES: [&str; 35] = [
     "prune-after-draw",
     "race-not-proportional-early",
     "race-not-proportional-late",
+    "seed-reset-each-round",
     "sequential-below-distinct-distinct",
     "sequential-below-distinct-sequential",
     "single-token-moves",
