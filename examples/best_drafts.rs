@@ -3,11 +3,11 @@
 //!
 //!     cargo run --release --example best_drafts -- reports/optimum NAME=report.json ...
 //!
-//! `NAME@0.9=report.json` is a report of drafts that were drawn at 0.9 of the temperature.
+//! `NAME@apart=report.json` is a report whose drafts were also drawn at another temperature.
 //!
 //! `scripts/optimum-report` captures the logs and measures them.
 
-use specgap::gap::{Cell, Comparison, GapReport};
+use specgap::gap::{Cell, Comparison, GapReport, RedraftedCell};
 use specgap::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn main() -> Result<(), Failure> {
         let report: GapReport = serde_json::from_slice(&std::fs::read(path)?)?;
         match name.split_once('@') {
             None => logs.push((name.to_owned(), report)),
-            Some((name, share)) => apart.push((name.to_owned(), share.to_owned(), report)),
+            Some((name, _)) => apart.push((name.to_owned(), report)),
         }
     }
     let (name, first) = logs.first().ok_or("give a report")?;
@@ -336,10 +336,7 @@ fn lead(logs: &[(String, GapReport)]) -> String {
     text
 }
 
-/// A log, what of the temperature its drafts were drawn at, and the report.
-type Apart = (String, String, GapReport);
-
-fn page(logs: &[(String, GapReport)], apart: &[Apart]) -> Result<String, Failure> {
+fn page(logs: &[(String, GapReport)], apart: &[(String, GapReport)]) -> Result<String, Failure> {
     let mut text = String::from(
         "# Drafts and a rule that reach the optimum\n\n\
          Draft the sure tokens of q and one token of each stratum of the rest; reject by falling level \
@@ -360,7 +357,7 @@ fn page(logs: &[(String, GapReport)], apart: &[Apart]) -> Result<String, Failure
         }
     }
     if !apart.is_empty() {
-        drawn_apart(&mut text, logs, apart)?;
+        drawn_apart(&mut text, apart)?;
     }
     for (name, report) in logs {
         let log = report.logs.first().ok_or("a report of no log")?;
@@ -384,34 +381,35 @@ fn page(logs: &[(String, GapReport)], apart: &[Apart]) -> Result<String, Failure
     Ok(text)
 }
 
-/// What drawing the drafts from a sharper or flatter row than q does to strata with level-4.
-fn drawn_apart(
-    text: &mut String,
-    logs: &[(String, GapReport)],
-    apart: &[Apart],
-) -> Result<(), Failure> {
-    text.push_str(
-        "\n## Drafts drawn at another temperature\n\nStrata with level-4 accept, drawn and verified \
-         from q at T, and from q at a share of T (any row is lossless). Both are means over the same \
-         positions; no interval was computed for their difference.\n\n|pair, T, n|share of T|at T|at \
-         the share|difference|\n|---|---:|---:|---:|---:|\n",
-    );
-    for (name, share, report) in apart {
-        let usual = logs.iter().find(|(known, _)| known == name);
-        let (_, usual) = usual.ok_or("a report apart needs that of q")?;
-        for at in temperatures(report)
-            .into_iter()
-            .flat_map(|temperature| drafts(report).into_iter().map(move |n| (temperature, n)))
-        {
-            let rates = [usual, report].map(|report| rate(report, at, OURS_COLUMN));
-            if let [Some(own), Some(other)] = rates {
-                let more = (1000.0 * (other - own)).round() / 1000.0 + 0.0;
-                writeln!(
-                    text,
-                    "|{name}, {:.1}, {}|{share}|{own:.3}|{other:.3}|{more:+.3}|",
-                    at.0, at.1
-                )?;
+/// What drawing the drafts at another temperature than the target's does to strata with level-4.
+fn drawn_apart(text: &mut String, apart: &[(String, GapReport)]) -> Result<(), Failure> {
+    let numbers = apart.first().map(|(_, report)| drafts(report));
+    let numbers = numbers.unwrap_or_default();
+    let columns = numbers.iter().map(|n| format!("|{n} drafts|more"));
+    writeln!(
+        text,
+        "\n## Drafts drawn at 0.9 of the temperature\n\nStrata with level-4, drawn from q at 0.9 T and verified \
+         with that row, which is lossless too; and how much more that accepts than q at T, as means over \
+         the same positions (no interval was computed for the difference).\n\n|pair, T{}|\n|---{}|",
+        columns.collect::<String>(),
+        "|---:".repeat(2 * numbers.len())
+    )?;
+    for (name, report) in apart {
+        for drawn in &report.redrafted {
+            write!(text, "|{name}, {:.1}", drawn.temperature)?;
+            for &n in &numbers {
+                let of = |cell: &&RedraftedCell| {
+                    (cell.drafts, cell.scheme.as_str()) == (n, "stratified")
+                };
+                let cell = drawn.cells.iter().find(of).ok_or("no strata")?;
+                let rule = cell.verifiers.iter().find(|row| row.name == "level-4");
+                let there = rule.ok_or("no level-4")?.acceptance.estimate.mean;
+                let here =
+                    rate(report, (drawn.temperature, n), OURS_COLUMN).ok_or("no rate at T")?;
+                let more = (1000.0 * (there - here)).round() / 1000.0 + 0.0;
+                write!(text, "|{there:.3}|{more:+.3}")?;
             }
+            text.push_str("|\n");
         }
     }
     Ok(())
