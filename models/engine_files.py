@@ -91,7 +91,7 @@ def load(name: str) -> Decoder:
     return Decoder(dataclasses.replace(config, layers=len(rung.kept())), turned(kept), reader)
 
 
-def written(path: Path, write: Callable[[Path], None]) -> None:
+def written(path: Path, write: Callable[[Path], object]) -> None:
     """Writes to a temporary name, then renames."""
     temporary = path.with_name(path.name + ".part")
     write(temporary)
@@ -150,9 +150,9 @@ def write_hf(name: str, output: Path) -> None:
         "tokenizer_config.json": tokenizer,
     }.items():
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        written(folder / file, lambda path, text=text: path.write_text(text, encoding="utf-8") and None)
+        written(folder / file, lambda path, text=text: path.write_text(text, encoding="utf-8"))
     vocabulary = (output / "tokenizer.json").read_bytes()
-    written(folder / "tokenizer.json", lambda path: path.write_bytes(vocabulary) and None)
+    written(folder / "tokenizer.json", lambda path: path.write_bytes(vocabulary))
     tensors = hf_tensors(model)
     written(folder / "model.safetensors", lambda path: save_file(tensors, path, metadata={"format": "pt"}))
 
@@ -231,9 +231,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, help="folder with tokenizer.json; gets hf/ or gguf/")
     parser.add_argument("--kind", choices=("hf", "gguf"), required=True)
-    parser.add_argument("--models", default="target,draft", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--models", default="target,draft", help=f"of {', '.join(MODELS)}; or ladder")
     arguments = parser.parse_args()
-    for name in arguments.models.split(","):
+    names = ",".join(RUNGS) if arguments.models == "ladder" else arguments.models
+    for name in names.split(","):
         if name not in MODELS:
             raise SystemExit(f"--models: {name} is unknown; there are {', '.join(MODELS)}")
         (write_hf if arguments.kind == "hf" else write_gguf)(name, arguments.output)

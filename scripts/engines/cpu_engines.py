@@ -24,12 +24,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-import zipfile
 
 import numpy as np
 import onnxruntime
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from texts import ROOT, chat_prompts, write_log
+
 DRAFTS = 4
 # A token of the fixture pair that is a whole character.
 DIGIT = 19
@@ -256,33 +256,12 @@ class Scorer:
         return rows
 
 
-def write_log(path: pathlib.Path, run: Run, scorer: Scorer, engine: str) -> None:
-    """A log of texts: p, and what came out."""
-    each = [len(text.tokens) for text in run.texts]
-    arrays = {
-        "target_logits": np.concatenate([scorer.rows(text) for text in run.texts]),
-        "output": np.concatenate([text.tokens for text in run.texts]).astype(np.int64),
-        "prompt_id": np.repeat(np.arange(len(each)), each),
-        "position": np.concatenate([np.arange(count) for count in each]),
-        # Every request was given a seed of its own.
-        "seed": np.repeat(np.arange(len(each)), each),
-    }
-    np.savez(path, **arrays)
-    metadata = {
-        "rows_from": "scoring", "temperature_applied": 1.0, "engine": engine,
-        "sampling": {"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0},
-    }
-    with zipfile.ZipFile(path, "a") as file:
-        file.writestr("log.json", json.dumps(metadata))
-
-
-def chat_prompts(folder: pathlib.Path) -> list[list[int]]:
+def tokenized(folder: pathlib.Path, count: int) -> list[list[int]]:
     """The prompts of the repository's captures, as ids."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    lines = (ROOT / "models/prompts/capture-chat.jsonl").read_text(encoding="utf-8").splitlines()
-    return [tokenizer.encode(json.loads(line)["prompt"]).ids for line in lines]
+    return [tokenizer.encode(prompt).ids for prompt in chat_prompts(count)]
 
 
 def models(folder: pathlib.Path | None) -> tuple[pathlib.Path, dict[str, tuple[pathlib.Path, pathlib.Path]]]:
@@ -311,7 +290,7 @@ def main() -> int:
     kept = arguments.out or pathlib.Path(tempfile.mkdtemp())
     graph, files = models(arguments.models)
     if arguments.models:
-        prompts = chat_prompts(arguments.models)[: arguments.prompts]
+        prompts = tokenized(arguments.models, arguments.prompts)
     else:
         chosen = np.random.default_rng(7)
         prompts = [chosen.integers(3, 299, 4).tolist() for _ in range(arguments.prompts)]
@@ -335,7 +314,8 @@ def main() -> int:
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in (run.files | {"failed.txt": "\n".join(run.failed)}).items():
                 (folder / name).write_text(content, encoding="utf-8")
-            write_log(folder / "log.npz", run, scorer, f"{engine.package} {version}")
+            rows = {"target_logits": [scorer.rows(text) for text in run.texts]}
+            write_log(folder / "log.npz", [text.tokens for text in run.texts], rows, f"{engine.package} {version}")
             command = [arguments.specgap, "audit", folder / "log.npz", "--rule", "text", "--format", "json"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode not in (0, 1):

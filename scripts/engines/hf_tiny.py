@@ -13,7 +13,6 @@ on the CPU.
 
 import argparse
 import copy
-import json
 import pathlib
 import tempfile
 
@@ -21,22 +20,18 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import specgap as sg
+from texts import chat_prompts
 
 TEXTS, TOKENS, DRAFTS = 24, 40, 4
 
 torch.set_num_threads(1)
 
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
 def real(folder):
     """The pair of a folder, and its prompts."""
     target, draft = (LlamaForCausalLM.from_pretrained(folder / "hf" / name).eval() for name in ("target", "draft"))
     tokenizer = AutoTokenizer.from_pretrained(folder / "hf/target")
-    lines = (ROOT / "models/prompts/capture-chat.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["prompt"] for line in lines[:TEXTS]]
-    return target, draft, [tokenizer(text, return_tensors="pt")["input_ids"] for text in texts]
+    return target, draft, [tokenizer(text, return_tensors="pt")["input_ids"] for text in chat_prompts(TEXTS)]
 
 
 def tiny():

@@ -21,7 +21,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import zipfile
 
 import numpy as np
 import torch
@@ -29,8 +28,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, __ve
 
 from specgap import kernels
 from specgap.rules import STRATA_LEVELS
+from texts import chat_prompts, write_log
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHILDREN = (4, 2, 1)
 TREE = "prefix-4-2-1"
 
@@ -146,23 +145,6 @@ def decode(target: Model, draft: Model, prompt: list[int], tokens: int, seed: in
     return text[len(prompt) :], calls
 
 
-def write_log(path: pathlib.Path, rows: dict[str, list[np.ndarray]], texts: list[list[int]]) -> None:
-    each = [len(text) for text in texts]
-    np.savez(
-        path,
-        target_logits=np.concatenate(rows["target"]), draft_logits=np.concatenate(rows["draft"]),
-        token=np.concatenate(texts).astype(np.int64), output=np.concatenate(texts).astype(np.int64),
-        prompt_id=np.repeat(np.arange(len(each)), each), position=np.concatenate([np.arange(n) for n in each]),
-        seed=np.repeat(np.arange(len(each)), each),
-    )
-    metadata = {
-        "rows_from": "scoring", "temperature_applied": 1.0, "engine": f"transformers {__version__}",
-        "sampling": {"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0},
-    }
-    with zipfile.ZipFile(path, "a") as file:
-        file.writestr("log.json", json.dumps(metadata))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=pathlib.Path, help="folder with hf/target and hf/draft")
@@ -175,18 +157,17 @@ def main() -> int:
     out = arguments.out or pathlib.Path(tempfile.mkdtemp())
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = AutoTokenizer.from_pretrained(arguments.models / "hf/target")
-    lines = (ROOT / "models/prompts/capture-chat.jsonl").read_text(encoding="utf-8").splitlines()
-    prompts = [tokenizer(json.loads(line)["prompt"])["input_ids"] for line in lines[: arguments.prompts]]
+    prompts = [tokenizer(prompt)["input_ids"] for prompt in chat_prompts(arguments.prompts)]
     target, draft = (Model(arguments.models / "hf" / name) for name in ("target", "draft"))
-    texts, calls, rows = [], [], {"target": [], "draft": []}
+    texts, calls, rows = [], [], {"target_logits": [], "draft_logits": []}
     for seed, prompt in enumerate(prompts):
         text, passes = decode(target, draft, prompt, arguments.tokens, seed)
         texts.append(text)
         calls.append(passes)
-        rows["target"].append(target.scored(prompt, text))
-        rows["draft"].append(draft.scored(prompt, text))
+        rows["target_logits"].append(target.scored(prompt, text))
+        rows["draft_logits"].append(draft.scored(prompt, text))
         print(f"{seed + 1} of {len(prompts)}: {len(text) / passes:.2f} tokens per call", file=sys.stderr, flush=True)
-    write_log(out / "log.npz", rows, texts)
+    write_log(out / "log.npz", texts, rows, f"transformers {__version__}")
     answers = {}
     for name, more in {
         "audit": ["--rule", "text"],
