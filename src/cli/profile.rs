@@ -3,11 +3,11 @@
 use super::options::{Common, Folder};
 use super::output::CliError;
 use crate::counters::{CountersReport, Kind};
-use crate::curve::Curve;
-use crate::gap::Surprise;
+use crate::curve::{Curve, exactly};
 use crate::page::paper::Files;
 use crate::profile::{Format, Profile, ProfileError, Source};
 use crate::replay::{Drafts, LengthReport, RoundStarts};
+use crate::report::is_not_drawn;
 use crate::statistics::Estimate;
 use clap::Args;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ impl Profiles {
             ),
             message: format!("--profile: {message}"),
         };
-        if let Some(z) = not_drawn(&report.surprise) {
+        if let Some(z) = is_not_drawn(&report.surprise) {
             return Err(refused(format!(
                 "the text was not drawn from these rows (its surprise is {:.1} standard errors off), \
                  so that no file is written that others would take for acceptance; specgap length \
@@ -156,8 +156,6 @@ fn prefix(whole: &Curve, length: usize) -> Option<Curve> {
     let mean = all(|share| share.mean);
     // Shares of the same rounds rise and fall together: no narrower than this.
     let half = all(|share| (share.ci95[1] - share.ci95[0]) / 2.0) - 1.0;
-    let shares = std::iter::once(1.0).chain(marginal.iter().map(|share| share.mean));
-    let next = marginal.iter().map(|share| share.mean).chain([0.0]);
     Some(Curve {
         length,
         acceptance_length: Estimate {
@@ -165,15 +163,10 @@ fn prefix(whole: &Curve, length: usize) -> Option<Curve> {
             ci95: [mean - half, mean + half],
             ..Estimate::default()
         },
-        histogram: Some(shares.zip(next).map(|(here, next)| here - next).collect()),
+        histogram: Some(exactly(&marginal)),
         rounds: whole.rounds,
         marginal,
     })
-}
-
-/// A z that no text has which was drawn from its rows, as pages take it.
-fn not_drawn(surprise: &Surprise) -> Option<f64> {
-    crate::report::is_not_drawn(surprise)
 }
 
 fn internal(error: ProfileError) -> CliError {

@@ -8,6 +8,8 @@
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 #[doc(hidden)]
+pub mod csv;
+#[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
 pub mod panics;

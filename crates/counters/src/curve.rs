@@ -32,3 +32,15 @@ pub struct Curve {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
 }
+
+/// The shares of rounds that accept exactly i drafts, i = 0 to K: `S_i - S_(i+1)`, with 1 and 0 at the
+/// ends, of S_1 to S_K.
+#[must_use]
+pub fn exactly(marginal: &[Estimate]) -> Vec<f64> {
+    let shares = || marginal.iter().map(|share| share.mean);
+    let next = shares().chain([0.0]);
+    let here = std::iter::once(1.0).chain(shares());
+    here.zip(next)
+        .map(|(here, next)| (here - next).max(0.0))
+        .collect()
+}

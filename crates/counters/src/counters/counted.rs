@@ -254,21 +254,26 @@ impl Counted {
     /// The sums of all entries.
     #[must_use]
     pub fn total(&self) -> Rounds {
-        let mut total = Rounds {
-            drafted: Some(0.0),
-            reached: Some(Vec::new()),
-            ..Rounds::default()
-        };
-        for one in &self.clusters {
-            total.add(one);
-        }
-        total
+        Rounds::sum(&self.clusters)
     }
 }
 
 impl Rounds {
+    /// The sums of several.
+    pub(super) fn sum(all: &[Self]) -> Self {
+        let mut total = Self {
+            drafted: Some(0.0),
+            reached: Some(Vec::new()),
+            ..Self::default()
+        };
+        for one in all {
+            total.add(one);
+        }
+        total
+    }
+
     /// Adds another's counts; what one of the two does not have, the sum has not.
-    pub(super) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         self.rounds += other.rounds;
         self.accepted += other.accepted;
         self.drafted = self.drafted.zip(other.drafted).map(|(a, b)| a + b);

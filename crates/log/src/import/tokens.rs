@@ -10,6 +10,7 @@ use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
 use crate::log::{Dtype, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
+use specgap_base::csv::fields;
 use specgap_base::files::{DOCUMENT, read_lines};
 use specgap_base::sorted::Map;
 use std::collections::HashMap;
@@ -531,28 +532,6 @@ fn csv(path: &Path, text: &str) -> Result<Table, ImportError> {
     });
     let lines = lines.collect::<Result<_, _>>()?;
     Ok(Table { names, lines })
-}
-
-/// The entries of a line; in quotes a comma is text, and two quotes are one.
-fn fields(line: &str) -> Vec<String> {
-    let mut all = vec![String::new()];
-    let mut quoted = false;
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' if quoted && letters.peek() == Some(&'"') => {
-                letters.next();
-                all.last_mut().into_iter().for_each(|field| field.push('"'));
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => all.push(String::new()),
-            _ => all
-                .last_mut()
-                .into_iter()
-                .for_each(|field| field.push(letter)),
-        }
-    }
-    all
 }
 
 /// An object a line; columns are the fields of all of them.

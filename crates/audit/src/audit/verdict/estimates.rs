@@ -163,7 +163,7 @@ impl Estimates {
     /// inside the first with probability 5%. `None` if no cut at all is refuted by it.
     fn last_that_fits(&self, held: &[f64], first: usize) -> Option<usize> {
         let inside = held.get(first)?;
-        if inside - 0.0 > MISSED.ln() {
+        if *inside > MISSED.ln() {
             // All of q would do as well.
             return None;
         }

@@ -16,7 +16,8 @@ const POOLED: &str = "pooled_spec_decode_acceptance_histogram";
 pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
     let mut summaries = Vec::new();
     for file in files {
-        for (place, value) in documents(file)? {
+        for document in documents(file) {
+            let (place, value) = document?;
             let Value::Object(fields) = &value else {
                 continue;
             };
@@ -29,12 +30,7 @@ pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
     if summaries.is_empty() {
         return requests::read(files, Source::Aiperf);
     }
-    let mut total = Rounds {
-        drafted: Some(0.0),
-        reached: Some(Vec::new()),
-        ..Rounds::default()
-    };
-    summaries.iter().for_each(|one| total.add(one));
+    let total = Rounds::sum(&summaries);
     let mut read = Read::of(Source::Aiperf);
     if total.drafted.is_none() {
         let words = "The summary lacks total_draft_tokens: K is the most drafts that a round \

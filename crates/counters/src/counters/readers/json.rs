@@ -4,29 +4,29 @@ use super::read::Text;
 use crate::counters::counted::{CountersError, MOST_DRAFTS, Source};
 use serde_json::{Deserializer, Map, Value};
 
-/// The documents of a file with the names of their places: one, a list's entries, or one a line.
-pub(super) fn documents(file: &Text<'_>) -> Result<Vec<(String, Value)>, CountersError> {
+/// A document and the name of its place.
+type Document = (String, Value);
+
+/// The documents of a file: one, a list's entries, or one a line. Each is read when it is asked for.
+pub(super) fn documents<'a>(
+    file: &'a Text<'_>,
+) -> impl Iterator<Item = Result<Document, CountersError>> + 'a {
     let text = file.text.trim_start_matches('\u{feff}');
-    let mut all = Vec::new();
-    for (index, value) in Deserializer::from_str(text)
-        .into_iter::<Value>()
-        .enumerate()
-    {
-        let value = value.map_err(|error| file.refused(format!("is no JSON: {error}")))?;
-        match value {
-            Value::Array(entries) => {
-                let named = |(at, value)| (format!("entry {}", at + 1), value);
-                all.extend(entries.into_iter().enumerate().map(named));
-            }
-            value => all.push((format!("record {}", index + 1), value)),
+    let values = Deserializer::from_str(text).into_iter::<Value>();
+    values.enumerate().flat_map(|(index, value)| match value {
+        Err(error) => vec![Err(file.refused(format!("is no JSON: {error}")))],
+        Ok(Value::Array(entries)) => {
+            let named = |(at, value)| Ok((format!("entry {}", at + 1), value));
+            entries.into_iter().enumerate().map(named).collect()
         }
-    }
-    Ok(all)
+        Ok(value) => vec![Ok((format!("record {}", index + 1), value))],
+    })
 }
 
 /// Which tool the documents are of.
 pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
-    for (_, value) in documents(file)? {
+    for document in documents(file) {
+        let (_, value) = document?;
         let Value::Object(fields) = &value else {
             continue;
         };
@@ -74,13 +74,18 @@ pub(super) fn record(value: &Value) -> Option<(&'static str, &Map<String, Value>
     })
 }
 
+/// A number from 0 on, which a count is.
+fn count(value: &Value) -> Option<f64> {
+    value
+        .as_f64()
+        .filter(|count| count.is_finite() && *count >= 0.0)
+}
+
 /// A count under a name; none where the field is missing or null.
 pub(super) fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<f64>, String> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value
-            .as_f64()
-            .filter(|count| count.is_finite() && *count >= 0.0)
+        Some(value) => count(value)
             .map(Some)
             .ok_or_else(|| format!("{name}: is {value}; a number from 0 on is expected")),
     }
@@ -94,9 +99,7 @@ pub(super) fn numbers(fields: &Map<String, Value>, name: &str) -> Result<Option<
         Some(value) => return Err(format!("{name}: is {value}; a list of numbers is expected")),
     };
     let entry = |(at, value): (usize, &Value)| {
-        value
-            .as_f64()
-            .filter(|count| count.is_finite() && *count >= 0.0)
+        count(value)
             .ok_or_else(|| format!("{name}[{at}]: is {value}; a number from 0 on is expected"))
     };
     values
@@ -130,10 +133,8 @@ pub(super) fn histogram(
             .ok()
             .filter(|&accepted| accepted <= MOST_DRAFTS)
             .ok_or_else(|| refused("is no number of accepted drafts"))?;
-        let count = value
-            .as_f64()
-            .filter(|count| count.is_finite() && *count >= 0.0)
-            .ok_or_else(|| refused("a number of rounds from 0 on is expected"))?;
+        let count =
+            count(value).ok_or_else(|| refused("a number of rounds from 0 on is expected"))?;
         if dense.len() <= accepted {
             dense.resize(accepted + 1, 0.0);
         }

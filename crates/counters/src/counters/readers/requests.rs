@@ -16,7 +16,8 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersE
     };
     let mut without = 0;
     for file in files {
-        for (place, value) in documents(file)? {
+        for document in documents(file) {
+            let (place, value) = document?;
             let Some((field, fields)) = record(&value) else {
                 without += 1;
                 continue;

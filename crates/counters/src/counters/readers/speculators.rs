@@ -6,44 +6,22 @@
 
 use super::read::{Read, Text, by_rates};
 use crate::counters::counted::{CountersError, Rounds, Source};
+use specgap_base::csv::fields;
 
 const DRAFTS: &str = "num_drafts";
 const PLACE: &str = "acceptance_at_pos_";
 
 pub(super) fn is_it(text: &str) -> bool {
-    let head = split(text.lines().next().unwrap_or_default());
+    let head = fields(text.lines().next().unwrap_or_default());
     let has = |name: &str| head.iter().any(|column| column == name);
     has("num_accepted_tokens") || has(DRAFTS) && has("num_draft_tokens")
 }
 
-/// The fields of a line.
-fn split(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for letter in line.trim_end_matches(['\r', '\n']).chars() {
-        match letter {
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            letter => {
-                if let Some(field) = fields.last_mut() {
-                    field.push(letter);
-                }
-            }
-        }
-    }
-    fields
-}
-
 pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Read, CountersError> {
-    let mut total = Rounds {
-        drafted: Some(0.0),
-        reached: Some(Vec::new()),
-        ..Rounds::default()
-    };
-    let mut rows = 0;
+    let mut rows = Vec::new();
     for file in files {
         let mut lines = file.text.trim_start_matches('\u{feff}').lines().enumerate();
-        let head = split(lines.next().map_or("", |(_, head)| head));
+        let head = fields(lines.next().map_or("", |(_, head)| head));
         let lacks = |name: &str| file.refused(format!("lacks the column {name}"));
         if !head.iter().any(|name| name == DRAFTS) {
             return Err(file.refused(format!(
@@ -57,10 +35,10 @@ pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Re
             }
         }
         for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let fields = split(line);
+            let cells = fields(line);
             let of = |name: &str| {
                 let at = head.iter().position(|column| column == name)?;
-                fields.get(at).map(String::as_str)
+                cells.get(at).map(String::as_str)
             };
             let fits = |(key, value): &(String, String)| of(key) == Some(value);
             if !chosen.iter().all(fits) {
@@ -68,17 +46,17 @@ pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Re
             }
             let row = row(&of)
                 .map_err(|message| file.refused(format!("line {}: {message}", index + 1)))?;
-            total.add(&row);
-            rows += 1;
+            rows.push(row);
         }
     }
     let mut read = Read {
-        clusters: vec![total],
+        clusters: vec![Rounds::sum(&rows)],
         ..Read::of(Source::Speculators)
     };
-    if rows > 1 {
+    if rows.len() > 1 {
         let words = format!(
-            "{rows} subsets are counted together, each by its rounds; --where subset=NAME takes one."
+            "{} subsets are counted together, each by its rounds; --where subset=NAME takes one.",
+            rows.len()
         );
         read.notes.push(("summed", words));
     }

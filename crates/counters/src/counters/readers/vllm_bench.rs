@@ -10,27 +10,23 @@ use crate::counters::counted::{CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
 pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
-    let mut total = Rounds {
-        drafted: Some(0.0),
-        reached: Some(Vec::new()),
-        ..Rounds::default()
-    };
-    let mut runs = 0;
+    let mut runs = Vec::new();
     for file in files {
-        for (place, value) in documents(file)? {
+        for document in documents(file) {
+            let (place, value) = document?;
             let Value::Object(fields) = &value else {
                 continue;
             };
             let run = run(fields).map_err(|message| file.refused(format!("{place}: {message}")))?;
-            total.add(&run);
-            runs += 1;
+            runs.push(run);
         }
     }
     let mut read = Read {
-        clusters: vec![total],
+        clusters: vec![Rounds::sum(&runs)],
         ..Read::of(Source::VllmBench)
     };
-    if runs > 1 {
+    if runs.len() > 1 {
+        let runs = runs.len();
         let words =
             format!("{runs} runs are counted together; they have to be of one K and one load.");
         read.notes.push(("summed", words));

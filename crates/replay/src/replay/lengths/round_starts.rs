@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use specgap_core::rounds::{
     ChainVerifier, Coins, FixedLength, FromStarts, Survival, reached_from_starts, replay,
 };
-use specgap_counters::curve::Curve;
+use specgap_counters::curve::{Curve, exactly};
 use specgap_measure::statistics::{Clustered, Estimate};
 
 /// Rounds of one length of every text.
@@ -99,13 +99,10 @@ impl Measurement<'_> {
             marginal.push(within(share, i));
         }
         let put_out = self.over_rounds(here, put_out)?;
-        let shares = std::iter::once(1.0).chain(marginal.iter().map(|one| one.mean));
-        let next = marginal.iter().map(|one| one.mean).chain([0.0]);
-        let exactly = shares.zip(next).map(|(here, next)| (here - next).max(0.0));
         let rounds: f64 = here.texts.iter().map(|text| text.rounds).sum();
         Some(Curve {
             length,
-            histogram: Some(exactly.collect()),
+            histogram: Some(exactly(&marginal)),
             rounds: Some(rounds.round() as u64),
             acceptance_length: within(put_out, length),
             marginal,
