@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._errors import Refused
+from ._first_screen import Lead, first_screen
 from ._native import __version__
+from ._paper import escaped, floated, label_of, legend, plain_table
 from ._reports import Report
 
 Floats = NDArray[np.float64]
@@ -513,6 +515,44 @@ class Comparison:
             },
             "acceptance_joint": [one.plain() for one in self.joint],
         }
+
+    @property
+    def verdict(self) -> str:
+        """Which of the two accepts more sampled drafts, if that is told."""
+        one = self.acceptance_length["sampled"]
+        if abs(one.mean) <= one.half or one.half == 0:
+            return f"The two are not told apart: b puts out {one.mean:+.3f} ± {one.half:.3f} tokens a round"
+        more = "more" if one.mean > 0 else "fewer"
+        return f"b puts out {abs(one.mean):.3f} ± {one.half:.3f} {more} tokens a round than a"
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [f"acceptance length, {kind}", f"{one.mean:+.3f} ± {one.half:.3f}"]
+            for kind, one in self.acceptance_length.items()
+        ]
+        rows += [
+            [f"joint acceptance, depth {d}", f"{one.mean:+.3f} ± {one.half:.3f}"]
+            for d, one in enumerate(self.joint, 1)
+        ]
+        return ["b − a", "difference"], [[cell.replace("-0", "−0") for cell in row] for row in rows]
+
+    def latex(self, *, caption: str | None = None, label: str | None = None) -> str:
+        """The differences as a float that stands in a paper as it is."""
+        if caption is None:
+            caption = escaped(
+                f"Drafter b less drafter a, paired over {self.starts} starts of {self.prompts} "
+                f"prompts. {legend('drafter compare', {})}"
+            )
+        columns, rows = self._rows()
+        return floated(
+            [plain_table(columns, rows)], caption, label or label_of("specgap", "compare")
+        )
+
+    def _repr_html_(self) -> str:
+        title, *_ = self.text().split("\n")
+        columns, rows = self._rows()
+        lead = Lead("Two drafters on the same starts", [], self.verdict, [title])
+        return first_screen(lead, ("", columns, rows, ""))
 
     def text(self) -> str:
         """The differences in words."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import json
 import operator
 import os
@@ -17,12 +19,14 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike
 from ._errors import Refused
+from ._first_screen import first_screen, lead_of
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
 from ._names import LawName, RuleName
 from ._parquet import is_parquet
 from ._progress import Progress, shown
 from ._own_laws import complete, split_schemes
+from ._paper import escaped, floated, label_of, legend
 from ._sequential import Sequential, split
 from .laws import Law
 
@@ -219,7 +223,15 @@ class Summary:
 class Table:
     """A table of a report, for a paper."""
 
-    def __init__(self, made: _native.Made | Kept, name: str, caption: str, columns: list[str]) -> None:
+    def __init__(
+        self,
+        made: _native.Made | Kept,
+        name: str,
+        caption: str,
+        columns: list[str],
+        report: Report | None = None,
+    ) -> None:
+        self._report = report
         #: As ``specgap --table latex=NAME`` takes it.
         self.name = name
         self.caption = caption
@@ -234,6 +246,29 @@ class Table:
         what spans them; ``digits`` those behind the point."""
         parts, _ = self._made.table(self.name, _names(columns) or [], digits)
         return "\n\\medskip\n".join(parts)
+
+    def latex(
+        self,
+        columns: str | Sequence[str] | None = None,
+        *,
+        digits: int | None = None,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        """The same as a float that stands in a paper as it is: ``table``, the caption, a label and
+        booktabs. The caption says what each number is, exact, enclosed or an estimate with its
+        interval; ``caption`` is LaTeX of your own in its place."""
+        parts, _ = self._made.table(self.name, _names(columns) or [], digits)
+        command = self._report.command if self._report is not None else ""
+        if caption is None:
+            data = self._report.to_dict() if self._report is not None else {}
+            own = f"{escaped(self.caption)}. " if self.caption else ""
+            caption = own + escaped(legend(command, data))
+        return floated(parts, caption, label or label_of("specgap", command, self.name))
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows as words: a number with half of its 95% interval."""
+        return _worded(self.to_csv())
 
     def to_csv(self, columns: str | Sequence[str] | None = None) -> str:
         """All digits: a number in NAME, the ends of its 95% interval in NAME/low and NAME/high,
@@ -351,7 +386,7 @@ class Report:
         """A table, for a paper: ``report.table("acceptance").to_latex(digits=3)``."""
         for own, caption, columns in self._made.tables():
             if own == name:
-                return Table(self._made, own, caption, columns)
+                return Table(self._made, own, caption, columns, self)
         raise ValueError(f"table: there is no {name!r}; this report has {', '.join(self.tables)}")
 
     @property
@@ -365,6 +400,31 @@ class Report:
             if own == name:
                 return Figure(self._made, own, title)
         raise ValueError(f"figure: there is no {name!r}; this report has {', '.join(self.figures)}")
+
+    def latex(self, name: str | None = None, **asked: Any) -> str:
+        """A table as LaTeX that stands in a paper as it is, with its caption: the one that a notebook
+        shows, or one of :attr:`tables`. Keywords are those of :meth:`Table.latex`."""
+        return self.table(self.tables[0] if name is None else name).latex(**asked)
+
+    def save_figures(
+        self, folder: PathLike, formats: str | Sequence[str] = ("svg", "pdf")
+    ) -> list[Path]:
+        """Writes every picture as ``NAME.svg``, ``.pdf`` (a page with its font inside), ``.tex``
+        (pgfplots) or ``.csv``, without titles, as papers have captions. Nothing else is needed for
+        any of these. Returns the paths."""
+        wanted = _names(formats) or []
+        for wrong in [one for one in wanted if one not in ("svg", "pdf", "tex", "csv")]:
+            raise ValueError(f"formats: {wrong!r} is no format; give svg, pdf, tex or csv")
+        made = [
+            (f"{name}.{kind}", self._made.figure(name, kind))
+            for name in self.figures
+            for kind in wanted
+        ]
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
+        for name, data in made:
+            (home / name).write_bytes(data)
+        return [home / name for name, _ in made]
 
     def save(
         self,
@@ -424,16 +484,66 @@ class Report:
 
     def _repr_html_(self) -> str:
         page = html.escape(self.html(), quote=True)
-        return (
-            f"<iframe srcdoc=\"{page}\" title=\"specgap {self.command}\" "
-            'style="width: 100%; height: 42em; border: 1px solid #8884"></iframe>'
+        whole = (
+            '<details style="margin-top: .4em"><summary style="opacity: .75">The whole page</summary>'
+            f"<iframe srcdoc=\"{page}\" title=\"specgap {self.command}\" loading=\"lazy\" "
+            'style="width: 100%; height: 42em; border: 1px solid #8884"></iframe></details>'
         )
+        return first_screen(lead_of(self.text()), self._small_table(), whole)
+
+    def _small_table(self) -> tuple[str, list[str], list[list[str]], str] | None:
+        """The first table of the page; none of a report that came by pickle."""
+        if isinstance(self._made, Kept) or not self.tables:
+            return None
+        table = self.table(self.tables[0])
+        columns, rows = table.rows()
+        return table.caption, columns, rows, f', report.table("{table.name}")'
 
     def __str__(self) -> str:
         return self.text()
 
     def __repr__(self) -> str:
         return f"Report({self.command!r}, ok={self.ok})"
+
+
+def _worded(text: str) -> tuple[list[str], list[list[str]]]:
+    """A table of all digits as columns and rows of words."""
+    head, *lines = csv.reader(io.StringIO(text))
+    at = {name: place for place, name in enumerate(head)}
+    ends = ("low", "high", "lower", "upper")
+    own = [
+        name for name in head if not any(name == f"{other}/{end}" for other in head for end in ends)
+    ]
+    if "group" in own and not any(line[at["group"]] for line in lines):
+        own.remove("group")
+
+    def number(line: list[str], name: str) -> float | None:
+        place = at.get(name)
+        try:
+            return float(line[place]) if place is not None and line[place] else None
+        except ValueError:
+            return None
+
+    def word(line: list[str], name: str) -> str:
+        value = number(line, name)
+        if value is None or value == int(value) and f"{name}/low" not in at:
+            return line[at[name]]
+        low, high = number(line, f"{name}/low"), number(line, f"{name}/high")
+        if low is None or high is None:
+            least, most = number(line, f"{name}/lower"), number(line, f"{name}/upper")
+            if least is not None and most is not None:
+                return f"{least:.3f} to {most:.3f}"
+            return f"{value:.3f}".rstrip("0").rstrip(".")
+        return f"{value:.3f} ± {(high - low) / 2:.3f}"
+
+    rows = [[word(line, name) for name in own] for line in lines]
+    # A group stands where it begins.
+    if own[:1] == ["group"]:
+        own[0] = ""
+        before = ""
+        for row in rows:
+            before, row[0] = row[0], "" if row[0] == before else row[0]
+    return own, rows
 
 
 def _of_summary(command: str, summary: Summary, positions: Positions | None) -> Report:
