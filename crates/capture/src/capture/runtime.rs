@@ -194,7 +194,9 @@ impl Runtime {
     fn commit(&self, graph: &Path, placed: Placed, profile: &Path) -> Result<Session, String> {
         let provider = match placed {
             Placed::Cpu => ep::CPU::default().with_arena_allocator(true).build(),
-            Placed::Cuda => ep::CUDA::default().build(),
+            // Of ONNX Runtime's own accord products are rounded to TF32, which moves rows by
+            // a hundred times what the order of sums does.
+            Placed::Cuda => ep::CUDA::default().with_tf32(false).build(),
         };
         // What a refused provider or graph has to say is in the error as well.
         self.environment.set_log_level(LogLevel::Fatal);
