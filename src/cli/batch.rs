@@ -1,9 +1,11 @@
 //! What `solve`, `verify` and `block` share: problems in, one result after the
 //! other out, a verdict at the end.
 
+use super::colour::{self, styled};
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
+use crate::page::table::Row;
 use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
 use crate::side_by_side;
@@ -44,6 +46,14 @@ pub(super) trait ProblemCommand: Sync {
     fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
     /// The result for people.
     fn text(result: &Self::Result, width: u16) -> String;
+    /// A line of a table for a result, where several are printed in short.
+    fn line(_: &Self::Result) -> Option<Row> {
+        None
+    }
+    /// The table of these lines.
+    fn table(_: Vec<Row>, _: u16) -> String {
+        String::new()
+    }
     /// Called with each result after it is printed.
     fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
         Ok(())
@@ -73,7 +83,11 @@ pub(super) fn run<C: ProblemCommand>(
     command.prepare(&own.collect::<Vec<_>>())?;
     let text = common.format == Format::Text;
     let bar = progress(problems.len(), text, C::DOING);
-    let mut out = std::io::stdout().lock();
+    let selected = problems.iter();
+    let several = selected.filter(|(_, _, problem)| C::select(problem).is_some());
+    let in_short = several.count() > 1 && common.verbose == 0;
+    let mut lines = Vec::new();
+    let mut out = colour::stdout();
     let (mut results, mut agreeing, mut skipped) = (0, 0, 0);
     for batch in problems.chunks(BATCH) {
         let found: Vec<Vec<C::Result>> = side_by_side::each(batch, |(_, _, problem)| {
@@ -99,10 +113,14 @@ pub(super) fn run<C: ProblemCommand>(
             for result in found {
                 results += 1;
                 agreeing += usize::from(result.is_ok());
+                let line = C::line(result).filter(|_| in_short);
+                let is_short = line.is_some() && result.is_ok();
+                lines.extend(line);
                 if !text {
                     writeln!(out, "{}", typed::line(result)?)?;
-                } else if !common.quiet || !result.is_ok() {
-                    bar.suspend(|| writeln!(out, "{}", C::text(result, width())))?;
+                } else if !is_short && !(common.quiet && result.is_ok()) {
+                    let text = C::text(result, width());
+                    bar.suspend(|| writeln!(out, "{}", styled(&text)))?;
                 }
                 command.keep(selected, result)?;
             }
@@ -120,6 +138,9 @@ pub(super) fn run<C: ProblemCommand>(
         });
     }
     if text {
+        if !lines.is_empty() && !common.quiet {
+            write!(out, "{}", styled(&C::table(lines, width())))?;
+        }
         if common.verbose > 0 {
             writeln!(out, "{}\n", C::DEFINITIONS)?;
         }

@@ -160,12 +160,12 @@ mod with_models {
             }
             let limit = sink.bytes_of(positions);
             if let Some(free) = sink.free_space().filter(|&free| free < limit) {
-                eprintln!(
-                    "warning: {} may grow by {}, and its disk has {} free; --top K writes less",
+                crate::cli::colour::warning(&format!(
+                    "{} may grow by {}, and its disk has {} free; --top K writes less",
                     args.out.display(),
                     bytes(limit),
                     bytes(free)
-                );
+                ));
             }
         }
         let tokens = capture.settings().most_tokens(left);

@@ -1,5 +1,7 @@
 //! `specgap check`.
 
+use super::colour::{self, styled};
+use super::meant;
 use super::options::{Common, Format};
 use super::output::{
     CliError, Verdict, progress, read_document, read_problems, width, write_together, write_whole,
@@ -60,9 +62,11 @@ fn asked(names: &[String]) -> Result<impl Fn(&str) -> bool, CliError> {
     let known = ledger();
     for name in names.iter().filter(|name| *name != NONE) {
         if !known.iter().any(|claim| claim.id == name) {
+            let meant = meant::nearest(name, known.iter().map(|claim| claim.id));
+            let meant = meant.map_or_else(String::new, |id| format!("; did you mean {id}?"));
             return Err(CliError::Missing {
                 message: format!(
-                    "--claims {name}: is no claim of the ledger; specgap check --list has them"
+                    "--claims {name}: is no claim of the ledger; specgap check --list has them{meant}"
                 ),
             });
         }
@@ -182,12 +186,12 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         let files = files.map(|(name, text)| (name.to_owned(), text.into_bytes()));
         write_together(folder, &files)?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = colour::stdout();
     match common.format {
         Format::Json => writeln!(out, "{}", report::json(&run)?)?,
         Format::Text => {
             let text = report::text(&run, width(), common.quiet, common.verbose > 0);
-            write!(out, "{text}")?;
+            write!(out, "{}", styled(&text))?;
             if let Some(folder) = &args.out {
                 writeln!(out, "report: {}", folder.join("report.md").display())?;
             }

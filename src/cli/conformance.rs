@@ -20,7 +20,7 @@ pub struct ConformanceArgs {
     #[arg(long, value_name = "V,...", value_delimiter = ',', default_values_t = Settings::VOCABULARIES)]
     vocab: Vec<usize>,
     /// Verification rules; all if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
+    #[arg(long, alias = "verifiers", value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
     rules: Vec<RuleName>,
 }
 

@@ -55,16 +55,16 @@ mod with_models {
         /// Draft so many paths of --length tokens: independent ones, or by codes as the verifier needs it.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
         paths: Option<u16>,
-        #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
+        #[arg(long, alias = "topology", value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default), block, carried or carried-block of a chain;
         /// rrs (the default), rrs-wo, level-4, spechub or traversal of a tree; select-block (the
         /// default), select-greedy-block or traversal of paths; coded-rrs or coded-level-4 of paths by codes.
-        #[arg(long, value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
+        #[arg(long, alias = "rule", value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
         /// How a tree's children are drawn: with-replacement, without-replacement, hub,
         /// stratified or stratified-independent; as the verifier needs it, if not given.
-        #[arg(long, value_name = "LAW", value_parser = child_law)]
+        #[arg(long, alias = "law", value_name = "LAW", value_parser = child_law)]
         scheme: Option<SchemeName>,
         /// Time the target alone too, on the same prompts, and its passes by their
         /// tokens; with --out, write timings.json.

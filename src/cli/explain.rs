@@ -2,6 +2,7 @@
 
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, width};
+use super::{colour, meant};
 use crate::gap::{self, Settings};
 use crate::report;
 use crate::rule::RULES;
@@ -16,7 +17,8 @@ use std::io::Write;
 /// Arguments of `specgap explain`.
 #[derive(Args, Debug)]
 pub(super) struct ExplainArgs {
-    /// A word of a report or a table, a draft law or a verifier; all words if none is given.
+    /// Words of a report or a table, draft laws or verifiers, also several; all words if none is
+    /// given.
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 }
@@ -34,15 +36,23 @@ pub(crate) struct Explained<'a> {
 
 pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliError> {
     let known = words();
-    let mut out = std::io::stdout().lock();
-    let wanted = args.words.join(" ");
-    let found: Vec<(&str, &str)> = if wanted.is_empty() {
+    let mut out = colour::stdout();
+    let all = args.words.is_empty();
+    let found: Vec<(&str, &str)> = if all {
         known
             .iter()
             .map(|(word, meaning)| (word.as_str(), meaning.as_str()))
             .collect()
     } else {
-        looked_up(&known, &wanted)?
+        let mut found = Vec::new();
+        for phrase in phrases(&known, &args.words) {
+            for one in looked_up(&known, &phrase)? {
+                if !found.contains(&one) {
+                    found.push(one);
+                }
+            }
+        }
+        found
     };
     for (word, meaning) in found {
         match common.format {
@@ -55,45 +65,116 @@ pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliErr
                 })?;
                 writeln!(out, "{line}")?;
             }
-            Format::Text if wanted.is_empty() && common.quiet => writeln!(out, "{word}")?,
-            Format::Text => write!(out, "{}", crate::page::definition(word, meaning, width()))?,
+            Format::Text if all && common.quiet => writeln!(out, "{word}")?,
+            Format::Text => {
+                let text = crate::page::definition(word, meaning, width());
+                write!(out, "{}", colour::first_in_bold(&text, word))?;
+            }
         }
     }
     out.flush()?;
     Ok(Verdict::Agrees)
 }
 
-/// The word itself, or else every word that it is a part of.
+/// A word as it is compared: without capitals, Greek letters and marks of a page.
+fn plain(word: &str) -> String {
+    let word = word
+        .to_lowercase()
+        .replace('α', "alpha")
+        .replace('τ', "tau");
+    word.replace(['`', '\\'], "").trim().to_owned()
+}
+
+/// Words that are known together are one phrase, as many as can be; any other is a phrase by
+/// itself.
+fn phrases(known: &BTreeMap<String, String>, words: &[String]) -> Vec<String> {
+    let mut rest = words;
+    let mut phrases = Vec::new();
+    while !rest.is_empty() {
+        let joined = |count: usize| {
+            rest.iter()
+                .take(count)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let longest = (2..=rest.len().min(8))
+            .rev()
+            .map(|count| (count, joined(count)));
+        let (count, phrase) = (longest.into_iter())
+            .find(|(_, phrase)| !exactly(known, phrase).is_empty())
+            .unwrap_or_else(|| (1, joined(1)));
+        phrases.push(phrase);
+        rest = rest.get(count..).unwrap_or_default();
+    }
+    phrases
+}
+
+/// The entries of a word by its own name: `rrs` is `verifier rrs` too.
+fn exactly<'a>(known: &'a BTreeMap<String, String>, wanted: &str) -> Vec<(&'a str, &'a str)> {
+    let wanted = plain(wanted);
+    pick(known, |word| {
+        let kind = word.split_once(' ');
+        let behind = kind.filter(|(kind, _)| KINDS.contains(kind));
+        word == wanted || behind.is_some_and(|(_, rest)| rest == wanted)
+    })
+}
+
+/// What stands before the names of draft laws and verifiers.
+const KINDS: [&str; 2] = ["scheme", "verifier"];
+
+fn pick(known: &BTreeMap<String, String>, fits: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
+    (known.iter())
+        .filter(|(word, _)| fits(&plain(word)))
+        .map(|(word, meaning)| (word.as_str(), meaning.as_str()))
+        .collect()
+}
+
+/// The word itself; or the parts of a table's head, such as `token, K = 4`; or else every word that
+/// it is a part of.
 fn looked_up<'a>(
     known: &'a BTreeMap<String, String>,
     wanted: &str,
 ) -> Result<Vec<(&'a str, &'a str)>, CliError> {
-    let plain = |word: &str| word.to_lowercase().replace('α', "alpha");
-    let wanted_plain = plain(wanted);
-    let pick = |fits: &dyn Fn(&str) -> bool| -> Vec<(&'a str, &'a str)> {
-        (known.iter())
-            .filter(|(word, _)| fits(&plain(word)))
-            .map(|(word, meaning)| (word.as_str(), meaning.as_str()))
-            .collect()
-    };
-    let exact = pick(&|word| {
-        let behind = word.split_once(' ').map(|(_, rest)| rest);
-        word == wanted_plain || behind == Some(wanted_plain.as_str())
-    });
+    let exact = exactly(known, wanted);
     if !exact.is_empty() {
         return Ok(exact);
     }
-    let near = pick(&|word| word.contains(&wanted_plain));
-    if near.is_empty() {
-        return Err(CliError::Missing {
-            message: format!("{wanted}: is no word of a report; specgap explain -q lists them all"),
-        });
+    let parts: Vec<&str> = wanted
+        .split(", ")
+        .flat_map(|part| part.split(" = "))
+        .collect();
+    let named: Vec<_> = parts.iter().flat_map(|part| exactly(known, part)).collect();
+    if parts.len() > 1 && !named.is_empty() {
+        return Ok(named);
     }
-    Ok(near)
+    let part = plain(wanted);
+    let near = pick(known, |word| word.contains(&part));
+    if !near.is_empty() {
+        return Ok(near);
+    }
+    let plains: Vec<String> = known.keys().map(|word| plain(word)).collect();
+    let meant = meant::nearest(&part, plains.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |word| format!("; did you mean {word}?"));
+    Err(CliError::Missing {
+        message: format!(
+            "{wanted}: is no word of a report; specgap explain -q lists them all{meant}"
+        ),
+    })
 }
 
 /// Words that texts use before, or without, a table that defines them.
 const GENERAL: &str = include_str!("explain.txt");
+
+/// These words, each under all of its names.
+fn general() -> impl Iterator<Item = (String, String)> {
+    typed::glossary(GENERAL)
+        .into_iter()
+        .flat_map(|(names, meaning)| {
+            let names: Vec<String> = names.split(" | ").map(str::to_owned).collect();
+            names.into_iter().map(move |name| (name, meaning.clone()))
+        })
+}
 
 /// Every word with what it means.
 fn words() -> BTreeMap<String, String> {
@@ -105,12 +186,13 @@ fn words() -> BTreeMap<String, String> {
         .chain(crate::replay::paths_definitions())
         .chain(report::audit::definitions())
         .chain(crate::counters::counters_definitions())
-        .chain(typed::glossary(GENERAL))
+        .chain(general())
     {
         all.entry(word).or_insert(meaning);
     }
     for legend in [
         report::solve::DEFINITIONS,
+        report::solve::TABLE_DEFINITIONS,
         report::verify::DEFINITIONS,
         report::block::DEFINITIONS,
         report::check::DEFINITIONS,
@@ -220,5 +302,23 @@ mod tests {
         let error = looked_up(&known, "no such word").unwrap_err();
         assert!(error.to_string().contains("specgap explain -q"));
         assert_eq!(error.exit_code(), 2);
+        let error = looked_up(&known, "acceptence").unwrap_err().to_string();
+        assert!(error.ends_with("; did you mean acceptance?"), "{error}");
+        assert_eq!(names("token, K = 4"), ["token", "verifier token", "K"]);
+    }
+
+    #[test]
+    fn several_words_are_several_phrases() {
+        let known = words();
+        let split = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            phrases(&known, &words)
+        };
+        assert_eq!(split("gap alpha*"), ["gap", "alpha*"]);
+        assert_eq!(
+            split("draft law gap usual rules"),
+            ["draft law", "gap", "usual rules"]
+        );
+        assert_eq!(split("nothing rrs"), ["nothing", "rrs"]);
     }
 }

@@ -1,5 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::colour;
 use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio, read_timings};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, read_document, stage, unwritten,
@@ -66,11 +67,11 @@ pub struct GapArgs {
     /// long a better rule may take. The files of `specgap decode --timing`.
     #[arg(
         long,
-        visible_alias = "timings",
+        alias = "costs",
         value_name = "FILE",
         conflicts_with = "cost_ratio"
     )]
-    costs: Option<PathBuf>,
+    timings: Option<PathBuf>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
@@ -109,12 +110,13 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     temperature: Vec<f64>,
-    /// Draft schemes whose optima and verifiers are measured; all but stratified-independent if
+    /// Draft laws whose optima and verifiers are measured; all but stratified-independent if
     /// not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
+    #[arg(long, alias = "laws", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
     #[arg(
         long,
+        alias = "rules",
         value_name = "NAME,...",
         value_delimiter = ',',
         value_parser = verifiers(),
@@ -280,7 +282,7 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let read = args.logs.iter().chain(&args.costs);
+    let read = args.logs.iter().chain(&args.timings);
     (args.results.touched(Touched::reading(read)))
         .writing("--positions", args.positions.as_deref())
         .check()?;
@@ -291,8 +293,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(read_baseline)
         .transpose()?;
     refuse_repetition(&args.logs)?;
+    if let Some(cost) = args.cost_ratio.as_ref().filter(|_| !common.quiet) {
+        warn_of_cost(cost);
+    }
     let mut settings = args.measure.settings(common)?;
-    let costs = (args.costs.as_deref())
+    let costs = (args.timings.as_deref())
         .map(|path| call_costs(path, &settings))
         .transpose()?;
     let logs = args
@@ -458,7 +463,7 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
 /// What a draft step costs, for what is said of speed.
 fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCosts>) {
     if let Some(costs) = costs {
-        report.command.push_str(&format!(" --costs {}", costs.file));
+        report.command.push_str(&format!(" --timings {}", costs.file));
         report.costs = Some(costs.clone());
     }
     if let Some(cost) = cost {
@@ -466,6 +471,19 @@ fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCost
         report
             .command
             .push_str(&format!(" --cost-ratio {}", cost.text));
+    }
+}
+
+/// Says where no acceptance pays: one position gives at most two tokens for the time of a target
+/// step and a draft step.
+fn warn_of_cost(cost: &Cost) {
+    let ratio: f64 = cost.text.parse().unwrap_or(0.0);
+    if ratio >= 1.0 {
+        colour::warning(&format!(
+            "do not draft at this cost: with --cost-ratio {} a draft step takes {} times as \
+             long as a target step, so that even a draft that is always accepted does not pay",
+            cost.text, cost.text
+        ));
     }
 }
 
@@ -704,15 +722,10 @@ pub(super) fn compare(
     if let Some(path) = &results.junit {
         write_whole(path, report::check::junit_of_numbers(&numbers).as_bytes())?;
     }
-    let mut stderr = std::io::stderr().lock();
     let mut worse = 0;
     for number in numbers.iter().filter(|number| !number.holds()) {
         worse += 1;
-        writeln!(
-            stderr,
-            "regression: {}",
-            visible(report::check::told(number))
-        )?;
+        colour::regression(&visible(report::check::told(number)));
     }
     if worse == 0 {
         let how = match results.tolerance {
@@ -720,7 +733,7 @@ pub(super) fn compare(
             None => "in its interval".to_owned(),
         };
         let path = path.display();
-        writeln!(stderr, "baseline {path}: every number is {how}")?;
+        eprintln!("baseline {path}: every number is {how}");
     }
     Ok(Verdict::of(worse == 0))
 }

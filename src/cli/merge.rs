@@ -123,6 +123,24 @@ fn read(path: &Path) -> Result<Summary, CliError> {
     })?;
     Summary::from_json(&text).map_err(|error| CliError::Input {
         path: path.to_owned(),
-        message: error.to_string(),
+        message: other_file(&text).unwrap_or_else(|| error.to_string()),
+    })
+}
+
+/// What a file is that is no summary, as far as it says so.
+fn other_file(text: &str) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_str(text).ok()?;
+    let has = |field: &str| document.get(field).is_some();
+    if has("format") {
+        return None;
+    }
+    let cure = "merge takes summaries, which specgap gap --partial FILE writes";
+    let command = document.get("command").and_then(serde_json::Value::as_str);
+    let made_by: Option<Vec<&str>> =
+        command.map(|command| command.split_whitespace().take(2).collect());
+    Some(match made_by {
+        Some(words) => format!("is a report, of {}; {cure}", words.join(" ")),
+        None if has("shards") => format!("is the index of a log; {cure} of it"),
+        None => format!("is no summary; {cure}"),
     })
 }

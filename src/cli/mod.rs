@@ -9,6 +9,7 @@ mod capture;
 mod certify;
 mod check;
 mod cite;
+mod colour;
 mod completions;
 mod conformance;
 mod counters;
@@ -16,9 +17,11 @@ mod decode;
 mod demo;
 mod explain;
 mod gap;
+pub(crate) mod help;
 mod host;
 mod import;
 mod length;
+mod meant;
 mod merge;
 #[cfg(feature = "onnx")]
 mod models;
@@ -41,9 +44,11 @@ mod verify;
 mod without_models;
 
 use crate::page::visible;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{FromArgMatches, Parser, Subcommand};
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use host::{Host, HostError, MadeReport};
@@ -149,18 +154,30 @@ where
     I::Item: Into<OsString> + Clone,
 {
     crate::install_panic_hook();
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let cli = match parsed(&args) {
         Ok(cli) => cli,
         Err(message) => {
+            if message.kind() == ErrorKind::DisplayHelp
+                && let Some(short) = help::asked_short(&args)
+            {
+                let _ = write!(anstream::stdout(), "{short}");
+                return 0;
+            }
             // Nobody is left to tell if it cannot be printed.
             let _ = message.print();
             return u8::try_from(message.exit_code()).unwrap_or(INTERNAL_ERROR);
         }
     };
     catch_unwind(AssertUnwindSafe(|| run(cli))).unwrap_or_else(|_| {
-        eprintln!("error: internal error; this is a bug, please report it with the input");
+        colour::error("internal error; this is a bug, please report it with the input");
         INTERNAL_ERROR
     })
+}
+
+fn parsed(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut matches = help::program().try_get_matches_from(args)?;
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 /// Runs the command line and returns the exit code; everything is printed.
@@ -187,7 +204,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
         Command::Schema(args) => schema::run(args, &cli.common),
-        Command::Completions(args) => completions::run(args, &mut Cli::command()),
+        Command::Completions(args) => completions::run(args, &mut help::program()),
     };
     match outcome {
         Ok(Verdict::Agrees) => 0,
@@ -195,7 +212,13 @@ pub fn run(cli: Cli) -> u8 {
         // The reader went away, as in `specgap solve ... | head`.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            eprintln!("error: {}", visible(brief(error.to_string())));
+            let message = error.to_string();
+            let meant = meant::path(&message);
+            colour::error(&visible(brief(message)));
+            if let Some(path) = meant {
+                let path = visible(path.display().to_string());
+                colour::tip(&format!("a similar path exists: '{path}'"));
+            }
             error.exit_code()
         }
     }
@@ -228,10 +251,10 @@ fn start_threads(wanted: usize, quiet: bool) {
     // It serves this thread until the program ends.
     std::mem::forget(pool);
     if !quiet && threads < most {
-        eprintln!(
-            "note: {most} threads cannot be started ({why}); {} will do",
+        colour::note(&format!(
+            "{most} threads cannot be started ({why}); {} will do",
             crate::page::counted(threads, "thread")
-        );
+        ));
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// What these options stand under in the help of a command.
-const OF_ALL: &str = "Options of every command";
+pub(super) const OF_ALL: &str = "Options of every command";
 
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
@@ -252,11 +252,11 @@ impl Folder {
                 let file = format!("table-{name}.{ending}");
                 let is_it = |(path, _): &(String, _)| path.rsplit('/').next() == Some(&file);
                 if !files.iter().any(is_it) {
-                    eprintln!(
-                        "note: no table is called {}; --table {} writes all",
+                    super::colour::note(&format!(
+                        "no table is called {}; --table {} writes all",
                         visible(name),
                         if ending == "tex" { "latex" } else { ending }
-                    );
+                    ));
                 }
             }
         }

@@ -1,9 +1,11 @@
 //! A report on standard output.
 
+use super::colour::{self, styled};
 use super::options::{Common, Folder, Format};
 use super::output::{CliError, width};
 use crate::page::Page;
 use crate::page::paper::Files;
+use crate::page::words::wrap;
 use crate::typed;
 use std::fmt::Display;
 use std::io::Write;
@@ -38,6 +40,10 @@ pub(super) fn definitions(words: impl IntoIterator<Item = (impl Display, impl Di
     text
 }
 
+/// What can be done with a report that was printed.
+const NEXT: &str = "--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
+    explain WORD says what a word means.";
+
 /// Prints what a report says, as data or as its page, and where its files are.
 pub(crate) fn print_report(
     data: &impl serde::Serialize,
@@ -48,25 +54,26 @@ pub(crate) fn print_report(
     if let Some(host) = &common.host {
         return host.take(data, page, Vec::new());
     }
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = colour::stdout();
     match common.format {
         Format::Json => {
-            writeln!(stdout, "{}", typed::line(data)?)?;
+            writeln!(std::io::stdout(), "{}", typed::line(data)?)?;
         }
         Format::Text => {
             if !common.quiet {
-                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
+                let text = page.text(width(), common.verbose > 0);
+                write!(stdout, "{}", styled(&text))?;
             }
             match out {
                 Some(folder) => {
                     writeln!(stdout, "report: {}", folder.join("report.html").display())?;
                 }
                 None if common.quiet => {}
-                None => writeln!(
-                    stdout,
-                    "\n--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
-                     explain WORD says what a word means."
-                )?,
+                None => {
+                    let mut hint = String::new();
+                    let _ = wrap(&mut hint, NEXT, width());
+                    write!(stdout, "\n{hint}")?;
+                }
             }
         }
     }

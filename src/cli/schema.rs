@@ -40,7 +40,7 @@ macro_rules! described {
 described! {
     "problem": "a problem file, for solve, verify, block and check",
     "log": "log.json, the index of a log in shards",
-    "timings": "a file for --timings and --costs",
+    "timings": "a file for --timings",
     "tree-topology": "a tree file for --topology",
     "certificate": "what solve --out writes and certify reads",
     "baseline": "what check --write-baseline writes and --baseline reads",

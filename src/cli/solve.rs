@@ -1,11 +1,13 @@
 //! `specgap solve`.
 
 use super::batch::{self, ProblemCommand};
+use super::colour;
 use super::options::{Common, Problems};
 use super::output::{CliError, Verdict, check_folder, write_whole};
 use super::overwrites::Touched;
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
+use crate::page::table::Row;
 use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
@@ -79,6 +81,12 @@ impl ProblemCommand for Solve<'_> {
     fn text(solution: &Solution, width: u16) -> String {
         report::text(solution, width)
     }
+    fn line(solution: &Solution) -> Option<Row> {
+        Some(report::line(solution))
+    }
+    fn table(lines: Vec<Row>, width: u16) -> String {
+        report::table(lines, width)
+    }
     fn keep(&mut self, problem: &Problem, solution: &Solution) -> Result<(), CliError> {
         match self.certificates {
             Some(folder) => write_certificate(folder, problem, solution),
@@ -137,7 +145,7 @@ fn write_certificate(
         // Rounded plans prove an enclosure and are not written.
         Err(reason) => {
             let name = visible(solution.problem.clone());
-            eprintln!("{name}: no certificate written: {reason}");
+            colour::note(&format!("{name}: no certificate written: {reason}"));
             Ok(())
         }
     }

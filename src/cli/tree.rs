@@ -22,16 +22,17 @@ use std::path::Path;
 pub struct TreeArgs {
     #[arg(
         long,
+        alias = "tree",
         value_name = "FILE|NAME,...",
         value_delimiter = ',',
         help = trees_help()
     )]
     topology: Vec<String>,
     /// Laws of a node's children; all but stratified-independent if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
+    #[arg(long, alias = "laws", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
     /// Verifiers of a node's children; all but single if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verifiers())]
+    #[arg(long, alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = verifiers())]
     verifiers: Vec<VerifierName>,
     /// The most draft tokens of the best tree.
     #[arg(long, value_name = "B", default_value_t = TreeSettings::LIMITS.budget as u16, value_parser = clap::value_parser!(u16).range(1..=512))]

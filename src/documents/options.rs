@@ -1,8 +1,8 @@
 //! The reference of commands and options, from what clap knows of them.
 
 use super::cell;
-use crate::cli::Cli;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use crate::cli::help;
+use clap::{Arg, ArgAction, Command};
 use std::collections::BTreeMap;
 
 /// What an option is called, with its value.
@@ -109,7 +109,7 @@ fn shown(command: &Command, global: bool) -> Vec<&Arg> {
 
 /// Every command with its options.
 pub(super) fn options() -> String {
-    let program = Cli::command();
+    let program = help::program();
     let mut earlier = BTreeMap::new();
     let mut text = String::from("\n\n## Options of all commands\n");
     text.push_str(&table("", &shown(&program, true), &mut earlier));

@@ -1,7 +1,8 @@
 //! Reports of `specgap solve`.
 
 use super::exact_or_decimal;
-use crate::evaluate::{Answer, MethodRun, Outcome, Reported, Solution};
+use crate::distribution::format_rational;
+use crate::evaluate::{MethodRun, Outcome, Solution};
 use crate::known::Known;
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, seconds, small, wrap};
@@ -15,8 +16,9 @@ alpha*      optimal acceptance rate: the largest P(output is one of the drafts) 
 P(H), Q(H)  target mass of the token set H; probability that every draft lies in H
 exact       computed in rational arithmetic, checked with tolerance 0
 difference  |method - certified alpha*|; linear programs are floating point and agree within 1e-9
-status      optimal: answer with checked optimality conditions; imprecise: a solver's answer whose
-            recomputed conditions fail, shown and not counted; unsolved: no answer; skipped: not run";
+status      exact: an answer in fractions; optimal: one with checked optimality conditions;
+            imprecise: a solver's answer whose recomputed conditions fail, shown and not counted;
+            unsolved: no answer; skipped: not run";
 
 /// A report for people; `width` wraps the table and the prose.
 pub fn text(solution: &Solution, width: u16) -> String {
@@ -41,13 +43,14 @@ pub fn text(solution: &Solution, width: u16) -> String {
     };
     let columns = vec![
         Column::words("method"),
-        Column::words("solver"),
         Column::number("alpha*"),
         Column::number("difference"),
         Column::number("time"),
         Column::words("status"),
     ];
-    let rows = solution.methods.iter().map(|run| row(run, rate));
+    let was_run = |run: &&MethodRun| !matches!(run.outcome, Outcome::Skipped(_));
+    let rows = solution.methods.iter().filter(was_run);
+    let rows = rows.map(|run| row(run, rate));
     let table = Table::new("methods", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
     for (reason, names) in skipped(&solution.methods) {
@@ -112,6 +115,61 @@ pub fn text(solution: &Solution, width: u16) -> String {
     visible(out)
 }
 
+/// The longest fraction that a line of a table has room for.
+const LONGEST_FRACTION: usize = 9;
+
+/// What the columns of [`table`] are.
+pub const TABLE_DEFINITIONS: &str = "\
+V           tokens of the vocabulary
+n           drafts of a position
+decimal     alpha* rounded to six places
+checks      how many methods and expected values of the file agree with alpha*";
+
+/// A problem in a line of [`table`].
+pub fn line(solution: &Solution) -> Row {
+    let rate = &solution.optimal_acceptance_rate;
+    let exact = match rate.rational() {
+        Some(exact) => Some(format_rational(exact)).filter(|text| text.len() <= LONGEST_FRACTION),
+        None => Some("enclosed".to_owned()),
+    };
+    let expected = solution.expected.as_ref();
+    let fails = expected.is_some_and(|check| check.complaint.is_some());
+    let all = solution.agreement.methods + usize::from(expected.is_some());
+    let checks = match solution.agreement.complaints.is_empty() && !fails {
+        true => format!("{all} ok"),
+        false => "FAIL".to_owned(),
+    };
+    Row::texts([
+        visible(solution.problem.clone()),
+        solution.vocab.to_string(),
+        solution.drafts.to_string(),
+        exact.unwrap_or_else(|| "long".to_owned()),
+        format!("{:.6}", rate.value()),
+        checks,
+    ])
+}
+
+/// Problems in short, one a line.
+pub fn table(lines: Vec<Row>, width: u16) -> String {
+    let columns = vec![
+        Column::words("problem"),
+        Column::number("V"),
+        Column::number("n"),
+        Column::number("alpha*"),
+        Column::number("decimal"),
+        Column::words("checks"),
+    ];
+    let mut out = String::new();
+    let table = Table::new("problems", "", columns).rows(lines);
+    terminal::table(&mut out, &table, width, "");
+    let _ = wrap(
+        &mut out,
+        "-v says of each problem by which methods, and why.",
+        width,
+    );
+    out
+}
+
 /// Reasons for skipping, each with the methods that it stopped.
 fn skipped(methods: &[MethodRun]) -> Vec<(&str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
@@ -139,25 +197,9 @@ fn row(run: &MethodRun, certified: &Known) -> Row {
         }
     });
     let status = if run.rate().is_some_and(|rate| rate.rational().is_some()) {
-        format!("{}, exact", Answer::DONE)
+        "exact".to_owned()
     } else {
         run.outcome.status().to_owned()
     };
-    let time = if matches!(run.outcome, Outcome::Skipped(_)) {
-        String::new()
-    } else {
-        seconds(run.seconds)
-    };
-    let backend = run
-        .backend
-        .map_or("", crate::lp::BackendName::as_str)
-        .to_owned();
-    Row::texts([
-        run.method.as_str().to_owned(),
-        backend,
-        value,
-        difference,
-        time,
-        status,
-    ])
+    Row::texts([run.name(), value, difference, seconds(run.seconds), status])
 }

@@ -57,8 +57,8 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
     let rows = evaluation
         .verifiers
         .iter()
-        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?)))
-        .chain(evaluation.rule.as_ref().map(tabulated));
+        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?, digits(width))))
+        .chain((evaluation.rule.as_ref()).map(|rule| tabulated(rule, digits(width))));
     let table = Table::new("verifiers", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
     for one in &evaluation.verifiers {
@@ -117,7 +117,7 @@ fn remarks(measured: &Measured) -> Vec<String> {
 }
 
 /// A rule that the problem file tabulates.
-fn tabulated(rule: &RuleVerification) -> Row {
+fn tabulated(rule: &RuleVerification, digits: usize) -> Row {
     let lossless = match (rule.lossless, &rule.total_variation.exact) {
         (false, _) => "NO",
         (true, Some(exact)) if exact.is_zero() => "yes, exact",
@@ -126,7 +126,7 @@ fn tabulated(rule: &RuleVerification) -> Row {
     Row::texts([
         rule.name.clone(),
         "-".to_owned(),
-        format!("{:.12}", rule.membership.value()),
+        format!("{:.digits$}", rule.membership.value()),
         (rule.gap.as_ref()).map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
         small(rule.total_variation.value, 3),
         lossless.to_owned(),
@@ -134,8 +134,13 @@ fn tabulated(rule: &RuleVerification) -> Row {
     ])
 }
 
-fn row(name: &str, measured: &Measured) -> Row {
-    let rate = |rate: &Known| format!("{:.12}", rate.value());
+/// Digits of a rate, of which a narrow terminal has room for some.
+fn digits(width: u16) -> usize {
+    if width < 100 { 6 } else { 12 }
+}
+
+fn row(name: &str, measured: &Measured, digits: usize) -> Row {
+    let rate = |rate: &Known| format!("{:.digits$}", rate.value());
     let variation = measured.total_variation.as_ref();
     let lossless = match measured.lossless {
         None => "-",

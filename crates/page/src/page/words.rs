@@ -165,9 +165,12 @@ pub(crate) fn markup_escaped(text: &str) -> String {
     out
 }
 
+/// The most columns of a paragraph: longer lines are hard to follow.
+const WIDEST: usize = 110;
+
 /// Appends a paragraph, wrapped and indented by two, hanging by four.
 pub fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
-    let width = usize::from(width).max(40);
+    let width = usize::from(width).clamp(40, WIDEST);
     let mut line = String::from("  ");
     for word in text.split_whitespace() {
         if line.chars().count() + 1 + word.chars().count() > width && line.trim() != "" {

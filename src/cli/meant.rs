@@ -1,0 +1,92 @@
+//! What was probably meant by a name that is not there.
+
+use std::path::{Path, PathBuf};
+
+/// How alike two names have to be, of 0 to 1.
+const ALIKE: f64 = 0.6;
+
+/// The most entries of a folder that are compared.
+const MOST: usize = 4096;
+
+/// The name that is most like a word, if one is.
+pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| {
+            let alike = strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
+            (alike, name)
+        })
+        .filter(|(alike, _)| *alike >= ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
+        .map(|(_, name)| name)
+}
+
+/// The path that a message is about, where there is none of that name, but one like it.
+pub(super) fn path(message: &str) -> Option<PathBuf> {
+    let (named, _) = message.split_once(": ")?;
+    let named = Path::new(named);
+    if named.exists() {
+        return None;
+    }
+    // The part that is not there may be a folder.
+    let (missing, folder) = named
+        .ancestors()
+        .zip(named.ancestors().skip(1))
+        .find(|(_, above)| above.as_os_str().is_empty() || above.is_dir())?;
+    let here = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let names: Vec<String> = (std::fs::read_dir(here).ok()?.flatten())
+        .take(MOST)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    let found = nearest(
+        missing.file_name()?.to_str()?,
+        names.iter().map(String::as_str),
+    )?;
+    let below = named.strip_prefix(missing).ok()?;
+    let found = folder.join(found);
+    let whole = match below.as_os_str().is_empty() {
+        true => found,
+        false => found.join(below),
+    };
+    whole.exists().then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_has_a_neighbour_and_another_word_has_none() {
+        let names = ["gap", "acceptance", "alpha*", "overlap"];
+        assert_eq!(nearest("acceptence", names), Some("acceptance"));
+        assert_eq!(nearest("alpa*", names), Some("alpha*"));
+        assert_eq!(nearest("temperature", names), None);
+    }
+
+    #[test]
+    fn a_path_is_found_by_the_part_that_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("smollm2-demo")).unwrap();
+        std::fs::write(folder.path().join("smollm2-demo/log.json"), "").unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let meant = |name: &str| path(&format!("{}: cannot be read", at(name).display()));
+        assert_eq!(meant("smollm-demo"), Some(at("smollm2-demo")));
+        assert_eq!(
+            meant("smolm2-demo/log.json"),
+            Some(at("smollm2-demo/log.json"))
+        );
+        assert_eq!(
+            meant("smollm2-demo/log.jsn"),
+            Some(at("smollm2-demo/log.json"))
+        );
+        assert_eq!(meant("smolm2-demo/none"), None);
+        assert_eq!(meant("smollm2-demo"), None);
+        assert_eq!(meant("another"), None);
+        assert_eq!(path("no path here"), None);
+    }
+}
