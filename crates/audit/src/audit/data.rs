@@ -1,5 +1,6 @@
 //! What an audit is asked and what it finds.
 
+use super::beside::{Cause, CountsReport, Surprise};
 use super::model::rule::Rule;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
@@ -346,6 +347,19 @@ pub struct AuditReport {
     pub hard_checks: Vec<HardCheck>,
     /// The four verdicts.
     pub parts: Vec<PartReport>,
+    /// Whether rounds of one text draw random numbers of their own: `fresh-numbers`, beside the
+    /// four.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_numbers: Option<PartReport>,
+    /// What explains refuted parts together, where no bug of the table does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// Surprise of the tokens against the entropy of their rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surprise: Option<Surprise>,
+    /// Accepted drafts that a server counted, against the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountsReport>,
     /// What they say together.
     pub conclusion: Conclusion,
     /// The lossless rule that the log fits, if it is another.
@@ -392,6 +406,10 @@ impl AuditReport {
             plan: None,
             hard_checks: Vec::new(),
             parts: Vec::new(),
+            fresh_numbers: None,
+            cause: None,
+            surprise: None,
+            counts: None,
             conclusion: Conclusion::Undecided,
             fits: None,
             lossy_by_design: None,
@@ -404,6 +422,21 @@ impl AuditReport {
     /// Adds what was known before the run.
     pub fn with_plan(mut self, plan: Plan) -> Self {
         self.plan = Some(plan);
+        self
+    }
+
+    /// Adds what a server counted; counts that are refuted refute the rule.
+    pub fn with_counts(mut self, counts: CountsReport) -> Self {
+        if counts.verdict == Outcome::Refuted {
+            self.ok = false;
+            if matches!(
+                self.conclusion,
+                Conclusion::AsClaimed | Conclusion::Undecided
+            ) {
+                self.conclusion = Conclusion::NotTheRule;
+            }
+        }
+        self.counts = Some(counts);
         self
     }
 

@@ -28,6 +28,7 @@
 //! # Ok::<(), specgap_audit::audit::AuditError>(())
 //! ```
 
+mod beside;
 mod data;
 mod evidence;
 mod model;
@@ -35,6 +36,7 @@ mod model;
 mod tests;
 mod verdict;
 
+pub use beside::{Cause, Counts, CountsReport, PlaceCount, Surprise};
 pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
@@ -42,6 +44,7 @@ pub use data::{
 pub use evidence::book::Part;
 pub use model::rule::Rule;
 pub use verdict::control::negative_control;
+pub use verdict::counts::audit_counts;
 pub use verdict::measure::{audit, claimed_of, plan};
 pub use verdict::records::{Record, Records, audit_records};
 pub use verdict::simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows a level, a verdict or a report's shape but for its hard checks.
 
+pub(super) mod again;
 pub(super) mod bets;
 pub(super) mod book;
 pub(super) mod judge;
@@ -9,3 +10,4 @@ pub(super) mod play;
 pub(super) mod requests;
 pub(super) mod rows;
 pub(super) mod steps;
+pub(super) mod surprise;

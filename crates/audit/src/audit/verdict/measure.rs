@@ -4,6 +4,7 @@ use crate::audit::data::{
     AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
     RequestsReport, Settings,
 };
+use crate::audit::evidence::again::{self, Drawn};
 use crate::audit::evidence::bets::STAKES;
 use crate::audit::evidence::book::{Part, Tally};
 use crate::audit::evidence::judge::{Judge, Step};
@@ -11,11 +12,14 @@ use crate::audit::evidence::play::{Player, ratio, visit};
 use crate::audit::evidence::requests::{Family, Group, Place, Requests, Settled, repeated};
 use crate::audit::evidence::rows::{Pair, Reader};
 use crate::audit::evidence::steps::{Count, Happened, Steps, follows, text_of};
+use crate::audit::evidence::surprise::{self, Told, summed};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Laws, Position};
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::capital::{families, judged};
+use crate::audit::verdict::causes::cause;
 use crate::audit::verdict::estimates::Estimates;
+use crate::audit::verdict::rounds::fresh_numbers;
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
@@ -141,6 +145,10 @@ struct Sums {
     /// Position, the token that came out, and ln of its probability.
     tokens: Vec<(usize, u32, f64)>,
     estimates: Estimates,
+    /// In the order of positions.
+    surprises: Vec<Told>,
+    /// By position, what its draws say of their random numbers.
+    drawn: Vec<(usize, Drawn)>,
 }
 
 impl Sums {
@@ -160,6 +168,8 @@ impl Sums {
         self.lossy.1 += other.lossy.1;
         self.tokens.extend(other.tokens);
         self.estimates.add(&other.estimates);
+        self.surprises.extend(other.surprises);
+        self.drawn.extend(other.drawn);
         for (group, units) in other.tallies {
             for (unit, tally) in units {
                 self.tally(group, unit, &tally);
@@ -181,6 +191,8 @@ impl Sums {
             lossy: self.lossy,
             tokens: self.tokens,
             estimates: self.estimates,
+            surprises: self.surprises,
+            drawn: self.drawn,
         }
     }
 }
@@ -194,6 +206,8 @@ struct Found {
     lossy: (f64, u64),
     tokens: Vec<(usize, u32, f64)>,
     estimates: Estimates,
+    surprises: Vec<Told>,
+    drawn: Vec<(usize, Drawn)>,
 }
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
@@ -463,8 +477,46 @@ impl<'a> Opened<'a> {
         Ok(parts.concat())
     }
 
+    /// Block verification: `reach` at a position; 1 for other rules.
+    pub(crate) fn reach_at(&self, index: usize) -> f64 {
+        self.reach.get(index).copied().unwrap_or(1.0)
+    }
+
+    /// The rule that carries: `stands` at a position; 1 for other rules.
+    pub(crate) fn stands_at(&self, index: usize) -> f64 {
+        self.stands.get(index).copied().unwrap_or(1.0)
+    }
+
+    /// Tokens that earlier rounds of the text drew so far into a round, as drafts and otherwise,
+    /// by their places in a row.
+    fn earlier(&self, index: usize, depth: usize, pair: &Pair) -> [Vec<usize>; 2] {
+        /// So many positions back, and so many rounds.
+        const BACK: usize = 64;
+        const ROUNDS: usize = 4;
+        let all = self.steps.siblings || self.rule.drafts() == Drafts::Any;
+        let text = self.requests.text.get(index);
+        let mut found = [Vec::new(), Vec::new()];
+        let earlier = (index.saturating_sub(BACK)..index)
+            .rev()
+            .filter(|at| self.requests.text.get(*at) == text)
+            .filter_map(|at| self.steps.at.get(at)?.as_ref())
+            .filter(|step| step.depth == depth);
+        for step in earlier.take(ROUNDS) {
+            let [drafts, tokens] = &mut found;
+            drafts.extend(step.drafts.first().map(|&id| pair.place(id)));
+            tokens.extend((all || !step.accepted).then(|| pair.place(step.output)));
+        }
+        let at = pair.position();
+        for places in &mut found {
+            places.retain(|place| !at.is_rest(*place));
+            places.sort_unstable();
+            places.dedup();
+        }
+        found
+    }
+
     /// Every row of a span.
-    fn rows(
+    pub(crate) fn rows(
         &self,
         span: &Span,
         each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
@@ -530,8 +582,8 @@ impl<'a> Opened<'a> {
             output: pair.place(happened.output),
         };
         let at = Position {
-            reach: self.reach.get(index).copied().unwrap_or(1.0),
-            stands: self.stands.get(index).copied().unwrap_or(1.0),
+            reach: self.reach_at(index),
+            stands: self.stands_at(index),
             ..pair.position()
         };
         found
@@ -549,8 +601,15 @@ impl<'a> Opened<'a> {
                 && self.rule != Rule::BLOCK;
             found.estimates.look(&at, &step, is_drawn);
         }
+        found
+            .surprises
+            .push(surprise::Told::new(&pair.p, step.output));
+        let earlier = self.earlier(index, happened.depth, pair);
+        let siblings = self.steps.siblings;
+        let drawn = again::told(self.rule, siblings, &at, &step, happened.depth, &earlier);
+        found.drawn.push((index, drawn));
         let mut tally = [Tally::new(&judge.book)];
-        judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
+        judge.judge(&at, siblings, &[&step], &mut tally);
         let [tally] = tally;
         let unit = self.requests.unit_at(index);
         let chance = pair.p.get(step.output).copied().unwrap_or(0.0);
@@ -639,6 +698,7 @@ pub fn audit(
         .filter_map(|one| found.estimates.words(&one.name))
         .collect();
     notes.extend(sizes);
+    let fresh = fresh_numbers(&opened.requests, &found.drawn, settings);
     let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
         files: (log.digests(&(0..log.positions())))
@@ -652,17 +712,30 @@ pub fn audit(
         positions: log.positions(),
         rounds: opened.steps.rounds,
         not_audited: log.positions() - audited,
-        false_alarm: false_alarm(&found, settings.alpha),
+        false_alarm: (false_alarm(&found, settings.alpha)
+            + if fresh.steps > 0 { settings.alpha } else { 0.0 })
+        .min(1.0),
         rows_from: log.metadata().rows_from,
         not_comparable: log.metadata().not_comparable.clone(),
         hard_checks,
         parts,
         lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
         notes,
+        surprise: summed(&found.surprises),
+        fresh_numbers: Some(fresh),
         ..AuditReport::begun(log.name(), command, settings, requests)
     };
     if needs_another_rule(&report) {
         report.fits = another_rule(&opened, settings, &report)?;
+    }
+    if report.fits.is_none() {
+        report.cause = cause(&opened, settings, &report)?;
+        if let Some(cause) = &report.cause {
+            let explained = |part: &&mut PartReport| cause.parts.contains(&part.part);
+            for part in report.parts.iter_mut().filter(explained) {
+                part.suspect = Some(cause.name.clone());
+            }
+        }
     }
     conclude(&mut report, settings.rule);
     Ok(report)
@@ -878,12 +951,16 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
             .any(|check| check.violations > 0)
     };
     let any_check = report.hard_checks.iter().any(|check| check.violations > 0);
-    let any_part = report
-        .parts
-        .iter()
-        .any(|one| one.verdict == Outcome::Refuted);
+    let again = (report.fresh_numbers.as_ref()).is_some_and(|one| one.verdict == Outcome::Refuted);
+    let any_part = again
+        || report
+            .parts
+            .iter()
+            .any(|one| one.verdict == Outcome::Refuted);
     let off = verdict_of(report, Part::TargetLaw) == Outcome::Refuted && report.fits.is_none();
-    let lossy = off || broken(&["target-zero", "outside-claimed-cut", "text-after-its-end"]);
+    // Each round follows the rule, and texts of several do not (claim seed-reset-each-round).
+    let lossy =
+        off || again || broken(&["target-zero", "outside-claimed-cut", "text-after-its-end"]);
     report.conclusion = if lossy && rule.is_lossless() {
         Conclusion::Lossy
     } else if any_part || any_check {
