@@ -144,7 +144,12 @@ fn looked_up<'a>(
         .split(", ")
         .flat_map(|part| part.split(" = "))
         .collect();
-    let named: Vec<_> = parts.iter().flat_map(|part| exactly(known, part)).collect();
+    let named = parts.iter().flat_map(|part| {
+        // Of two logs, by their names.
+        let part = part.strip_prefix("minus ").map_or(*part, |_| "minus");
+        exactly(known, part)
+    });
+    let named: Vec<_> = named.collect();
     if parts.len() > 1 && !named.is_empty() {
         return Ok(named);
     }

@@ -436,9 +436,10 @@ fn all(program: &mut Command, paint: &Paint, width: usize) -> String {
         wrapped(&mut out, "", &about.to_string(), "", width);
     }
     usage(&mut out, program, paint, width);
+    let ([on, off], [bold, plain]) = (paint.heading(), paint.literal());
+    out.push_str(&format!("{on}Example:{off} specgap demo\n\n"));
     let names = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
     let column = names.map(|help| help.name.len()).max().unwrap_or(0) + 4;
-    let ([on, off], [bold, plain]) = (paint.heading(), paint.literal());
     for (group, commands) in &GROUPS {
         out.push_str(&format!("{on}{group}:{off}\n"));
         for help in *commands {

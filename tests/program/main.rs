@@ -15,6 +15,7 @@ mod paths;
 mod schema;
 mod shells;
 mod solve;
+mod terminal;
 mod tree;
 mod verify;
 

@@ -1,0 +1,349 @@
+//! What a terminal shows: help on one screen, tables within its columns, styles where they can be
+//! shown, what was meant by a typo, and a meaning for every word of a table.
+
+use crate::engine_log::{small, write as write_engine};
+use crate::made_log::{rows, write_drawn};
+use crate::made_paths::{Made, write as write_paths};
+use crate::run::{ROOT, Run, command, specgap};
+use specgap::audit::{Rule, Settings, Simulator};
+use specgap::log::Log;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A log of text, one with draft paths, one of an engine, and a problem of each kind.
+fn fixtures() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write_drawn(&at("log"), &rows(20));
+    write_drawn(&at("other"), &rows(15));
+    write_paths(&at("paths"), &Made::default());
+    let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
+    let simulator = Simulator {
+        settings: Settings::new(Rule::TOKEN),
+        follows: None,
+        bug: None,
+        drafts: 3,
+        siblings: false,
+        noise: 0.0,
+    };
+    let made = simulator.log(&log).unwrap();
+    write_engine(&small(), &made, &at("engine.safetensors"), &[]);
+    let metrics = Path::new(ROOT).join("tests/fixtures/engines/llama-cpp-metrics.txt");
+    std::fs::copy(metrics, at("metrics.txt")).unwrap();
+    for (from, to) in [
+        ("hand", "single"),
+        ("golden-blocks", "blocks"),
+        ("without-replacement", "more"),
+    ] {
+        std::fs::create_dir(at(to)).unwrap();
+        let from = Path::new(ROOT).join("problems").join(from);
+        let mut files: Vec<_> = std::fs::read_dir(from).unwrap().flatten().collect();
+        files.sort_by_key(std::fs::DirEntry::file_name);
+        for file in files.iter().take(3) {
+            std::fs::copy(file.path(), at(to).join(file.file_name())).unwrap();
+        }
+    }
+    folder
+}
+
+/// Commands that print tables, with all that they have to say.
+const LINES: [&str; 16] = [
+    "gap log --cost-ratio 0.1 --out g",
+    "gap log -v --drafts 2 --temperature 1 --top-p 0.9 --draft-temperature 0.8,1.2 --out h",
+    "gap log other -v --drafts 2,3 --temperature 0.7,1.0 --out i",
+    "length log -v --cost-ratio 0.05 --out l",
+    "length log",
+    "tree log -v --budget 6 --topology 2x2,chain-2 --slot-values --cost-ratio 0.05 --out t",
+    "paths paths -v --paths 1-3 --length 2 --out p",
+    "counters metrics.txt -v --cost-ratio 0.05 --out c",
+    "audit engine.safetensors --rule token -v --out a",
+    "solve single more",
+    "solve single more -v",
+    "verify single",
+    "verify single -v",
+    "block blocks",
+    "check --problems single --claims none",
+    "check --list",
+];
+
+fn narrow(folder: &Path, line: &str) -> Run {
+    let output = command(folder, line.split_whitespace())
+        .env("COLUMNS", "80")
+        .output()
+        .unwrap();
+    Run {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The heads of the tables of a text, and its labels: what stands before a colon where a paragraph
+/// begins.
+fn words_of_text(text: &str, words: &mut BTreeSet<String>) {
+    let mut head: Option<Vec<&str>> = None;
+    for line in text.lines() {
+        let inside = line.trim();
+        if inside.starts_with('┌') {
+            head = Some(Vec::new());
+        } else if let Some(lines) = head.as_mut().filter(|_| inside.starts_with('│')) {
+            lines.push(inside);
+        } else if inside.starts_with('╞') {
+            // Heads that were broken into lines are in the page as they are.
+            if let Some([only]) = head.take().as_deref() {
+                let cells = only.trim_matches('│').split("  ");
+                words.extend(cells.map(|cell| cell.trim().to_owned()));
+            }
+        } else if let Some(label) = label(line, "  ") {
+            words.insert(label);
+        }
+    }
+}
+
+/// The same of a page in Markdown.
+fn words_of_page(text: &str, words: &mut BTreeSet<String>) {
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.windows(2) {
+        let is_rule = pair[1].starts_with('|')
+            && pair[1].contains("---")
+            && pair[1].chars().all(|c| "|-: ".contains(c));
+        if is_rule && pair[0].starts_with('|') {
+            let cells = pair[0].trim_matches('|').split(" | ");
+            words.extend(cells.map(|cell| {
+                cell.trim()
+                    .replace('\\', "")
+                    .replace("&gt;", ">")
+                    .replace("&lt;", "<")
+            }));
+        }
+        words.extend(label(pair[0], "- "));
+    }
+}
+
+fn label(line: &str, start: &str) -> Option<String> {
+    let (label, _) = line.strip_prefix(start)?.split_once(": ")?;
+    let fits = label.starts_with(char::is_uppercase)
+        && label.chars().count() < 25
+        && label.chars().all(|c| c.is_alphabetic() || c == ' ');
+    fits.then(|| label.to_owned())
+}
+
+/// Whether a part of a head is a number, or names no thing but its value: `K = 4`, `0.8`, `< 1e-6`.
+fn is_number(part: &str) -> bool {
+    let number = part
+        .trim_start_matches(['<', '>', ' '])
+        .trim_end_matches('%');
+    number.parse::<f64>().is_ok()
+}
+
+#[test]
+fn tables_fit_80_columns() {
+    let folder = fixtures();
+    let mut tables = 0;
+    for line in LINES {
+        let run = narrow(folder.path(), line);
+        assert_eq!(run.code, Some(0), "{line}: {} {}", run.out, run.err);
+        for text in run.out.lines() {
+            tables += usize::from(text.contains('┌'));
+            let long = text.chars().count() > 80;
+            assert!(
+                !(long && text.contains(['│', '┌', '└', '╞'])),
+                "{line}: {text}"
+            );
+        }
+        // The hint at the end is wrapped like any paragraph.
+        let mut end = run
+            .out
+            .lines()
+            .skip_while(|text| !text.starts_with("  --out DIR"));
+        assert!(end.all(|text| text.chars().count() <= 80), "{line}");
+    }
+    assert!(tables > 40, "{tables}");
+}
+
+#[test]
+fn explain_knows_the_words_of_every_table_and_label() {
+    let folder = fixtures();
+    let mut words: BTreeMap<String, &str> = BTreeMap::new();
+    for line in LINES {
+        let run = specgap(folder.path(), line.split_whitespace());
+        assert_eq!(run.code, Some(0), "{line}: {}", run.err);
+        let mut found = BTreeSet::new();
+        words_of_text(&run.out, &mut found);
+        if let Some((_, out)) = line.split_once("--out ") {
+            let page = folder.path().join(out).join("report.md");
+            words_of_page(&std::fs::read_to_string(page).unwrap(), &mut found);
+        }
+        for word in found {
+            words.entry(word).or_insert(line);
+        }
+    }
+    assert!(words.len() > 100, "{}", words.len());
+    let list = specgap(folder.path(), ["explain", "-q"]).out;
+    let plain = |word: &str| {
+        let word = word
+            .to_lowercase()
+            .replace('α', "alpha")
+            .replace('τ', "tau");
+        word.replace('`', "")
+    };
+    let mut known: BTreeSet<String> = list.lines().map(plain).collect();
+    for name in list.lines().filter_map(|word| word.split_once(' ')) {
+        if ["scheme", "verifier"].contains(&name.0) {
+            known.insert(name.1.to_owned());
+        }
+    }
+    // Logs are named by their files.
+    known.extend(["log", "other"].map(str::to_owned));
+    let mut unknown = Vec::new();
+    for (word, line) in &words {
+        let parts = word.split(", ").flat_map(|part| part.split(" = "));
+        for part in parts.filter(|part| !part.is_empty() && !is_number(part)) {
+            let part = part.strip_prefix("minus ").unwrap_or(part);
+            if !known.contains(&plain(part)) {
+                unknown.push(format!("{part:?} of {word:?} in {line}"));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn styles_are_for_terminals_alone() {
+    let folder = fixtures();
+    let escape = '\u{1b}';
+    let run = |line: &str, set: &[(&str, &str)]| {
+        let mut command = command(folder.path(), line.split_whitespace());
+        for name in ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR"] {
+            command.env_remove(name);
+        }
+        let output = command.envs(set.iter().copied()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let solve = "solve single -v";
+    let (piped, _) = run(solve, &[]);
+    assert!(!piped.contains(escape));
+    let (forced, _) = run(solve, &[("CLICOLOR_FORCE", "1")]);
+    assert!(forced.contains("\u{1b}[1m"), "{forced}");
+    assert!(
+        !run(solve, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")])
+            .0
+            .contains(escape)
+    );
+    // Own errors look as clap's do.
+    let (_, own) = run("solve none.toml", &[("CLICOLOR_FORCE", "1")]);
+    let (_, claps) = run("solve --none", &[("CLICOLOR_FORCE", "1")]);
+    let first = |text: &str| text.split("error:").next().unwrap().to_owned();
+    assert!(
+        own.starts_with(escape) && first(&own) == first(&claps),
+        "{own} {claps}"
+    );
+    let (help, _) = run("gap -h", &[("CLICOLOR_FORCE", "1")]);
+    assert!(help.contains(escape));
+    assert!(!run("gap -h", &[]).0.contains(escape));
+    // What programs read has none.
+    let (json, _) = run("solve single --format json", &[("CLICOLOR_FORCE", "1")]);
+    assert!(!json.contains(escape));
+}
+
+#[test]
+fn a_typo_is_told_what_was_meant() {
+    let folder = fixtures();
+    let at = folder.path();
+    for (line, meant) in [
+        ("gap logg", "'log'"),
+        ("gap engin.safetensors", "'engine.safetensors'"),
+        ("solve singel", "'single'"),
+        ("explain acceptence", "did you mean acceptance?"),
+        ("explain gap alpa*", "did you mean alpha*?"),
+        ("check --claims dual-integrl", "did you mean dual-integral?"),
+    ] {
+        let run = specgap(at, line.split_whitespace());
+        run.refused(&[meant]);
+    }
+    assert!(!specgap(at, ["gap", "nothing-like-it"]).err.contains("tip:"));
+}
+
+#[test]
+fn several_words_are_explained_one_after_the_other() {
+    let run = specgap(Path::new(ROOT), ["explain", "draft", "law", "worth", "gap"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let begins = |word: &str| {
+        let start = format!("  {word}: ");
+        run.out.lines().position(|line| line.starts_with(&start))
+    };
+    let places: Vec<_> = ["draft law", "worth", "gap"]
+        .into_iter()
+        .map(begins)
+        .collect();
+    assert!(places.iter().all(Option::is_some), "{}", run.out);
+    assert!(places.is_sorted(), "{}", run.out);
+}
+
+#[test]
+fn a_cost_that_no_acceptance_pays_for_is_warned_of() {
+    let folder = fixtures();
+    let gap = |cost: &str| {
+        let line = format!("gap log --drafts 2 --temperature 1 --cost-ratio {cost}");
+        let run = specgap(folder.path(), line.split_whitespace());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        run.err
+    };
+    assert!(gap("50").contains("warning: do not draft at this cost"));
+    assert!(gap("1").contains("warning:"));
+    assert!(!gap("0.99").contains("warning:"));
+}
+
+#[test]
+fn a_file_that_is_no_summary_is_called_what_it_is() {
+    let folder = fixtures();
+    let at = folder.path();
+    let made = specgap(
+        at,
+        "gap log --drafts 2 --temperature 1 -q --out r".split(' '),
+    );
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    std::fs::write(at.join("other.json"), "{\"a\": 1}").unwrap();
+    for (file, words) in [
+        (
+            "r/report.json",
+            ["is a report, of specgap gap", "--partial"],
+        ),
+        ("log/log.json", ["is the index of a log", "--partial"]),
+        ("other.json", ["is no summary", "--partial"]),
+    ] {
+        specgap(at, ["merge", file]).refused(&words);
+    }
+}
+
+#[test]
+fn a_folder_of_problems_is_a_table() {
+    let folder = fixtures();
+    let run = specgap(folder.path(), ["solve", "single"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let rows: Vec<&str> = run
+        .out
+        .lines()
+        .filter(|line| line.contains(" ok "))
+        .collect();
+    assert_eq!(rows.len(), 3, "{}", run.out);
+    assert!(run.out.lines().count() < 12, "{}", run.out);
+    assert!(
+        rows[0].contains("5/6") && rows[0].contains("0.833333"),
+        "{}",
+        rows[0]
+    );
+    // What fails is told in full.
+    let file = folder.path().join("single").join("coin-one-draft.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"5/6\""));
+    std::fs::write(&file, text.replace("\"5/6\"", "\"4/6\"")).unwrap();
+    let run = specgap(folder.path(), ["solve", "single"]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(
+        run.out.contains("EXPECTATION FAILS") && run.out.contains(" FAIL "),
+        "{}",
+        run.out
+    );
+}
