@@ -97,7 +97,7 @@ pub fn table(out: &mut String, table: &Table, width: u16, indent: &str) {
     drawn
         .load_preset(presets::UTF8_BORDERS_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width)
+        .set_width(width.saturating_sub(indent.len() as u16))
         .set_header(table.flat_names());
     for group in &table.groups {
         if let Some(title) = &group.title {
