@@ -4,11 +4,13 @@
 //! number came about is about the rows that were: it is exact, enclosed, Monte Carlo, or
 //! that of truncated rows. Where bounds of truncated rows are further apart than ±
 //! ([`Estimate::open`]) they stand alone.
+//!
+//! Rates and differences of rates are shown in percent; reports as data have them as shares.
 
 use crate::known::Kind;
 use crate::page::plot::Point;
 use crate::page::table::{Entry, Number};
-use crate::page::words::{at_most, difference, listed, range, rate};
+use crate::page::words::{at_most, listed, range};
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
@@ -24,32 +26,93 @@ fn half_width(estimate: &Estimate) -> Option<f64> {
     (high > low).then(|| (high - low) / 2.0)
 }
 
-/// `mean ± half the width of the 95% interval`, or `a to b` where only bounds are known.
+/// Digits behind the point of percents that tell a share of this size from 0.
+fn decimals(size: f64) -> usize {
+    match size {
+        size if size == 0.0 || size >= 5e-4 => 1,
+        size if size >= 5e-5 => 2,
+        _ => 3,
+    }
+}
+
+fn with_decimals(value: f64, decimals: usize) -> String {
+    signed(format!("{:.decimals$}", 100.0 * value))
+}
+
+/// With a minus sign instead of a hyphen, and without one where nothing is left.
+fn signed(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(digits) if digits.chars().all(|c| c == '0' || c == '.') => digits.to_owned(),
+        Some(digits) => format!("−{digits}"),
+        None => text,
+    }
+}
+
+/// A share in percent, without a sign of it; powers of ten where digits would hide it.
+pub(super) fn in_percent(value: f64) -> String {
+    let size = value.abs();
+    if size > 0.0 && size < 5e-6 {
+        return signed(format!("{:.1e}", 100.0 * value));
+    }
+    with_decimals(value, decimals(size))
+}
+
+/// The same with its sign always, of a difference.
+pub(super) fn signed_percent(value: f64) -> String {
+    let text = in_percent(value);
+    match value > 0.0 {
+        true => format!("+{text}"),
+        false => text,
+    }
+}
+
+/// `mean ± half the width of the 95% interval` in percent, or `a to b` where only bounds are known.
 pub(super) fn plus_minus(estimate: &Estimate) -> String {
-    written(estimate, rate)
+    if let Some(ends) = estimate.open() {
+        return range(ends, |end| with_decimals(end, 1));
+    }
+    match half_width(estimate) {
+        Some(half) => {
+            let digits = decimals(half);
+            let mean = with_decimals(estimate.mean, digits);
+            format!("{mean} ± {}", with_decimals(half, digits))
+        }
+        None => in_percent(estimate.mean),
+    }
 }
 
 /// The same for a difference, with its sign always.
 pub(super) fn signed_plus_minus(estimate: &Estimate) -> String {
-    written(estimate, difference)
-}
-
-fn written(estimate: &Estimate, number: fn(f64) -> String) -> String {
-    if let Some(ends) = estimate.open() {
-        return range(ends, number);
-    }
-    let mean = number(estimate.mean);
-    match half_width(estimate) {
-        Some(half) => format!("{mean} ± {}", rate(half)),
-        None => mean,
+    let sign = |value: f64, text: String| match value > 0.0 {
+        true => format!("+{text}"),
+        false => text,
+    };
+    match estimate.open() {
+        Some(ends) => range(ends, |end| sign(end, with_decimals(end, 1))),
+        None => sign(estimate.mean, plus_minus(estimate)),
     }
 }
 
-/// Bounds of the mean beside it, of the full rows' or of an alpha* that was not found: `in [a, b]`;
-/// nothing where they stand alone.
+/// Bounds of an alpha* that was not found beside the value: `in [a, b]`; nothing where they stand
+/// alone. Bounds of full rows are behind each number, and their width is told once.
 pub(super) fn bounds(estimate: &Estimate) -> Option<String> {
-    let [low, high] = (estimate.bounds()).filter(|_| estimate.open().is_none())?;
-    Some(format!("in [{}, {}]", rate(low), rate(high)))
+    let [low, high] = (estimate.between).filter(|_| estimate.open().is_none())?;
+    let ends = [low, high].map(|end| with_decimals(end, 1));
+    Some(format!("in [{}, {}]", ends[0], ends[1]))
+}
+
+/// How far full rows may be from these numbers, where their bounds are nearer than ±.
+pub(super) fn cut<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> Option<String> {
+    let halves = estimates.filter(|estimate| estimate.open().is_none());
+    let halves = halves.filter_map(|estimate| estimate.truncation);
+    let widest = halves
+        .map(|[low, high]| (high - low) / 2.0)
+        .reduce(f64::max)?;
+    Some(format!(
+        "Rows list some tokens only: with all of them no number that has a ± moves by more than {} \
+         points, whatever the others are. The bounds stand behind each number.",
+        in_percent(widest)
+    ))
 }
 
 /// A point of a picture with its interval, or with its bounds where only these are known.
@@ -115,7 +178,10 @@ pub(super) fn number(estimate: &Estimate) -> Number {
 pub(super) fn entry(estimate: &Estimate, how: &str) -> Entry {
     Entry {
         under: bounds(estimate),
-        number: Some(number(estimate)),
+        number: Some(Number {
+            percent: true,
+            ..number(estimate)
+        }),
         ..Entry::titled(
             plus_minus(estimate),
             format!("{}; {how}", all_digits(estimate)),
@@ -129,6 +195,7 @@ pub(super) fn signed_entry(estimate: &Estimate, how: &str) -> Entry {
         text: signed_plus_minus(estimate),
         number: Some(Number {
             signed: true,
+            percent: true,
             ..number(estimate)
         }),
         ..entry(estimate, how)
@@ -219,8 +286,8 @@ const KINDS: [(Kind, &str, &str); 4] = [
         Kind::Truncated,
         "truncated, w",
         "Rows list only their most probable tokens. The full rows' value lies within the bounds \
-             “in [a, b]”, whatever the tokens not listed are, and the value that is shown is the \
-             middle of these; w is the room for rounding in it. Where the bounds are further \
+             that stand behind the number, whatever the tokens not listed are, and the value that is \
+             shown is the middle of these; w is the room for rounding in it. Where the bounds are further \
              apart than the value's ± they stand alone, “a to b”: nothing more is known.",
     ),
 ];
@@ -252,13 +319,16 @@ mod tests {
             between: None,
         };
         let known = estimate(0.045, Some([0.54, 0.58]));
-        assert_eq!(plus_minus(&known), "0.5543 ± 0.0450");
-        assert_eq!(bounds(&known).as_deref(), Some("in [0.5400, 0.5800]"));
+        assert_eq!(plus_minus(&known), "55.4 ± 4.5");
+        assert_eq!(bounds(&known), None);
+        let said = cut([&known].into_iter()).unwrap();
+        assert!(said.contains("by more than 2.0 points"), "{said}");
         let open = estimate(0.003, Some([-0.01, 0.058]));
-        assert_eq!(plus_minus(&open), "−0.0100 to 0.0580");
-        assert_eq!(signed_plus_minus(&open), "−0.0100 to +0.0580");
+        assert_eq!(plus_minus(&open), "−1.0 to 5.8");
+        assert_eq!(signed_plus_minus(&open), "−1.0 to +5.8");
         assert_eq!(bounds(&open), None);
         assert_eq!(all_digits(&open), "full rows within [-0.01, 0.058]");
+        assert_eq!(cut([&open].into_iter()), None);
         // One prompt has no interval, and bounds of rounding alone leave nothing open.
         assert!(estimate(0.0, Some([0.5, 0.6])).open().is_some());
         assert!(estimate(0.0, Some([0.5543, 0.5543])).open().is_none());
@@ -268,11 +338,21 @@ mod tests {
             between: Some([-0.01, 0.058]),
             ..open
         };
-        assert_eq!(plus_minus(&between), "−0.0100 to 0.0580");
+        assert_eq!(plus_minus(&between), "−1.0 to 5.8");
         assert_eq!(
             all_digits(&between),
             "the mean itself within [-0.01, 0.058]"
         );
+    }
+
+    #[test]
+    fn percents_have_digits_that_tell_them_from_0() {
+        let of = |value: f64| (in_percent(value), signed_percent(value));
+        assert_eq!(of(0.5261), ("52.6".into(), "+52.6".into()));
+        assert_eq!(of(-0.00021), ("−0.02".into(), "−0.02".into()));
+        assert_eq!(of(0.0), ("0.0".into(), "0.0".into()));
+        assert_eq!(in_percent(2e-9), "2.0e-7");
+        assert_eq!(with_decimals(-0.0001, 1), "0.0");
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub fn page(comparison: &LogComparison) -> Page {
         .collect(),
         papers: drafts::tables(comparison),
     }
+    .picture_first()
 }
 
 /// The names that logs go by here, each another one.
@@ -109,15 +110,24 @@ fn subtitle(comparison: &LogComparison) -> String {
 
 fn lead(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
-    let mut blocks = vec![Block::Paragraph(format!(
+    let not_drawn: Vec<Block> = not_drawn(comparison).collect();
+    let verdict = ladder::verdict(comparison).filter(|_| not_drawn.is_empty());
+    let verdict = verdict.map(Block::Paragraph);
+    let mut points: Vec<String> = later(comparison)
+        .filter_map(|(number, log, _)| headline_sentence(comparison, number, &log.folder))
+        .collect();
+    let mut blocks: Vec<Block> = verdict.into_iter().collect();
+    if blocks.is_empty() && not_drawn.is_empty() && !points.is_empty() {
+        blocks.push(Block::Paragraph(points.remove(0)));
+    }
+    blocks.push(Block::Paragraph(format!(
         "Each log is measured by itself, and every later one is compared with the first, {first}\
          {}. ±: 95%.",
         served(comparison.served)
-    ))];
+    )));
     blocks.extend(pairings(comparison));
     blocks.extend(other_targets(comparison).map(Block::Caution));
     blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
-    let not_drawn: Vec<Block> = not_drawn(comparison).collect();
     if !not_drawn.is_empty() {
         return not_drawn.into_iter().chain(blocks).collect();
     }
@@ -126,9 +136,6 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         blocks.push(Block::Facts(facts));
         return blocks;
     }
-    let points: Vec<String> = later(comparison)
-        .filter_map(|(number, log, _)| headline_sentence(comparison, number, &log.folder))
-        .collect();
     if !points.is_empty() {
         blocks.push(Block::List(points));
     }
@@ -292,7 +299,7 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
     columns.extend(
         later(comparison).map(|(number, _, _)| Column::number(of(number)).over(minus.clone())),
     );
-    let caption = format!("Acceptance rates at T = {}", temperature(at));
+    let caption = format!("Acceptance rates in percent at T = {}", temperature(at));
     let mut table = Table::new(format!("rates-t{}", temperature(at)), caption, columns);
     let mut tally = Tally::default();
     let (mut bounded, mut strong) = (false, false);
@@ -335,9 +342,8 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
     }
     if bounded {
         table.notes.push(
-            "In [a, b]: bounds of what full rows would give at the same positions, whatever the \
-             tokens are that truncated rows do not list. a to b: such bounds alone, where they are \
-             further apart than ±."
+            "Rows list some tokens only: bounds of what full rows would give, whatever the others are, \
+             stand behind each number. a to b: such bounds alone, where they are further apart than ±."
                 .to_owned(),
         );
     }

@@ -120,6 +120,7 @@ pub fn page(report: &DrafterReport) -> Page {
         sections: sections.into_iter().flatten().collect(),
         papers: Vec::new(),
     }
+    .picture_first()
 }
 
 fn lengths(report: &DrafterReport) -> Section {

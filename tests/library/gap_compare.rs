@@ -290,7 +290,7 @@ fn a_ladder_says_what_to_change() {
     let worth = (all.figures().into_iter())
         .find(|figure| figure.name == "worth-by-overlap-t1.0-n3")
         .unwrap();
-    let number = |value: f64| format!("{value:.4}");
+    let number = |value: f64| format!("{:.1}%", 100.0 * value);
     let said = format!(
         "left by rrs, with-replacement goes from {} to {}",
         number(left(1.0, "rrs", bad)),
@@ -343,7 +343,7 @@ fn logs_of_the_same_text_are_compared_position_by_position() {
     assert!(rates.clone().all(|rate| rate.differences[0].is_none()));
     assert_eq!(comparison.rates[0].what, "overlap");
 
-    let number = format!("{:.4} ± {:.4}", mean.abs(), half);
+    let number = format!("{:.1} ± {:.1}", 100.0 * mean.abs(), 100.0 * half);
     for text in texts(&comparison) {
         assert!(text.contains("second and first are paired"), "{text}");
         assert!(text.contains("over 18 positions of 4 prompts"), "{text}");
@@ -548,7 +548,7 @@ fn differences_of_truncated_rows_have_bounds() {
     }
     for text in texts(&comparison) {
         assert!(
-            text.contains("in [") && text.contains("truncated, "),
+            text.contains("bounds of what full rows would give") && text.contains("truncated, "),
             "{text}"
         );
     }

@@ -171,6 +171,7 @@ fn report() -> GapReport {
             along_text: None,
         }],
         cells,
+        advice: Vec::new(),
         comparisons: [
             ("with-replacement/k-seq", "with-replacement/rrs", 0.0425),
             ("greedy/greedy", "with-replacement/rrs", 0.076),
@@ -352,7 +353,7 @@ fn the_page_has_all_numbers_of_the_data() {
     }
     report.strip = strip;
     let (page, _) = everything(&report);
-    assert!(page.contains("title=\"α* 0.9000, rrs 0.7800, gap 0.1200\""));
+    assert!(page.contains("title=\"α* 90.0%, rrs 78.0%, gap 12.0%\""));
 }
 
 #[test]
@@ -382,13 +383,13 @@ fn wide_tables_are_one_a_temperature() {
     let (page, document) = everything(&report);
     for at in ["0.7", "1.0"] {
         assert_eq!(
-            page.matches(&format!("T = {at}: acceptance rate, mean"))
+            page.matches(&format!("T = {at}: acceptance rate in percent, mean"))
                 .count(),
             1
         );
         assert_eq!(
             document
-                .matches(&format!("T = {at}: acceptance rate, mean"))
+                .matches(&format!("T = {at}: acceptance rate in percent, mean"))
                 .count(),
             1
         );
@@ -396,7 +397,9 @@ fn wide_tables_are_one_a_temperature() {
     // What holds for all of them is said below the last.
     let note = "the most that a lossless verifier of these drafts can accept";
     assert_eq!(document.matches(note).count(), 1);
-    let last = document.find("T = 1.0: acceptance rate").unwrap();
+    let last = document
+        .find("T = 1.0: acceptance rate in percent")
+        .unwrap();
     assert!(document.find(note).unwrap() > last);
 }
 
@@ -416,6 +419,9 @@ fn figures_name_what_they_show() {
     assert_eq!(
         names,
         [
+            "possible-t0.7-n2",
+            "possible-t0.7-n3",
+            "possible-t1.0-n2",
             "possible-t1.0-n3",
             "loss-by-drafts-t0.7",
             "loss-by-drafts-t1.0",
@@ -434,13 +440,16 @@ fn figures_name_what_they_show() {
             assert!(svg.contains(verifier), "{}: {verifier}", figure.name);
         }
     }
-    let svg = figures[5].svg().unwrap();
+    let panels = figures
+        .iter()
+        .find(|figure| figure.name == "acceptance-by-drafts-t0.7");
+    let svg = panels.unwrap().svg().unwrap();
     for law in [
         "with-replacement",
         "without-replacement",
         "distinct-conditioned",
     ] {
-        assert!(svg.contains(&format!("α* {law}")), "{law}");
+        assert!(svg.contains(law), "{law}");
     }
 }
 
@@ -566,7 +575,10 @@ fn first_lines(report: &GapReport) -> [String; 3] {
         text[..at].split_whitespace().collect::<Vec<_>>().join(" ")
     };
     [
-        cut(page.html().unwrap().replace('\u{a0}', " "), "<nav"),
+        cut(
+            page.html().unwrap().replace('\u{a0}', " "),
+            "<details class=\"part\">",
+        ),
         cut(page.markdown().replace('\\', ""), "## Every rule in a line"),
         cut(page.text(80, false), "\nEvery rule in a line\n"),
     ]
@@ -587,8 +599,11 @@ fn truncated_rows_are_called_so_and_bounded() {
         assert!(!lines.contains("No bounds"), "{lines}");
     }
     let (page, markdown) = everything(&report());
-    assert!(page.contains(">0.9000 ± 0.0120<small>in [0.8985, 0.9020]</small></td>"));
-    assert!(markdown.contains("| 0.9000 ± 0.0120<br>in \\[0.8985, 0.9020\\] |"));
+    // In percent; the bounds stand behind the number, and how wide they are under the table.
+    assert!(page.contains(">90.0\u{a0}±\u{a0}1.2</td>") || page.contains(">90.0 ± 1.2</td>"));
+    assert!(page.contains("full rows within [0.89"));
+    assert!(markdown.contains("| 90.0 ± 1.2 |"));
+    assert!(markdown.contains("by more than 0.2 points, whatever the others are"));
     assert!(page.contains("<dt>truncated, w</dt>"));
     for text in [page, markdown] {
         assert!(!text.contains("nclosed"), "truncated rows are not enclosed");
@@ -794,7 +809,7 @@ fn bold_is_told_apart_from_the_next_of_its_drafts() {
         texts
     };
     let mut report = report();
-    assert_eq!(bold(&report), ["0.8712 ± 0.0100 MC"]);
+    assert_eq!(bold(&report), ["87.1 ± 1.0 MC"]);
     // Whichever way round the two are compared.
     let comparison = &mut report.comparisons[0];
     std::mem::swap(&mut comparison.first, &mut comparison.second);
@@ -843,8 +858,9 @@ fn the_first_lines_answer_what_a_reader_asks() {
             "greedy leaves nothing.",
             "rrs 1.829 → 1.900 at the optimum (+3.9%)",
             "--cost-ratio C makes that a speed",
-            "points more on the same positions, each law with its usual rule. Instead of \
-             with-replacement (rrs): greedy +7.6 ± 0.4.",
+            "If you draft 3 tokens of with-replacement and verify them by rrs, verify them by \
+             k-seq, +4.2 ± 0.4 points; or draw greedy drafts, verified by their rule, +7.6 ± 0.4 \
+             points.",
             "± is 95% over prompts",
         ] {
             assert!(lines.contains(words), "{words}: {lines}");
@@ -964,16 +980,16 @@ fn no_middle_of_wide_bounds_is_shown() {
     assert!(!worth.contains("rrs-wo") && !worth.contains('→'), "{worth}");
 }
 
-/// What the interval of a difference does not tell apart is said not to be, and has no order.
+/// What the interval of a difference does not tell apart is no advice, and the lines say so.
 #[test]
-fn the_draft_law_line_says_what_is_not_told_apart() {
+fn what_is_not_told_apart_is_not_advised() {
     let mut report = report();
     report.comparisons[1].difference = estimate(0.002, 0.004);
+    let instead = "draw greedy drafts, verified by their rule";
     for lines in first_lines(&report) {
-        assert!(
-            lines.contains("greedy +0.2 ± 0.4, not told apart."),
-            "{lines}"
-        );
+        let words = format!("{instead} (+0.2 ± 0.4 points, not told apart).");
+        assert!(lines.contains(&words), "{lines}");
+        assert!(!lines.contains(&format!("{instead},")), "{lines}");
     }
     // An interval that does not hold 0 is not enough where full rows may be on the other side.
     report.comparisons[1].difference = Estimate {
@@ -981,15 +997,39 @@ fn the_draft_law_line_says_what_is_not_told_apart() {
         ..estimate(0.002, 0.001)
     };
     for lines in first_lines(&report) {
-        assert!(
-            lines.contains("greedy −1.0 to +1.4, not told apart."),
-            "{lines}"
-        );
-        assert!(!lines.contains("matters"), "{lines}");
+        let words = format!("{instead} (−1.0 to +1.4 points, which the rows leave open).");
+        assert!(lines.contains(&words), "{lines}");
+    }
+    // Where they only leave open how much it is, the worst case is worth it, or is not.
+    for (low, words) in [
+        (0.011, format!("{instead}, at least +1.1 points.")),
+        (
+            0.003,
+            format!("{instead} (+0.3 to +1.4 points, less than half a point)."),
+        ),
+    ] {
+        report.comparisons[1].difference.truncation = Some([low, 0.014]);
+        for lines in first_lines(&report) {
+            assert!(lines.contains(&words), "{words}: {lines}");
+        }
     }
     report.comparisons.clear();
     for lines in first_lines(&report) {
-        assert!(!lines.contains("Draft law"), "{lines}");
+        assert!(!lines.contains("If you draft"), "{lines}");
+    }
+}
+
+/// A text of another temperature, or one that was not drawn from its rows, gives no advice.
+#[test]
+fn where_numbers_are_of_another_text_nothing_is_advised() {
+    let mut report = report();
+    let sampling = report.logs[0].metadata.sampling.as_mut().unwrap();
+    sampling.temperature = 0.6;
+    report.cells.retain(|cell| cell.temperature == 1.0);
+    for lines in first_lines(&report) {
+        let words = "Nothing is advised at temperature 1.0: the text was sampled at 0.6.";
+        assert!(lines.contains(words), "{lines}");
+        assert!(!lines.contains("If you draft"), "{lines}");
     }
 }
 
@@ -1072,16 +1112,20 @@ fn one_is_not_many() {
 }
 
 #[test]
-fn every_section_is_linked_once() {
+fn every_section_can_be_opened_and_linked_to() {
     let page = page(&report());
     let html = page.html().unwrap();
     for section in &page.sections {
-        let heading = format!("<h2 id=\"{}\">", section.id);
-        let link = format!("<a href=\"#{}\">", section.id);
+        let content = format!("<div id=\"{}\">", section.id);
+        let heading = format!("<summary><h2>{}</h2>", section.title);
+        assert_eq!(html.matches(&content).count(), 1, "{}", section.id);
         assert_eq!(html.matches(&heading).count(), 1, "{}", section.id);
-        assert_eq!(html.matches(&link).count(), 1, "{}", section.id);
     }
     assert_eq!(html.matches("<h2").count(), page.sections.len());
+    assert_eq!(
+        html.matches("<details class=\"part\">").count(),
+        page.sections.len()
+    );
 }
 
 /// A rule of the caller's own is named wherever rules are, and what it accepts is worth nothing

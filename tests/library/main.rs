@@ -17,6 +17,7 @@ mod imports;
 mod log;
 mod long_functions;
 mod optimal_plan;
+mod pages;
 mod papers;
 mod paths;
 mod peaked;

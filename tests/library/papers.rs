@@ -214,7 +214,9 @@ fn latex_rounds_the_numbers_of_the_data() {
     let mut seen = 0;
     for estimate in known.filter(|estimate| estimate.open().is_none()) {
         let half = (estimate.ci95[1] - estimate.ci95[0]) / 2.0;
-        let cell = format!("{:.2} {{\\scriptsize$\\pm$\\,{half:.2}", estimate.mean);
+        // In percent, which has two digits fewer.
+        let (mean, half) = (100.0 * estimate.mean, 100.0 * half);
+        let cell = format!("{mean:.0} {{\\scriptsize$\\pm$\\,{half:.0}");
         assert!(text.contains(&cell), "{cell}: {text}");
         seen += 1;
     }

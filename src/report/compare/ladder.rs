@@ -21,6 +21,11 @@ pub(super) fn facts(comparison: &LogComparison) -> Option<Vec<Fact>> {
     Some(first::lines(&Ladder::of(comparison)?))
 }
 
+/// What changing the drafts or the rule gives on all of them, in a sentence.
+pub(super) fn verdict(comparison: &LogComparison) -> Option<String> {
+    first::verdict(&Ladder::of(comparison)?)
+}
+
 /// The section, if there is a ladder.
 pub(super) fn section(comparison: &LogComparison) -> Option<Section> {
     let ladder = Ladder::of(comparison)?;
@@ -72,7 +77,7 @@ fn table(ladder: &Ladder<'_>) -> Table {
     }));
     let t = temperature(at);
     let caption = format!(
-        "Acceptance by draft at T = {t}; behind the first columns of {}",
+        "Acceptance in percent by draft at T = {t}; behind the first columns of {}",
         counted(n, "draft")
     );
     let mut table = Table::new(format!("ladder-t{t}"), caption, columns);

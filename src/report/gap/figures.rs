@@ -1,5 +1,6 @@
 //! The pictures of a gap report.
 
+use super::finding;
 use super::first::{is_rule, points, usual};
 use super::select::{
     attains, cell, cells_at, headline, laws, opened_by, place, places, quantile, temperatures,
@@ -7,9 +8,11 @@ use super::select::{
 };
 use crate::gap::{GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::page::Figure;
-use crate::page::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke};
-use crate::page::words::{counted, percent, rate, temperature};
-use crate::report::certainty;
+use crate::page::plot::{
+    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, PanelPlot, Point, Stroke,
+};
+use crate::page::words::{counted, percent, temperature};
+use crate::report::certainty::{self, in_percent};
 use crate::scheme::SchemeName;
 use crate::statistics::Estimate;
 
@@ -36,7 +39,10 @@ pub(super) fn hue(report: &GapReport, law: &str) -> usize {
 pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     if let Some(one) = report.overlap.iter().find(|row| row.temperature == at) {
-        said.push(format!("one sampled draft {}", words(&one.estimate, rate)));
+        said.push(format!(
+            "one sampled draft {}",
+            words(&one.estimate, percent)
+        ));
         let (best, best_to) = bar(&one.estimate);
         rows.push(LossRow {
             label: "one sampled draft".to_owned(),
@@ -68,7 +74,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
             said.push(format!(
                 "{}: α* {}, {said_of}",
                 cell.scheme,
-                words(optimum, rate)
+                words(optimum, percent)
             ));
             let ends = gap.open().unwrap_or(gap.ci95).map(|end| end.max(0.0));
             (gap.open().is_none().then_some(gap.mean), ends, said_of)
@@ -82,7 +88,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
             said.push(format!(
                 "{}: α* {}{attained}",
                 cell.scheme,
-                words(optimum, rate)
+                words(optimum, percent)
             ));
         }
         rows.push(LossRow {
@@ -121,7 +127,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     };
     let plot = LossPlot {
         title: title.clone(),
-        label: "acceptance rate".to_owned(),
+        label: "accepted, %".to_owned(),
         rows,
     };
     Some(Figure {
@@ -129,10 +135,13 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         alt: format!("{title}. {}.", said.join("; ")),
         caption: format!(
             "{title}. Bar: the optimum α* of a draft law; “= name” attains it. Rings: verifiers. \
-             Orange: what the usual rule loses{paired}.{open} The axis does not begin at 0."
+             Orange: what the usual rule loses{paired}.{open}"
         ),
         canvas: plot.draw(),
-        title,
+        // That of the headline is the page's title.
+        title: finding::of_place(report, at, n)
+            .filter(|_| headline(report) != Some((at, n)))
+            .unwrap_or(title),
     })
 }
 
@@ -149,9 +158,9 @@ fn words(estimate: &Estimate, number: fn(f64) -> String) -> String {
     point(0.0, estimate).said(number)
 }
 
-/// A rate with three digits.
+/// A rate in percent, without a sign of it.
 fn short(value: f64) -> String {
-    format!("{value:.3}").replace('-', "−")
+    in_percent(value)
 }
 
 /// What rules lose by drafts, a picture for each temperature.
@@ -180,7 +189,7 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
             if !is_rule(first.1) || rows.iter().all(|(_, row)| attains(row)) {
                 continue;
             }
-            let ends = [first, last].map(|(_, row)| words(&row.gap.estimate, rate));
+            let ends = [first, last].map(|(_, row)| words(&row.gap.estimate, percent));
             said.push(format!("{name}, {law}: from {} to {}", ends[0], ends[1]));
             lines.push(Line {
                 label: format!("{name}, {law}"),
@@ -204,7 +213,8 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
             stops: here.iter().map(|&n| (n as f64, n.to_string())).collect(),
             log: false,
         },
-        y_label: "α* − acceptance".to_owned(),
+        y_label: "α* − acceptance, points".to_owned(),
+        percent: true,
         y_covers: Some([0.0, 0.0]),
         lines,
         ..LinePlot::default()
@@ -224,8 +234,8 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
             "{title}: α* of the same drafts minus what the rule accepts.{bars}{}",
             bands(report, &plot)
         ),
+        title: finding::losing(&plot.lines, &plot.x).unwrap_or(title),
         canvas: plot.draw(),
-        title,
     })
 }
 
@@ -302,21 +312,21 @@ pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
 pub(super) fn bands(report: &GapReport, plot: &LinePlot) -> String {
     let mut points = plot.lines.iter().flat_map(|line| &line.points);
     match points.any(|point| point.open) {
-        true => format!(
-            " Bands without a mark: {} leave open where the number lies in them.",
-            opened_by(report)
-        ),
+        true => open_bands(report),
         false => String::new(),
     }
 }
 
-/// One line for every optimum and verifier over some places.
-fn lines(report: &GapReport, stops: &[Stop]) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let names: Vec<&str> = laws(report)
-        .into_iter()
-        .flat_map(|law| verifiers(report, law))
-        .collect();
+fn open_bands(report: &GapReport) -> String {
+    format!(
+        " Bands without a mark: {} leave open where the number lies in them.",
+        opened_by(report)
+    )
+}
+
+/// A panel for every law over some places: its optimum, and the verifiers below it.
+fn panels(report: &GapReport, stops: &[Stop]) -> Vec<(String, Vec<Line>)> {
+    let mut panels = Vec::new();
     for law in laws(report) {
         let found: Vec<_> = stops
             .iter()
@@ -332,7 +342,7 @@ fn lines(report: &GapReport, stops: &[Stop]) -> Vec<Line> {
             String::new()
         };
         let mut optimum = Line {
-            label: format!("α* {law}"),
+            label: "α*".to_owned(),
             hue: hue(report, law),
             stroke: Stroke::Solid,
             points: found
@@ -353,14 +363,8 @@ fn lines(report: &GapReport, stops: &[Stop]) -> Vec<Line> {
                 optimum.label.push_str(&format!(" = {name}"));
                 continue;
             }
-            let shared = names.iter().filter(|other| **other == name).count() > 1;
-            let place = if shared {
-                format!(", {law}")
-            } else {
-                String::new()
-            };
             below.push(Line {
-                label: format!("{name}{place}{partly}"),
+                label: name.to_owned(),
                 hue: optimum.hue,
                 stroke: Stroke::Dashed(index),
                 points: rows
@@ -369,11 +373,11 @@ fn lines(report: &GapReport, stops: &[Stop]) -> Vec<Line> {
                     .collect(),
             });
         }
-        optimum.label.push_str(&partly);
-        lines.push(optimum);
+        let mut lines = vec![optimum];
         lines.extend(below.into_iter().filter(|line| !line.points.is_empty()));
+        panels.push((format!("{law}{partly}"), lines));
     }
-    lines
+    panels
 }
 
 fn curves(
@@ -383,21 +387,23 @@ fn curves(
     name: String,
     title: String,
 ) -> Option<Figure> {
-    let lines = lines(report, stops);
-    if lines.is_empty() {
+    let panels = panels(report, stops);
+    if panels.is_empty() {
         return None;
     }
-    let said: Vec<String> = lines
+    let said: Vec<String> = panels
         .iter()
-        .filter_map(|line| {
+        .flat_map(|(law, lines)| lines.iter().map(move |line| (law, line)))
+        .filter_map(|(law, line)| {
             let last = line.points.last()?;
             let (_, stop) = axis.stops.iter().find(|(x, _)| *x == last.x)?;
-            Some(format!("{} {} at {stop}", line.label, last.said(rate)))
+            let rate = last.said(percent);
+            Some(format!("{law}, {} {rate} at {stop}", line.label))
         })
         .collect();
     let mut caption = format!(
-        "{title}. Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks \
-         a verifier that attains the optimum."
+        "{title}: a panel for each draft law, all with the same axes. Solid: the optimum α*. Dashed: \
+         verifiers; “= name” marks one that attains it."
     );
     if report.clusters > 1 {
         caption.push_str(&format!(
@@ -405,19 +411,26 @@ fn curves(
             report.cluster_unit
         ));
     }
-    let plot = LinePlot {
+    let mut points = panels
+        .iter()
+        .flat_map(|(_, lines)| lines.iter().flat_map(|line| &line.points));
+    if points.any(|point| point.open) {
+        caption.push_str(&open_bands(report));
+    }
+    let finding = finding::rising(&panels, &axis);
+    let plot = PanelPlot {
         title: title.clone(),
         x: axis,
-        y_label: "acceptance rate".to_owned(),
-        lines,
-        ..LinePlot::default()
+        y_label: "accepted, %".to_owned(),
+        percent: true,
+        y_covers: Some([0.0, 0.0]),
+        panels,
     };
-    caption.push_str(&bands(report, &plot));
     Some(Figure {
         alt: format!("{title}. {}.", said.join("; ")),
         canvas: plot.draw(),
         name,
-        title,
+        title: finding.unwrap_or(title),
         caption,
     })
 }
@@ -440,16 +453,16 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
                 continue;
             }
             if row.gap.estimate.open().is_some() {
-                let bounds = words(&row.gap.estimate, rate);
+                let bounds = words(&row.gap.estimate, percent);
                 remarks.push(format!("{name}: only known to be {bounds} in the mean"));
                 continue;
             }
             let points = at_least(histogram);
             said.push(format!(
                 "{name}: mean {}, none at {} of positions, at most {}",
-                rate(row.gap.estimate.mean),
+                percent(row.gap.estimate.mean),
                 percent(histogram[0] as f64 / total as f64),
-                rate(row.gap.max)
+                percent(row.gap.max)
             ));
             lines.push(Line {
                 label: name,
@@ -469,11 +482,14 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
     let plot = LinePlot {
         title: title.clone(),
         x: Axis {
-            label: "gap, α* − acceptance".to_owned(),
-            stops: stops.iter().map(|&x| (x, x.to_string())).collect(),
+            label: "gap, α* − acceptance, points".to_owned(),
+            stops: (stops.iter())
+                .map(|&x| (x, (100.0 * x).to_string()))
+                .collect(),
             log: true,
         },
-        y_label: "share of positions with at least this gap".to_owned(),
+        y_label: "positions with at least this gap, %".to_owned(),
+        percent: true,
         y_covers: Some([0.0, 1.0]),
         lines,
         remarks,
@@ -486,8 +502,8 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
              straight lines.",
             counted(report.positions, "position")
         ),
+        title: finding::spread(&plot.lines).unwrap_or(title),
         canvas: plot.draw(),
-        title,
     })
 }
 
@@ -518,10 +534,10 @@ pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
         let label = format!("T = {}", temperature(row.temperature));
         said.push(format!(
             "{label}: mean {}, median {}, 5% to 95% quantile {} to {}",
-            rate(row.estimate.mean),
-            rate(quantiles[2]),
-            rate(quantiles[0]),
-            rate(quantiles[4])
+            percent(row.estimate.mean),
+            percent(quantiles[2]),
+            percent(quantiles[0]),
+            percent(quantiles[4])
         ));
         rows.push(BoxRow {
             label,
@@ -535,7 +551,7 @@ pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
     let title = "Overlap of target and draft, sum of min(p, q)".to_owned();
     let plot = BoxPlot {
         title: title.clone(),
-        label: "overlap".to_owned(),
+        label: "overlap, %".to_owned(),
         rows,
     };
     Some(Figure {
@@ -545,8 +561,8 @@ pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
             "{title}. Line: 5% to 95% quantile over positions. Box: the middle half. Bar: median. \
              Circle: mean."
         ),
+        title: finding::overlapping(&plot.rows).unwrap_or(title),
         canvas: plot.draw(),
-        title,
     })
 }
 

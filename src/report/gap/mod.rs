@@ -26,6 +26,7 @@
 mod certainty;
 pub(super) mod cuts;
 mod figures;
+mod finding;
 mod first;
 mod own;
 mod provenance;
@@ -38,7 +39,7 @@ mod tokens;
 use crate::gap::GapReport;
 use crate::page::table::Table;
 use crate::page::words::{counted, temperature, words};
-use crate::page::{Block, Page, Section};
+use crate::page::{Block, Choice, Page, Panel, Section};
 use cuts::served;
 
 /// The report as a page.
@@ -46,7 +47,6 @@ pub fn page(report: &GapReport) -> Page {
     let sections = [
         verifiers(report),
         losses(report),
-        details(report),
         one_draft(report),
         redrafted::section(report),
         acceptance(report),
@@ -61,6 +61,7 @@ pub fn page(report: &GapReport) -> Page {
         blocks(report),
         draft_paths(report),
         overlap(report),
+        details(report),
         tokens::section(report),
         definitions(report),
         provenance::section(report),
@@ -95,7 +96,12 @@ fn lead(report: &GapReport) -> Vec<Block> {
             .chain(cautions)
             .collect();
     }
-    let mut blocks = vec![Block::Paragraph(format!(
+    let facts = first::lines(report, at, n);
+    let verdict = finding::of_place(report, at, n);
+    let mut blocks: Vec<Block> = verdict.map(Block::Paragraph).into_iter().collect();
+    blocks.extend(wrong);
+    blocks.push(Block::Facts(facts));
+    blocks.push(Block::Paragraph(format!(
         "Over {}, at temperature {}{} with {} a position{}. A verifier is lossless if what it \
              puts out follows the target's own distribution.",
         summary::extent(report),
@@ -103,18 +109,65 @@ fn lead(report: &GapReport) -> Vec<Block> {
         summary::why(report, at),
         counted(n, "draft"),
         served(report.served),
-    ))];
-    blocks.extend(wrong);
-    blocks.push(Block::Facts(first::lines(report, at, n)));
-    blocks.extend(figures::losses(report, at, n).map(Block::Figure));
+    )));
+    blocks.extend(choice(report));
+    blocks.extend(each_place(report, |at, n| {
+        Some(Block::Figure(figures::losses(report, at, n)?))
+    }));
     blocks.extend(cautions);
     blocks
 }
 
+/// What a reader may choose between: temperatures and numbers of drafts, where there are several.
+fn choice(report: &GapReport) -> Option<Block> {
+    let first = select::headline(report)?;
+    let (temperatures, drafts) = (select::temperatures(report), select::drafts(report));
+    let found = |at: Option<usize>| at.unwrap_or(0);
+    let all = vec![
+        Choice {
+            name: "T".to_owned(),
+            options: temperatures.iter().map(|&at| temperature(at)).collect(),
+            first: found(temperatures.iter().position(|&at| at == first.0)),
+        },
+        Choice {
+            name: "drafts".to_owned(),
+            options: drafts.iter().map(usize::to_string).collect(),
+            first: found(drafts.iter().position(|&n| n == first.1)),
+        },
+    ];
+    let several = all.iter().any(|choice| choice.options.len() > 1);
+    several.then_some(Block::Choice(all))
+}
+
+/// A block for every place, of which a page shows the one that is chosen.
+fn each_place(
+    report: &GapReport,
+    block: impl Fn(f64, usize) -> Option<Block>,
+) -> impl Iterator<Item = Block> {
+    let (temperatures, drafts) = (select::temperatures(report), select::drafts(report));
+    let first = select::headline(report);
+    let places = select::places(report).into_iter();
+    let made: Vec<Block> = places
+        .filter_map(|(at, n)| {
+            let at_t = temperatures.iter().position(|&other| other == at)?;
+            let at_n = drafts.iter().position(|&other| other == n)?;
+            Some(Block::Panel(Panel {
+                label: select::place(at, n),
+                at: vec![at_t, at_n],
+                first: first == Some((at, n)),
+                blocks: vec![block(at, n)?],
+            }))
+        })
+        .collect();
+    made.into_iter()
+}
+
 /// Every verifier where the first lines speak of, a line each.
 fn verifiers(report: &GapReport) -> Option<Section> {
-    let (at, n) = select::headline(report)?;
-    let blocks = [Block::Table(tables::in_a_line(report, at, n))];
+    select::headline(report)?;
+    let blocks = each_place(report, |at, n| {
+        Some(Block::Table(tables::in_a_line(report, at, n)))
+    });
     Some(
         Section::new(
             "verifiers",
@@ -144,15 +197,15 @@ fn losses(report: &GapReport) -> Option<Section> {
     })
 }
 
-/// The line above everything that is looked up.
+/// What tokens that rows do not list do to all numbers.
 fn details(report: &GapReport) -> Option<Section> {
     let (at, _) = select::headline(report)?;
-    let blocks = summary::truncation(report, at).map(Block::Paragraph);
+    let text = summary::truncation(report, at)?;
     Some(Section::new(
         "details",
-        "Details",
-        "From here on: all numbers, what every word means, and where the rows come from.",
-        blocks,
+        "What the rows leave open",
+        "What tokens that rows do not list do to every number.",
+        [Block::Paragraph(text)],
     ))
 }
 

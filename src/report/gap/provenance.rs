@@ -2,7 +2,7 @@
 
 use crate::gap::{GapReport, LogSummary};
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::page::words::{count, counted, rate, temperature};
+use crate::page::words::{count, counted, percent, temperature};
 use crate::page::{Block, Fact, Section};
 
 /// Digits of a hash that are shown.
@@ -41,7 +41,7 @@ fn prompts(log: &LogSummary) -> Option<Block> {
 
 /// Mass that a log's rows do not list.
 fn rest(log: &LogSummary, index: usize) -> Option<Table> {
-    let number = |value: f64| Entry::titled(rate(value), value.to_string());
+    let number = |value: f64| Entry::titled(percent(value), value.to_string());
     let columns = vec![
         Column::words("temperature"),
         Column::number("target, mean"),

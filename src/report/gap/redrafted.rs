@@ -5,7 +5,7 @@ use super::select::{cells_at, headline, place};
 use crate::gap::{Cell, GapReport, KnownEstimate, Redrafted, RedraftedCell};
 use crate::page::plot::{Axis, Line, LinePlot, Stroke};
 use crate::page::table::{Column, Entry, Group, Row, Table};
-use crate::page::words::{rate, temperature};
+use crate::page::words::{percent, temperature};
 use crate::page::{Block, Figure, Section};
 use crate::report::certainty::{Tally, entry, exactness};
 
@@ -71,7 +71,10 @@ fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
     columns.extend(rows.iter().map(|row| {
         Column::number(temperature(row.draft_temperature)).over("temperature of the draft")
     }));
-    let caption = format!("Acceptance rate by the draft's row, {}", place(at, n));
+    let caption = format!(
+        "Acceptance rate in percent by the draft's row, {}",
+        place(at, n)
+    );
     let mut table = Table::new("redrafted", caption, columns);
     let mut tally = Tally::default();
     let mut known = |one: Option<&KnownEstimate>, name: &str| {
@@ -154,7 +157,11 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
         lines.extend(lines_of(report, cell, &found));
         let of = |(at, cell): &(f64, &RedraftedCell)| {
             let optimum = &cell.optimal_acceptance_rate.estimate;
-            format!("{} at {}", point(*at, optimum).said(rate), temperature(*at))
+            format!(
+                "{} at {}",
+                point(*at, optimum).said(percent),
+                temperature(*at)
+            )
         };
         if let [first, .., last] = found.as_slice() {
             let ends = [first, last].map(of);
@@ -176,7 +183,8 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
             stops: stops.map(|x| (x, temperature(x))).collect(),
             log: false,
         },
-        y_label: "acceptance rate".to_owned(),
+        y_label: "accepted, %".to_owned(),
+        percent: true,
         lines,
         ..LinePlot::default()
     };

@@ -1,11 +1,11 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::own;
 use super::select::{along_text, drafts, sampled_at, temperatures};
+use super::{finding, own};
 use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
-use crate::page::words::{at_most, count, counted, listed, rate, temperature};
+use crate::page::words::{at_most, count, counted, listed, percent, temperature};
 use crate::report::cautions;
 use crate::report::gap::cuts::cuts;
 use crate::sampling::Cuts;
@@ -15,6 +15,9 @@ const FEW: usize = 10;
 
 /// What the report is about, in a few words.
 pub(super) fn title(report: &GapReport) -> String {
+    if let Some(title) = finding::title(report).filter(|_| not_drawn(report).next().is_none()) {
+        return title;
+    }
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
     if names.is_empty() {
         "Acceptance and gap report".to_owned()
@@ -154,14 +157,14 @@ pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
         format!(
             " (at T = {} on average {} of the target's mass and {} of the draft's)",
             temperature(at),
-            rate(largest(|rest| rest.target_mean)),
-            rate(largest(|rest| rest.draft_mean))
+            percent(largest(|rest| rest.target_mean)),
+            percent(largest(|rest| rest.draft_mean))
         )
     };
     let consequence = if has_bounds(report) {
-        "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
-         others are. The number before it is the middle of these bounds, and ± is about the sample \
-         alone. Where the bounds are further apart than ±, they stand alone, “a to b”."
+        "Bounds of what the full rows would give at the same positions, whatever the others are, \
+         stand behind each number. The number is the middle of these bounds, and ± is about the \
+         sample alone. Where the bounds are further apart than ±, they stand alone, “a to b”."
     } else {
         "The numbers are those of the truncated rows, and the full rows would give others."
     };
@@ -247,9 +250,9 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
         "The lists are too short for temperature {}: they leave a single draft's acceptance open by \
          {}, from {} to {}. To narrow it, {ask}{union}. Lower temperatures need less.{along}",
         temperature(at),
-        rate(high - low),
-        rate(low),
-        rate(high)
+        percent(high - low),
+        percent(low),
+        percent(high)
     ))
 }
 

@@ -12,11 +12,10 @@ use crate::gap::{
 };
 use crate::known::Kind;
 use crate::page::table::{Column, Entry, Number, Row, Table};
-use crate::page::words::{
-    at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
-};
+use crate::page::words::{at_most, count, counted, listed, p_value, percent, small, temperature};
 use crate::report::certainty::{
-    BETWEEN, Tally, all_digits, entry, exactness, number as of_estimate, signed_entry,
+    BETWEEN, Tally, all_digits, cut, entry, exactness, in_percent, number as of_estimate,
+    signed_entry, signed_percent,
 };
 use crate::report::length::numbers::entry as in_text;
 use crate::scheme::{ENGINES, Engine};
@@ -31,7 +30,7 @@ const WIDEST: usize = 8;
 const QUANTILES: &str = "Quantiles are read off to 1/16384.";
 
 fn number(value: f64) -> Entry {
-    Entry::titled(rate(value), value.to_string())
+    Entry::titled(in_percent(value), value.to_string())
 }
 
 fn maybe(value: Option<f64>) -> Entry {
@@ -51,7 +50,11 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         Column::number("loses"),
         Column::number("of α*"),
     ];
-    let mut table = Table::new("verifiers", format!("At {}", place(at, n)), columns);
+    let id = match headline(report) == Some((at, n)) {
+        true => "verifiers".to_owned(),
+        false => format!("verifiers-t{}-n{n}", temperature(at)),
+    };
+    let mut table = Table::new(id, format!("At {}", place(at, n)), columns);
     let percent_of = |estimate: &crate::statistics::Estimate, how: &str| {
         let entry = Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)));
         entry.of(Number {
@@ -104,7 +107,7 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
         Column::number(format!("n = {n}")).over(format!("T = {}", temperature(at)))
     }));
     let caption = format!(
-        "Acceptance rate, mean over positions{}",
+        "Acceptance rate in percent, mean over positions{}",
         if report.clusters > 1 {
             format!(
                 " ± half the width of its interval (95%, {}s)",
@@ -153,22 +156,11 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
             listed(&missing)
         ));
     }
-    let is_cut = |cell: &Cell| {
-        let mut rows = cell.verifiers.iter().map(|row| &row.acceptance);
-        cell.optimal_acceptance_rate.estimate.truncation.is_some()
-            || rows.any(|estimate| estimate.truncation.is_some())
-    };
     let is_between = |cell: &Cell| cell.optimal_acceptance_rate.estimate.between.is_some();
     if report.cells.iter().any(is_between) {
         notes.push(BETWEEN.to_owned());
     }
-    if entries().any(|entry| entry.under.is_some()) && report.cells.iter().any(is_cut) {
-        notes.push(
-            "In [a, b]: bounds of the full rows' mean over the same positions, whatever the \
-             tokens are that truncated rows do not list."
-                .to_owned(),
-        );
-    }
+    notes.extend(cut(rates(report)));
     if has_open(report) {
         notes.push(OPEN.to_owned());
     }
@@ -192,6 +184,14 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     } else {
         table.split()
     }
+}
+
+/// What is accepted and what could be, in every cell.
+fn rates(report: &GapReport) -> impl Iterator<Item = &Estimate> {
+    report.cells.iter().flat_map(|cell| {
+        let rows = cell.verifiers.iter().map(|row| &row.acceptance);
+        std::iter::once(&cell.optimal_acceptance_rate.estimate).chain(rows)
+    })
 }
 
 /// What a range instead of a number says.
@@ -323,7 +323,11 @@ pub(super) fn gaps(report: &GapReport) -> Table {
         Column::number("max"),
         Column::number("none"),
     ];
-    let mut table = Table::new("gaps", "Gap of every verifier over the positions", columns);
+    let mut table = Table::new(
+        "gaps",
+        "Gap of every verifier over the positions, in percentage points",
+        columns,
+    );
     let mut tally = Tally::default();
     for (at, n) in places(report) {
         let mut rows = Vec::new();
@@ -392,7 +396,7 @@ pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
         Column::number("token − exact-match"),
         Column::words("at 5% after Holm"),
     ];
-    let caption = "Acceptance of a single draft, by what engines do with it";
+    let caption = "Acceptance of a single draft in percent, by what engines do with it";
     let mut table = Table::new("one-draft", caption, columns);
     let mut tally = Tally::default();
     let mut rows = Vec::new();
@@ -484,7 +488,8 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
         Column::number("p (Holm)"),
         Column::words("at 5% after Holm"),
     ];
-    let caption = "Differences in acceptance on the same positions, first minus second";
+    let caption =
+        "Differences in acceptance on the same positions in percentage points, first minus second";
     let mut table = Table::new("comparisons", caption, columns);
     let mut tally = Tally::default();
     let mut places: Vec<(f64, usize)> = Vec::new();
@@ -544,10 +549,10 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
         Column::number("smallest"),
         Column::number("largest"),
     ];
-    let caption = "Published value minus the value for the sequential law";
+    let caption = "Published value minus the value for the sequential law, in percentage points";
     let single = |one: &FormulaError, value: f64| match one.difference.open() {
         Some(_) => Entry::none(),
-        None => Entry::titled(difference(value), value.to_string()),
+        None => Entry::titled(signed_percent(value), value.to_string()),
     };
     let mut tally = Tally::default();
     let rows = report.published_formula.iter().map(|one| {
@@ -676,7 +681,7 @@ fn block_table<'a>(
             Entry::plain(temperature(one.temperature)),
             Entry::plain(one.length.to_string()),
             Entry::plain(one.drafts.to_string()),
-            entry(&one.expected_accepted_length, &exactness(one.kind, 0.0)),
+            in_text(&one.expected_accepted_length, 3),
             Entry::titled(count(one.blocks), one.blocks.to_string()),
         ])
     });
@@ -797,7 +802,9 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
         ];
         if along_text {
             let along = row.along_text.as_ref();
-            first.push(along.map_or_else(Entry::none, |along| in_text(along, 4)));
+            first.push(
+                along.map_or_else(Entry::none, |along| entry(along, "from the text's tokens")),
+            );
         }
         let none = BTreeMap::new();
         let known = match row.estimate.open() {
@@ -807,7 +814,7 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
         let entries: Vec<Entry> = at_shares(known, &shares).collect();
         Row::new(first.into_iter().chain(entries))
     });
-    let caption = "Overlap, the sum over tokens of min(p, q)";
+    let caption = "Overlap in percent, the sum over tokens of min(p, q)";
     let mut table = Table::new("overlap-quantiles", caption, columns).rows(rows);
     if along_text {
         table = table.note(
@@ -827,7 +834,7 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
     }));
     let mut columns = vec![Column::words("drafts"), Column::words("quantity")];
     columns.extend(shares.iter().map(|share| Column::number(share_name(share))));
-    let table = Table::new("quantiles", "Quantiles over positions", columns);
+    let table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
     each_cell(report, table, |cell| {
         let row = |name: String, values: &BTreeMap<String, f64>| {
             let names = [Entry::plain(&cell.scheme), Entry::plain(name)];

@@ -3,7 +3,7 @@
 use super::select::{cell, place, verifier};
 use crate::gap::{GapReport, Strip, StripText, StripToken};
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::page::words::{counted, rate};
+use crate::page::words::{counted, percent};
 use crate::page::{Block, MarkedText, MarkedToken, Section};
 
 /// How many of all tokens stand in the table of the largest gaps.
@@ -25,8 +25,8 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         format!(
             " Rows list some tokens only, so that these are middles of bounds and no measurements: \
              the mean gap may be {} to {}.",
-            rate(low),
-            rate(high)
+            percent(low),
+            percent(high)
         )
     });
     let mut blocks = vec![
@@ -78,10 +78,10 @@ fn marked(strip: &Strip, text: &StripText, index: usize, is_open: bool) -> [Bloc
             class: class(gap),
             title: format!(
                 "α* {}, {} {}, gap {}",
-                rate(token.optimum),
+                percent(token.optimum),
                 strip.verifier,
-                rate(token.acceptance),
-                rate(gap)
+                percent(token.acceptance),
+                percent(gap)
             ),
             ends_line: token.text.ends_with('\n'),
         }
@@ -101,7 +101,7 @@ fn marked(strip: &Strip, text: &StripText, index: usize, is_open: bool) -> [Bloc
                 false => format!(
                     "{}, mean gap {}",
                     counted(text.tokens.len(), "token"),
-                    rate(mean)
+                    percent(mean)
                 ),
             },
             blocks: vec![Block::Table(
@@ -144,7 +144,7 @@ fn table(id: String, caption: String, strip: &Strip) -> Table {
 }
 
 fn row(prompt: &str, token: &StripToken) -> Row {
-    let number = |value: f64| Entry::titled(rate(value), value.to_string());
+    let number = |value: f64| Entry::titled(percent(value), value.to_string());
     Row::new([
         Entry::plain(visible(&token.text)),
         number(token.optimum),

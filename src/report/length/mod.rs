@@ -47,6 +47,7 @@ pub fn page(report: &LengthReport) -> Page {
         sections: sections.into_iter().flatten().collect(),
         papers: Vec::new(),
     }
+    .picture_first()
 }
 
 fn what_to_set(report: &LengthReport) -> Option<Section> {

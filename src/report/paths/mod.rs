@@ -46,6 +46,7 @@ pub fn page(report: &PathsReport) -> Page {
         sections: sections.into_iter().flatten().collect(),
         papers: Vec::new(),
     }
+    .picture_first()
 }
 
 fn possible(report: &PathsReport) -> Section {

@@ -188,6 +188,15 @@ impl Canvas {
         self.text(text, at, size, Align::Left, Ink::Text);
     }
 
+    /// What stands as its title; empty if it has none.
+    pub(crate) fn heading(&self) -> &str {
+        let mark = self.title.and_then(|(index, _)| self.marks.get(index));
+        match mark {
+            Some(Mark::Text { text, .. }) => text,
+            _ => "",
+        }
+    }
+
     /// Keeps what is drawn, as comma-separated values and as TeX.
     pub(crate) fn keep(&mut self, data: String, tex: String) {
         self.data = data;

@@ -5,6 +5,10 @@ use super::table::Table;
 
 /// What stands on a page, in the order that it is read.
 ///
+/// A page opens with its lead alone: title, the first paragraph as a verdict in bold, at most
+/// [`OPEN_LINES`] lines, and its first picture beside them. All sections are closed until a reader
+/// opens them; printed, they are open.
+///
 /// Methods write it: [`Page::html`], [`Page::markdown`] and [`Page::text`].
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -19,6 +23,12 @@ pub struct Page {
     /// Tables that only papers have: other cuts of what the sections say.
     pub papers: Vec<Table>,
 }
+
+/// Lines of a lead that stand open under the verdict; the others are folded away.
+pub const OPEN_LINES: usize = 4;
+
+/// Numbers that the verdict and the open lines have together.
+pub const OPEN_NUMBERS: usize = 12;
 
 /// A part of a page that links lead to.
 #[derive(Clone, Debug)]
@@ -67,6 +77,35 @@ pub enum Block {
     Command(String),
     /// Pages beside this one, in its own format.
     Links(Vec<Link>),
+    /// What a reader may choose between: [`Block::Panel`]s anywhere on the page show what is chosen.
+    Choice(Vec<Choice>),
+    /// Blocks of one choice. A page shows them while they are chosen, and all where it is printed;
+    /// Markdown folds away what is not chosen first.
+    Panel(Panel),
+}
+
+/// A choice of one of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is chosen: `temperature`.
+    pub name: String,
+    /// Its options in order.
+    pub options: Vec<String>,
+    /// The one that is chosen first.
+    pub first: usize,
+}
+
+/// Blocks that are shown for one option of every [`Choice`].
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What is chosen, in words: `T = 1.0, n = 3`.
+    pub label: String,
+    /// The option of every choice, in the order of [`Block::Choice`].
+    pub at: Vec<usize>,
+    /// Shown first.
+    pub first: bool,
+    /// What it holds.
+    pub blocks: Vec<Block>,
 }
 
 /// A page beside this one.
@@ -123,7 +162,7 @@ pub fn made_by(command: &str, words: String) -> Section {
 pub struct Figure {
     /// What its files are called, without an ending: `acceptance-by-drafts-t1.0`.
     pub name: String,
-    /// Its title.
+    /// Its title: what it shows, or what is found in it, which then stands over the picture.
     pub title: String,
     /// What it shows, for readers who do not see it.
     pub alt: String,
@@ -196,6 +235,12 @@ impl Figure {
         format!("{}.svg", self.name)
     }
 
+    /// What is found in it, if its title is not that of the picture.
+    pub(super) fn finding(&self) -> Option<&str> {
+        let shown = self.canvas.heading();
+        (!shown.is_empty() && shown != self.title).then_some(&self.title)
+    }
+
     /// The figure as SVG, which follows the reader's light or dark colour scheme.
     ///
     /// # Errors
@@ -215,7 +260,111 @@ pub fn is_of_a_page(name: &str) -> bool {
         || name.starts_with("table-") && ends(&[".tex", ".csv"])
 }
 
+/// A lead as pages and Markdown show it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lead {
+    /// What comes before the verdict and warns of it.
+    pub before: Vec<Block>,
+    /// The first paragraph.
+    pub verdict: Option<String>,
+    /// What there is to see: figures, and what is chosen of them.
+    pub seen: Vec<Block>,
+    /// What stands under the verdict.
+    pub open: Vec<Block>,
+    /// Lines that are too many, or have too many numbers.
+    pub folded: Vec<Block>,
+}
+
+/// How many numbers a text has: runs of digits, with what stands between digits.
+pub fn numbers(text: &str) -> usize {
+    let mut found = 0;
+    let mut inside = false;
+    let mut letters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(letter) = letters.next() {
+        let is_digit = letter.is_ascii_digit();
+        let joins = ".,".contains(letter) && letters.peek().is_some_and(char::is_ascii_digit);
+        // The digits of a name such as α4 or p2p are no number.
+        if is_digit && !inside && !before.is_alphanumeric() && before != '_' {
+            found += 1;
+        }
+        inside = is_digit || inside && joins;
+        before = letter;
+    }
+    found
+}
+
+impl Lead {
+    pub(super) fn of(blocks: &[Block]) -> Self {
+        let mut lead = Self::default();
+        let verdict = (blocks.iter()).position(|block| matches!(block, Block::Paragraph(_)));
+        let (mut lines, mut left) = (OPEN_LINES, OPEN_NUMBERS);
+        let mut fits = |text: &str, always: bool| {
+            let count = numbers(text);
+            let fits = always || lines > 0 && count <= left;
+            if fits {
+                left = left.saturating_sub(count);
+                lines = lines.saturating_sub(usize::from(!always));
+            }
+            fits
+        };
+        for (index, block) in blocks.iter().enumerate() {
+            match block {
+                Block::Figure(_) | Block::Choice(_) | Block::Panel(_) => {
+                    lead.seen.push(block.clone());
+                }
+                Block::Paragraph(text) if verdict == Some(index) => {
+                    fits(text, true);
+                    lead.verdict = Some(text.clone());
+                }
+                _ if verdict.is_some_and(|at| index < at) => lead.before.push(block.clone()),
+                Block::Paragraph(text) => match fits(text, false) {
+                    true => lead.open.push(block.clone()),
+                    false => lead.folded.push(block.clone()),
+                },
+                Block::List(all) => {
+                    let (open, folded) = all.iter().cloned().partition(|line| fits(line, false));
+                    lead.part([open, folded], Block::List);
+                }
+                Block::Facts(all) => {
+                    let (open, folded) = (all.iter().cloned())
+                        .partition(|fact| fits(&format!("{} {}", fact.name, fact.value), false));
+                    lead.part([open, folded], Block::Facts);
+                }
+                _ => lead.open.push(block.clone()),
+            }
+        }
+        lead
+    }
+
+    fn part<T>(&mut self, [open, folded]: [Vec<T>; 2], block: fn(Vec<T>) -> Block) {
+        if !open.is_empty() {
+            self.open.push(block(open));
+        }
+        if !folded.is_empty() {
+            self.folded.push(block(folded));
+        }
+    }
+}
+
 impl Page {
+    /// With its first picture that stands in a section beside the lead instead, so that the first
+    /// screen shows it; as it is if the lead has one.
+    #[must_use]
+    pub fn picture_first(mut self) -> Self {
+        if !Lead::of(&self.lead).seen.is_empty() {
+            return self;
+        }
+        let is_figure = |block: &Block| matches!(block, Block::Figure(_));
+        let found = (self.sections.iter_mut())
+            .find_map(|section| Some((section.blocks.iter().position(is_figure)?, section)));
+        if let Some((at, section)) = found {
+            self.lead.push(section.blocks.remove(at));
+        }
+        self.sections.retain(|section| !section.blocks.is_empty());
+        self
+    }
+
     /// The files of a report, by name: its pictures, `report.json`, which holds `data`, and
     /// `report.md` and `report.html`, which come last and find everything beside them.
     ///
@@ -239,7 +388,9 @@ impl Page {
             for block in blocks {
                 match block {
                     Block::Figure(figure) => into.push(figure),
-                    Block::Details { blocks, .. } => collect(blocks, into),
+                    Block::Details { blocks, .. } | Block::Panel(Panel { blocks, .. }) => {
+                        collect(blocks, into);
+                    }
                     _ => {}
                 }
             }
@@ -250,5 +401,47 @@ impl Page {
             collect(&section.blocks, &mut figures);
         }
         figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_counted_as_they_are_read() {
+        assert_eq!(numbers("54.9 ± 4.5%, of 49,152 tokens at T = 1.0."), 4);
+        assert_eq!(numbers("alpha2 of p, 3 drafts, −0.5 to +3"), 3);
+        assert_eq!(numbers("none"), 0);
+    }
+
+    /// A verdict, and no more lines and numbers than can be read at once.
+    #[test]
+    fn a_lead_folds_what_is_too_much() {
+        let lines = ["1 2 3 4", "5 6 7 8 9 10", "a", "b", "c", "11 12"];
+        let blocks = [
+            Block::Caution("first".to_owned()),
+            Block::Paragraph("0.5 ± 0.1".to_owned()),
+            Block::List(lines.map(str::to_owned).to_vec()),
+            Block::Caution("99 98 97 96".to_owned()),
+        ];
+        let lead = Lead::of(&blocks);
+        assert_eq!(lead.verdict.as_deref(), Some("0.5 ± 0.1"));
+        assert_eq!(lead.before.len(), 1);
+        let items = |blocks: &[Block]| match blocks.first() {
+            Some(Block::List(items)) => items.clone(),
+            _ => Vec::new(),
+        };
+        assert_eq!(items(&lead.open), ["1 2 3 4", "5 6 7 8 9 10", "a", "b"]);
+        assert_eq!(items(&lead.folded), ["c", "11 12"]);
+        // A warning is never folded.
+        assert_eq!(lead.open.len(), 2);
+        let many = "1 ".repeat(11);
+        let lead = Lead::of(&[
+            Block::Paragraph("0.5 ± 0.1".to_owned()),
+            Block::List(vec![many.clone(), "a".to_owned()]),
+        ]);
+        assert_eq!(items(&lead.folded), [many]);
+        assert_eq!(items(&lead.open), ["a"]);
     }
 }

@@ -1,9 +1,11 @@
 //! A page as one self-contained HTML file.
 
 use super::canvas::DrawError;
+use super::content::Lead;
+use super::markdown::MORE;
 use super::table::{Entry, Row, Table};
 use super::words::markup_escaped as escape;
-use super::{Block, Fact, Figure, MarkedText, Page, visible};
+use super::{Block, Choice, Fact, Figure, MarkedText, Page, Panel, visible};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -22,32 +24,126 @@ impl Page {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+             <style>\n{STYLE}{}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n",
+            self.chosen_style()
         );
         if !self.subtitle.is_empty() {
             let _ = writeln!(out, "<p class=\"sub\">{}</p>", escape(&self.subtitle));
         }
         out.push_str("</header>\n<main>\n");
-        blocks(&mut out, &self.lead)?;
-        if !self.sections.is_empty() {
-            out.push_str("<nav aria-label=\"Sections\">\n<ul>\n");
-            for section in &self.sections {
-                let (id, title) = (escape(section.id), escape(section.title));
-                let _ = writeln!(out, "<li><a href=\"#{id}\">{title}</a></li>");
-            }
-            out.push_str("</ul>\n</nav>\n");
-        }
+        first(&mut out, &self.lead)?;
         for section in &self.sections {
             let (id, title) = (escape(section.id), escape(section.title));
-            let _ = writeln!(out, "<h2 id=\"{id}\">{title}</h2>");
-            if !section.purpose.is_empty() {
-                let _ = writeln!(out, "<p class=\"purpose\">{}</p>", escape(section.purpose));
-            }
+            let purpose = match section.purpose {
+                "" => String::new(),
+                purpose => format!(" <span class=\"purpose\">{}</span>", escape(purpose)),
+            };
+            // A link to what is within opens it.
+            let _ = writeln!(
+                out,
+                "<details class=\"part\"><summary><h2>{title}</h2>{purpose}</summary>\n\
+                 <div id=\"{id}\">"
+            );
             blocks(&mut out, &section.blocks)?;
+            out.push_str("</div>\n</details>\n");
         }
         out.push_str("</main>\n</body>\n</html>\n");
         Ok(visible(out))
     }
+
+    /// What hides panels of options that are not chosen, on a screen alone. Where a browser does not
+    /// know `:has`, all are shown.
+    fn chosen_style(&self) -> String {
+        let choices = self.lead.iter().find_map(|block| match block {
+            Block::Choice(choices) => Some(choices),
+            _ => None,
+        });
+        let Some(choices) = choices else {
+            return String::new();
+        };
+        let options = (choices.iter().enumerate())
+            .flat_map(|(axis, choice)| (0..choice.options.len()).map(move |at| (axis, at)));
+        let rules: String = options
+            .map(|(axis, at)| {
+                let name = option(axis, at);
+                format!("main:has(#{name}:not(:checked)) .{name}{{display:none}}\n")
+            })
+            .collect();
+        format!("@media screen{{\n{rules}}}\n")
+    }
+}
+
+/// An option's id, and the class of its panels.
+fn option(axis: usize, at: usize) -> String {
+    format!("choice-{axis}-{at}")
+}
+
+/// The first screen: the verdict, a few lines, and what there is to see beside them.
+fn first(out: &mut String, lead: &[Block]) -> Result<(), DrawError> {
+    let lead = Lead::of(lead);
+    // A wide picture has no room beside the words.
+    let is_wide =
+        |block: &Block| matches!(block, Block::Figure(figure) if figure.canvas.width() > NARROW);
+    out.push_str(
+        match lead.seen.is_empty() || lead.seen.iter().any(is_wide) {
+            true => "<div class=\"first alone\">\n",
+            false => "<div class=\"first\">\n",
+        },
+    );
+    blocks(out, &lead.before)?;
+    if let Some(text) = &lead.verdict {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", prose(text));
+    }
+    if !lead.seen.is_empty() {
+        out.push_str("<div class=\"seen\">\n");
+        blocks(out, &lead.seen)?;
+        out.push_str("</div>\n");
+    }
+    out.push_str("<div class=\"lines\">\n");
+    blocks(out, &lead.open)?;
+    if !lead.folded.is_empty() {
+        let _ = writeln!(out, "<details><summary>{MORE}</summary>");
+        blocks(out, &lead.folded)?;
+        out.push_str("</details>\n");
+    }
+    out.push_str("</div>\n</div>\n");
+    Ok(())
+}
+
+/// A choice as radio buttons.
+fn choices(out: &mut String, choices: &[Choice]) {
+    out.push_str("<form class=\"choices\">\n");
+    // What is the same everywhere is no choice.
+    let all = choices.iter().enumerate();
+    for (axis, choice) in all.filter(|(_, choice)| choice.options.len() > 1) {
+        let name = escape(&choice.name);
+        let _ = writeln!(out, "<fieldset><legend>{name}</legend>");
+        for (at, label) in choice.options.iter().enumerate() {
+            let (id, label) = (option(axis, at), escape(label));
+            let checked = if at == choice.first { " checked" } else { "" };
+            let _ = writeln!(
+                out,
+                "<input type=\"radio\" name=\"choice-{axis}\" id=\"{id}\"{checked}/><label \
+                 for=\"{id}\">{label}</label>"
+            );
+        }
+        out.push_str("</fieldset>\n");
+    }
+    out.push_str("</form>\n");
+}
+
+fn panel(out: &mut String, panel: &Panel) -> Result<(), DrawError> {
+    let classes: Vec<String> = (panel.at.iter().enumerate())
+        .map(|(axis, &at)| option(axis, at))
+        .collect();
+    let (classes, label) = (classes.join(" "), escape(&panel.label));
+    let _ = writeln!(
+        out,
+        "<div class=\"panel {classes}\" role=\"group\" aria-label=\"{label}\">"
+    );
+    blocks(out, &panel.blocks)?;
+    out.push_str("</div>\n");
+    Ok(())
 }
 
 /// Text that keeps a number and its interval on one line.
@@ -125,6 +221,8 @@ fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
         Block::Command(text) => {
             let _ = writeln!(out, "<pre><code>{}</code></pre>", escape(text));
         }
+        Block::Choice(all) => choices(out, all),
+        Block::Panel(one) => panel(out, one)?,
         Block::Links(links) => {
             out.push_str("<ul>\n");
             for link in links {
@@ -157,15 +255,18 @@ const NARROW: u32 = 600;
 fn picture(out: &mut String, figure: &Figure) -> Result<(), DrawError> {
     let (svg, caption) = (figure.svg()?, escape(&figure.caption));
     let width = figure.canvas.width();
+    let finding = figure.finding().map_or_else(String::new, |finding| {
+        format!("<p class=\"finding\">{}</p>\n", prose(finding))
+    });
     let _ = if width <= NARROW {
         writeln!(
             out,
-            "<figure>\n{svg}<figcaption>{caption}</figcaption>\n</figure>"
+            "<figure>\n{finding}{svg}<figcaption>{caption}</figcaption>\n</figure>"
         )
     } else {
         writeln!(
             out,
-            "<figure class=\"wide\">\n<div class=\"scroll\" tabindex=\"0\"><div \
+            "<figure class=\"wide\">\n{finding}<div class=\"scroll\" tabindex=\"0\"><div \
              style=\"min-width:{width}px\">\n{svg}</div></div>\n<figcaption>{caption}</figcaption>\n</figure>"
         )
     };

@@ -1,7 +1,9 @@
 //! A page as Markdown.
 
+use super::content::Lead;
 use super::table::{Entry, Row, Table};
-use super::{Block, Page, visible};
+use super::words::markup_escaped;
+use super::{Block, Page, Panel, visible};
 use std::fmt::Write as _;
 
 impl Page {
@@ -10,13 +12,14 @@ impl Page {
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         heading(&mut out, 1, &self.title);
-        blocks(&mut out, &self.lead);
+        lead(&mut out, &self.lead);
         for section in &self.sections {
             heading(&mut out, 2, section.title);
-            if !section.purpose.is_empty() {
-                let _ = writeln!(out, "{}\n", escape(section.purpose));
-            }
-            blocks(&mut out, &section.blocks);
+            let summary = match section.purpose {
+                "" => "Show",
+                purpose => purpose,
+            };
+            folded(&mut out, summary, &section.blocks);
         }
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -28,9 +31,62 @@ fn heading(out: &mut String, level: usize, text: &str) {
     let _ = writeln!(out, "{} {}\n", "#".repeat(level), escape(text));
 }
 
+/// The verdict in bold, and after it what stands open.
+fn lead(out: &mut String, blocks: &[Block]) {
+    let lead = Lead::of(blocks);
+    self::blocks(out, &lead.before);
+    if let Some(verdict) = &lead.verdict {
+        let _ = writeln!(out, "**{}**\n", escape(verdict));
+    }
+    self::blocks(out, &lead.open);
+    self::blocks(out, &lead.seen);
+    if !lead.folded.is_empty() {
+        folded(out, MORE, &lead.folded);
+    }
+}
+
+/// What is seen of lines that are folded away.
+pub(super) const MORE: &str = "More in words";
+
+fn folded(out: &mut String, summary: &str, blocks: &[Block]) {
+    // No Markdown is read in that line.
+    let summary = markup_escaped(summary);
+    let _ = writeln!(out, "<details><summary>{summary}</summary>\n");
+    self::blocks(out, blocks);
+    out.push_str("</details>\n\n");
+}
+
 fn blocks(out: &mut String, blocks: &[Block]) {
-    for block in blocks {
-        one(out, block);
+    let mut rest = blocks;
+    while let Some((block, after)) = rest.split_first() {
+        let panels: Vec<&Panel> = rest.iter().map_while(panel).collect();
+        if panels.is_empty() {
+            one(out, block);
+            rest = after;
+            continue;
+        }
+        // What is chosen first stands open, all others in one place.
+        rest = &rest[panels.len()..];
+        let (first, others): (Vec<&Panel>, Vec<&Panel>) =
+            panels.into_iter().partition(|panel| panel.first);
+        let all = |panels: Vec<&Panel>| -> Vec<Block> {
+            panels
+                .into_iter()
+                .flat_map(|one| one.blocks.clone())
+                .collect()
+        };
+        self::blocks(out, &all(first));
+        if !others.is_empty() {
+            let labels: Vec<&str> = others.iter().map(|one| one.label.as_str()).collect();
+            folded(out, &labels.join("; "), &all(others));
+        }
+    }
+}
+
+fn panel(block: &Block) -> Option<&Panel> {
+    match block {
+        Block::Panel(panel) => Some(panel),
+        _ => None,
     }
 }
 
@@ -64,6 +120,9 @@ fn one(out: &mut String, block: &Block) {
         }
         Block::Table(all) => table(out, all),
         Block::Figure(figure) => {
+            if let Some(finding) = figure.finding() {
+                let _ = writeln!(out, "**{}**\n", escape(finding));
+            }
             let _ = writeln!(
                 out,
                 "![{}]({})\n\n{}\n",
@@ -73,12 +132,9 @@ fn one(out: &mut String, block: &Block) {
             );
         }
         Block::Tokens(_) => {}
-        Block::Details { summary, blocks } => {
-            let summary = escape(summary);
-            let _ = writeln!(out, "<details><summary>{summary}</summary>\n");
-            self::blocks(out, blocks);
-            out.push_str("</details>\n\n");
-        }
+        Block::Details { summary, blocks } => folded(out, summary, blocks),
+        Block::Choice(_) => {}
+        Block::Panel(panel) => self::blocks(out, &panel.blocks),
         Block::Command(text) => {
             for line in text.lines() {
                 let _ = writeln!(out, "    {line}");

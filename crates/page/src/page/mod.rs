@@ -19,7 +19,7 @@
 //!     }],
 //!     ..Page::default()
 //! };
-//! assert!(page.html()?.contains("<a href=\"#rates\">Rates</a>"));
+//! assert!(page.html()?.contains("<summary><h2>Rates</h2>"));
 //! assert!(page.markdown().contains("| rrs | 0.53 |"));
 //! assert!(page.text(80, false).contains("rrs"));
 //! # Ok::<(), specgap_page::page::DrawError>(())
@@ -41,7 +41,8 @@ pub mod words;
 pub use canvas::{Canvas, DrawError};
 pub use content::made_by;
 pub use content::{
-    Block, Fact, Figure, Link, MarkedText, MarkedToken, Page, Section, is_of_a_page,
+    Block, Choice, Fact, Figure, Link, MarkedText, MarkedToken, OPEN_LINES, OPEN_NUMBERS, Page,
+    Panel, Section, is_of_a_page, numbers,
 };
 pub use shown::{csv, visible};
 pub use words::seconds;

@@ -108,6 +108,8 @@ impl Page {
                 match block {
                     Block::Table(table) => into.push(table),
                     Block::Details { blocks, .. } => collect(blocks, into),
+                    // One table of those that a reader chooses between.
+                    Block::Panel(panel) if panel.first => collect(&panel.blocks, into),
                     _ => {}
                 }
             }

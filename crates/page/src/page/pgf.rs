@@ -9,6 +9,9 @@ use super::latex::escaped;
 /// Points of TeX to a pixel.
 const SCALE: f64 = 0.75;
 
+/// Ticks of shares, in percent.
+const PERCENT: &str = "\\pgfmathparse{100*\\tick}\\pgfmathprintnumber{\\pgfmathresult}";
+
 fn axis(title: &str, options: &[String], body: &str) -> String {
     let title = super::latex::one_line(title);
     let options: String = options.iter().map(|one| format!("  {one},\n")).collect();
@@ -36,6 +39,8 @@ pub(super) struct Lines<'a> {
     pub(super) y_label: &'a str,
     pub(super) stops: &'a [(f64, String)],
     pub(super) log: bool,
+    /// The y axis shows shares in percent; the numbers of the file are shares.
+    pub(super) percent: bool,
     pub(super) lines: Vec<Line<'a>>,
     pub(super) remarks: &'a [String],
 }
@@ -77,6 +82,9 @@ pub(super) fn lines(plot: &Lines<'_>) -> String {
         "legend style={font=\\scriptsize, draw=none, at={(0.5,-0.22)}, anchor=north}".to_owned(),
         "legend cell align=left".to_owned(),
     ];
+    if plot.percent {
+        options.push(format!("yticklabel={{{PERCENT}}}, scaled y ticks=false"));
+    }
     if plot.log {
         options.push("xmode=log".to_owned());
     }
@@ -147,6 +155,7 @@ pub(super) fn boxes(title: &str, label: &str, all: &[(&str, [f64; 5], f64)]) -> 
         format!("width=.8\\linewidth, height={}pt", 70 + 30 * all.len()),
         format!("xlabel={{{}}}", escaped(label)),
         "xmin=0, xmax=1, xmajorgrids".to_owned(),
+        format!("xticklabel={{{PERCENT}}}, scaled x ticks=false"),
     ];
     options.extend(rows(&all.iter().map(|row| row.0).collect::<Vec<_>>()));
     let colour = colour(Ink::Hue(0));
@@ -175,6 +184,7 @@ pub(super) fn losses(
         format!("width=.8\\linewidth, height={}pt", 70 + 48 * shown.len()),
         format!("xlabel={{{}}}", escaped(label)),
         format!("xmin={low}, xmax={high}, xmajorgrids, clip=false"),
+        format!("xticklabel={{{PERCENT}}}, scaled x ticks=false"),
     ];
     options.extend(rows(&shown.iter().map(|row| row.label).collect::<Vec<_>>()));
     let colour = colour(Ink::Hue(0));

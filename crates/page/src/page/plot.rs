@@ -6,6 +6,10 @@ use super::canvas::{Align, Canvas, Ink};
 use super::words::range;
 use super::{csv, pgf};
 
+mod panels;
+
+pub use panels::PanelPlot;
+
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
 const TITLE: f64 = 15.0;
@@ -46,6 +50,8 @@ pub struct LinePlot {
     pub x: Axis,
     /// Over the y axis.
     pub y_label: String,
+    /// The y axis shows shares in percent.
+    pub percent: bool,
     /// Bounds that the y axis has at least to cover.
     pub y_covers: Option<[f64; 2]>,
     /// The lines.
@@ -160,6 +166,15 @@ impl Line {
         Ink::Hue(self.hue)
     }
 
+    /// A piece of it with its label behind it.
+    fn explain(&self, canvas: &mut Canvas, (left, y): (f64, f64)) {
+        let swatch = [(left, y), (left + SWATCH, y)];
+        canvas.dashed(&swatch, self.ink(), self.thickness(), self.dashes());
+        self.mark(canvas, (left + SWATCH / 2.0, y));
+        let at = (left + SWATCH + 8.0, y);
+        canvas.text(&self.label, at, LABEL, Align::Left, Ink::Text);
+    }
+
     fn mark(&self, canvas: &mut Canvas, at: (f64, f64)) {
         match self.stroke {
             Stroke::Solid => canvas.disc(at, 3.4, self.ink()),
@@ -242,12 +257,7 @@ impl LinePlot {
         self.frame(&mut canvas, &field, &ticks);
         self.curves(&mut canvas, &field);
         for (index, line) in self.lines.iter().enumerate() {
-            let y = legend + index as f64 * APART;
-            let swatch = [(MARGIN, y), (MARGIN + SWATCH, y)];
-            canvas.dashed(&swatch, line.ink(), line.thickness(), line.dashes());
-            line.mark(&mut canvas, (MARGIN + SWATCH / 2.0, y));
-            let at = (MARGIN + SWATCH + 8.0, y);
-            canvas.text(&line.label, at, LABEL, Align::Left, Ink::Text);
+            line.explain(&mut canvas, (MARGIN, legend + index as f64 * APART));
         }
         for (index, remark) in self.remarks.iter().enumerate() {
             let y = legend + (self.lines.len() + index) as f64 * APART;
@@ -290,6 +300,7 @@ impl LinePlot {
             y_label: &self.y_label,
             stops: &self.x.stops,
             log: self.x.log,
+            percent: self.percent,
             lines: self.lines.iter().map(line).collect(),
             remarks: &self.remarks,
         })
@@ -307,16 +318,21 @@ impl LinePlot {
 
     fn ticks(&self) -> Ticks {
         let (low, high) = self.y_bounds();
-        ticks(low, high, 6)
+        ticks(low, high, 6).in_percent(self.percent)
     }
 
     fn frame(&self, canvas: &mut Canvas, field: &Field, ticks: &Ticks) {
-        let Field {
-            left, right, lower, ..
-        } = *field;
         canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
         let label_at = (MARGIN, 41.0);
         canvas.text(&self.y_label, label_at, LABEL, Align::Left, Ink::Quiet);
+        self.axes(canvas, field, ticks);
+    }
+
+    /// Both axes with what stands at them.
+    fn axes(&self, canvas: &mut Canvas, field: &Field, ticks: &Ticks) {
+        let Field {
+            left, right, lower, ..
+        } = *field;
         for &tick in &ticks.values {
             let y = field.y_of(tick);
             canvas.line(&[(left, y), (right, y)], Ink::Grid, 1.0);
@@ -386,7 +402,7 @@ impl LinePlot {
     }
 }
 
-/// Where values lie within [0, 1], a row for each of several groups.
+/// Where shares lie, in percent, a row for each of several groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxPlot {
     /// Title.
@@ -434,7 +450,7 @@ impl BoxPlot {
             let value = f64::from(step) / 5.0;
             let x = x_of(value);
             canvas.line(&[(x, upper - 6.0), (x, base)], Ink::Grid, 1.0);
-            let (name, place) = (format!("{value:.1}"), (x, base + 14.0));
+            let (name, place) = (format!("{:.0}", 100.0 * value), (x, base + 14.0));
             canvas.text(&name, place, LABEL, Align::Centre, Ink::Quiet);
         }
         let place = ((left + right) / 2.0, base + 36.0);
@@ -448,15 +464,15 @@ impl BoxPlot {
             canvas.block([(lower, y - 6.0), (higher, y + 6.0)], hue, 0.35);
             canvas.line(&[(middle, y - 8.0), (middle, y + 8.0)], hue, 2.2);
             canvas.ring((x_of(row.mean), y), 4.0, Ink::Text);
-            let (text, place) = (format!("mean {:.3}", row.mean), (right + 10.0, y));
+            let (text, place) = (format!("mean {:.1}", 100.0 * row.mean), (right + 10.0, y));
             canvas.text(&text, place, LABEL, Align::Left, Ink::Text);
         }
         canvas
     }
 }
 
-/// What was had and what could be, a row for each of several groups: a bar up to the best
-/// possible, a ring for each thing that was had, and a line for what the first one loses.
+/// What was had and what could be, in percent, a row for each of several groups: a bar from 0 up
+/// to the best possible, a ring for each thing that was had, and a line for what the first one loses.
 ///
 /// # Example
 /// ```
@@ -586,7 +602,7 @@ impl LossPlot {
         };
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
-        let ticks = ticks(low, high, 5);
+        let ticks = ticks(low.min(0.0), high, 5).in_percent(true);
         let edge = |value: Option<&f64>, or: f64| value.copied().unwrap_or(or);
         let ends = [
             edge(ticks.values.first(), 0.0),
@@ -740,11 +756,19 @@ fn draw_row(
 struct Ticks {
     values: Vec<f64>,
     decimals: usize,
+    percent: bool,
 }
 
 impl Ticks {
+    fn in_percent(self, percent: bool) -> Self {
+        Self { percent, ..self }
+    }
+
     fn text(&self, value: f64) -> String {
-        format!("{value:.*}", self.decimals)
+        match self.percent {
+            true => format!("{:.*}", self.decimals.saturating_sub(2), 100.0 * value),
+            false => format!("{value:.*}", self.decimals),
+        }
     }
 }
 
@@ -754,6 +778,7 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Ticks {
         return Ticks {
             values: vec![0.0, 1.0],
             decimals: 1,
+            percent: false,
         };
     }
     let span = (high - low).max(1e-4);
@@ -769,7 +794,11 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Ticks {
     let steps = (last - first).clamp(0.0, 4.0 * wanted as f64) as usize;
     let values = (0..=steps).map(|k| (first + k as f64) * step).collect();
     let decimals = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
-    Ticks { values, decimals }
+    Ticks {
+        values,
+        decimals,
+        percent: false,
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,12 @@ fn one(out: &mut String, block: &Block, width: u16, verbose: bool) {
                 let _ = wrap(out, &format!("{}: {}.html", link.text, link.file), width);
             }
         }
-        Block::Figure(_) | Block::Tokens(_) | Block::Details { .. } => {}
+        Block::Panel(panel) => {
+            for block in panel.blocks.iter().filter(|_| panel.first) {
+                one(out, block, width, verbose);
+            }
+        }
+        Block::Choice(_) | Block::Figure(_) | Block::Tokens(_) | Block::Details { .. } => {}
     }
 }
 

@@ -5,7 +5,7 @@ use super::rungs::{Ladder, NO_GAP, ONE_DRAFT, attains, estimate, mean, overlap, 
 use crate::gap::{ComparedEstimate, ComparedRate};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::page::words::{rate, temperature};
+use crate::page::words::{percent, temperature};
 use crate::scheme::SchemeName;
 
 /// The figures that are seen at once, and those that are folded away.
@@ -126,7 +126,7 @@ fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
         Drawing {
             title: format!("Verifier or draft law, T = {t}, n = {n}"),
             name: format!("worth-by-overlap-t{t}-n{n}"),
-            y_label: "difference of acceptance rates",
+            y_label: DIFFERENCE,
             says: WORTH.to_owned(),
             remarks: too_open(rates.into_iter()),
             lines,
@@ -135,6 +135,9 @@ fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
         at,
     )
 }
+
+/// What stands over an axis of gains and losses.
+const DIFFERENCE: &str = "difference, points";
 
 /// The colour of a law, that of its entry in the table of laws.
 fn hue(scheme: Option<&str>) -> usize {
@@ -161,7 +164,7 @@ fn too_open<'a>(rates: impl Iterator<Item = &'a ComparedRate>) -> Vec<String> {
         if widest > 0.0 {
             let name = one.verifier.as_deref().unwrap_or("α*");
             let law = one.scheme.as_deref().unwrap_or_default();
-            all.push(format!("{name}, {law}: left open by {}", rate(widest)));
+            all.push(format!("{name}, {law}: left open by {}", percent(widest)));
         }
     }
     all
@@ -223,9 +226,9 @@ fn axis(places: &[(f64, usize)], at: f64) -> Axis {
     let high = places.last().map_or(10.0, |place| (place.0 * 10.0).ceil());
     let tenths = (low as usize)..=(high as usize).max(low as usize + 1);
     Axis {
-        label: format!("overlap of draft and target at T = {}", temperature(at)),
+        label: format!("overlap of draft and target at T = {}, %", temperature(at)),
         stops: tenths
-            .map(|tenth| (tenth as f64 / 10.0, format!("{:.1}", tenth as f64 / 10.0)))
+            .map(|tenth| (tenth as f64 / 10.0, (10 * tenth).to_string()))
             .collect(),
         log: false,
     }
@@ -234,7 +237,7 @@ fn axis(places: &[(f64, usize)], at: f64) -> Axis {
 fn names(ladder: &Ladder<'_>, places: &[(f64, usize)]) -> String {
     let words: Vec<String> = places
         .iter()
-        .map(|&(x, log)| format!("{} {}", ladder.name(log), rate(x)))
+        .map(|&(x, log)| format!("{} {}", ladder.name(log), percent(x)))
         .collect();
     words.join(", ")
 }
@@ -251,7 +254,7 @@ fn by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
     let drawing = Drawing {
         title: format!("Acceptance by overlap, T = {t}, n = {n}"),
         name: format!("acceptance-by-overlap-t{t}-n{n}"),
-        y_label: "acceptance rate",
+        y_label: "accepted, %",
         says: "Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks a \
                verifier that attains the optimum. Bars: 95% intervals."
             .to_owned(),
@@ -290,7 +293,7 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
     let drawing = Drawing {
         title: format!("One draft: one-hot, token or exact-match, T = {t}"),
         name: format!("one-draft-by-overlap-t{t}"),
-        y_label: "acceptance rate",
+        y_label: "accepted, %",
         says: "One-hot drafts the draft's likeliest token, the others sample. Bars: 95% intervals."
             .to_owned(),
         lines,
@@ -322,7 +325,7 @@ fn over_overlap(
     let said: Vec<String> = (drawing.lines.iter())
         .filter_map(|line| {
             let (first, last) = (line.points.first()?, line.points.last()?);
-            let (from, to) = (rate(first.y), rate(last.y));
+            let (from, to) = (percent(first.y), percent(last.y));
             Some(format!("{} goes from {from} to {to}", line.label))
         })
         .collect();
@@ -341,6 +344,9 @@ impl Drawing {
             title: self.title.clone(),
             x,
             y_label: self.y_label.to_owned(),
+            percent: true,
+            // Gains and losses are told from nothing.
+            y_covers: (self.y_label == DIFFERENCE).then_some([0.0; 2]),
             lines: self.lines,
             remarks: self.remarks,
             ..LinePlot::default()
@@ -366,7 +372,7 @@ fn by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) -> Opt
     let drawing = Drawing {
         title: format!("Acceptance by temperature, {}, n = {n}", ladder.name(log)),
         name: format!("acceptance-by-temperature-{which}-n{n}"),
-        y_label: "acceptance rate",
+        y_label: "accepted, %",
         says:
             "Solid: optima α*. Dashed: verifiers, in the hue of their drafts. Bars: 95% intervals."
                 .to_owned(),
@@ -389,7 +395,7 @@ fn worth_by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) 
     let drawing = Drawing {
         title: format!("Verifier or draft law, {}, n = {n}", ladder.name(log)),
         name: format!("worth-by-temperature-{which}-n{n}"),
-        y_label: "difference of acceptance rates",
+        y_label: DIFFERENCE,
         says: WORTH.to_owned(),
         lines,
         remarks: Vec::new(),
@@ -414,7 +420,7 @@ fn over_temperature(drawing: Drawing, all: &[f64], which: &str) -> Option<Figure
         return None;
     }
     let said: Vec<String> = (drawing.lines.iter())
-        .filter_map(|line| Some(format!("{} {}", line.label, rate(line.points.last()?.y))))
+        .filter_map(|line| Some(format!("{} {}", line.label, percent(line.points.last()?.y))))
         .collect();
     let hottest = all.last().copied().unwrap_or(1.0);
     let said = [format!(

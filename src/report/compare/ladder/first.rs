@@ -213,6 +213,33 @@ fn what_to_change(ladder: &Ladder<'_>) -> Option<String> {
     })
 }
 
+/// The change that gives most on the draft where it gives least, if it is more on all.
+pub(super) fn verdict(ladder: &Ladder<'_>) -> Option<String> {
+    let rates = usual(ladder, ladder.at);
+    let rule = *rates.iter().find(|rate| is_rule(rate))?;
+    let others = rates_of(ladder.comparison, ladder.at, ladder.n);
+    let gains = others.filter(|rate| name(rate) != name(rule) && is_offered(rate));
+    let gains = gains.filter_map(|rate| {
+        let gains = ladder.order.iter().map(|&log| left(rate, rule, log));
+        let gains: Vec<f64> = gains.collect::<Option<_>>()?;
+        let least = gains.iter().copied().reduce(f64::min)?;
+        let most = gains.iter().copied().reduce(f64::max)?;
+        (least > 0.0).then_some((rate, least, most))
+    });
+    let (rate, least, most) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "{} accepts {} to {} points more than {} on each of {}, with {} at T = {}: means of the same \
+         positions, without intervals.",
+        name(rate),
+        points(least),
+        points(most),
+        name(rule),
+        counted(ladder.order.len(), "draft"),
+        counted(ladder.n, "token"),
+        temperature(ladder.at)
+    ))
+}
+
 /// `rrs-wo (without-replacement)`, or one word where both are the same.
 fn name(rate: &ComparedRate) -> String {
     let rule = rate.verifier.as_deref().unwrap_or_default();

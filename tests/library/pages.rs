@@ -1,0 +1,177 @@
+//! What a page shows before anything is opened: little enough to be read at once.
+
+use specgap::gap::{GapReport, LogComparison};
+use specgap::page::{OPEN_NUMBERS, Page, numbers};
+use specgap::replay::{LengthReport, PathsReport, TreeReport};
+use specgap::report::{compare, gap, length, paths, tree};
+use std::path::Path;
+
+/// The most words that stand open, names of sections and captions included.
+const WORDS: usize = 500;
+/// The most pixels of a picture's height beside the words, of 480 in width.
+const HEIGHT: f64 = 720.0;
+
+fn shipped(name: &str) -> Page {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("reports/{name}/report.json"));
+    let text = std::fs::read(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    fn read<T: serde::de::DeserializeOwned>(text: &[u8]) -> T {
+        serde_json::from_slice(text).unwrap()
+    }
+    match name {
+        "ladder" => compare::page(&read::<LogComparison>(&text)),
+        "length" => length::page(&read::<LengthReport>(&text)),
+        "tree" => tree::page(&read::<TreeReport>(&text)),
+        "paths" => paths::page(&read::<PathsReport>(&text)),
+        _ => gap::page(&read::<GapReport>(&text)),
+    }
+}
+
+const SHIPPED: [&str; 7] = [
+    "demo", "smollm2", "qwen", "ladder", "length", "tree", "paths",
+];
+
+/// The text without elements of a name, their content included.
+fn without(text: &str, open: &str, close: &str) -> String {
+    let (mut out, mut depth, mut rest) = (String::new(), 0_usize, text);
+    loop {
+        let next = [rest.find(open), rest.find(close)];
+        let (at, opens) = match next {
+            [Some(a), Some(b)] if a < b => (a, true),
+            [_, Some(b)] => (b, false),
+            [Some(a), None] => (a, true),
+            [None, None] => break,
+        };
+        if depth == 0 {
+            out.push_str(&rest[..at]);
+        }
+        let length = if opens { open.len() } else { close.len() };
+        depth = if opens { depth + 1 } else { depth - 1 };
+        rest = &rest[at + length..];
+    }
+    assert_eq!(depth, 0, "{open} is closed");
+    out + rest
+}
+
+/// What is between tags.
+fn words(html: &str) -> String {
+    let mut out = String::new();
+    let mut inside = false;
+    for letter in html.chars() {
+        match letter {
+            '<' => {
+                inside = true;
+                out.push(' ');
+            }
+            '>' => inside = false,
+            letter if !inside => out.push(letter),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A part of the page, from a start to an end.
+fn between<'a>(html: &'a str, from: &str, to: &str) -> &'a str {
+    let start = html.find(from).unwrap_or_else(|| panic!("{from}"));
+    let end = html[start..].find(to).map_or(html.len(), |at| start + at);
+    &html[start..end]
+}
+
+/// The body with all sections closed and what is not chosen first left out.
+fn closed(html: &str) -> String {
+    let body = between(html, "<body>", "</body>");
+    let summaries: Vec<String> = body
+        .split("<summary>")
+        .skip(1)
+        .map(|part| words(part.split("</summary>").next().unwrap_or_default()))
+        .collect();
+    without(body, "<details", "</details>") + &summaries.join(" ")
+}
+
+#[test]
+fn pages_open_with_no_more_than_can_be_read_at_once() {
+    for name in SHIPPED {
+        let html = shipped(name).html().unwrap();
+        for part in html.split("<details").skip(1) {
+            let tag = part.split('>').next().unwrap_or_default();
+            assert!(!tag.contains("open"), "{name}: <details{tag}>");
+        }
+        let open = closed(&html);
+        assert!(!open.contains("<table"), "{name}: a table stands open");
+        // Of panels one is shown; they have the same words.
+        let panels = open.matches("class=\"panel").count().max(1);
+        let text = without(&open, "<svg", "</svg>");
+        let (seen, rest) = match text.find("class=\"seen\"") {
+            Some(_) => (
+                between(&text, "class=\"seen\"", "class=\"lines\"").to_owned(),
+                text.replace(between(&text, "class=\"seen\"", "class=\"lines\""), ""),
+            ),
+            None => (String::new(), text),
+        };
+        let count = |text: &str| words(text).split_whitespace().count();
+        let all = count(&rest) + count(&seen).div_ceil(panels);
+        assert!(all <= WORDS, "{name}: {all} words stand open");
+        assert!(html.matches("class=\"part\"").count() <= 24, "{name}");
+    }
+}
+
+#[test]
+fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
+    for name in SHIPPED {
+        let html = shipped(name).html().unwrap();
+        let open = closed(&html);
+        let verdict = words(between(&open, "class=\"verdict\"", "</p>"));
+        assert!(!verdict.is_empty(), "{name}");
+        let lines = between(&open, "class=\"lines\"", "</main>");
+        let end = lines.find("class=\"part\"").unwrap_or(lines.len());
+        let mut lines = lines[..end].to_owned();
+        // Warnings stand whatever they count.
+        while let Some(at) = lines.find("<p class=\"caution\"") {
+            let end = lines[at..].find("</p>").map_or(lines.len(), |end| at + end);
+            lines.replace_range(at..end, "");
+        }
+        let lines = words(&lines.replace("class=\"lines\">", ""));
+        let lines = lines.split("More in words").next().unwrap_or_default();
+        let own = numbers(&verdict);
+        let found = own + numbers(lines);
+        assert!(
+            found <= own.max(OPEN_NUMBERS),
+            "{name}: {found} numbers: {verdict} {lines}"
+        );
+        let picture = between(&html, "class=\"seen\"", "</svg>");
+        let size = between(picture, "viewBox=\"0 0 ", "\">");
+        let mut size = size["viewBox=\"0 0 ".len()..].split([' ', '"']);
+        let mut next = || size.next().unwrap().parse::<f64>().unwrap();
+        let (width, height) = (next(), next());
+        assert!(
+            480.0 * height / width <= HEIGHT,
+            "{name}: {width} by {height}"
+        );
+    }
+}
+
+/// Every place has its picture and its table, and without a choice none is hidden.
+#[test]
+fn what_is_not_chosen_is_hidden_on_screens_alone() {
+    let html = shipped("smollm2").html().unwrap();
+    let report: GapReport = {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/smollm2/report.json");
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let mut places: Vec<(String, usize)> = (report.cells.iter())
+        .map(|cell| (format!("{:?}", cell.temperature), cell.drafts))
+        .collect();
+    places.sort();
+    places.dedup();
+    assert!(places.len() > 4);
+    assert_eq!(html.matches("class=\"panel ").count(), 2 * places.len());
+    for (at, n) in &places {
+        assert!(html.contains(&format!("aria-label=\"T = {at}, n = {n}\"")));
+    }
+    let style = between(&html, "<style>", "</style>");
+    let hides = style.matches("main:has(#choice-").count();
+    assert_eq!(hides, html.matches("type=\"radio\"").count());
+    let screen = style.rfind("@media screen{\nmain:has").unwrap();
+    assert!(style.find("main:has").unwrap() > screen);
+    assert_eq!(html.matches(" checked/>").count(), 2);
+}
