@@ -9,14 +9,12 @@ speculation is the control: if that is refuted, p is not what the engine runs.
 
 FOLDER has target.onnx, and target.gguf and draft.gguf: by default the fixture pair of the tests (two layers, V
 = 299, random weights). With `--models models/out` it is the real pair of `models/build gguf`.
-Exits with 1 if an engine is not what the table EXPECTED says, 2 if one cannot be run.
+Exits with 1 if an engine is not what its modes expect, 2 if one cannot be run.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import importlib.metadata
 import json
 import pathlib
 import subprocess
@@ -26,52 +24,25 @@ import time
 import urllib.request
 
 import numpy as np
-import onnxruntime
 
-from texts import ROOT, chat_prompts, write_log
+from texts import DRAFTS, HEAD, ROOT, Mode, Run, Scorer, Text, installed, made_up, missing, parser, tokenized, trial
 
-DRAFTS = 4
 # A token of the fixture pair that is a whole character.
 DIGIT = 19
-# What each audit is expected to conclude. A line that is no longer true is news: change it and the page.
-# Where requests fail, the texts that are left are a choice, which the audit does not know of.
-EXPECTED = {
-    ("xllamacpp", "plain"): "as-claimed",
-    ("xllamacpp", "greedy"): "as-claimed",
-    ("xllamacpp", "probabilistic"): "as-claimed",
-    ("xllamacpp", "ngram"): "as-claimed",
-    ("openvino-genai", "plain"): "as-claimed",
-    ("openvino-genai", "draft model"): "lossy or failing",
-}
-
-
-@dataclasses.dataclass
-class Text:
-    """One request: tokens are ids."""
-
-    prompt: list[int]
-    tokens: list[int]
-    # Tokens that the engine masks, as it says itself.
-    masked: list[int]
-
-
-@dataclasses.dataclass
-class Run:
-    """What an engine did in one mode."""
-
-    texts: list[Text]
-    seconds: float
-    # Accepted drafts a round, and other files worth keeping, if the engine counts.
-    accepted: float | None = None
-    failed: list[str] = dataclasses.field(default_factory=list)
-    files: dict[str, str] = dataclasses.field(default_factory=dict)
+SCRIPT = "scripts/engines/cpu_engines.py"
 
 
 class LlamaCpp:
     """llama.cpp's server, as xllamacpp builds it; greedy drafts are its default."""
 
     package = "xllamacpp"
-    modes = ("plain", "greedy", "probabilistic", "ngram")
+    script = SCRIPT
+    modes = (
+        Mode("plain", "no speculation"),
+        Mode("greedy", "`draft-simple`, 4 drafts, `p_min` 0"),
+        Mode("probabilistic", "the same, drafts sampled"),
+        Mode("ngram", "`ngram-simple`, n = 1"),
+    )
 
     def __init__(self, target: pathlib.Path, draft: pathlib.Path):
         self.target, self.draft = target, draft
@@ -179,7 +150,11 @@ class OpenVino:
     """openvino-genai. It reads a target in GGUF, and a draft only as its own files."""
 
     package = "openvino-genai"
-    modes = ("plain", "draft model")
+    script = SCRIPT
+    modes = (
+        Mode("plain", "no speculation"),
+        Mode("draft model", "`draft_model`, `num_assistant_tokens` 4", "lossy or failing"),
+    )
     SETTINGS = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
 
     def __init__(self, target: pathlib.Path, draft: pathlib.Path):
@@ -237,33 +212,6 @@ class OpenVino:
         return list(found.tokens[0]), np.array(each)
 
 
-class Scorer:
-    """p of every token of a finished text, by the target's graph."""
-
-    def __init__(self, graph: pathlib.Path):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-        self.past = [i for i in self.session.get_inputs() if i.name.startswith("past_key_values.")]
-
-    def rows(self, text: Text) -> np.ndarray:
-        """Logits [tokens, V], masked as the engine says."""
-        ids = np.array([text.prompt + text.tokens[:-1]], dtype=np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "position_ids": np.arange(ids.size)[None]}
-        feed |= {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32) for i in self.past}
-        rows = self.session.run(["logits"], feed)[0][0, len(text.prompt) - 1 :].copy()
-        rows[:, text.masked] = -np.inf
-        return rows
-
-
-def tokenized(folder: pathlib.Path, count: int) -> list[list[int]]:
-    """The prompts of the repository's captures, as ids."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return [tokenizer.encode(prompt).ids for prompt in chat_prompts(count)]
-
-
 def models(folder: pathlib.Path | None) -> tuple[pathlib.Path, dict[str, tuple[pathlib.Path, pathlib.Path]]]:
     """The graph, and (target, draft) of each engine."""
     if folder is None:
@@ -279,66 +227,24 @@ def models(folder: pathlib.Path | None) -> tuple[pathlib.Path, dict[str, tuple[p
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--specgap", required=True, help="the program")
-    parser.add_argument("--models", type=pathlib.Path, help="folder of `models/build gguf`")
-    parser.add_argument("--out", type=pathlib.Path, help="keeps logs, counters and audits here")
-    parser.add_argument("--prompts", type=int, default=40)
-    parser.add_argument("--tokens", type=int, default=40, help="tokens of each text")
-    parser.add_argument("--engine", choices=sorted({package for package, _ in EXPECTED}), help="this one alone")
-    arguments = parser.parse_args()
-    kept = arguments.out or pathlib.Path(tempfile.mkdtemp())
+    options = parser(__doc__)
+    options.add_argument("--engine", choices=("xllamacpp", "openvino-genai"), help="this one alone")
+    arguments = options.parse_args()
+    arguments.out = arguments.out or pathlib.Path(tempfile.mkdtemp())
     graph, files = models(arguments.models)
-    if arguments.models:
-        prompts = tokenized(arguments.models, arguments.prompts)
-    else:
-        chosen = np.random.default_rng(7)
-        prompts = [chosen.integers(3, 299, 4).tolist() for _ in range(arguments.prompts)]
-    for path in (graph, *(path for pair in files.values() for path in pair)):
-        if not path.exists():
-            print(f"{path}: not there; `models/build gguf` makes it", file=sys.stderr)
-            return 2
+    if missing([graph, *(path for pair in files.values() for path in pair)]):
+        return 2
+    prompts = tokenized(arguments.models, arguments.prompts) if arguments.models else made_up(arguments.prompts)
     scorer, wrong = Scorer(graph), []
-    print("| engine | mode | tokens | requests that fail | tokens/s | accepted drafts a round | conclusion | evidence |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |")
+    print(HEAD)
     for engine in (LlamaCpp, OpenVino):
         if arguments.engine not in (None, engine.package):
             continue
-        version = importlib.metadata.version(engine.package)
         running = engine(*files[engine.package])
-        few = []
-        for mode in engine.modes:
-            run = running.run(mode, prompts, arguments.tokens)
-            few = few or [Text(text.prompt, text.tokens[:8], []) for text in run.texts[:6]]
-            folder = kept / f"{engine.package}-{mode.replace(' ', '-')}"
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, content in (run.files | {"failed.txt": "\n".join(run.failed)}).items():
-                (folder / name).write_text(content, encoding="utf-8")
-            rows = {"target_logits": [scorer.rows(text) for text in run.texts]}
-            write_log(folder / "log.npz", [text.tokens for text in run.texts], rows, f"{engine.package} {version}")
-            command = [arguments.specgap, "audit", folder / "log.npz", "--rule", "text", "--format", "json"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode not in (0, 1):
-                print(done.stderr, file=sys.stderr)
-                return 2
-            (folder / "audit.json").write_text(done.stdout, encoding="utf-8")
-            audit = json.loads(done.stdout)
-            evidence = max(part["log10_e_value"] for part in audit["parts"])
-            tokens = sum(len(text.tokens) for text in run.texts)
-            accepted = "–" if run.accepted is None else f"{run.accepted:.2f}"
-            failed, conclusion, expected = len(run.failed), audit["conclusion"], EXPECTED[engine.package, mode]
-            print(
-                f"| {engine.package} {version} | {mode} | {tokens} | {failed} of {len(prompts)} "
-                f"| {tokens / run.seconds:.1f} | {accepted} | {conclusion} | 1e{evidence:.1f} |",
-                flush=True,
-            )
-            found = "lossy or failing" if failed or conclusion == "lossy" else conclusion
-            if found != expected:
-                wrong.append(
-                    f"{engine.package} {version}, {mode}: {found}, where EXPECTED says {expected}. "
-                    f"Look at {folder}, then change EXPECTED and the docs."
-                )
-        if engine is LlamaCpp and (refused := check_import(arguments.specgap, running, few, scorer, kept)):
+        found, texts = trial(running, installed(engine.package), prompts, scorer, arguments)
+        wrong += found
+        few = [Text(text.prompt, text.tokens[:8], []) for text in texts[:6]]
+        if engine is LlamaCpp and (refused := check_import(arguments.specgap, running, few, scorer, arguments.out)):
             wrong.append(refused)
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
