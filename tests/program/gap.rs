@@ -789,7 +789,7 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
         "part-1 first-two part-3 --out x",
         &["first-two: does not go with part-1"],
     );
-    refused("log/log.json --out x", &["log.json: is no whole summary"]);
+    refused("log/log.json --out x", &["log.json: is the index of a log"]);
     refused("nowhere --out x", &["nowhere: cannot be read"]);
     refused("", &["<FILE>"]);
     let run = merge(path, "part-1 part-3 --incomplete --format json");
