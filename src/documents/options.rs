@@ -83,6 +83,8 @@ fn table(command: &str, args: &[&Arg], earlier: &mut BTreeMap<String, String>) -
         }
     }
     let mut text = String::new();
+    // What stands below none comes first.
+    headings.sort_by_key(Option::is_some);
     for heading in headings {
         if let Some(heading) = heading {
             text.push_str(&format!("\n{heading}:\n"));
