@@ -1,14 +1,15 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, width, write_whole};
+use super::output::{CliError, Verdict, read_document, write_whole};
 use super::overwrites::Touched;
 use super::printed::{self, print_report};
-use super::recorded::Recorded;
+use super::recorded::{Recorded, file_name};
 use crate::audit::{
-    AuditReport, Claimed, Records, Rule, Seeds, Settings, audit, audit_records, claimed_of,
-    negative_control, plan,
+    AuditReport, Claimed, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
+    audit_counts, audit_records, claimed_of, negative_control, plan,
 };
+use crate::counters::{self, Text};
 use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
 use crate::page::is_of_a_page;
@@ -48,6 +49,11 @@ pub(super) struct AuditArgs {
     /// The level at which a part is refuted.
     #[arg(long, value_name = "A", default_value_t = Settings::ALPHA, allow_negative_numbers = true)]
     alpha: f64,
+    /// What a server counted of its rounds (docs/guide/counters.md), held against the acceptance
+    /// that --rule has on the log's texts and rows; needs no drafts in the log. Given twice: what
+    /// was counted between the two.
+    #[arg(long, value_name = "FILE")]
+    counters: Vec<PathBuf>,
     /// Write the verdicts as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -105,6 +111,8 @@ impl AuditArgs {
     /// The rule that is named, or that a log without drafts leaves.
     fn rule(&self, has_drafts: bool) -> Result<Rule, CliError> {
         match (self.rule, &self.scheme) {
+            // The rule is of what was counted, and the text alone can be audited beside it.
+            (Some(_), None) if !self.counters.is_empty() && !has_drafts => Ok(Rule::TEXT),
             (Some(rule), None) => Ok(rule),
             (Some(rule), Some(law)) => rule.under(law).map_err(|message| CliError::Input {
                 path: self.log.clone(),
@@ -114,6 +122,12 @@ impl AuditArgs {
                 path: self.log.clone(),
                 message: "--scheme says how the drafts of a rule are drawn: name the rule by \
                           --rule, such as --rule level-4"
+                    .to_owned(),
+            }),
+            (None, None) if !self.counters.is_empty() => Err(CliError::Input {
+                path: self.log.clone(),
+                message: "--counters is held against a rule: say by --rule what the server says \
+                          that it does with its drafts: token, block or one-hot"
                     .to_owned(),
             }),
             (None, None) if !has_drafts => Ok(Rule::TEXT),
@@ -178,6 +192,44 @@ impl AuditArgs {
         Ok(settings)
     }
 
+    /// What a server counted, held against the rows.
+    fn counted(&self, log: &Log, settings: &Settings) -> Result<Option<CountsReport>, CliError> {
+        let (Some(rule), false) = (self.rule, self.counters.is_empty()) else {
+            return Ok(None);
+        };
+        let mut texts = Vec::new();
+        for path in &self.counters {
+            texts.push((path.display().to_string(), read_document(path)?));
+        }
+        let files: Vec<Text<'_>> = (texts.iter())
+            .map(|(name, text)| Text { name, text })
+            .collect();
+        let counted = counters::count(&files, None, &[])?;
+        let Some(length) = counted.length else {
+            return Err(CliError::Input {
+                path: self.counters.first().cloned().unwrap_or_default(),
+                message: "does not tell how many tokens a round drafts, which acceptance follows \
+                          from; count by place, as GET /metrics of vLLM or llama.cpp's server does"
+                    .to_owned(),
+            });
+        };
+        let total = counted.total();
+        let names: Vec<String> = self.counters.iter().map(|path| file_name(path)).collect();
+        let counts = Counts {
+            files: names.join(", "),
+            rounds: total.rounds,
+            drafted: total.drafted,
+            accepted: total.accepted,
+            length,
+            reached: total.reached.unwrap_or_default(),
+        };
+        let settings = Settings {
+            rule,
+            ..settings.clone()
+        };
+        Ok(Some(audit_counts(log, &settings, &counts)?))
+    }
+
     /// The command that makes the report.
     fn command(&self) -> String {
         let mut command = Recorded::new("audit", std::slice::from_ref(&self.log));
@@ -198,6 +250,9 @@ impl AuditArgs {
             .flag("draft-cut", self.draft_cut)
             .option("draft-top-k", self.draft_top_k)
             .flag("negative-control", self.negative_control);
+        for file in &self.counters {
+            command.option("counters", Some(file_name(file)));
+        }
         command.into_line()
     }
 }
@@ -205,6 +260,7 @@ impl AuditArgs {
 pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError> {
     let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
     Touched::reading([&args.log])
+        .and_reading(&args.counters)
         .writing("--junit", args.junit.as_deref())
         .writing("--markdown", markdown)
         .folder(args.folder.out.as_deref(), is_of_a_page)
@@ -214,13 +270,19 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     let command = args.command();
-    let people = common.format == Format::Text && !common.quiet;
     let made = if records {
         let text = read_lines(&args.log, LONGEST_RECORD).map_err(|source| CliError::File {
             path: args.log.clone(),
             action: "cannot be read",
             source,
         })?;
+        if !args.counters.is_empty() {
+            return Err(CliError::Input {
+                path: args.log.clone(),
+                message: "is a file of records; --counters is held against the rows of a log"
+                    .to_owned(),
+            });
+        }
         if args.negative_control {
             return Err(CliError::Input {
                 path: args.log.clone(),
@@ -242,15 +304,6 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         let rule = args.rule(log.engine_tensors().contains(&"drafts"))?;
         let settings = args.settings(rule, Some(&log), common)?;
         let planned = plan(&log, &settings)?;
-        if people {
-            let mut stdout = std::io::stdout().lock();
-            writeln!(
-                stdout,
-                "{}",
-                report::plan(&planned).text(width(), common.verbose > 0)
-            )?;
-            stdout.flush()?;
-        }
         let bar = common.progress(log.positions());
         let found = audit(&log, &settings, &command, &|done| bar.inc(done))?;
         bar.finish_and_clear();
@@ -259,7 +312,11 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         } else {
             found
         };
-        found.with_plan(planned)
+        let found = found.with_plan(planned);
+        match args.counted(&log, &settings)? {
+            Some(counts) => found.with_counts(counts),
+            None => found,
+        }
     };
     let page = report::page(&made);
     if let Some(folder) = &args.folder.out {

@@ -1,6 +1,9 @@
 //! The page of `specgap audit`, its JUnit file, and the block for an issue.
 //!
-//! What to do comes first, then the four verdicts, then everything they follow from.
+//! What to do comes first, then the verdicts, then everything they follow from, and last what it
+//! would take to find more.
+
+mod beside;
 
 use super::check::escape;
 use crate::audit::{
@@ -11,28 +14,6 @@ use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Fact, Page, Section, visible};
 use std::fmt::Write as _;
-
-/// What is printed before an audit runs.
-///
-/// Numbers are estimates by simulation on the log's rows; nothing that the engine did is in
-/// them.
-pub fn plan(plan: &Plan) -> Page {
-    Page {
-        title: format!(
-            "Minimum N, before the run: this log has {}{}",
-            counted(plan.positions, "position"),
-            match plan.multiplied < plan.positions {
-                true => format!(", {} of them in its longest text", count(plan.multiplied)),
-                false => String::new(),
-            }
-        ),
-        lead: vec![
-            Block::Table(minimum(plan)),
-            Block::Paragraph(short_of(plan)),
-        ],
-        ..Page::default()
-    }
-}
 
 fn short_of(plan: &Plan) -> String {
     let positions = plan.multiplied as u64;
@@ -63,16 +44,14 @@ fn short_of(plan: &Plan) -> String {
 fn minimum(plan: &Plan) -> Table {
     let columns = vec![
         Column::words("bug"),
-        Column::words("shown first by"),
-        Column::number("positions needed"),
-        Column::number("by outputs alone"),
-        Column::number("TV of outputs"),
+        Column::words("first by"),
+        Column::number("needs"),
+        Column::number("outputs alone"),
+        Column::number("TV"),
     ];
     let positions = plan.multiplied as u64;
     let row = |one: &MinimumN| {
-        let needed = one
-            .positions
-            .map_or_else(|| "none finds it".to_owned(), count_of);
+        let needed = one.positions.map_or_else(|| "–".to_owned(), count_of);
         let enough = one.positions.is_some_and(|n| n <= positions);
         Row::new([
             Entry::titled(one.bug.clone(), one.words.clone()),
@@ -88,9 +67,15 @@ fn minimum(plan: &Plan) -> Table {
     Table::new("minimum", "", columns)
         .rows(plan.minimum.iter().map(row))
         .note(format!(
-            "Positions until a part is refuted with probability 99%: an estimate, from engines \
-             with the bug that were played on {}. TV: mean total variation between p and what \
+            "This log has {}{}. Needs: positions until a part is refuted with probability 99%; \
+             outputs alone: until the target law is. An estimate, from engines with the bug that \
+             were played on {}; – where none would do. TV: mean total variation between p and what \
              such an engine puts out, a sum over all tokens.",
+            counted(plan.positions, "position"),
+            match plan.multiplied < plan.positions {
+                true => format!(", {} of them in its longest text", count(plan.multiplied)),
+                false => String::new(),
+            },
             counted(plan.rows, "row")
         ))
 }
@@ -99,56 +84,29 @@ fn count_of(n: u64) -> String {
     count(usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-/// The report as a page.
+/// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
 pub fn page(report: &AuditReport) -> Page {
+    let broken = report.hard_checks.iter().any(|check| check.violations > 0);
     let mut sections = vec![
         Section::new(
             "verdicts",
-            match report.parts.len() {
-                1 => "The verdict",
-                _ => "The four verdicts",
-            },
+            "The verdicts",
             "What was tested, on how much, and what came of it.",
             [Block::Table(verdicts(report))],
         )
         .main(),
-        Section {
-            main: report.hard_checks.iter().any(|check| check.violations > 0),
-            ..Section::new(
-                "hard-checks",
-                "Hard checks",
-                "What may never happen, however short the log.",
-                [Block::Table(hard_checks(report))],
-            )
-        },
     ];
-    if report.parts.iter().any(|part| !part.evidence.is_empty()) {
-        sections.push(Section::new(
-            "evidence",
-            "Evidence",
-            "Bugs and scores with an e-value of 100 or more, by part.",
-            [Block::Table(evidence(report))],
-        ));
-    }
-    if report.parts.iter().any(|part| !part.groups.is_empty()) {
-        sections.push(
-            Section::new(
-                "groups",
-                "Where it fails",
-                "Groups of steps that e-BH names at the same level.",
-                [Block::Table(groups(report))],
-            )
-            .main(),
-        );
-    }
-    if let Some(plan) = &report.plan {
-        sections.push(Section::new(
-            "minimum",
-            "Minimum N",
-            "What it takes to find each bug, known before the run.",
-            [Block::Table(minimum(plan))],
-        ));
-    }
+    sections.extend(report.counts.as_ref().map(beside::counts));
+    sections.extend(evidence_sections(report));
+    sections.push(Section {
+        main: broken,
+        ..Section::new(
+            "hard-checks",
+            "Hard checks",
+            "What may never happen, however short the log.",
+            [Block::Table(hard_checks(report))],
+        )
+    });
     if let Some(control) = &report.negative_control {
         sections.push(
             Section::new(
@@ -160,16 +118,31 @@ pub fn page(report: &AuditReport) -> Page {
             .main(),
         );
     }
+    if !report.notes.is_empty() {
+        sections
+            .push(Section::new("notes", "Notes", "", [Block::List(report.notes.clone())]).main());
+    }
+    if let Some(plan) = &report.plan {
+        let blocks = [
+            Block::Table(minimum(plan)),
+            Block::Paragraph(short_of(plan)),
+        ];
+        sections.push(
+            Section::new(
+                "minimum",
+                "Minimum N",
+                "What it takes to find each bug: from the rows, not from what the engine did.",
+                blocks,
+            )
+            .main(),
+        );
+    }
     sections.push(Section::new(
         "words",
         "What the words mean",
         "",
         [Block::Definitions(definitions())],
     ));
-    if !report.notes.is_empty() {
-        sections
-            .push(Section::new("notes", "Notes", "", [Block::List(report.notes.clone())]).main());
-    }
     sections.push(Section::new(
         "made-by",
         "Made by",
@@ -183,6 +156,38 @@ pub fn page(report: &AuditReport) -> Page {
         sections,
         papers: Vec::new(),
     }
+}
+
+fn evidence_sections(report: &AuditReport) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if all_parts(report).any(|part| !part.groups.is_empty()) {
+        sections.push(
+            Section::new(
+                "groups",
+                "Where it fails",
+                "Groups of steps that e-BH names at the same level.",
+                [Block::Table(groups(report))],
+            )
+            .main(),
+        );
+    }
+    if all_parts(report).any(|part| !part.evidence.is_empty()) {
+        sections.push(
+            Section::new(
+                "evidence",
+                "Evidence",
+                "Bugs and scores with an e-value of 100 or more, by part.",
+                [Block::Table(evidence(report))],
+            )
+            .main(),
+        );
+    }
+    sections
+}
+
+/// The four parts, and whether numbers are fresh.
+fn all_parts(report: &AuditReport) -> impl Iterator<Item = &PartReport> {
+    report.parts.iter().chain(&report.fresh_numbers)
 }
 
 /// What every word of the report means.
@@ -218,6 +223,7 @@ pub fn definitions() -> Vec<(String, String)> {
         ),
     ]
     .into_iter()
+    .chain(beside::DEFINITIONS)
     .map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
     .collect()
 }
@@ -225,6 +231,9 @@ pub fn definitions() -> Vec<(String, String)> {
 /// The conclusion in words.
 pub fn conclusion(report: &AuditReport) -> String {
     let rule = &report.rule;
+    if let Some(words) = beside::refuted_counts(report) {
+        return words;
+    }
     match report.conclusion {
         Conclusion::AsClaimed if report.rule == "text" => {
             "As claimed: nothing was found against p as the law of this text.".to_owned()
@@ -241,7 +250,20 @@ pub fn conclusion(report: &AuditReport) -> String {
             "Lossless, but not the rule you name: the log fits {} and not {rule}.",
             report.fits.as_deref().unwrap_or("another rule")
         ),
-        Conclusion::Lossy => "Lossy: what comes out does not follow p.".to_owned(),
+        Conclusion::Lossy => match &report.fresh_numbers {
+            Some(fresh)
+                if fresh.verdict == Outcome::Refuted
+                    && report
+                        .parts
+                        .iter()
+                        .all(|one| one.verdict != Outcome::Refuted) =>
+            {
+                "Lossy: each round follows the rule, and rounds of one text draw with the same \
+                 random numbers."
+                    .to_owned()
+            }
+            _ => "Lossy: what comes out does not follow p.".to_owned(),
+        },
         Conclusion::NotTheRule => {
             format!("Not {rule}: {}", implied(report))
         }
@@ -317,6 +339,11 @@ fn lead(report: &AuditReport) -> Vec<Block> {
     let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
     let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
     lead.push(Block::Paragraph(conclusion(report)));
+    let items = findings(report);
+    if !items.is_empty() {
+        lead.push(Block::List(items));
+    }
+    lead.extend(report.surprise.as_ref().map(beside::surprise));
     lead.push(Block::Paragraph(whose(report)));
     if let Some(tv) = report.lossy_by_design
         && report.conclusion != Conclusion::AsClaimed
@@ -326,30 +353,6 @@ fn lead(report: &AuditReport) -> Vec<Block> {
             report.rule,
             rate(tv)
         )));
-    }
-    let mut items: Vec<String> = Vec::new();
-    for check in report
-        .hard_checks
-        .iter()
-        .filter(|check| check.violations > 0)
-    {
-        items.push(format!("{}: {}", check.name, violation(check)));
-    }
-    for part in report
-        .parts
-        .iter()
-        .filter(|part| part.verdict == Outcome::Refuted)
-    {
-        items.push(match part.evidence.first() {
-            Some(best) => format!(
-                "{}: fits {}: {}. What to do: {}.",
-                part.part, best.name, best.words, best.cure
-            ),
-            None => format!("{}: fails in some groups alone, see below", part.part),
-        });
-    }
-    if !items.is_empty() {
-        lead.push(Block::List(items));
     }
     let failed = report.negative_control.iter().flatten();
     let failed: Vec<&str> = failed
@@ -364,6 +367,29 @@ fn lead(report: &AuditReport) -> Vec<Block> {
         )));
     }
     lead
+}
+
+/// What was found against the engine, and what to do.
+fn findings(report: &AuditReport) -> Vec<String> {
+    let broken = report.hard_checks.iter();
+    let broken = broken.filter(|check| check.violations > 0);
+    let mut items: Vec<String> = broken
+        .map(|check| format!("{}: {}", check.name, violation(check)))
+        .collect();
+    items.extend(report.cause.as_ref().map(beside::cause));
+    for part in all_parts(report).filter(|part| part.verdict == Outcome::Refuted) {
+        if beside::explains(report, part) {
+            continue;
+        }
+        items.push(match part.evidence.first() {
+            Some(best) => format!(
+                "{}: fits {}: {}. What to do: {}.",
+                part.part, best.name, best.words, best.cure
+            ),
+            None => format!("{}: fails in some groups alone, see below", part.part),
+        });
+    }
+    items
 }
 
 fn violation(check: &HardCheck) -> String {
@@ -404,9 +430,8 @@ fn verdicts(report: &AuditReport) -> Table {
         Column::number("steps"),
         Column::number("e-value"),
         Column::number("smallest TV excluded"),
-        Column::words("fits best"),
     ];
-    let rows = report.parts.iter().map(|part| {
+    let rows = all_parts(report).map(|part| {
         let limit = part
             .smallest_tv_excluded
             .map_or_else(|| "–".to_owned(), rate);
@@ -416,15 +441,15 @@ fn verdicts(report: &AuditReport) -> Table {
             Entry::plain(count_of(part.steps)),
             Entry::plain(e_value(part)),
             Entry::plain(limit),
-            Entry::plain(
-                part.suspect
-                    .clone()
-                    .or_else(|| part.reason.clone())
-                    .unwrap_or_default(),
-            ),
         ])
     });
-    Table::new("verdicts", "", columns).rows(rows).note(format!(
+    let mut table = Table::new("verdicts", "", columns).rows(rows);
+    for part in all_parts(report) {
+        if let Some(reason) = &part.reason {
+            table = table.note(format!("{}: {reason}.", part.part));
+        }
+    }
+    table.note(format!(
         "A part is refuted by an e-value of {:.0e}, or by a group that e-BH names. An engine that \
          does what it claims, within a drift of {} of the mean of every score, fails this audit \
          with probability {:.1e} at most{}.",
@@ -468,17 +493,15 @@ fn hard_checks(report: &AuditReport) -> Table {
 fn evidence(report: &AuditReport) -> Table {
     let columns = vec![
         Column::words("part"),
-        Column::words("bug or score"),
-        Column::number("log10 of its e-value"),
-        Column::words("what it says"),
+        Column::number("log10 e"),
+        Column::words("bug or score, and what it says"),
     ];
-    let rows = report.parts.iter().flat_map(|part| {
+    let rows = all_parts(report).flat_map(|part| {
         part.evidence.iter().map(|one| {
             Row::texts([
                 part.part.clone(),
-                one.name.clone(),
                 format!("{:.1}", one.log10_e_value),
-                one.words.clone(),
+                format!("{}: {}", one.name, one.words),
             ])
         })
     });
@@ -492,7 +515,7 @@ fn groups(report: &AuditReport) -> Table {
         Column::number("steps"),
         Column::number("log10 of its e-value"),
     ];
-    let rows = report.parts.iter().flat_map(|part| {
+    let rows = all_parts(report).flat_map(|part| {
         part.groups.iter().map(|one| {
             Row::texts([
                 part.part.clone(),
@@ -603,7 +626,7 @@ pub fn issue(report: &AuditReport) -> String {
     );
     out.push_str("| part | verdict | steps | e-value | smallest TV excluded | fits best |\n");
     out.push_str("| --- | --- | ---: | ---: | ---: | --- |\n");
-    for part in &report.parts {
+    for part in all_parts(report) {
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} |",
@@ -624,8 +647,15 @@ pub fn issue(report: &AuditReport) -> String {
     {
         let _ = writeln!(out, "- **{}**: {}", check.name, violation(check));
     }
-    for part in &report.parts {
+    if let Some(cause) = &report.cause {
+        let _ = writeln!(out, "- {}", beside::cause(cause));
+    }
+    if let Some(counts) = &report.counts {
+        let _ = writeln!(out, "- {}", beside::counted_words(counts));
+    }
+    for part in all_parts(report) {
         if part.verdict == Outcome::Refuted
+            && !beside::explains(report, part)
             && let Some(best) = part.evidence.first()
         {
             let _ = writeln!(
@@ -641,6 +671,9 @@ pub fn issue(report: &AuditReport) -> String {
                 part.part, group.family, group.group, group.log10_e_value, group.steps
             );
         }
+    }
+    if let Some(surprise) = &report.surprise {
+        let _ = writeln!(out, "\n{}", beside::surprise_words(surprise));
     }
     let _ = writeln!(
         out,
@@ -675,7 +708,7 @@ pub fn junit(report: &AuditReport) -> String {
         };
         cases.push(("hard-checks", check.name.clone(), case));
     }
-    for part in &report.parts {
+    for part in all_parts(report) {
         let case = match part.verdict {
             Outcome::Consistent => Case::Passed,
             Outcome::NotTestable => Case::Skipped(part.reason.clone().unwrap_or_default()),
@@ -683,13 +716,22 @@ pub fn junit(report: &AuditReport) -> String {
                 "e-value {} on {} steps; fits {}",
                 e_value(part),
                 part.steps,
-                part.evidence.first().map_or_else(
+                beside::suspect(report, part).map_or_else(
                     || "no bug of the table".to_owned(),
-                    |one| { format!("{}: {}", one.name, one.words) }
+                    |(name, words)| format!("{name}: {words}")
                 )
             )),
         };
         cases.push(("parts", part.part.clone(), case));
+    }
+    if let Some(counts) = &report.counts {
+        let words = beside::counted_words(counts);
+        let case = match counts.verdict {
+            Outcome::Consistent => Case::Passed,
+            Outcome::NotTestable => Case::Skipped(words),
+            Outcome::Refuted => Case::Failed(words),
+        };
+        cases.push(("counters", counts.rule.clone(), case));
     }
     for one in report.negative_control.iter().flatten() {
         let case = match one.refuted {

@@ -31,17 +31,23 @@ fn folder(bug: Option<&str>) -> tempfile::TempDir {
 }
 
 #[test]
-fn an_honest_engine_exits_0_and_minimum_n_comes_first() {
+fn an_honest_engine_exits_0_and_its_verdict_comes_before_the_plan() {
     let folder = folder(None);
     let line = "audit engine.safetensors --rule token --junit a.xml --markdown a.md --out made";
     let run = specgap(folder.path(), line.split(' '));
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
-    let first = run.out.find("Minimum N, before the run").unwrap();
-    assert!(
-        first < run.out.find("As claimed: nothing was found").unwrap(),
-        "{}",
-        run.out
-    );
+    let places = [
+        "As claimed: nothing was found",
+        "Surprise ",
+        "The verdicts",
+        "fresh-numbers",
+        "Minimum N",
+        "Needs: positions until",
+    ];
+    let places = places.map(|words| run.out.find(words).unwrap_or_else(|| panic!("{}", run.out)));
+    assert!(places.is_sorted(), "{places:?} {}", run.out);
+    let wide = run.out.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None);
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
     assert!(
         xml.contains("failures=\"0\"") && xml.contains("name=\"draft-law\""),
@@ -66,6 +72,62 @@ fn a_bug_exits_1_and_is_named() {
     );
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
     assert!(xml.contains("<failure message="), "{xml}");
+}
+
+/// Counts of vLLM's server beside a text without drafts: those of the engine pass, those of one
+/// that keeps more do not.
+#[test]
+fn counters_are_held_against_rows_without_drafts() {
+    let folder = folder(None);
+    let log = Log::open(&folder.path().join("engine.safetensors")).unwrap();
+    let records = log.engine_records().unwrap();
+    let started = records.iter().filter_map(|record| record.accepted);
+    let kept: Vec<i64> = started.filter(|accepted| *accepted >= 0).collect();
+    let made = specgap::audit::SimulatedLog { records };
+    write(
+        &small(),
+        &made,
+        &folder.path().join("text.safetensors"),
+        &["drafts", "accepted", "round", "seed"],
+    );
+    let metrics = |name: &str, accepted: &[i64]| {
+        let mut text = format!(
+            "vllm:spec_decode_num_drafts_total{{engine=\"0\"}} {}\n\
+             vllm:spec_decode_num_draft_tokens_total{{engine=\"0\"}} {}\n\
+             vllm:spec_decode_num_accepted_tokens_total{{engine=\"0\"}} {}\n",
+            accepted.len(),
+            3 * accepted.len(),
+            accepted.iter().sum::<i64>()
+        );
+        for place in 0..3 {
+            let reached = accepted.iter().filter(|count| **count > place).count();
+            text.push_str(&format!(
+                "vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine=\"0\",position=\"{place}\"}} {reached}\n"
+            ));
+        }
+        std::fs::write(folder.path().join(name), text).unwrap();
+    };
+    metrics("own.txt", &kept);
+    metrics("all.txt", &vec![3; kept.len()]);
+    let line = "audit text.safetensors --rule token --seeds fresh --counters own.txt";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    for words in ["Counters against rows", "What these counts cannot tell", "z = "] {
+        assert!(run.out.contains(words), "{words}: {}", run.out);
+    }
+    let line = "audit text.safetensors --rule token --counters all.txt --format json";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["rule"], "text");
+    assert_eq!(report["counts"]["rule"], "token");
+    assert_eq!(report["counts"]["verdict"], "refuted");
+    assert_eq!(report["counts"]["places"].as_array().unwrap().len(), 3);
+    // Without a rule there is nothing that counts could be held against.
+    let line = "audit text.safetensors --counters all.txt";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("say by --rule"), "{}", run.err);
 }
 
 /// A log without drafts is a text, and needs no rule; a log with drafts does.

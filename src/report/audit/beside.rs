@@ -1,0 +1,182 @@
+//! What stands beside the verdicts of an audit, in words.
+
+use super::{count, outcome};
+use crate::audit::{AuditReport, Cause, CountsReport, Outcome, PartReport, Surprise};
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{counted, rate};
+use crate::page::{Block, Section};
+
+/// What the words mean.
+pub(super) const DEFINITIONS: [(&str, &str); 6] = [
+    (
+        "fresh-numbers",
+        "each round of a text draws with random numbers of its own: given the rows, what one round \
+         drew tells nothing of the next. In a text alone each token is a round",
+    ),
+    (
+        "surprise against entropy",
+        "the mean of -ln p(y) over the tokens y that came out, and the mean entropy of p, in nats a \
+         token: equal on average if tokens follow p. z is their summed difference over its standard \
+         deviation under p, near a normal number (an estimate, as the interval is)",
+    ),
+    (
+        "rows-off-by-one-place",
+        "the row of the place before or behind explains the tokens better than their own, by a \
+         ratio of likelihoods",
+    ),
+    (
+        "noise-unlike-any-known-bug",
+        "refuted, and the laws of all known bugs, at all sizes, misfit as well",
+    ),
+    (
+        "expected by the rows",
+        "accepted drafts in so many rounds along the log's texts, given these: from q/p at their \
+         tokens",
+    ),
+    ("counted", "what the server says of its rounds"),
+];
+
+/// Surprise against entropy, in a sentence.
+pub(super) fn surprise_words(found: &Surprise) -> String {
+    let [low, high] = found.ci95;
+    let z = found.z.map_or_else(
+        || "nothing is left to chance".to_owned(),
+        |z| format!("z = {z:+.1}"),
+    );
+    let impossible = match found.impossible {
+        0 => String::new(),
+        number => format!(
+            "; {} of probability 0 left out",
+            counted(usize::try_from(number).unwrap_or(usize::MAX), "token")
+        ),
+    };
+    format!(
+        "Surprise {:.2} nats a token, where the entropy of p is {:.2}: {:+.3} (95%: {low:+.3} to \
+         {high:+.3}; {z}; {}{impossible}).",
+        found.surprise,
+        found.entropy,
+        found.difference,
+        counted(usize::try_from(found.steps).unwrap_or(usize::MAX), "token"),
+    )
+}
+
+pub(super) fn surprise(found: &Surprise) -> Block {
+    Block::Paragraph(surprise_words(found))
+}
+
+/// A cause with its cure.
+pub(super) fn cause(cause: &Cause) -> String {
+    let ratio = cause
+        .log10_likelihood_ratio
+        .map_or_else(String::new, |log| {
+            format!(" (a ratio of likelihoods of 1e{log:+.0})")
+        });
+    format!(
+        "{}: {}: {}{ratio}. What to do: {}.",
+        match cause.parts.as_slice() {
+            [] => "outputs".to_owned(),
+            parts => parts.join(", "),
+        },
+        cause.name,
+        cause.words,
+        cause.cure
+    )
+}
+
+/// Whether a report's cause explains a part.
+pub(super) fn explains(report: &AuditReport, part: &PartReport) -> bool {
+    let cause = report.cause.as_ref();
+    cause.is_some_and(|cause| cause.parts.contains(&part.part))
+}
+
+/// What fits a part best: name and words.
+pub(super) fn suspect<'a>(
+    report: &'a AuditReport,
+    part: &'a PartReport,
+) -> Option<(&'a str, &'a str)> {
+    match &report.cause {
+        Some(cause) if explains(report, part) => Some((&cause.name, &cause.words)),
+        _ => (part.evidence.first()).map(|one| (one.name.as_str(), one.words.as_str())),
+    }
+}
+
+/// The conclusion where counts alone are refuted.
+pub(super) fn refuted_counts(report: &AuditReport) -> Option<String> {
+    let counts = report.counts.as_ref()?;
+    let others = report.parts.iter().chain(&report.fresh_numbers);
+    let alone = others
+        .into_iter()
+        .all(|one| one.verdict != Outcome::Refuted)
+        && report.hard_checks.iter().all(|check| check.violations == 0);
+    (alone && counts.verdict == Outcome::Refuted).then(|| {
+        format!(
+            "Not {}: the server accepts {} drafts than the rule does on these rows.",
+            counts.rule,
+            match counts.accepted > counts.expected[1] {
+                true => "more",
+                false => "fewer",
+            }
+        )
+    })
+}
+
+/// What was counted against what rows say, in a sentence.
+pub(super) fn counted_words(counts: &CountsReport) -> String {
+    let [low, high] = counts.expected;
+    let expected = match high - low < 0.5 {
+        true => format!("{:.0}", 0.5 * (low + high)),
+        false => format!("{low:.0} to {high:.0}"),
+    };
+    format!(
+        "counters: {:.0} rounds of {} drafts each accepted {:.0} drafts, where {} on these rows accepts \
+         {expected} (95%: {:.0} to {:.0}; z = {:.1}): {}",
+        counts.rounds,
+        counts.length,
+        counts.accepted,
+        counts.rule,
+        counts.ci95[0],
+        counts.ci95[1],
+        counts.z,
+        outcome(counts.verdict)
+    )
+}
+
+/// Counters against rows.
+pub(super) fn counts(counts: &CountsReport) -> Section {
+    let mut blocks = vec![Block::Paragraph(format!("{}.", counted_words(counts)))];
+    if !counts.places.is_empty() {
+        let columns = vec![
+            Column::number("draft"),
+            Column::number("counted"),
+            Column::number("expected by the rows"),
+        ];
+        let rows = counts.places.iter().map(|one| {
+            Row::new([
+                Entry::plain(one.place.to_string()),
+                Entry::plain(rate(one.counted)),
+                Entry::plain(rate(one.expected)),
+            ])
+        });
+        let note = format!(
+            "Share of rounds that accept so many drafts or more. Expected: an exact sum along {} of \
+             {}, and no test by itself.",
+            counted(counts.texts, "text"),
+            match counts.tokens {
+                1 => "1 token".to_owned(),
+                tokens => format!("{} tokens", count(tokens)),
+            }
+        );
+        blocks.push(Block::Table(
+            Table::new("counters", "", columns).rows(rows).note(note),
+        ));
+    }
+    blocks.push(Block::Heading("What these counts cannot tell".to_owned()));
+    blocks.push(Block::List(counts.cannot_tell.clone()));
+    Section::new(
+        "counters",
+        "Counters against rows",
+        "Accepted drafts as the server counted them, and as the rule has them on these rows.",
+        blocks,
+    )
+    .main()
+}
