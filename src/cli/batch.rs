@@ -118,7 +118,7 @@ pub(super) fn run<C: ProblemCommand>(
                 lines.extend(line);
                 if !text {
                     writeln!(out, "{}", typed::line(result)?)?;
-                } else if !is_short && !(common.quiet && result.is_ok()) {
+                } else if !(is_short || common.quiet && result.is_ok()) {
                     let text = C::text(result, width());
                     bar.suspend(|| writeln!(out, "{}", styled(&text)))?;
                 }

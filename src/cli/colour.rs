@@ -80,9 +80,8 @@ pub(super) fn styled(text: &str) -> String {
         };
         let frame = line.trim_start();
         let goes_on = place == Place::Warning && line.starts_with("    ");
-        place = if frame.starts_with('┌') {
-            Place::Head
-        } else if frame.starts_with('│') && place == Place::Head {
+        let in_head = frame.starts_with('│') && place == Place::Head;
+        place = if frame.starts_with('┌') || in_head {
             Place::Head
         } else if line.starts_with("  ! ") || goes_on {
             Place::Warning

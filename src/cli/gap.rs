@@ -463,7 +463,9 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
 /// What a draft step costs, for what is said of speed.
 fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCosts>) {
     if let Some(costs) = costs {
-        report.command.push_str(&format!(" --timings {}", costs.file));
+        report
+            .command
+            .push_str(&format!(" --timings {}", costs.file));
         report.costs = Some(costs.clone());
     }
     if let Some(cost) = cost {
