@@ -11,6 +11,7 @@ use crate::replay::{Drafts, FAMILIES, Family, LengthSettings, Policy, RolloutLis
 use crate::report;
 use crate::rounds::ChainVerifier;
 use crate::rule::RuleName;
+use crate::sampling::Cuts;
 use clap::Args;
 use std::str::FromStr;
 
@@ -33,6 +34,16 @@ pub struct LengthArgs {
     /// the target draws the same); all that the log can tell of if not given.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
     drafts: Vec<Drafts>,
+    /// Draft from the K most probable tokens of the draft's row alone, renormalised (llama.cpp's
+    /// default: 10); the target's row stays as it is.
+    #[arg(long, value_name = "K")]
+    draft_top_k: Option<usize>,
+    /// Draft from the fewest most probable tokens with a mass of P, behind --draft-top-k.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_top_p: Option<f64>,
+    /// Draft from the tokens with at least P times the largest probability, behind --draft-top-p.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_min_p: Option<f64>,
     /// The most tokens of a round, for policies that stop by themselves [default: 16, or as
     /// many as the log's rollouts have, if these are fewer].
     #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -129,6 +140,7 @@ impl LengthArgs {
             policies: each_once,
             verifiers,
             drafts: self.drafts.clone(),
+            draft_cuts: self.draft_cuts()?,
             carried_block: self.verifiers.contains(&RuleName::CARRIED_BLOCK),
             greedy_block: self.verifiers.contains(&RuleName::GREEDY_BLOCK),
             round_starts: self.profiles.is_asked(),
@@ -136,6 +148,19 @@ impl LengthArgs {
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,
         })
+    }
+
+    /// What is kept of the draft's row.
+    fn draft_cuts(&self) -> Result<Cuts, CliError> {
+        let cuts = Cuts {
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p,
+            min_p: self.draft_min_p,
+        };
+        match cuts.check("draft-") {
+            Ok(()) => Ok(cuts),
+            Err(message) => Err(CliError::Missing { message }),
+        }
     }
 
     /// The command that makes the report.
@@ -146,6 +171,9 @@ impl LengthArgs {
             .list("policies", self.policies.iter().map(|named| &named.text))
             .list("verifiers", &self.verifiers)
             .list("drafts", &self.drafts)
+            .option("draft-top-k", self.draft_top_k)
+            .number("draft-top-p", self.draft_top_p)
+            .number("draft-min-p", self.draft_min_p)
             .option("max-length", self.max_length)
             .list("profile", &self.profiles.profile);
         self.costs.record(&mut command);

@@ -194,10 +194,19 @@ fn source(report: &LengthReport, of: &RoundStarts) -> Source {
         false => "",
     };
     let law = match of.drafts {
-        Drafts::Sampled => "drafts drawn from the draft's rows as logged",
+        Drafts::Sampled if report.draft_cuts.is_none() => {
+            "drafts drawn from the draft's rows as logged"
+        }
+        Drafts::Sampled => "drafts drawn from the draft's cut rows",
         Drafts::OneHot => "drafts of the draft's likeliest token",
         Drafts::ExactMatch => "sampled drafts, kept if the target draws the same token",
     };
+    let cut = report.draft_cuts.map_or_else(String::new, |cuts| {
+        let words: Vec<String> = (cuts.words())
+            .map(|(name, number)| format!("{name} {number}"))
+            .collect();
+        format!(" ({})", words.join(", "))
+    });
     Source {
         target: named(target.collect()),
         draft: named(draft.collect()),
@@ -208,7 +217,7 @@ fn source(report: &LengthReport, of: &RoundStarts) -> Source {
         positions: Some(report.of.positions as u64),
         kind: format!(
             "estimates over round starts of a replay along logged text of the target's law, exact \
-             given the text, intervals over prompts; {law}{between}"
+             given the text, intervals over prompts; {law}{cut}{between}"
         ),
         command: report.of.command.clone(),
         tool: report.of.tool.clone(),

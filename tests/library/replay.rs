@@ -8,6 +8,7 @@ use specgap::replay::{
     Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, measure_lengths,
 };
 use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::sampling::Cuts;
 use std::path::Path;
 
 #[rustfmt::skip]
@@ -644,6 +645,114 @@ fn every_kind_of_drafts_has_its_own_coin() {
         .map(|row| row.drafts)
         .collect();
     assert_eq!(kinds, [Drafts::ExactMatch; 4]);
+}
+
+/// What is left of a row behind a top-k, a top-p and a min-p, by a sort of its own.
+fn cut_row(row: &[f64; 5], cuts: Cuts) -> [f64; 5] {
+    let mut order: Vec<usize> = (0..5).collect();
+    order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+    order.truncate(cuts.top_k.unwrap_or(5));
+    let kept: f64 = order.iter().map(|&token| row[token]).sum();
+    if let Some(p) = cuts.top_p {
+        let mut sum = 0.0;
+        let enough = order.iter().position(|&token| {
+            sum += row[token];
+            sum >= p * kept
+        });
+        order.truncate(enough.unwrap() + 1);
+    }
+    if let Some(share) = cuts.min_p {
+        let largest = row[order[0]];
+        order.retain(|&token| row[token] >= share * largest);
+    }
+    let total: f64 = order.iter().map(|&token| row[token]).sum();
+    let mut cut = [0.0; 5];
+    for &token in &order {
+        cut[token] = row[token] / total;
+    }
+    cut
+}
+
+/// Drafts from a cut row are those of the renormalised row, which the target's row never sees.
+#[test]
+fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
+    let cuts = |top_k, top_p, min_p| Cuts {
+        top_k,
+        top_p,
+        min_p,
+    };
+    let settings = |draft_cuts| LengthSettings {
+        policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
+        verifiers: vec![ChainVerifier::Token, ChainVerifier::Block],
+        draft_cuts,
+        ..LengthSettings::default()
+    };
+    let all = [
+        cuts(Some(2), None, None),
+        cuts(Some(1), None, None),
+        cuts(None, Some(0.6), None),
+        cuts(None, None, Some(0.5)),
+        cuts(Some(4), Some(0.9), Some(0.4)),
+    ];
+    for draft_cuts in all {
+        let found = report(&settings(draft_cuts));
+        assert_eq!(found.draft_cuts, Some(draft_cuts));
+        assert!(found.definitions.contains_key("draft cut"));
+        for row in &found.results {
+            let what = format!("{draft_cuts:?}, {}, {}", row.drafts, row.verifier);
+            let verifier: ChainVerifier = row.verifier.parse().unwrap();
+            let length: usize = row.parameter.to_string().parse().unwrap();
+            let calls: f64 = (TEXTS.iter())
+                .map(|text| {
+                    let before = std::iter::once(&0).chain(text);
+                    let coin = |(&before, &token): (&usize, &usize)| {
+                        let q = cut_row(&DRAFT[before], draft_cuts);
+                        match row.drafts {
+                            Drafts::Sampled => q[token] / TARGET[before][token],
+                            Drafts::OneHot => f64::from(u8::from(q.iter().all(|x| *x <= q[token]))),
+                            Drafts::ExactMatch => q[token],
+                        }
+                    };
+                    let coins: Vec<f64> = before.zip(text).map(coin).collect();
+                    replay(verifier, &coins, &FixedLength(length))
+                        .unwrap()
+                        .calls
+                })
+                .sum();
+            near(row.tokens_per_call.unwrap().mean, 56.0 / calls, &what);
+        }
+        if draft_cuts.top_k == Some(1) {
+            // A row of one token is that token for certain, however it is drawn and kept.
+            let of = |drafts: Drafts| {
+                let rows = (found.results.iter())
+                    .filter(move |row| row.drafts == drafts && row.verifier == "token");
+                rows.map(|row| row.tokens_per_call).collect::<Vec<_>>()
+            };
+            assert_eq!(of(Drafts::Sampled), of(Drafts::OneHot));
+            assert_eq!(of(Drafts::ExactMatch), of(Drafts::OneHot));
+        }
+    }
+    // What keeps every token changes no bit.
+    let whole = report(&settings(Cuts::default()));
+    let kept = report(&settings(cuts(None, Some(1.0), Some(0.0))));
+    assert_eq!((whole.draft_cuts, kept.draft_cuts), (None, None));
+    assert_eq!(whole, kept);
+    let five = report(&settings(cuts(Some(5), None, None)));
+    for (one, other) in five.results.iter().zip(&whole.results) {
+        near(
+            one.tokens_per_call.unwrap().mean,
+            other.tokens_per_call.unwrap().mean,
+            "top-k 5 of 5",
+        );
+    }
+    let refused = measure_lengths(
+        &[log(DRAWN, |_| {})],
+        &settings(cuts(Some(0), None, None)),
+        "",
+        &|_| {},
+    );
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("--draft-top-k 0"), "{message}");
 }
 
 /// Two numbers a token give what full rows of the same text give.

@@ -216,6 +216,9 @@ fn bad_input_is_refused_with_its_cure() {
             ],
         ),
         ("log --policies nothing", &["nothing", "confidence"]),
+        ("log --draft-top-k 0", &["--draft-top-k 0", "at least 1"]),
+        ("log --draft-top-p 1.5", &["--draft-top-p 1.5", "at most 1"]),
+        ("log --draft-min-p -1", &["--draft-min-p -1", "from 0 to 1"]),
         ("log --policies svip=x", &["svip=x", "NAME=NUMBER"]),
         (
             "log --timings bad.toml",
@@ -320,6 +323,45 @@ fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
             assert_eq!(run.out.contains("was not drawn"), name != "honest");
         }
     }
+}
+
+/// A cut of the draft's row is on the page, in the command and in the file; tables of the text's
+/// own tokens do not tell it.
+#[test]
+fn drafts_of_cut_rows_are_said_everywhere() {
+    let folder = folder_with_log();
+    let line = "log --lengths 1,2 --draft-top-k 3 --draft-top-p 0.9 --cost-ratio 0.1 --out made";
+    let run = length(folder.path(), line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let said = "q cut to top-k 3, then top-p 0.9, renormalised";
+    assert!(run.out.contains(said), "{}", run.out);
+    let text = std::fs::read_to_string(folder.path().join("made/report.json")).unwrap();
+    let report: LengthReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        report.of.command,
+        "specgap length log --lengths 1,2 --draft-top-k 3 --draft-top-p 0.9 --cost-ratio 0.1"
+    );
+    assert!(
+        report
+            .left_out
+            .iter()
+            .any(|line| { line.contains("here it is cut (--draft-top-k 3 --draft-top-p 0.9)") })
+    );
+    std::fs::write(
+        folder.path().join("two.csv"),
+        "prompt,position,logp,logq\na,0,-0.5,-1.25\n",
+    )
+    .unwrap();
+    refused(
+        folder.path(),
+        "two.csv --draft-top-k 3",
+        &[
+            "two.csv",
+            "position 0",
+            "--draft-top-k 3",
+            "capture with --top",
+        ],
+    );
 }
 
 /// Two numbers a token, as a table and as the log that is made of it.

@@ -16,7 +16,17 @@ pub(super) fn title(report: &LengthReport) -> String {
 }
 
 pub(super) fn subtitle(report: &LengthReport) -> String {
-    replayed::subtitle(&report.of)
+    let of = replayed::subtitle(&report.of);
+    match &report.draft_cuts {
+        Some(cuts) => {
+            let words = cuts
+                .words()
+                .map(|(name, number)| format!("{name} {number}"));
+            let words: Vec<String> = words.collect();
+            format!("{of} · q cut to {}, renormalised", words.join(", then "))
+        }
+        None => of,
+    }
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {

@@ -226,7 +226,9 @@ impl Moments {
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (mut first, mut second) = (0.0, 0.0);
         let listed = row.iter().zip(probabilities);
-        for (&entry, &mass) in listed.filter(|(entry, _)| !entry.is_nan()) {
+        // Where a cut leaves open what is kept a mass is not known.
+        let known = listed.filter(|(entry, mass)| !entry.is_nan() && !mass.is_nan());
+        for (&entry, &mass) in known {
             // ln of the probability over the largest.
             let below = if mass <= 0.0 {
                 0.0

@@ -4,14 +4,15 @@ use super::ReplayError;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
-    Question, Read, Task, Workspace, draft_shares, position_refused, softmax, target_shares,
+    Question, Read, Task, Workspace, cut_shares, draft_shares, position_refused, softmax,
+    target_shares,
 };
 use specgap_base::side_by_side;
 use specgap_log::log::{Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
 
-use specgap_sampling::sampling::Lists;
+use specgap_sampling::sampling::{Cuts, Lists, Logged};
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
@@ -57,6 +58,8 @@ impl Text {
 pub struct Texts {
     /// The temperature at which they were drawn.
     pub temperature: f64,
+    /// What was kept of the draft's row before a token was drafted from it.
+    cuts: Cuts,
     /// The texts, by prompt.
     pub texts: Vec<Text>,
     /// How many prompts there are.
@@ -92,7 +95,21 @@ impl Texts {
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, ReplayError> {
-        Self::read_asking(logs, temperature, progress, None, true)
+        Self::read_cut(logs, temperature, Cuts::default(), progress)
+    }
+
+    /// The same with drafts from cut rows: q is what is kept, renormalised. Rollouts, which were
+    /// drawn from whole rows, are not read then.
+    ///
+    /// # Errors
+    /// As [`Texts::read`]; also lists that are too short for the cut.
+    pub fn read_cut(
+        logs: &[Log],
+        temperature: Option<f64>,
+        cuts: Cuts,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self, ReplayError> {
+        Self::read_all(logs, temperature, cuts, progress, None, cuts.keep_all())
     }
 
     /// The same, with a question to the rows, and with rollouts or without.
@@ -103,7 +120,22 @@ impl Texts {
         question: Option<&Question<'_>>,
         rollouts: bool,
     ) -> Result<Self, ReplayError> {
-        let mut all = Self::default();
+        let whole = Cuts::default();
+        Self::read_all(logs, temperature, whole, progress, question, rollouts)
+    }
+
+    fn read_all(
+        logs: &[Log],
+        temperature: Option<f64>,
+        cuts: Cuts,
+        progress: &(dyn Fn(usize) + Sync),
+        question: Option<&Question<'_>>,
+        rollouts: bool,
+    ) -> Result<Self, ReplayError> {
+        let mut all = Self {
+            cuts,
+            ..Self::default()
+        };
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
             let drawn = drawn_at(log, temperature)?;
@@ -179,6 +211,7 @@ impl Texts {
             mut logits,
             mut target,
             mut draft,
+            mut room,
             ..
         } = Workspace::default();
         for &number in &text.numbers {
@@ -192,8 +225,19 @@ impl Texts {
             };
             log.read(here, &mut row)?;
             let rule = softmax(log, self.temperature);
+            let logged = Logged {
+                lists: None,
+                applied: log.metadata().applied(),
+                row: &row,
+            };
             target_shares(&rule, &row, &mut logits, &mut target)
-                .and_then(|()| draft_shares(&rule, &row, &mut logits, &mut draft))
+                .and_then(|()| match self.cuts.keep_all() {
+                    true => draft_shares(&rule, &row, &mut logits, &mut draft),
+                    false => {
+                        let (cuts, at) = (self.cuts, self.temperature);
+                        cut_shares(cuts, at, logged, &mut room, &mut draft).map(|_| ())
+                    }
+                })
                 .map_err(|message| position_refused(log, here, message))?;
             let token = row.token.and_then(|token| usize::try_from(token).ok());
             let rows = Rows {
@@ -330,6 +374,7 @@ impl Texts {
             rollouts,
             before: before as u64,
             temperature: self.temperature,
+            cuts: self.cuts,
             lists,
         };
         let mut views = Vec::<Log>::new();

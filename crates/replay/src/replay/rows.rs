@@ -6,7 +6,7 @@ use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
 use specgap_measure::gap::{Moments, Singles, Surprised};
 use specgap_number::distribution::{Rows, Softmax};
 use specgap_row::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
-use specgap_sampling::sampling::{Lists, probabilities};
+use specgap_sampling::sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
 /// column of the text's token, and whose rows they are. Tokens that a row
@@ -44,6 +44,7 @@ pub(super) struct Workspace {
     pub(super) logits: Vec<f64>,
     pub(super) target: Vec<f64>,
     pub(super) draft: Vec<f64>,
+    pub(super) room: Room,
     pub(super) scan: Scan,
 }
 
@@ -51,6 +52,8 @@ pub(super) struct Workspace {
 pub(super) struct Task<'a> {
     pub(super) log: &'a Log,
     pub(super) temperature: f64,
+    /// What is kept of the draft's row before a token is drafted from it.
+    pub(super) cuts: Cuts,
     pub(super) lists: Option<Lists>,
     /// Which tokens tell whether the text was drawn from the rows.
     pub(super) singles: Singles,
@@ -96,6 +99,24 @@ pub(super) fn draft_shares(
 ) -> Result<(), String> {
     probabilities(&row.draft, row.draft_kind, rule, logits, shares)
         .map_err(|error| format!("draft: {error}"))
+}
+
+/// q of the listed tokens behind cuts, over the sum of those that are kept for certain; gives what
+/// is known of tokens that the row does not tell.
+pub(super) fn cut_shares(
+    cuts: Cuts,
+    temperature: f64,
+    logged: Logged<'_>,
+    room: &mut Room,
+    shares: &mut Vec<f64>,
+) -> Result<Unlisted, String> {
+    let serving = Serving {
+        model: Model::Draft,
+        temperature,
+        cuts,
+        own: true,
+    };
+    logged.fill(serving, room, shares)
 }
 
 impl Task<'_> {
@@ -157,6 +178,7 @@ impl Task<'_> {
             logits,
             target,
             draft,
+            room,
         } = workspace;
         let prompt = row.prompt_id.ok_or("has no prompt_id")?;
         let position = row.position.ok_or(
@@ -168,7 +190,7 @@ impl Task<'_> {
              texts",
         )?;
         let rule = softmax(self.log, self.temperature);
-        let unlisted = self.fill(&rule, row, logits, [&mut *target, &mut *draft])?;
+        let unlisted = self.fill(&rule, row, (logits, room), [&mut *target, &mut *draft])?;
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
@@ -224,9 +246,10 @@ impl Task<'_> {
         });
         let likeliest = likeliest(self.lists.as_ref(), row);
         let overlap = (common + target_rest.min(draft_rest)).min(1.0);
-        let exact_overlap = row
-            .overlap
-            .or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
+        // What a log says of the whole row is not about a cut one.
+        let said = |of: Option<f64>| of.filter(|_| self.cuts.keep_all());
+        let exact_overlap =
+            said(row.overlap).or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
         let rest = self.rest(row, [&*target, &*draft], unlisted);
         let p_hit = row.p_hit.or_else(|| match self.lists {
             None => likeliest.map(|at| target[at]),
@@ -240,9 +263,9 @@ impl Task<'_> {
         bare[1] |= row.lacks_draft;
         Ok(Read {
             untold: [
-                bare[1] && row.max_q.is_none(),
+                bare[1] && said(row.max_q).is_none(),
                 bare[1],
-                bare.contains(&true) && row.overlap.is_none(),
+                bare.contains(&true) && said(row.overlap).is_none(),
             ],
             lacks_draft: row.lacks_draft,
             surprised,
@@ -265,7 +288,7 @@ impl Task<'_> {
                 p_hit,
                 exact_overlap,
                 covered,
-                top: (row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
+                top: said(row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
                 entropy: entropy(&of_draft, draft_rest, spread),
                 overlap: exact_overlap.unwrap_or(overlap),
                 head_acceptance: row.head_acceptance,
@@ -287,7 +310,7 @@ impl Task<'_> {
         &self,
         rule: &Softmax,
         row: &Row,
-        logits: &mut Vec<f64>,
+        (logits, room): (&mut Vec<f64>, &mut Room),
         [target, draft]: [&mut Vec<f64>; 2],
     ) -> Result<[Unlisted; 2], String> {
         // Whole rows of the target are those of the depth before, and nothing changed them.
@@ -301,8 +324,15 @@ impl Task<'_> {
         if row.lacks_draft {
             draft.clone_from(&row.draft);
             unlisted[1] = Unlisted::ALL;
-        } else {
+        } else if self.cuts.keep_all() {
             draft_shares(rule, row, logits, draft)?;
+        } else {
+            let logged = Logged {
+                lists: self.lists.as_ref(),
+                applied: self.log.metadata().applied(),
+                row,
+            };
+            unlisted[1] = cut_shares(self.cuts, self.temperature, logged, room, draft)?;
         }
         Ok(unlisted)
     }
@@ -321,7 +351,8 @@ impl Task<'_> {
             0 => (&logged.target, logged.target_kind),
             _ => (&logged.draft, logged.draft_kind),
         };
-        let is_whole = kind == RowKind::LogProbabilities
+        let is_whole = (row == 0 || self.cuts.keep_all())
+            && kind == RowKind::LogProbabilities
             && self.lists.is_some()
             && temperature == 1.0
             && unlisted.is_known()

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use specgap_counters::curve::Curve;
 use specgap_measure::gap::{DraftPaths, Surprise};
 use specgap_measure::statistics::Estimate;
+use specgap_sampling::sampling::Cuts;
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.
@@ -24,6 +25,10 @@ pub struct LengthReport {
     pub of: MeasuredTexts,
     /// The most tokens that a policy which stops by itself may draft.
     pub max_length: usize,
+    /// What was kept of the draft's row, and renormalised, before a token was drafted from it:
+    /// q of all numbers. Absent where the whole row is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_cuts: Option<Cuts>,
     /// The rollouts that drafts behind rejected tokens are known from, if all logs have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutsRead>,

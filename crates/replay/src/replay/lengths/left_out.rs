@@ -127,7 +127,10 @@ impl Measurement<'_> {
     /// The command that logs what all policies' drafts need.
     pub(super) fn needs(&self, logs: &[Log], played: &[Played]) -> Option<String> {
         let lacking = || played.iter().filter(|one| !one.known.is_whole());
-        lacking().next()?;
+        // Rollouts are of whole rows.
+        lacking()
+            .next()
+            .filter(|_| self.settings.draft_cuts.keep_all())?;
         let target = lacking().any(|one| on_both(one.policy.family.list));
         let more = if target { " --rollout-target" } else { "" };
         let options = format!("--rollouts {} --every 4{more}", self.max_length);
@@ -172,7 +175,16 @@ impl Measurement<'_> {
             }
             (!names.is_empty()).then(|| names.join(", "))
         };
-        if self.texts.rollouts.is_empty() {
+        if !self.settings.draft_cuts.keep_all() {
+            lines.extend(names(Known::AtLeast, &|_| true).map(|names| {
+                format!(
+                    "draft tokens, discards and speed of {names}, but for bounds, and what several \
+                     draft paths could give: rollouts are drawn from the draft's whole row, and here \
+                     it is cut ({})",
+                    self.settings.draft_cuts.options().trim_start().replace("--", "--draft-")
+                )
+            }));
+        } else if self.texts.rollouts.is_empty() {
             let lacking = logs.iter().find(|log| !log.has_rollouts());
             let lacking = lacking.filter(|_| logs.iter().any(Log::has_rollouts));
             let which = lacking.map_or_else(

@@ -21,7 +21,7 @@ use specgap_core::rounds::{
 };
 use specgap_log::log::Log;
 use specgap_measure::statistics::{Clustered, Estimate};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Costs of a draft step, over a target step, at which the best length is looked for.
 const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
@@ -43,7 +43,11 @@ pub fn measure_lengths(
     if settings.verifiers.is_empty() {
         return Err(ReplayError::Settings("no verifier is asked for".to_owned()));
     }
-    let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
+    let cuts = settings.draft_cuts.effective();
+    cuts.check("draft-").map_err(ReplayError::Settings)?;
+    let (texts, files) = with_files(logs, || {
+        Texts::read_cut(logs, settings.temperature, cuts, progress)
+    })?;
     let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
@@ -58,6 +62,10 @@ pub fn measure_lengths(
         measurement.greedy_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
     }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    if !cuts.keep_all() {
+        // Draft paths were drawn from whole rows.
+        return Ok(report);
+    }
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
         Err(error) => (report.left_out).push(format!(
@@ -190,6 +198,7 @@ impl<'a> Measurement<'a> {
             schema: LENGTH_SCHEMA,
             of,
             max_length: self.max_length,
+            draft_cuts: Some(self.settings.draft_cuts.effective()).filter(|cuts| !cuts.keep_all()),
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
@@ -212,9 +221,18 @@ impl<'a> Measurement<'a> {
                 true => self.entropy_bounds(),
                 false => Vec::new(),
             },
-            definitions: length_definitions(),
+            definitions: self.definitions(),
             left_out: self.left_out(logs, &played),
         }
+    }
+
+    /// What the words of this report mean.
+    fn definitions(&self) -> BTreeMap<String, String> {
+        let mut all = length_definitions();
+        if self.settings.draft_cuts.keep_all() {
+            all.remove("draft cut");
+        }
+        all
     }
 
     fn rollouts_read(&self) -> Option<RolloutsRead> {

@@ -4,6 +4,7 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainVerifier;
+use specgap_sampling::sampling::Cuts;
 
 /// What to replay.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,8 @@ pub struct LengthSettings {
     /// What is drafted; all that the log can tell of if nothing is named, but sampled drafts
     /// alone where token verification is not among the verifiers.
     pub drafts: Vec<Drafts>,
+    /// What is kept of the draft's row, and renormalised, before a token is drafted from it.
+    pub draft_cuts: Cuts,
     /// What a round costs, if it is known.
     pub timings: Option<Timings>,
     /// Whether the rule `carried-block` is replayed too, which reads the rows once more.
@@ -45,6 +48,7 @@ impl Default for LengthSettings {
                 .collect(),
             verifiers: ChainVerifier::ALL.to_vec(),
             drafts: Vec::new(),
+            draft_cuts: Cuts::default(),
             carried_block: false,
             greedy_block: false,
             round_starts: false,
