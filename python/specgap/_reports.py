@@ -836,6 +836,9 @@ def length(
     policies: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
     drafts: str | Sequence[str] | None = None,
+    draft_top_k: int | None = None,
+    draft_top_p: float | None = None,
+    draft_min_p: float | None = None,
     max_length: int | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
@@ -850,7 +853,9 @@ def length(
     ``position`` and ``token``; texts of several are counted together. Keywords are the options of
     ``specgap length``: ``lengths`` are drafts a round, ``policies`` also stop by themselves (a
     family, or ``NAME=NUMBER``), ``verifiers`` are of ``token``, ``block``, ``greedy-block`` and
-    ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``max_length`` is
+    ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``draft_top_k``,
+    ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k),
+    ``max_length`` is
     the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
     (dimensionless), ``timings`` a file of measured times, and ``temperature`` that of the text,
     where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
@@ -865,6 +870,9 @@ def length(
         "policies": policies,
         "verifiers": verifiers,
         "drafts": drafts,
+        "draft_top_k": draft_top_k,
+        "draft_top_p": draft_top_p,
+        "draft_min_p": draft_min_p,
         "max_length": max_length,
         "cost_ratio": cost_ratio,
         "timings": timings,

@@ -100,7 +100,17 @@ impl Profiles {
         }
         for one in &report.round_starts {
             let source = source(report, one);
-            let profile = Profile::new(one.curves.clone(), source).map_err(internal)?;
+            let groups = report.by_group.iter().flat_map(|all| &all.groups);
+            let groups = groups.filter_map(|group| {
+                let own = group
+                    .round_starts
+                    .iter()
+                    .find(|own| own.name() == one.name())?;
+                Some((group.group.clone()?, own.curves.clone()))
+            });
+            let profile = Profile::new(one.curves.clone(), source)
+                .and_then(|profile| profile.with_groups(groups))
+                .map_err(internal)?;
             files.extend(self.files(Some(&one.name()), &profile)?);
         }
         Ok(files)
@@ -131,8 +141,12 @@ impl Profiles {
                 above * 100.0
             )
         });
-        let shorter = (1..whole.length).filter_map(|length| prefix(whole, length));
-        let curves = shorter.chain([whole.clone()]).collect();
+        let all = |whole: &Curve| -> Vec<Curve> {
+            let shorter = (1..whole.length).filter_map(|length| prefix(whole, length));
+            shorter.chain([whole.clone()]).collect()
+        };
+        let groups = report.groups.iter();
+        let groups = groups.filter_map(|one| Some((one.group.clone(), all(one.curve.as_ref()?))));
         let source = Source {
             prompts: report.served.requests.map(|requests| requests as u64),
             kind: format!(
@@ -145,7 +159,10 @@ impl Profiles {
             tool: crate::log::tool(),
             ..Source::default()
         };
-        self.files(None, &Profile::new(curves, source).map_err(internal)?)
+        let profile = Profile::new(all(whole), source)
+            .and_then(|profile| profile.with_groups(groups))
+            .map_err(internal)?;
+        self.files(None, &profile)
     }
 }
 

@@ -4,8 +4,10 @@
 //! with how it is known, then what has to be known of the counts and what they cannot say.
 
 use super::certainty::point;
-use super::length::numbers::{cost, decimals, entry, plus_minus};
-use crate::counters::{AtLength, Best, CountersReport, Kind, ToolDefinition, tool_definitions};
+use super::length::numbers::{cost, decimals, entry, maybe, plus_minus};
+use crate::counters::{
+    AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
+};
 use crate::page::plot::{Axis, Line, LinePlot, Stroke};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{counted, listed, percent};
@@ -28,6 +30,7 @@ pub fn page(report: &CountersReport) -> Page {
     let words = words.map(|(word, meaning)| (word.clone(), format!("{meaning}.")));
     let sections = [
         lengths(report),
+        by_group(report),
         by_cost(report),
         by_batch(report),
         Some(ran(report)),
@@ -252,6 +255,60 @@ fn figure(report: &CountersReport) -> Option<Figure> {
         caption: "The bonus token is included.".to_owned(),
         canvas: plot.draw(),
     })
+}
+
+/// What the requests of each group put out, beside all of them.
+fn by_group(report: &CountersReport) -> Option<Section> {
+    if report.groups.is_empty() {
+        return None;
+    }
+    let has_best = report.best.is_some();
+    let mut columns = vec![
+        Column::words("group"),
+        Column::number("requests"),
+        Column::number("rounds"),
+        Column::number("tokens a round"),
+        Column::number("less all others"),
+        Column::words("told apart"),
+    ];
+    if has_best {
+        columns.push(Column::number("set K"));
+    }
+    let row = |name: &str, of: &Served, more: Option<&GroupCounts>, best: Option<&Best>| {
+        let told = |one: &GroupCounts| Entry::plain(if one.is_told { "yes" } else { "no" });
+        let more = more.filter(|one| one.more.is_some());
+        let mut entries = vec![
+            Entry::plain(name),
+            of.requests
+                .map_or_else(Entry::none, |requests| Entry::plain(requests.to_string())),
+            Entry::plain(format!("{:.0}", of.rounds)),
+            entry(&of.acceptance_length, 3),
+            maybe(more.and_then(|one| one.more.as_ref()), 3),
+            more.map_or_else(Entry::none, told),
+        ];
+        if has_best {
+            let length = best.map(|best| best.length.to_string());
+            entries.push(length.map_or_else(Entry::none, Entry::plain));
+        }
+        Row::new(entries)
+    };
+    let total = row("all requests", &report.served, None, report.best.as_ref());
+    let groups = report.groups.iter();
+    let groups = groups.map(|one| row(&one.group, &one.served, Some(one), one.best.as_ref()));
+    let table = Table::new("by-group", "Tokens a round by group of requests", columns)
+        .rows(std::iter::once(total).chain(groups))
+        .note(
+            "“Less all others” is against the requests of all other groups; its intervals hold \
+             together for all groups with 95%, and a group whose interval holds 0 is not told apart. \
+             No number depends on the order of requests or files.",
+        );
+    let section = Section::new(
+        "by-group",
+        "By group of requests",
+        "What each workload gets of the rounds that ran.",
+        [Block::Table(table)],
+    );
+    Some(section.main())
 }
 
 fn by_cost(report: &CountersReport) -> Option<Section> {

@@ -13,6 +13,7 @@ mod gap;
 mod gap_compare;
 mod gap_merge;
 mod gap_report;
+mod groups;
 mod imports;
 mod log;
 mod long_functions;

@@ -281,3 +281,69 @@ fn what_is_refused() {
     std::fs::write(folder.path().join("out/report.json"), &good).unwrap();
     refused("out/report.json --out out", &["report.json"]);
 }
+
+/// Records that name a group, in any order and in files of their own.
+#[test]
+fn groups_of_requests_are_told_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |at: u32| {
+        let (group, less) = [("code", 0), ("chat", 9)][(at % 2) as usize];
+        let counts = [4 + less + at % 3, 6, 20 - less + at % 4];
+        format!(
+            "{{\"group\": \"{group}\", \"metrics\": {{\"speculative_decoding\": {{\"acceptance_histogram\": \
+             {counts:?}, \"num_spec_tokens\": 2}}}}}}\n"
+        )
+    };
+    let write = |name: &str, order: &[u32]| {
+        let text: String = order.iter().map(|&at| record(at)).collect();
+        std::fs::write(folder.path().join(name), text).unwrap();
+    };
+    let order: Vec<u32> = (0..30).collect();
+    // 7 and 30 have no common divisor.
+    let shuffled: Vec<u32> = order.iter().map(|at| at * 7 % 30).collect();
+    write("all.jsonl", &order);
+    write("first.jsonl", &shuffled[..11]);
+    write("second.jsonl", &shuffled[11..]);
+    let line = "all.jsonl --cost-ratio 0.1 --profile model-optimizer,card --out made";
+    let run = counters(folder.path(), line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("By group of requests"), "{}", run.out);
+    let json = |line: &str| -> Value {
+        let run = counters(
+            folder.path(),
+            &format!("{line} --cost-ratio 0.1 --format json"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let mut report: Value = serde_json::from_str(&run.out).unwrap();
+        report["command"] = Value::Null;
+        report
+    };
+    let whole = json("all.jsonl");
+    assert_eq!(whole, json("first.jsonl second.jsonl"));
+    assert_eq!(whole, json("second.jsonl first.jsonl"));
+    // By hand: of the code's 15 requests.
+    let own = (0..15u32)
+        .map(|at| 2 * at)
+        .map(|at| [4 + at % 3, 6, 20 + at % 4]);
+    let (mut rounds, mut accepted) = (0, 0);
+    for counts in own {
+        rounds += counts.iter().sum::<u32>();
+        accepted += counts[1] + 2 * counts[2];
+    }
+    let code = &whole["groups"][1];
+    assert_eq!(
+        (code["group"].as_str(), code["is_told"].as_bool()),
+        (Some("code"), Some(true))
+    );
+    let mean = code["served"]["acceptance_length"]["mean"]
+        .as_f64()
+        .unwrap();
+    assert!((mean - 1.0 - f64::from(accepted) / f64::from(rounds)).abs() < 1e-12);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("made").join(name)).unwrap();
+    let profile: Value = serde_json::from_str(&read("speculation_profile.json")).unwrap();
+    let written = profile["per_category"]["code"]["mean_accept_length"]
+        .as_f64()
+        .unwrap();
+    assert!((written - mean).abs() < 1e-6);
+    assert!(read("card.md").contains("|chat|"));
+}

@@ -364,6 +364,84 @@ fn drafts_of_cut_rows_are_said_everywhere() {
     );
 }
 
+/// Groups are on the page, in the file, and in the profiles that have a place for them.
+#[test]
+fn groups_of_a_table_are_told_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "prompt,position,logp,logq,hit,group\n".to_owned();
+    for n in 0..600u32 {
+        let (prompt, at) = (n / 10, n % 10);
+        let mixed = f64::from(n.wrapping_mul(2_654_435_761) >> 16) / 65_536.0;
+        let (group, most) = [("code", 0.4), ("a chat | _x_", 1.2)][(prompt % 2) as usize];
+        let (p, q) = (0.5f64, 0.5 * most * (0.4 + 0.6 * mixed));
+        text.push_str(&format!(
+            "p{prompt},{at},{:?},{:?},{},{group}\n",
+            p.ln(),
+            q.ln(),
+            n % 2
+        ));
+    }
+    std::fs::write(folder.path().join("text.csv"), text).unwrap();
+    let line = "text.csv --lengths 1,3 --cost-ratio 0.1 --profile model-optimizer,card --out made";
+    let run = length(folder.path(), line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "By group of prompts",
+        "Told apart from all others: a chat | _x_ and code.",
+    ] {
+        assert!(words.contains(said), "{}", run.out);
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("made").join(name)).unwrap();
+    let report: LengthReport = serde_json::from_str(&read("report.json")).unwrap();
+    assert!(report.definitions.contains_key("told apart, of groups"));
+    let by_group = report.by_group.unwrap();
+    let profile: Value =
+        serde_json::from_str(&read("sampled-token/speculation_profile.json")).unwrap();
+    let categories = profile["per_category"].as_object().unwrap();
+    assert_eq!(categories.len(), 2);
+    for of in &by_group.groups {
+        let starts = of
+            .round_starts
+            .iter()
+            .find(|one| one.name() == "sampled-token")
+            .unwrap();
+        let curve = starts.curves.last().unwrap();
+        let written = &categories[of.group.as_deref().unwrap()];
+        let mean = written["mean_accept_length"].as_f64().unwrap();
+        assert!((mean - curve.acceptance_length.mean).abs() < 1e-6);
+        assert_eq!(written["num_speculative_tokens"], 3);
+        assert_eq!(
+            written["marginal_accept_rates"].as_array().unwrap().len(),
+            3
+        );
+    }
+    let card = read("one-hot/card.md");
+    assert!(
+        card.contains("|tokens a round of|K = 1|K = 3|\n|---|---|---|\n"),
+        "{card}"
+    );
+    assert!(
+        card.contains("|a chat \\| \\_x\\_|") && card.contains("|code|"),
+        "{card}"
+    );
+    let run = specgap(
+        folder.path(),
+        ["import", "--from", "tokens", "text.csv", "--out", "log"],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = length(
+        folder.path(),
+        "log --lengths 1,3 --cost-ratio 0.1 --format json",
+    );
+    let imported: LengthReport = serde_json::from_str(&run.out).unwrap();
+    let means = |by_group: &specgap::replay::ByGroup| {
+        let all = by_group.groups.iter().flat_map(|of| &of.results);
+        all.map(|row| row.tokens_per_call).collect::<Vec<_>>()
+    };
+    assert_eq!(means(&imported.by_group.unwrap()), means(&by_group));
+}
+
 /// Two numbers a token, as a table and as the log that is made of it.
 #[test]
 fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {

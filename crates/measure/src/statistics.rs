@@ -162,9 +162,16 @@ impl Clustered {
 
     /// The mean with its 95% interval.
     pub fn estimate(&self) -> Estimate {
+        self.estimate_among(1)
+    }
+
+    /// The mean with an interval that is one of `comparisons`, all of which hold together with at
+    /// least 95%, as those of [`Clustered::minus_among`].
+    pub fn estimate_among(&self, comparisons: usize) -> Estimate {
+        let level = 1.0 - 0.025 / comparisons.max(1) as f64;
         let half = self
             .student()
-            .map_or(0.0, |t| t.inverse_cdf(0.975) * self.error);
+            .map_or(0.0, |t| t.inverse_cdf(level) * self.error);
         Estimate {
             mean: self.mean,
             ci95: [self.mean - half, self.mean + half],
@@ -179,13 +186,57 @@ impl Clustered {
     /// `(a + b)^2 / (a^2/(A-1) + b^2/(B-1))` for squared errors a and b of A and B clusters
     /// (Welch 1947). Without an interval, the mean twice, where either has one cluster.
     pub(crate) fn minus(&self, other: &Self) -> Estimate {
+        self.minus_among(other, 1)
+    }
+
+    /// The same with an interval that is one of `comparisons`, all of which hold together with at
+    /// least 95% (Bonferroni: each at 1 - 5%/`comparisons`).
+    pub fn minus_among(&self, other: &Self, comparisons: usize) -> Estimate {
+        let level = 1.0 - 0.025 / comparisons.max(1) as f64;
         let mean = self.mean - other.mean;
         let [a, b] = [self, other].map(|one| one.error * one.error);
         let part = |square: f64, clusters: usize| square * square / (clusters as f64 - 1.0);
         let freedom = (a + b) * (a + b) / (part(a, self.clusters) + part(b, other.clusters));
         // No number where neither varies.
         let half = if self.clusters > 1 && other.clusters > 1 && freedom > 0.0 {
-            StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(0.975) * (a + b).sqrt())
+            StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(level) * (a + b).sqrt())
+        } else {
+            0.0
+        };
+        Estimate {
+            mean,
+            ci95: [mean - half, mean + half],
+            truncation: None,
+            between: None,
+        }
+    }
+
+    /// The mean of independent ratios, each weighing as much as another, with its 95% interval.
+    ///
+    /// # Formula
+    /// Squared errors a_g of G ratios of C_g clusters: the standard error is
+    /// `sqrt(sum of a_g) / G`, and Student's t takes `(sum of a_g)^2 / sum of a_g^2/(C_g - 1)`
+    /// degrees of freedom (Welch 1947, Satterthwaite 1946). The mean twice where any has one cluster.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::statistics::Clustered;
+    /// let of = |values: [f64; 2]| Clustered::new(values.into_iter().map(|x| (x, 1.0)));
+    /// let equal = Clustered::equal_weights(&[of([1.0, 3.0]), of([4.0, 6.0])]);
+    /// assert_eq!(equal.mean, 3.5);
+    /// // Errors of 1 each: sqrt(2)/2 at 2 degrees of freedom, t = 4.3027.
+    /// assert!((equal.ci95[1] - 3.5 - 4.302_65 * 0.5f64.sqrt()).abs() < 1e-4);
+    /// ```
+    pub fn equal_weights(all: &[Self]) -> Estimate {
+        let count = all.len().max(1) as f64;
+        let mean = all.iter().map(|one| one.mean).sum::<f64>() / count;
+        let squares = || all.iter().map(|one| (one.error * one.error, one.clusters));
+        let sum: f64 = squares().map(|(square, _)| square).sum();
+        let parts = squares().map(|(square, clusters)| square * square / (clusters as f64 - 1.0));
+        let freedom = sum * sum / parts.sum::<f64>();
+        let half = if all.iter().all(|one| one.clusters > 1) && freedom > 0.0 {
+            let quantile = StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(0.975));
+            quantile * sum.sqrt() / count
         } else {
             0.0
         };
@@ -298,6 +349,9 @@ mod tests {
         assert_eq!(few.error, 0.5);
         let half = one.minus(&few).ci95[1] - 2.5;
         assert!((half - 2.658_912_3 * 0.75f64.sqrt()).abs() < 1e-6, "{half}");
+        // One of two intervals that hold together: t(0.9875, 8) = 2.7515236.
+        let half = two.minus_among(&one, 2).ci95[1] - 1.0;
+        assert!((half - 2.751_523_6).abs() < 1e-5, "{half}");
         // One degree of freedom is enough.
         let half = few.minus(&fixed).ci95[1] - 0.5;
         assert!((half - 12.706_204_7 * 0.5).abs() < 1e-6, "{half}");

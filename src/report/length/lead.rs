@@ -348,6 +348,7 @@ fn points(report: &LengthReport) -> Vec<String> {
             row.verifier
         ));
     }
+    points.extend(super::groups::sentence(report));
     let paths = report.draft_paths.as_ref();
     let logs = report.of.logs.iter().map(|log| log.name.as_str());
     points.extend(paths.and_then(|paths| draft_paths::sentence(paths, logs)));

@@ -14,6 +14,7 @@
 //! ```
 
 mod figures;
+mod groups;
 mod lead;
 pub(super) mod numbers;
 mod tables;
@@ -29,6 +30,7 @@ pub fn page(report: &LengthReport) -> Page {
     let sections = [
         advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
+        groups::section(report),
         by_depth(report),
         round_starts(report),
         policies(report),

@@ -246,6 +246,8 @@ pub struct Counted {
     pub clusters: Vec<Rounds>,
     /// Whether entries are requests, over which intervals can be taken.
     pub by_request: bool,
+    /// The group of each entry, none where it does not say; empty where none says.
+    pub groups: Vec<Option<String>>,
     /// What has to be known of how these were counted: a word, and what it says.
     pub notes: Vec<(&'static str, String)>,
 }
@@ -255,6 +257,67 @@ impl Counted {
     #[must_use]
     pub fn total(&self) -> Rounds {
         Rounds::sum(&self.clusters)
+    }
+
+    /// The names of groups, in order.
+    #[must_use]
+    pub fn group_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.groups.iter().flatten().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The entries of a group alone, or all but these of entries that have one.
+    #[must_use]
+    pub(super) fn of_group(&self, name: &str, own: bool) -> Self {
+        let mut some = Self {
+            clusters: Vec::new(),
+            groups: Vec::new(),
+            notes: Vec::new(),
+            source: self.source,
+            length: self.length,
+            by_request: self.by_request,
+        };
+        for (one, group) in self.clusters.iter().zip(&self.groups) {
+            if group.as_ref().is_some_and(|group| (group == name) == own) {
+                some.clusters.push(one.clone());
+            }
+        }
+        some
+    }
+
+    /// Puts requests in an order that depends on what they count alone, so that sums over them are
+    /// the same to the bit whatever the order of records and files.
+    pub(super) fn sort(&mut self) {
+        self.groups.resize(self.clusters.len(), None);
+        let clusters = std::mem::take(&mut self.clusters);
+        let groups = std::mem::take(&mut self.groups);
+        let mut both: Vec<(Rounds, Option<String>)> = clusters.into_iter().zip(groups).collect();
+        both.sort_by(|(one, group), (other, others)| {
+            let numbers = |of: &Rounds| {
+                let places = of.reached.iter().flatten().copied();
+                let sums = [of.rounds, of.accepted, of.drafted.unwrap_or(-1.0)];
+                let steps = of.steps.iter().flatten();
+                let steps = steps.flat_map(|step| [step.drafted as f64, step.accepted as f64]);
+                let all: Vec<f64> = sums.into_iter().chain(places).chain(steps).collect();
+                all
+            };
+            let (own, theirs) = (numbers(one), numbers(other));
+            let pairs = own.iter().zip(&theirs);
+            let differs = pairs
+                .map(|(a, b)| a.total_cmp(b))
+                .find(|order| order.is_ne());
+            differs
+                .unwrap_or_else(|| own.len().cmp(&theirs.len()))
+                .then_with(|| group.cmp(others))
+        });
+        let (clusters, groups) = both.into_iter().unzip();
+        self.clusters = clusters;
+        self.groups = groups;
+        if self.groups.iter().all(Option::is_none) {
+            self.groups.clear();
+        }
     }
 }
 

@@ -124,6 +124,31 @@ pub struct Note {
     pub says: String,
 }
 
+/// What the requests of one group count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupCounts {
+    /// Its name.
+    pub group: String,
+    /// What ran.
+    pub served: Served,
+    /// Its rounds, place by place, where places are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
+    /// Every draft length that something is known of.
+    pub lengths: Vec<AtLength>,
+    /// Its own length to set, if costs were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
+    /// Its acceptance length less that of all other groups' requests, of rounds as they ran. The
+    /// interval is one of as many as there are groups, all of which hold together with 95%
+    /// (Bonferroni). Absent where there is no other group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Estimate>,
+    /// Whether that interval lies on one side of 0: else the group is not told apart.
+    pub is_told: bool,
+}
+
 /// What counters say of every draft length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -144,6 +169,9 @@ pub struct CountersReport {
     pub curve: Option<Curve>,
     /// Every draft length that something is known of, from 1 on.
     pub lengths: Vec<AtLength>,
+    /// The same by group of requests, by name, where records have a `group`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupCounts>,
     /// The length to set, if costs were given and lengths are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,

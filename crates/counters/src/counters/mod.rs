@@ -37,7 +37,8 @@ mod steps;
 pub use best::{Costs, Settings};
 pub use counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
 pub use data::{
-    AtBatch, AtCost, AtLength, Best, COUNTERS_SCHEMA, CountersReport, Kind, Note, Served,
+    AtBatch, AtCost, AtLength, Best, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Note,
+    Served,
 };
 pub use definitions::{ToolDefinition, counters_definitions, tool_definitions};
 pub use predict::predict;

@@ -2,7 +2,7 @@
 
 use super::best::{self, PREFIX_ERROR, Settings};
 use super::counted::{Counted, Rounds};
-use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, Kind, Served};
+use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served};
 use super::{definitions, notes, steps};
 use crate::curve::Curve;
 use specgap_measure::statistics::{Clustered, Estimate};
@@ -39,6 +39,11 @@ const SHUT: f64 = 1e-9;
 /// over requests (Student's t, clustered).
 #[must_use]
 pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
+    let mut sorted = counted.clone();
+    if sorted.by_request {
+        sorted.sort();
+    }
+    let counted = &sorted;
     let total = counted.total();
     let served = served(counted, &total);
     let mut lengths = lengths(counted, &total, settings);
@@ -65,6 +70,7 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
         served,
         curve: curve(counted, &total),
         lengths,
+        groups: groups(counted, settings),
         best,
         by_cost,
         by_batch,
@@ -72,6 +78,43 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
         unknown: notes::unknown(),
         definitions: definitions::counters_definitions(),
     }
+}
+
+/// Every group by itself, and against the requests of all others.
+fn groups(counted: &Counted, settings: &Settings) -> Vec<GroupCounts> {
+    let names = counted.group_names();
+    let of_rounds = |some: &Counted| {
+        let of = |one: &Rounds| (one.rounds + one.accepted, one.rounds);
+        Clustered::new(some.clusters.iter().map(of))
+    };
+    let each = names.iter().map(|name| {
+        let own = counted.of_group(name, true);
+        let more = (names.len() > 1).then(|| {
+            let others = counted.of_group(name, false);
+            of_rounds(&own).minus_among(&of_rounds(&others), names.len())
+        });
+        let alone = Settings {
+            by_batch: Vec::new(),
+            ..settings.clone()
+        };
+        let found = predict(
+            &Counted {
+                groups: Vec::new(),
+                ..own
+            },
+            &alone,
+        );
+        GroupCounts {
+            group: (*name).to_owned(),
+            served: found.served,
+            curve: found.curve,
+            lengths: found.lengths,
+            best: found.best,
+            is_told: more.as_ref().is_some_and(|more| more.side().is_some()),
+            more,
+        }
+    });
+    each.collect()
 }
 
 /// A ratio of sums over requests.
@@ -294,6 +337,7 @@ mod tests {
             length: Some(length),
             by_request: clusters.len() > 1,
             clusters,
+            groups: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -360,6 +404,58 @@ mod tests {
             );
         }
         assert!(report.notes.iter().any(|note| note.name == "short-rounds"));
+    }
+
+    /// A group's numbers are those of its requests by themselves, and none depends on their order.
+    #[test]
+    fn groups_are_counted_by_themselves_and_in_any_order() {
+        let one = |at: usize, group: &str| {
+            let size = 40.0 + (at * 7 % 5) as f64;
+            let first = size - 3.0 - (at * 5 % 4) as f64 - if group == "chat" { 15.0 } else { 0.0 };
+            let second = first - 2.0 - (at % 3) as f64;
+            (
+                rounds(&[first, second], size, 2.0 * size),
+                Some(group.to_owned()),
+            )
+        };
+        let all: Vec<_> = (0..24)
+            .map(|at| one(at, if at % 3 == 0 { "chat" } else { "code" }))
+            .collect();
+        let settings = Settings {
+            costs: Some(Costs::ratio(0.05)),
+            ..Settings::default()
+        };
+        let report = |all: &[(Rounds, Option<String>)]| {
+            let (clusters, groups) = all.iter().cloned().unzip();
+            let counted = Counted {
+                groups,
+                ..counted(clusters, 2)
+            };
+            predict(&counted, &settings)
+        };
+        let whole = report(&all);
+        let names: Vec<&str> = whole.groups.iter().map(|one| one.group.as_str()).collect();
+        assert_eq!(names, ["chat", "code"]);
+        for group in &whole.groups {
+            let own: Vec<_> = (all.iter())
+                .filter(|(_, name)| name.as_ref() == Some(&group.group))
+                .cloned()
+                .collect();
+            let alone = report(&own);
+            assert_eq!((&alone.served, &alone.curve), (&group.served, &group.curve));
+            assert_eq!((&alone.lengths, &alone.best), (&group.lengths, &group.best));
+            assert!(group.is_told, "{:?}", group.more);
+        }
+        let more = |at: usize| whole.groups[at].more.unwrap().mean;
+        assert!(more(0) < 0.0 && (more(0) + more(1)).abs() < 1e-15);
+        // 7 and 24 have no common divisor.
+        let shuffled: Vec<_> = (0..24).map(|at| all[at * 7 % 24].clone()).collect();
+        assert_eq!(report(&shuffled), whole);
+        // Equal groups are not told apart.
+        let same: Vec<_> = (all.iter().enumerate())
+            .map(|(at, (one, _))| (one.clone(), Some(["a", "b"][at % 2].to_owned())))
+            .collect();
+        assert!(report(&same).groups.iter().all(|group| !group.is_told));
     }
 
     /// The interval beyond K is that of its own definition, moved request by request.

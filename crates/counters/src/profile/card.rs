@@ -31,6 +31,7 @@ pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
             given.join(", ")
         ));
     }
+    text.push_str(&by_group(profile));
     text.push_str(
         "\nTokens a round: accepted drafts and the bonus token. S_i: the share of rounds that accept \
          at least i drafts; conditional: S_i / S_(i-1). ±: half of a 95% interval",
@@ -44,6 +45,30 @@ pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
         text.push_str(&format!("- {}\n", escaped(&one_line(&line))));
     }
     ("card.md".to_owned(), text.into_bytes())
+}
+
+/// Tokens a round of each group, a column for each length.
+fn by_group(profile: &Profile) -> String {
+    if profile.groups.is_empty() {
+        return String::new();
+    }
+    let lengths = || profile.curves.iter().map(|curve| curve.length);
+    let heads: String = lengths().map(|length| format!("K = {length}|")).collect();
+    let rules: String = lengths().map(|_| "---|").collect();
+    let mut text = format!("\n|tokens a round of|{heads}\n|---|{rules}\n");
+    for (name, curves) in &profile.groups {
+        text.push_str(&format!("|{}|", escaped(&one_line(name))));
+        for length in lengths() {
+            let curve = curves.iter().find(|curve| curve.length == length);
+            let shown = curve.map_or_else(
+                || "–".to_owned(),
+                |curve| shown(&curve.acceptance_length, 3),
+            );
+            text.push_str(&format!("{shown}|"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// A number with its interval, or its bounds alone where these are further apart.

@@ -71,6 +71,8 @@ pub(super) fn one_line(text: &str) -> String {
 pub struct Profile {
     /// A curve for each length.
     pub curves: Vec<Curve>,
+    /// The same of groups of prompts, by name.
+    pub groups: Vec<(String, Vec<Curve>)>,
     /// Where they come from.
     pub source: Source,
 }
@@ -104,45 +106,68 @@ impl Profile {
     /// # Errors
     /// No curve; two of one length; shares that are no numbers in \[0, 1\], that rise, or are not K;
     /// an acceptance length that is not in \[1, K + 1\].
-    pub fn new(mut curves: Vec<Curve>, source: Source) -> Result<Self, ProfileError> {
-        if curves.is_empty() {
-            return Err(ProfileError::Empty);
+    pub fn new(curves: Vec<Curve>, source: Source) -> Result<Self, ProfileError> {
+        Ok(Self {
+            curves: checked(curves)?,
+            groups: Vec::new(),
+            source,
+        })
+    }
+
+    /// With the curves of groups, for the formats that have a place for them: Model-Optimizer's
+    /// `per_category`, and the card.
+    ///
+    /// # Errors
+    /// As [`Profile::new`]. Groups without a curve are left out.
+    pub fn with_groups(
+        mut self,
+        groups: impl IntoIterator<Item = (String, Vec<Curve>)>,
+    ) -> Result<Self, ProfileError> {
+        for (name, curves) in groups.into_iter().filter(|(_, curves)| !curves.is_empty()) {
+            self.groups.push((name, checked(curves)?));
         }
-        curves.sort_by_key(|curve| curve.length);
-        let mut before = None;
-        for curve in &curves {
-            let refused = |what: String| ProfileError::Curve {
-                length: curve.length,
-                what,
-            };
-            if before == Some(curve.length) {
-                return Err(refused("is there twice".to_owned()));
-            }
-            before = Some(curve.length);
-            if curve.length == 0 || curve.marginal.len() != curve.length {
-                return Err(refused(format!("has {} shares", curve.marginal.len())));
-            }
-            let mut most = 1.0;
-            for (i, share) in (1..).zip(&curve.marginal) {
-                // Sums of the same numbers in another order.
-                if !(-ROUNDING..=most + ROUNDING).contains(&share.mean) {
-                    return Err(refused(format!("S_{i} is {}", share.mean)));
-                }
-                most = share.mean;
-            }
-            let length = curve.acceptance_length.mean;
-            let longest = curve.length as f64 + 1.0;
-            if !(1.0 - ROUNDING..=longest + ROUNDING).contains(&length) {
-                return Err(refused(format!("the acceptance length is {length}")));
-            }
-        }
-        Ok(Self { curves, source })
+        Ok(self)
     }
 
     /// The curve of the longest length.
     pub(super) fn longest(&self) -> Option<&Curve> {
         self.curves.last()
     }
+}
+
+fn checked(mut curves: Vec<Curve>) -> Result<Vec<Curve>, ProfileError> {
+    if curves.is_empty() {
+        return Err(ProfileError::Empty);
+    }
+    curves.sort_by_key(|curve| curve.length);
+    let mut before = None;
+    for curve in &curves {
+        let refused = |what: String| ProfileError::Curve {
+            length: curve.length,
+            what,
+        };
+        if before == Some(curve.length) {
+            return Err(refused("is there twice".to_owned()));
+        }
+        before = Some(curve.length);
+        if curve.length == 0 || curve.marginal.len() != curve.length {
+            return Err(refused(format!("has {} shares", curve.marginal.len())));
+        }
+        let mut most = 1.0;
+        for (i, share) in (1..).zip(&curve.marginal) {
+            // Sums of the same numbers in another order.
+            if !(-ROUNDING..=most + ROUNDING).contains(&share.mean) {
+                return Err(refused(format!("S_{i} is {}", share.mean)));
+            }
+            most = share.mean;
+        }
+        let length = curve.acceptance_length.mean;
+        let longest = curve.length as f64 + 1.0;
+        if !(1.0 - ROUNDING..=longest + ROUNDING).contains(&length) {
+            return Err(refused(format!("the acceptance length is {length}")));
+        }
+    }
+    Ok(curves)
 }
 
 /// Sums of shares that are equal differ by less.

@@ -25,7 +25,7 @@ struct Written<'a> {
     accept_length_model: &'static str,
     accept_length_by_k: BTreeMap<usize, f64>,
     acceptance_length_histogram: Option<BTreeMap<usize, f64>>,
-    per_category: Option<()>,
+    per_category: Option<BTreeMap<&'a str, Category>>,
     measurement_conditions: Conditions<'a>,
     validation: Validation,
 }
@@ -38,6 +38,17 @@ struct Conditions<'a> {
     /// By K, halves of 95% intervals.
     accept_length_by_k_plus_minus: BTreeMap<usize, f64>,
     marginal_accept_rates_plus_minus: Vec<f64>,
+    rounds: Option<u64>,
+}
+
+/// A group, at its longest length.
+#[derive(Serialize)]
+struct Category {
+    mean_accept_length: f64,
+    mean_accept_length_plus_minus: f64,
+    num_speculative_tokens: usize,
+    marginal_accept_rates: Vec<f64>,
+    accept_length_by_k: BTreeMap<usize, f64>,
     rounds: Option<u64>,
 }
 
@@ -99,7 +110,7 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
         accept_length_model: "measured_per_k",
         accept_length_by_k: by_k(&|curve| curve.acceptance_length.mean),
         acceptance_length_histogram: histogram(curve),
-        per_category: None,
+        per_category: per_category(profile),
         measurement_conditions: Conditions {
             source: &profile.source,
             accept_length_by_k_plus_minus: by_k(&|curve| half(curve.acceptance_length.ci95)),
@@ -130,6 +141,28 @@ pub(super) fn files(profile: &Profile) -> Result<Vec<(String, Vec<u8>)>, Profile
         format!("{text}\n").into_bytes(),
     );
     Ok(vec![file])
+}
+
+/// What `per_category` has of each group: `{category: {mean_accept_length, ...}}`.
+fn per_category(profile: &Profile) -> Option<BTreeMap<&str, Category>> {
+    let of = |curves: &[Curve]| {
+        let curve = curves.last()?;
+        let [low, high] = curve.acceptance_length.ci95;
+        Some(Category {
+            mean_accept_length: rounded(curve.acceptance_length.mean, 6),
+            mean_accept_length_plus_minus: rounded((high - low) / 2.0, 6),
+            num_speculative_tokens: curve.length,
+            marginal_accept_rates: marginal(curve),
+            accept_length_by_k: (curves.iter())
+                .map(|curve| (curve.length, rounded(curve.acceptance_length.mean, 6)))
+                .collect(),
+            rounds: curve.rounds,
+        })
+    };
+    let all: BTreeMap<&str, Category> = (profile.groups.iter())
+        .filter_map(|group| Some((group.0.as_str(), of(&group.1)?)))
+        .collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// Rounds by what they put out: their number where it is known, else their share.

@@ -2,14 +2,14 @@
 //! rows.
 //!
 //! A line for each token, with the columns `prompt`, `position`, `logp` and `logq`, and where
-//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`).
+//! they are known `hit`, `p_hit`, `max_q`, `overlap`, `token` and `group` (`docs/reference/log-format.md`).
 //! It is a whole log for draft lengths. Of a draft whose rows depend on where a round began there
 //! are `logq_2`, `hit_2` and so on too: what a round that begins at the line drafts second, ...
 
 use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
-use crate::log::{Dtype, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
+use crate::log::{Dtype, Groups, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
 use specgap_base::csv::fields;
 use specgap_base::files::{DOCUMENT, read_lines};
 use specgap_base::sorted::Map;
@@ -61,12 +61,15 @@ pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportE
         ..Metadata::default()
     };
     tokens.describe(&mut metadata, temperature.unwrap_or(1.0), None);
-    let held = tokens.tensors(0).into_iter().map(|tensor| HeldTensor {
-        name: tensor.name.to_owned(),
-        dtype: tensor.dtype,
-        shape: tensor.shape,
-        entries: Arc::new(tensor.data),
-    });
+    let held = tokens
+        .tensors(0, &metadata.groups)
+        .into_iter()
+        .map(|tensor| HeldTensor {
+            name: tensor.name.to_owned(),
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            entries: Arc::new(tensor.data),
+        });
     Ok(Log::held(path, metadata, held.collect(), None)?)
 }
 
@@ -79,7 +82,8 @@ pub(super) fn write(request: &Request, log: &mut WholeLog) -> Result<Imported, I
         let before = metadata.vocabulary;
         tokens.describe(metadata, request.temperature, request.vocabulary);
         metadata.vocabulary = metadata.vocabulary.max(before);
-        log.shard(tokens.logp.len(), &tokens.tensors(texts))?;
+        let groups = metadata.groups.clone();
+        log.shard(tokens.logp.len(), &tokens.tensors(texts, &groups))?;
         positions += tokens.logp.len();
         texts += tokens.prompts as i64;
     }
@@ -116,6 +120,10 @@ struct Tokens {
     /// Which of [`SCORED`] are there.
     scored: [bool; 4],
     has_tokens: bool,
+    /// The names of groups, in order of their first lines.
+    groups: Vec<String>,
+    /// The group of each prompt, by the prompt's number; empty without such a column.
+    of_prompt: Vec<usize>,
 }
 
 /// What is said of a token that is drafted: ln q, and those of [`SCORED`] that are there.
@@ -340,6 +348,7 @@ impl Tokens {
         let by_depth = table.by_depth();
         reading.refuse_gaps(by_depth.len())?;
         let own = table.column("token");
+        let group = table.column("group");
         let mut tokens = Self {
             has_tokens: own.is_some(),
             scored: by_depth[0].scored.map(|column| column.is_some()),
@@ -358,6 +367,9 @@ impl Tokens {
             };
             let count = prompts.len() as i64;
             let id = *prompts.entry(name).or_insert(count);
+            if let Some(column) = group {
+                tokens.take_group(&reading, (record, column), id)?;
+            }
             let here = reading.whole(record, position)?;
             let before = ends.get(&id).copied();
             let wanted = before.map_or(0, |(_, last)| last + 1);
@@ -403,6 +415,51 @@ impl Tokens {
         Ok(tokens)
     }
 
+    /// Takes the group that a line gives its prompt, which is the same in all of the prompt's lines.
+    fn take_group(
+        &mut self,
+        reading: &Reading<'_>,
+        (record, column): (usize, usize),
+        prompt: i64,
+    ) -> Result<(), ImportError> {
+        let name = match reading.cell(record, column) {
+            Cell::Text(text) => text.trim().to_owned(),
+            Cell::Number(x) => x.to_string(),
+            Cell::Missing => {
+                return Err(reading.refused(
+                    record,
+                    column,
+                    "is missing; name the group of every line, or leave the column out".to_owned(),
+                ));
+            }
+        };
+        let known = self.groups.iter().position(|other| *other == name);
+        let before = usize::try_from(prompt).ok();
+        let before = before.and_then(|prompt| self.of_prompt.get(prompt).copied());
+        if let Some(before) = before.filter(|&before| Some(before) != known) {
+            let before = self.groups.get(before).map_or("", String::as_str);
+            return Err(reading.refused(
+                record,
+                column,
+                format!(
+                    "is {name:?}, and {before:?} at an earlier line of the prompt; a prompt is of \
+                     one group: give prompts of several groups other names"
+                ),
+            ));
+        }
+        if known.is_none() && self.groups.len() == Groups::MOST {
+            return Err(reading.refused(record, column, Groups::too_many()));
+        }
+        if before.is_none() {
+            // Prompts are numbered as they come.
+            self.of_prompt.push(known.unwrap_or(self.groups.len()));
+        }
+        if known.is_none() {
+            self.groups.push(name);
+        }
+        Ok(())
+    }
+
     /// The line of the token that stands so many behind a line's own in its text.
     fn ahead(&self, record: usize, tokens: usize) -> Option<usize> {
         (0..tokens).try_fold(record, |at, _| self.next.get(at).copied().flatten())
@@ -424,10 +481,15 @@ impl Tokens {
         let sampling = metadata.sampling.get_or_insert_with(Sampling::default);
         sampling.temperature = temperature;
         metadata.extra.insert("top".to_owned(), 0.into());
+        for name in &self.groups {
+            if !metadata.groups.contains(name) {
+                metadata.groups.push(name.clone());
+            }
+        }
     }
 
-    /// The tensors, prompts counting from `first` on.
-    fn tensors(&self, first: i64) -> Vec<RawTensor> {
+    /// The tensors, prompts counting from `first` on, and groups by their places among `groups`.
+    fn tensors(&self, first: i64, groups: &[String]) -> Vec<RawTensor> {
         let (count, depths) = (self.logp.len(), self.said.len());
         let floats = |name: &'static str, shape: Vec<usize>, values: &[f64]| RawTensor {
             name,
@@ -461,6 +523,17 @@ impl Tokens {
             RawTensor::integers("position", &self.position),
             RawTensor::integers("token", &self.token),
         ];
+        if !self.groups.is_empty() {
+            let named = |prompt: &i64| {
+                let group = self.of_prompt.get(usize::try_from(*prompt).ok()?)?;
+                let name = self.groups.get(*group)?;
+                groups.iter().position(|other| other == name)
+            };
+            let numbers: Vec<i64> = (self.prompt.iter())
+                .map(|prompt| named(prompt).map_or(-1, |at| at as i64))
+                .collect();
+            tensors.push(RawTensor::integers("group", &numbers));
+        }
         for (at, name) in SCORED.into_iter().enumerate() {
             if self.scored[at] {
                 let value = |said: Option<Said>| said.and_then(|said| said.scored[at]);
@@ -733,6 +806,32 @@ mod tests {
         }
         assert!(refused("tokens.jsonl", "{\"prompt\": 1}\n[]\n").contains("line 2 is no JSON"));
         assert!(refused("tokens.parquet", "no such").contains("tokens.parquet"));
+    }
+
+    #[test]
+    fn a_group_is_of_a_prompt_and_has_a_name() {
+        let head = "prompt,position,logp,logq,group";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        let text = format!(
+            "{head}\na,0,-1,-1,code\nb,0,-1,-1,\"chat, long\"\na,1,-1,-1,code\nc,0,-1,-1,3\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let groups = open_tokens(&path, None).unwrap().groups().unwrap().unwrap();
+        assert_eq!(groups.names, ["code", "chat, long", "3"]);
+        assert_eq!(groups.of, [0, 1, 0, 2].map(Some));
+        for (lines, words) in [
+            (
+                "a,0,-1,-1,code\na,1,-1,-1,chat\n",
+                ["(line 3): group", "a prompt is of one group"],
+            ),
+            ("a,0,-1,-1,\n", ["(line 2): group", "leave the column out"]),
+        ] {
+            let error = refused("tokens.csv", &format!("{head}\n{lines}"));
+            for word in words {
+                assert!(error.contains(word), "{error}");
+            }
+        }
     }
 
     #[test]

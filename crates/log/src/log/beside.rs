@@ -40,10 +40,12 @@ pub(super) enum Beside {
     Overlap,
     /// The target's mass on tokens that the draft can draw.
     Coverage,
+    /// Which workload the prompt is of.
+    Group,
 }
 
 /// How many there are.
-const COUNT: usize = 22;
+const COUNT: usize = 23;
 
 impl Beside {
     /// Each with its name, its dimensions, and whether it is floating point.
@@ -70,6 +72,7 @@ impl Beside {
         (Self::MaxQ, SCORED[2], 1, true),
         (Self::Overlap, SCORED[3], 1, true),
         (Self::Coverage, COVERAGE, 1, true),
+        (Self::Group, "group", 1, false),
     ];
 
     /// What an engine did at the positions.
@@ -96,7 +99,7 @@ impl Beside {
     pub(super) fn is_apart(self) -> bool {
         matches!(
             self,
-            Self::Accepted | Self::Round | Self::BatchSize | Self::Seed
+            Self::Accepted | Self::Round | Self::BatchSize | Self::Seed | Self::Group
         )
     }
 }

@@ -151,6 +151,7 @@ impl Shard {
             Beside::DraftRow,
             Beside::TargetTokenIds,
             Beside::DraftTokenIds,
+            Beside::Group,
         ];
         let beside = beside
             .into_iter()

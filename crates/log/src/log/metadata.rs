@@ -260,6 +260,9 @@ pub struct Metadata {
     /// The prompts that are in the log as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<PromptRecord>,
+    /// The names of the numbers in the tensor `group`, from 0 on: chat, code, ...
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
     /// What the logged tokens look like, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub token_text: BTreeMap<i64, String>,

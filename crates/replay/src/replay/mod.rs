@@ -37,10 +37,10 @@ mod trees;
 pub use carried::CarriedAlong;
 pub use lengths::length_definitions;
 pub use lengths::{
-    AboveFewest, AlongText, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn,
-    Drafts, EntropyBound, FAMILIES, Family, Faster, FewestCalls, LENGTH_SCHEMA, LengthReport,
-    LengthSettings, Longer, Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts,
-    measure_lengths,
+    AboveFewest, AlongText, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen,
+    ChosenPolicy, DecidedOn, Drafts, EntropyBound, EqualWeights, FAMILIES, Family, Faster,
+    FewestCalls, GroupApart, LENGTH_SCHEMA, LengthReport, LengthSettings, Longer, OfGroup,
+    Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};

@@ -8,7 +8,7 @@ use super::rows::{
     target_shares,
 };
 use specgap_base::side_by_side;
-use specgap_log::log::{Log, Rollouts};
+use specgap_log::log::{Groups, Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
 
@@ -75,6 +75,10 @@ pub struct Texts {
     /// Whether the draft's largest probability, its entropy, and the overlap are not told at
     /// some position.
     untold: [bool; 3],
+    /// The names of groups that logs give their prompts.
+    pub(super) groups: Vec<String>,
+    /// The group of each prompt, by its place among these.
+    pub(super) group_of: Vec<Option<usize>>,
 }
 
 impl Texts {
@@ -367,6 +371,7 @@ impl Texts {
     ) -> Result<(), ReplayError> {
         let before = self.positions();
         let lists = lists_of(log)?;
+        let grouped = log.groups()?;
         let task = Task {
             singles: Singles::new(log, lists.as_ref())?,
             log,
@@ -413,6 +418,9 @@ impl Texts {
             let next = self.clusters;
             let cluster = *prompts.entry(read.prompt).or_insert(next);
             self.clusters = self.clusters.max(cluster + 1);
+            if let Some(grouped) = &grouped {
+                self.take_group(log, grouped, (number, read.prompt), cluster)?;
+            }
             let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
             if read.position != wanted && read.position != 0 {
                 return Err(position_refused(
@@ -472,7 +480,109 @@ impl Texts {
     }
 }
 
+impl Texts {
+    /// Takes the group of a position's prompt, which is the same at all of its positions.
+    fn take_group(
+        &mut self,
+        log: &Log,
+        grouped: &Groups,
+        (number, prompt): (usize, i64),
+        cluster: usize,
+    ) -> Result<(), ReplayError> {
+        let place = grouped.of.get(number).copied().flatten();
+        let name = place.and_then(|place| grouped.names.get(place));
+        let known = self.group_of.get(cluster).copied();
+        let before = known.map(|group| group.and_then(|group| self.groups.get(group)));
+        match before {
+            Some(before) if before != name => {
+                let word = |name: Option<&String>| {
+                    name.map_or_else(|| "none".to_owned(), |name| format!("{name:?}"))
+                };
+                Err(position_refused(
+                    log,
+                    number,
+                    format!(
+                        "its group is {}, and {} at an earlier position of prompt {prompt}; a prompt \
+                         is of one group: give the tensor group one number for all of its positions",
+                        word(name),
+                        word(before)
+                    ),
+                ))
+            }
+            Some(_) => Ok(()),
+            None => {
+                let group = name.map(|name| {
+                    let known = self.groups.iter().position(|other| other == name);
+                    known.unwrap_or_else(|| {
+                        self.groups.push(name.clone());
+                        self.groups.len() - 1
+                    })
+                });
+                // Prompts of logs without groups are of none.
+                self.group_of.resize(cluster, None);
+                self.group_of.push(group);
+                Ok(())
+            }
+        }
+    }
+
+    /// The texts of some prompts in an order that depends on what they are alone: not on which log
+    /// they come from, nor where they stand in it. Without what was asked of their rows, and without
+    /// rollouts.
+    pub(super) fn sorted(&self, keep: &dyn Fn(Option<usize>) -> bool) -> Self {
+        let of = |cluster: usize| self.group_of.get(cluster).copied().flatten();
+        let mut prompts: BTreeMap<usize, Vec<(u64, &Text)>> = BTreeMap::new();
+        for text in self.texts.iter().filter(|text| keep(of(text.cluster))) {
+            let own = prompts.entry(text.cluster).or_default();
+            own.push((text.digest(), text));
+        }
+        let mut prompts: Vec<(usize, Vec<(u64, &Text)>)> = prompts.into_iter().collect();
+        for (_, texts) in &mut prompts {
+            texts.sort_by_key(|&(digest, _)| digest);
+        }
+        let digests = |texts: &[(u64, &Text)]| texts.iter().map(|one| one.0).collect::<Vec<_>>();
+        prompts.sort_by_cached_key(|(_, texts)| digests(texts));
+        let group_of = prompts.iter().map(|&(cluster, _)| of(cluster)).collect();
+        let clusters = prompts.len();
+        let texts = prompts
+            .into_iter()
+            .enumerate()
+            .flat_map(|(cluster, (_, texts))| {
+                texts.into_iter().map(move |(_, text)| Text {
+                    cluster,
+                    places: text.places.clone(),
+                    ratios: text.ratios.clone(),
+                    by_start: text.by_start.clone(),
+                    spacing: text.spacing,
+                    ..Text::default()
+                })
+            });
+        Self {
+            texts: texts.collect(),
+            clusters,
+            temperature: self.temperature,
+            cuts: self.cuts,
+            depths: self.depths,
+            untold: self.untold,
+            groups: self.groups.clone(),
+            group_of,
+            ..Self::default()
+        }
+    }
+}
+
 impl Text {
+    /// A hash of what is known of its tokens (FNV-1a).
+    fn digest(&self) -> u64 {
+        let flat = self.places.iter();
+        let met = flat.chain(self.by_start.iter().flatten());
+        let numbers = met.flat_map(|place| [place.ratio.to_bits(), place.draft.to_bits()]);
+        let bytes = numbers.flat_map(u64::to_le_bytes);
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     /// What else was asked of the row that a round has `depth` tokens behind its start, `width`
     /// answers a row.
     pub(super) fn asked_at(&self, start: usize, depth: usize, width: usize) -> &[f64] {

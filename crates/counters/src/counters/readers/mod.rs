@@ -112,6 +112,8 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
         })?;
     }
     let empty = read.clusters.iter().filter(|one| one.rounds == 0.0).count();
+    let mut counts = read.clusters.iter().map(|one| one.rounds > 0.0);
+    read.groups.retain(|_| counts.next() == Some(true));
     read.clusters.retain(|one| one.rounds > 0.0);
     if read.clusters.is_empty() {
         return Err(refused(
@@ -128,6 +130,7 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
         length: None,
         clusters: read.clusters,
         by_request: read.by_request,
+        groups: read.groups,
         notes: read.notes,
     };
     let total = counted.total();

@@ -25,6 +25,8 @@ pub(super) struct Read {
     pub(super) source: Source,
     pub(super) clusters: Vec<Rounds>,
     pub(super) by_request: bool,
+    /// The group of each cluster, where any has one.
+    pub(super) groups: Vec<Option<String>>,
     /// K where the file says it.
     pub(super) length: Option<usize>,
     pub(super) notes: Vec<(&'static str, String)>,
@@ -36,6 +38,7 @@ impl Read {
             source,
             clusters: Vec::new(),
             by_request: false,
+            groups: Vec::new(),
             length: None,
             notes: Vec::new(),
         }

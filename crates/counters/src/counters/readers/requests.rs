@@ -26,6 +26,8 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersE
                 let dot = if field.is_empty() { "" } else { "." };
                 file.refused(format!("{place}: {field}{dot}{message}"))
             };
+            let group =
+                group(&value).map_err(|message| file.refused(format!("{place}: {message}")))?;
             let (rounds, most) = request(fields).map_err(refused)?;
             match (read.length, most) {
                 (Some(one), Some(other)) if one != other => {
@@ -37,6 +39,7 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersE
                 _ => {}
             }
             read.clusters.push(rounds);
+            read.groups.push(group);
         }
     }
     if read.clusters.is_empty() {
@@ -56,6 +59,18 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersE
         read.notes.push(("not-counted", words));
     }
     Ok(read)
+}
+
+/// The field `group` of a record: the workload that the request is of.
+fn group(value: &Value) -> Result<Option<String>, String> {
+    match value.get("group") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) if !name.trim().is_empty() => Ok(Some(name.trim().to_owned())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(other) => Err(format!(
+            "group: is {other}; give the workload's name as a text, or leave it out"
+        )),
+    }
 }
 
 /// The rounds of one request, and K if it says so.

@@ -202,6 +202,39 @@ const DETAILED: &str = r#"{"metrics": {"speculative_decoding": {"acceptance_hist
     "per_step_accepted": [3, 1, 0], "per_step_drafted": [3, 3, 2]}}}"#;
 
 #[test]
+fn requests_say_which_group_they_are_of() {
+    let one = |group: &str, counts: &str| {
+        format!(
+            "{{{group} \"metrics\": {{\"speculative_decoding\": {{\"acceptance_histogram\": {counts}, \
+             \"num_spec_tokens\": 2}}}}}}"
+        )
+    };
+    let lines = [
+        one("\"group\": \"code\",", "[1, 2, 3]"),
+        one("", "[2, 2, 2]"),
+        one("\"group\": \"idle\",", "[0, 0, 0]"),
+        one("\"group\": 7,", "[3, 1, 0]"),
+    ];
+    let counted = read_one(&lines.join("\n"));
+    // One without rounds counts for nothing, and keeps no other from its group.
+    let groups: Vec<Option<&str>> = counted.groups.iter().map(Option::as_deref).collect();
+    assert_eq!(groups, [Some("code"), None, Some("7")]);
+    assert_eq!(counted.group_names(), ["7", "code"]);
+    let text = one("\"group\": [\"code\"],", "[1, 2, 3]");
+    let file = Text {
+        name: "responses.jsonl",
+        text: &text,
+    };
+    let error = count(&[file], None, &[]).unwrap_err().to_string();
+    for words in [
+        "responses.jsonl: record 1: group: is",
+        "the workload's name as a text",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn responses_of_vllm_are_a_request_each() {
     let lines = format!(
         "{}\n{}\n{{\"metrics\": {{\"speculative_decoding\": null}}}}\n",

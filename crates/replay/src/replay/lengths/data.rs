@@ -54,6 +54,9 @@ pub struct LengthReport {
     pub round_starts: Vec<RoundStarts>,
     /// What no policy can pass, at the given cost.
     pub bounds: Bounds,
+    /// The same numbers by group of prompts, where logs name groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_group: Option<ByGroup>,
     /// The best fixed length by cost ratio, with the bounds there.
     pub by_cost: Vec<AtCost>,
     /// The same at the given times.
@@ -103,6 +106,114 @@ pub struct Longer {
     /// interval as narrow. Absent where the difference does not vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_of_two_runs: Option<f64>,
+}
+
+/// Fixed lengths by group of prompts, and of all of them.
+///
+/// Prompts are taken in an order that depends on their texts alone, so that every number is the
+/// same to the bit whatever the order of prompts, shards and logs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ByGroup {
+    /// The cost of a draft step over a target step at which lengths are chosen: that of the times
+    /// that were given, else 0.05.
+    pub cost_ratio: f64,
+    /// Prompts of no group, which count in the total alone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ungrouped: usize,
+    /// All prompts: ratios of sums over their tokens.
+    pub total: OfGroup,
+    /// Each group, by name.
+    pub groups: Vec<OfGroup>,
+    /// The total with equal weights: the mean over groups, whatever their sizes.
+    pub equal_weights: Vec<EqualWeights>,
+    /// Whether groups are told apart.
+    pub apart: Vec<GroupApart>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What fixed lengths give some prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OfGroup {
+    /// The group's name; none of all prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Prompts: the independent units of its intervals.
+    pub prompts: usize,
+    /// Tokens of their texts.
+    pub positions: usize,
+    /// Mean of min(1, q(y)/p(y)) over the texts' tokens y.
+    pub acceptance: Estimate,
+    /// Every fixed length with every kind of drafts and verifier.
+    pub results: Vec<AtGroupLength>,
+    /// The best fixed length of each, chosen on every other prompt and reported on the others;
+    /// which is which follows from the texts.
+    pub chosen: Vec<Chosen>,
+    /// How far rounds get from where they start; where profiles are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_starts: Vec<RoundStarts>,
+}
+
+/// One length for some prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AtGroupLength {
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// What keeps it.
+    pub verifier: String,
+    /// K.
+    pub length: usize,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Times as fast as the target alone, where the times that were given tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup: Option<Estimate>,
+}
+
+/// A length's mean over groups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EqualWeights {
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// What keeps it.
+    pub verifier: String,
+    /// K.
+    pub length: usize,
+    /// The mean of the groups' tokens per call.
+    pub tokens_per_call: Estimate,
+}
+
+/// A group against all other prompts that have a group, at the best length of all prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupApart {
+    /// The group.
+    pub group: String,
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// What keeps it.
+    pub verifier: String,
+    /// The best length of all prompts.
+    pub length: usize,
+    /// The group's tokens per call less those of all other groups' prompts. Its interval is one of
+    /// as many as there are groups, all of which hold together with 95% (Bonferroni).
+    pub tokens_per_call: Estimate,
+    /// Whether that interval lies on one side of 0: else the group is not told apart.
+    pub is_told: bool,
+    /// The group's own best length, where it has prompts to choose and to report on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_length: Option<usize>,
+    /// The speed-up of its own best length less that of all prompts', on the group's prompts that
+    /// had no say in its choice, with an interval as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_gain: Option<Estimate>,
 }
 
 /// What becomes of a round's token at a depth, if it is drawn from the draft's row and verified by

@@ -159,6 +159,11 @@ impl Measurement<'_> {
         lines.extend(self.not_in_logs(logs));
         lines.extend(self.not_asked());
         lines.extend(self.lacks_whole_rows());
+        if !self.texts.groups.is_empty() && self.texts.lacking() > 0 {
+            lines.push(
+                "numbers by group: at some positions the log has no row of the draft".to_owned(),
+            );
+        }
         lines
     }
 

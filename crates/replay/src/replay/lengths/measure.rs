@@ -112,7 +112,7 @@ pub(super) enum Unlisted {
 }
 
 impl<'a> Measurement<'a> {
-    fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
+    pub(super) fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
         let usual = LengthSettings::MAX_LENGTH;
         Self {
             texts,
@@ -213,6 +213,7 @@ impl<'a> Measurement<'a> {
                 true => self.round_starts(),
                 false => Vec::new(),
             },
+            by_group: self.by_group(),
             bounds: self.bounds(&played),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
@@ -231,6 +232,9 @@ impl<'a> Measurement<'a> {
         let mut all = length_definitions();
         if self.settings.draft_cuts.keep_all() {
             all.remove("draft cut");
+        }
+        if self.texts.groups.is_empty() {
+            all.retain(|word, _| word != "group" && !word.ends_with(", of groups"));
         }
         all
     }
@@ -256,7 +260,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// A policy's rounds, added up by prompt.
-    fn played(&self, policy: Policy, way: Way, unlisted: Unlisted) -> Played {
+    pub(super) fn played(&self, policy: Policy, way: Way, unlisted: Unlisted) -> Played {
         let (drafts, verifier) = way;
         let list = policy.family.list;
         let known = if policy.is_set_at_start() {
@@ -472,7 +476,7 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    fn result(&self, policy: Policy, way: Way, played: Option<&Played>) -> PolicyResult {
+    pub(super) fn result(&self, policy: Policy, way: Way, played: Option<&Played>) -> PolicyResult {
         let (drafts, verifier) = way;
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),

@@ -11,6 +11,7 @@ mod carried;
 mod data;
 mod drafts;
 mod glossary;
+mod groups;
 mod left_out;
 mod measure;
 mod outcome;
@@ -20,9 +21,9 @@ mod rounds;
 mod settings;
 
 pub use data::{
-    AboveFewest, AtCost, AtDepth, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster,
-    FewestCalls, LENGTH_SCHEMA, LengthReport, Longer, Parameter, PolicyResult, RolloutsRead,
-    RoundStarts,
+    AboveFewest, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen, ChosenPolicy,
+    EntropyBound, EqualWeights, Faster, FewestCalls, GroupApart, LENGTH_SCHEMA, LengthReport,
+    Longer, OfGroup, Parameter, PolicyResult, RolloutsRead, RoundStarts,
 };
 pub use drafts::Drafts;
 pub use glossary::length_definitions;

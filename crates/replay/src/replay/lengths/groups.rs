@@ -1,0 +1,225 @@
+//! Fixed lengths by group of prompts: workloads such as chat and code.
+
+use super::super::timings::Timings;
+use super::data::{AtGroupLength, ByGroup, Chosen, EqualWeights, GroupApart, OfGroup};
+use super::drafts::Drafts;
+use super::measure::{Measurement, Unlisted, ratios};
+use super::outcome::{Group, Half, Outcome, Played, Way};
+use super::settings::LengthSettings;
+use specgap_core::rounds::oracle_calls;
+use specgap_measure::statistics::{Clustered, Estimate};
+
+/// The cost ratio at which lengths are chosen where none is given.
+const USUAL_COST: f64 = 0.05;
+
+/// What is measured of some prompts.
+struct Measured {
+    of: OfGroup,
+    played: Vec<Played>,
+    tokens: Vec<f64>,
+    /// The group of each prompt, in their order.
+    group_of: Vec<Option<usize>>,
+}
+
+impl Measurement<'_> {
+    /// Fixed lengths by group, and of all prompts; `None` where no log names a group, and where rows
+    /// of the draft are missing somewhere.
+    pub(super) fn by_group(&self) -> Option<ByGroup> {
+        if self.texts.groups.is_empty() || self.texts.lacking() > 0 {
+            return None;
+        }
+        let usual = Timings::cost_ratio(USUAL_COST).ok()?;
+        let timings = self.settings.timings.as_ref().unwrap_or(&usual);
+        let settings = LengthSettings {
+            policies: (self.policies.iter().copied())
+                .filter(|policy| policy.family.name == "fixed")
+                .collect(),
+            carried_block: false,
+            greedy_block: false,
+            ..self.settings.clone()
+        };
+        let mut ways = self.ways();
+        ways.retain(|(_, verifier)| verifier.has_rounds());
+        let measured = |group: Option<usize>| {
+            let keep = |own: Option<usize>| group.is_none() || own == group;
+            let texts = self.texts.sorted(&keep);
+            let name = group.and_then(|group| self.texts.groups.get(group));
+            Measurement::new(&texts, &settings).of_group(name, &ways, timings)
+        };
+        let total = measured(None);
+        let mut order: Vec<usize> = (0..self.texts.groups.len()).collect();
+        order.sort_by_key(|&group| &self.texts.groups[group]);
+        let groups: Vec<(usize, Measured)> = (order.into_iter())
+            .map(|group| (group, measured(Some(group))))
+            .collect();
+        Some(ByGroup {
+            cost_ratio: timings.draft_cost(),
+            ungrouped: total
+                .group_of
+                .iter()
+                .filter(|group| group.is_none())
+                .count(),
+            equal_weights: equal_weights(&groups),
+            apart: apart(&total, &groups, timings),
+            total: total.of,
+            groups: groups.into_iter().map(|(_, one)| one.of).collect(),
+        })
+    }
+
+    fn of_group(&self, name: Option<&String>, ways: &[Way], timings: &Timings) -> Measured {
+        let lengths = self.settings.policies.iter().copied();
+        let played: Vec<Played> = (ways.iter())
+            .flat_map(|&way| lengths.clone().map(move |policy| (policy, way)))
+            .map(|(policy, way)| self.played(policy, way, Unlisted::Whole))
+            .collect();
+        let results = played.iter().filter_map(|one| {
+            let found = self.result(one.policy, one.way, Some(one));
+            Some(AtGroupLength {
+                drafts: one.way.0,
+                verifier: one.way.1.as_str().to_owned(),
+                length: one.policy.parameter as usize,
+                tokens_per_call: found.tokens_per_call?,
+                speedup: found.speedup,
+            })
+        });
+        let of = OfGroup {
+            group: name.cloned(),
+            prompts: self.texts.clusters,
+            positions: self.texts.positions(),
+            acceptance: self.truncated(|text, unlisted| {
+                let ratios = ratios(text, Drafts::Sampled, unlisted);
+                ratios.len() as f64 - oracle_calls(&ratios)
+            }),
+            results: results.collect(),
+            chosen: (ways.iter())
+                .filter_map(|&way| self.chosen(way, &played, timings))
+                .collect(),
+            round_starts: match self.settings.round_starts {
+                true => self.round_starts(),
+                false => Vec::new(),
+            },
+        };
+        Measured {
+            of,
+            tokens: self.tokens.clone(),
+            group_of: self.texts.group_of.clone(),
+            played,
+        }
+    }
+
+    /// The fixed length that is quickest on every other prompt, reported on the others.
+    fn chosen(&self, way: Way, played: &[Played], timings: &Timings) -> Option<Chosen> {
+        let half = |one: &Played, offset| Half::new(&one.outcomes, &self.tokens, offset);
+        let speeds = (played.iter().filter(|one| one.way == way))
+            .filter_map(|one| Some((half(one, 0).group().speed(timings)?.mean, one)));
+        let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
+        let (flattered, one) = best?;
+        let reports = half(one, 1);
+        let reported_on = reports.tokens.len();
+        (reported_on > 0).then_some(())?;
+        Some(Chosen {
+            drafts: way.0,
+            verifier: way.1.as_str().to_owned(),
+            parameter: one.policy.parameter as u64,
+            chosen_on: self.texts.clusters - reported_on,
+            speedup_where_chosen: flattered,
+            reported_on,
+            speedup: reports.group().speed(timings)?,
+        })
+    }
+}
+
+/// Tokens by calls, as a ratio of sums over prompts.
+fn per_call(outcomes: &[Outcome], tokens: &[f64]) -> Clustered {
+    Group { outcomes, tokens }.ratio(|outcome, tokens| (tokens, outcome.calls))
+}
+
+fn equal_weights(groups: &[(usize, Measured)]) -> Vec<EqualWeights> {
+    let Some((_, first)) = groups.first() else {
+        return Vec::new();
+    };
+    let each = first.played.iter().enumerate().map(|(at, one)| {
+        let of = |(_, group): &(usize, Measured)| {
+            let played = group.played.get(at)?;
+            Some(per_call(&played.outcomes, &group.tokens))
+        };
+        let ratios: Vec<Clustered> = groups.iter().filter_map(of).collect();
+        EqualWeights {
+            drafts: one.way.0,
+            verifier: one.way.1.as_str().to_owned(),
+            length: one.policy.parameter as usize,
+            tokens_per_call: Clustered::equal_weights(&ratios),
+        }
+    });
+    each.collect()
+}
+
+/// Each group against the prompts of all others.
+fn apart(total: &Measured, groups: &[(usize, Measured)], timings: &Timings) -> Vec<GroupApart> {
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for best in &total.of.chosen {
+        let is_of = |one: &&Played, length: u64| {
+            one.way.0 == best.drafts
+                && one.way.1.as_str() == best.verifier
+                && one.policy.parameter as u64 == length
+        };
+        let Some(all) = (total.played.iter()).find(|one| is_of(one, best.parameter)) else {
+            continue;
+        };
+        for (group, measured) in groups {
+            let side = |own: bool| {
+                let which = |at: &usize| match total.group_of.get(*at).copied().flatten() {
+                    Some(other) => (other == *group) == own,
+                    None => false,
+                };
+                let places: Vec<usize> = (0..total.tokens.len()).filter(which).collect();
+                let outcomes: Vec<Outcome> = (places.iter())
+                    .map(|&at| all.outcomes[at].clone())
+                    .collect();
+                let tokens: Vec<f64> = places.iter().map(|&at| total.tokens[at]).collect();
+                per_call(&outcomes, &tokens)
+            };
+            let difference = side(true).minus_among(&side(false), groups.len());
+            let own = measured.of.chosen.iter();
+            let own = own
+                .filter(|one| one.drafts == best.drafts && one.verifier == best.verifier)
+                .map(|one| one.parameter)
+                .next();
+            let played = |length: u64| measured.played.iter().find(|one| is_of(one, length));
+            let gain = own.filter(|&own| own != best.parameter).and_then(|own| {
+                let both = [played(own)?, played(best.parameter)?];
+                gain(both, &measured.tokens, timings, groups.len())
+            });
+            found.push(GroupApart {
+                group: measured.of.group.clone().unwrap_or_default(),
+                drafts: best.drafts,
+                verifier: best.verifier.clone(),
+                length: best.parameter as usize,
+                is_told: difference.side().is_some(),
+                tokens_per_call: difference,
+                own_length: own.map(|own| own as usize),
+                own_gain: gain,
+            });
+        }
+    }
+    found
+}
+
+/// The speed-up of one length less that of another, on every other prompt from the second on, as
+/// one of some comparisons.
+fn gain(
+    played: [&Played; 2],
+    tokens: &[f64],
+    timings: &Timings,
+    comparisons: usize,
+) -> Option<Estimate> {
+    let [own, all] = played.map(|one| {
+        let half = Half::new(&one.outcomes, tokens, 1);
+        Some(half.group().times(timings, false)?.pairs)
+    });
+    let pairs = own?.into_iter().zip(all?);
+    Some(Clustered::difference(pairs).estimate_among(comparisons))
+}
