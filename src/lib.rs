@@ -51,6 +51,7 @@
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
 //! | [`sampling`] | logged rows as probabilities at a temperature, cut as a sampler cuts them |
+//! | [`advice`] | what a report may advise: changes from what an engine does now |
 //! | [`statistics`] | means over positions that come in clusters |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
@@ -119,6 +120,7 @@ pub use specgap_core::{
 pub use specgap_counters::{counters, curve, profile};
 pub use specgap_exact::{block, claims, evaluate};
 pub use specgap_log::{import, log};
+pub use specgap_measure::advice;
 pub use specgap_measure::gap;
 pub use specgap_measure::statistics;
 pub use specgap_number::{distribution, known, number};

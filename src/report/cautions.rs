@@ -1,12 +1,12 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
+use crate::advice::NOT_DRAWN;
 use crate::gap::{OfDepth, Repetition, Surprise};
 use crate::log::MissingMass;
 use crate::page::words::{count, counted, percent};
 
-/// A z that text drawn from its rows hardly has, and one that none has.
+/// A z that text drawn from its rows hardly has; none has [`NOT_DRAWN`].
 const SURPRISING: f64 = 4.0;
-const NOT_DRAWN: f64 = 6.0;
 
 /// The z of text that is not drawn from its rows.
 pub(crate) fn is_not_drawn(surprise: &Surprise) -> Option<f64> {

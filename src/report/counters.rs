@@ -3,6 +3,7 @@
 //! [`page`] alone decides what stands on it and in which order: which length to set, every length
 //! with how it is known, then what has to be known of the counts and what they cannot say.
 
+use super::advice::of_counts;
 use super::certainty::point;
 use super::length::numbers::{cost, decimals, entry, maybe, plus_minus};
 use crate::counters::{
@@ -10,7 +11,7 @@ use crate::counters::{
 };
 use crate::page::plot::{Axis, Line, LinePlot, Stroke};
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::page::words::{counted, listed, percent};
+use crate::page::words::{counted, listed, percent, range};
 use crate::page::{Block, Fact, Figure, Page, Section, made_by};
 
 /// The report as a page.
@@ -91,7 +92,7 @@ fn advice(report: &CountersReport) -> String {
         );
     }
     if let Some(best) = &report.best {
-        return verdict(best, report.length);
+        return verdict(report, best);
     }
     if !report.by_batch.is_empty() {
         return "Set vLLM's num_speculative_tokens_per_batch_size to the list below.".to_owned();
@@ -120,7 +121,22 @@ fn advice(report: &CountersReport) -> String {
     )
 }
 
-fn verdict(best: &Best, ran: Option<usize>) -> String {
+/// How much quicker that length is; what its bracket leaves, where only that is known.
+fn speed(report: &CountersReport, best: &Best) -> String {
+    let at = report.lengths.iter().find(|at| at.length == best.length);
+    let ends = at.and_then(|at| {
+        let mean = at.acceptance_length.mean;
+        let ends = at.acceptance_length.between?;
+        Some(ends.map(|end| best.speedup * end / mean))
+    });
+    match ends.filter(|_| best.kind == Kind::Bracket) {
+        Some(ends) => range(ends, |end| decimals(end, 2)),
+        None => decimals(best.speedup, 2),
+    }
+}
+
+fn verdict(report: &CountersReport, best: &Best) -> String {
+    let ran = report.length;
     if best.length == 0 {
         return "Do not draft: at these costs no draft length is quicker than the target alone."
             .to_owned();
@@ -140,15 +156,16 @@ fn verdict(best: &Best, ran: Option<usize>) -> String {
             counted(ran, "draft")
         ),
         (Kind::Bracket, Some(_)) => {
-            "That is of the middle of a bracket: the truth is somewhere between its ends".to_owned()
+            "Rounds were too short to tell more than the ends of a bracket".to_owned()
         }
         (_, Some(ran)) => format!("It is read off rounds of {}", counted(ran, "draft")),
         _ => "It is read off longer rounds".to_owned(),
     };
     format!(
-        "Set K = {}: {} times as fast as the target alone at these costs. {how}.{alike}",
+        "Set K = {}: {} times as fast as the target alone at these costs. {how}.{alike}{}",
         best.length,
-        decimals(best.speedup, 2)
+        speed(report, best),
+        of_counts(&report.advice)
     )
 }
 

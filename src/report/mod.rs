@@ -4,6 +4,7 @@
 //! A report becomes a [`Page`](crate::page::Page). Each report has one place that decides what stands on its page
 //! and in which order.
 
+mod advice;
 pub mod audit;
 pub mod block;
 mod cautions;
@@ -19,6 +20,7 @@ mod fractions;
 pub mod gap;
 pub mod length;
 pub mod paths;
+mod points;
 mod positions;
 mod replayed;
 pub mod solve;

@@ -1,5 +1,6 @@
 //! Does the library keep its promises? One module a question.
 
+mod advice;
 mod audit;
 mod blocks;
 mod bonus_rows;

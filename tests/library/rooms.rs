@@ -22,7 +22,13 @@ const ALLOWED: [(&str, Arrows); 7] = [
         &[("evaluate", &["block"]), ("claims", &["block", "evaluate"])],
     ),
     ("log", &[("import", &["log"])]),
-    ("measure", &[("gap", &["statistics"])]),
+    (
+        "measure",
+        &[
+            ("advice", &["statistics"]),
+            ("gap", &["advice", "statistics"]),
+        ],
+    ),
     (
         "number",
         &[

@@ -7,5 +7,6 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
+pub mod advice;
 pub mod gap;
 pub mod statistics;

@@ -1,37 +1,65 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{ahead, along_text, attains, cells_at, is_lossless, is_measured, opened_by};
+use super::select::{
+    ahead, along_text, attains, cells_at, is_lossless, is_measured, opened_by, sampled_at,
+};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow, changes};
 use crate::known::Kind;
 use crate::page::Fact;
-use crate::page::words::{listed, range};
+use crate::page::words::{listed, temperature};
+use crate::report::advice::{Said, of_gap};
 use crate::report::draft_paths;
-use crate::scheme::{Here, SchemeName, engines_with};
+use crate::report::points::{bare, in_points, plain};
 use crate::statistics::Estimate;
 use crate::verifier::VerifierName;
 use std::cmp::Ordering;
 
-/// The lines, at one temperature and number of drafts.
-pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
+pub(super) use crate::report::points::{points, share};
+
+/// What to change first, and the lines, at one temperature and number of drafts.
+pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, Vec<Fact>) {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let paths = report.draft_paths.as_ref();
     let logs = report.logs.iter().map(|log| log.name.as_str());
     let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
-    [
+    let (verdict, others, not_worth) = match of_gap(&changes(report), at, n) {
+        Some(Said {
+            verdict,
+            others,
+            not_worth,
+        }) => (Some(verdict), others, not_worth),
+        None => (void(report, at), None, None),
+    };
+    let facts = [
+        ("What to change", others),
+        ("Possible", possible(report, &cells)),
+        ("Not worth it", not_worth),
+        ("How sure", Some(how_sure(report, &cells))),
+        ("Worth", worth(report, &cells)),
         ("One draft", one_draft(report, at)),
         ("Usual rules", usual_rules(&cells)),
-        ("Possible", possible(report, &cells)),
-        ("Worth", worth(report, &cells)),
-        ("Draft law", draft_law(report, &cells)),
-        ("Engines", engines(report, at, &cells)),
         ("Several paths", paths),
-        ("How sure", Some(how_sure(report, &cells))),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some(Fact::new(name, value?)))
-    .collect()
+    ];
+    let facts = facts
+        .into_iter()
+        .filter_map(|(name, value)| Some(Fact::new(name, value?)));
+    (verdict, facts.collect())
+}
+
+/// Why nothing is advised, where that is not for want of differences.
+fn void(report: &GapReport, at: f64) -> Option<String> {
+    let short = |[done, planned]: [usize; 2]| done < planned;
+    if (report.logs.iter()).any(|log| log.metadata.unfinished().is_some_and(short)) {
+        return Some("Nothing is advised: the capture did not finish.".to_owned());
+    }
+    let sampled = sampled_at(report).filter(|&sampled| sampled != at)?;
+    Some(format!(
+        "Nothing is advised at temperature {}: the text was sampled at {}.",
+        temperature(at),
+        temperature(sampled)
+    ))
 }
 
 /// The rule that drafts of a law are usually verified with: the first that was made for them.
@@ -45,74 +73,6 @@ pub(super) fn usual(cell: &Cell) -> Option<&VerifierRow> {
 pub(super) fn is_rule(row: &VerifierRow) -> bool {
     let others = [VerifierName::OPTIMAL, VerifierName::EXACT_MATCH];
     !others.iter().any(|name| name.as_str() == row.name)
-}
-
-/// A share in percent, with half the width of its interval; its bounds where only these are
-/// known.
-pub(super) fn share(estimate: &Estimate) -> String {
-    format!("{}%", points(estimate))
-}
-
-/// A rate or a difference of rates in percentage points, with half the width of its interval;
-/// its bounds where only these are known.
-pub(super) fn points(estimate: &Estimate) -> String {
-    if let Some(ends) = estimate.open() {
-        return range(ends, in_points);
-    }
-    let [low, high] = estimate.ci95;
-    let half = (high - low) / 2.0;
-    // As many digits as tell it from 0.
-    let size = if half > 0.0 {
-        half
-    } else {
-        estimate.mean.abs()
-    };
-    let decimals = match size {
-        size if size == 0.0 || size >= 5e-4 => 1,
-        size if size >= 5e-5 => 2,
-        _ => 3,
-    };
-    let number = |value: f64| format!("{:.decimals$}", 100.0 * value).replace('-', "−");
-    if half > 0.0 {
-        format!("{} ± {}", number(estimate.mean), number(half))
-    } else {
-        number(estimate.mean)
-    }
-}
-
-/// A rate in percentage points, a number of nothing without a sign.
-fn in_points(value: f64) -> String {
-    let text = format!("{:.1}", 100.0 * value);
-    match text.strip_prefix('-') {
-        Some("0.0") => "0.0".to_owned(),
-        Some(digits) => format!("−{digits}"),
-        None => text,
-    }
-}
-
-fn plain(value: f64) -> String {
-    format!("{}%", in_points(value))
-}
-
-/// A share in percent, without its interval.
-fn bare(estimate: &Estimate) -> String {
-    match estimate.open() {
-        Some(ends) => format!("{}%", range(ends, in_points)),
-        None => plain(estimate.mean),
-    }
-}
-
-/// A difference in percentage points, with its sign.
-fn more(difference: &Estimate) -> String {
-    let signed = |value: f64| {
-        let sign = if value > 0.0 { "+" } else { "" };
-        format!("{sign}{}", in_points(value))
-    };
-    match difference.open() {
-        Some(ends) => range(ends, signed),
-        None if difference.mean > 0.0 => format!("+{}", points(difference)),
-        None => points(difference),
-    }
 }
 
 fn one_draft(report: &GapReport, at: f64) -> Option<String> {
@@ -318,7 +278,7 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
             )
         }
         (None, None) => {
-            " --cost-ratio C makes that a speed, --costs FILE one at measured times.".to_owned()
+            " --cost-ratio C makes that a speed, --timings FILE one at measured times.".to_owned()
         }
     });
     let solves = report.plans.iter().filter(|plan| {
@@ -387,101 +347,6 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
         costs.file,
         parts.join(". ")
     )
-}
-
-/// What going from the drafts of one law to those of another gives, each with its usual rule:
-/// paired differences at the same positions, and no order of what they do not tell apart.
-fn draft_law(report: &GapReport, cells: &[&Cell]) -> Option<String> {
-    let got = accepted_of_laws(cells);
-    let name = |(cell, row): &(&Cell, &VerifierRow)| {
-        if row.name == cell.scheme {
-            row.name.clone()
-        } else {
-            format!("{} ({})", cell.scheme, row.name)
-        }
-    };
-    let mut said = Vec::new();
-    // Likeliest tokens, which engines draft unless told otherwise, come first.
-    for now in got.iter().rev() {
-        let changes: Vec<String> = (got.iter())
-            .filter_map(|then| {
-                let one = compared(report, [then.0, now.0], [then.1, now.1])?;
-                let doubt = match ahead(one) {
-                    Some(_) => "",
-                    None => ", not told apart",
-                };
-                Some(format!("{} {}{doubt}", name(then), more(&one.difference)))
-            })
-            .collect();
-        if !changes.is_empty() {
-            said.push(format!("Instead of {}: {}.", name(now), changes.join("; ")));
-        }
-    }
-    (!said.is_empty()).then(|| {
-        format!(
-            "points more on the same positions, each law with its usual rule. {}",
-            said.join(" ")
-        )
-    })
-}
-
-/// What drafts of each law get: by its usual rule, or by any where all are alike.
-fn accepted_of_laws<'a>(cells: &[&'a Cell]) -> Vec<(&'a Cell, &'a VerifierRow)> {
-    let rule = |cell: &'a Cell| {
-        let rule = usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)));
-        rule.map(|row| (cell, row))
-    };
-    cells.iter().filter_map(|cell| rule(cell)).collect()
-}
-
-/// What engines get of this as they are, and what they could be told to do.
-fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
-    let mut ways: Vec<(String, [Vec<&str>; 2])> = Vec::new();
-    let mut way = |what: &str, rate: &Estimate, is_so: &dyn Fn(Here) -> bool| {
-        ways.push((format!("{what} ({})", bare(rate)), engines_with(is_so)));
-    };
-    for (cell, row) in accepted_of_laws(cells) {
-        let what = format!("{} drafts", cell.scheme);
-        way(&what, &row.acceptance, &|here| {
-            here.law == cell.scheme && !here.one
-        });
-    }
-    if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
-        let top = SchemeName::TOP.as_str();
-        way("one draft, the likeliest token", &one.one_hot, &|here| {
-            here.law == top && here.one
-        });
-        // At temperature 0 nothing is sampled.
-        if at > 0.0 {
-            way("one sampled draft", &one.token, &|here| {
-                here.verifier == "token"
-            });
-        }
-    }
-    let (mut as_they_are, mut said) = (Vec::new(), Vec::new());
-    for (what, [by_default, if_told]) in ways {
-        if !by_default.is_empty() {
-            let verb = match (as_they_are.is_empty(), by_default.len()) {
-                (true, 1) => " verifies",
-                (true, _) => " verify",
-                (false, _) => "",
-            };
-            as_they_are.push(format!("{}{verb} {what}", listed(&by_default)));
-        }
-        if !if_told.is_empty() {
-            said.push(format!(
-                "{} can be told to verify {what}: the table of engines names the settings.",
-                listed(&if_told)
-            ));
-        }
-    }
-    if !as_they_are.is_empty() {
-        said.insert(
-            0,
-            format!("unless told otherwise, {}.", as_they_are.join("; ")),
-        );
-    }
-    (!said.is_empty()).then(|| said.join(" "))
 }
 
 /// What a range instead of a number says.

@@ -96,8 +96,8 @@ fn lead(report: &GapReport) -> Vec<Block> {
             .chain(cautions)
             .collect();
     }
-    let facts = first::lines(report, at, n);
-    let verdict = finding::of_place(report, at, n);
+    let (verdict, facts) = first::lines(report, at, n);
+    let verdict = verdict.or_else(|| finding::of_place(report, at, n));
     let mut blocks: Vec<Block> = verdict.map(Block::Paragraph).into_iter().collect();
     blocks.extend(wrong);
     blocks.push(Block::Facts(facts));

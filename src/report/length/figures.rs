@@ -1,7 +1,7 @@
 //! The pictures of a report on draft lengths.
 
 use super::numbers::{cost, decimals};
-use super::tables::{found, of, verifiers};
+use super::tables::{of, verifiers};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::replay::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
@@ -73,7 +73,7 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
             format!("best fixed length, {} drafts", chosen.drafts),
             5 + chosen.drafts as usize,
             Stroke::Solid,
-            &|at| Some(found(at, chosen.drafts, &chosen.verifier)?.speedup.mean),
+            &|at| Some(at.found(chosen.drafts, &chosen.verifier)?.speedup.mean),
         ));
     }
     for chosen in first
@@ -86,7 +86,7 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
             format!("best fixed length, {name}"),
             hue(name),
             Stroke::Solid,
-            &|at| Some(found(at, Drafts::Sampled, name)?.speedup.mean),
+            &|at| Some(at.found(Drafts::Sampled, name)?.speedup.mean),
         ));
         lines.push(line(
             format!("coin-blind, {name}"),

@@ -1,15 +1,11 @@
 //! The first lines: what to set, and what it buys.
 
 use super::numbers::{cost, decimals, plus_minus};
-use super::tables;
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
-use crate::replay::{
-    AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family, LengthReport,
-};
+use crate::replay::{Chosen, Drafts, LengthReport, costs_shown, length_changes};
+use crate::report::advice::of_lengths;
 use crate::report::{cautions, draft_paths, replayed};
-use crate::scheme::engines_with;
-use crate::statistics::Estimate;
 
 pub(super) fn title(report: &LengthReport) -> String {
     format!("Draft lengths: {}", replayed::names(&report.of))
@@ -44,34 +40,6 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
-/// The least gain, of a speed, that is worth a change.
-const WORTH: f64 = 0.01;
-
-/// What is set against each other in a sentence: whether a gain is told from nothing and worth
-/// its price.
-fn is_worth(more: &Estimate, than: &Estimate) -> bool {
-    is_told(more) && more.mean >= WORTH * than.mean
-}
-
-/// Whether there is an interval and it lies above 0.
-fn is_told(more: &Estimate) -> bool {
-    let [low, high] = more.ci95;
-    low > 0.0 && high > low
-}
-
-/// The best of what needs nothing new: the first, unless another one is told apart from it.
-fn first(at: &AtCost) -> Option<&Chosen> {
-    let mut all = at.chosen.iter();
-    let first = all.next()?;
-    Some(all.fold(first, |best, one| {
-        let more = tables::more(at, one, best);
-        match more.is_some_and(|more| is_worth(&more, &best.speedup)) {
-            true => one,
-            false => best,
-        }
-    }))
-}
-
 /// What is drafted and how it is verified, behind a length.
 fn way(one: &Chosen) -> String {
     match one.drafts {
@@ -83,7 +51,7 @@ fn way(one: &Chosen) -> String {
 /// What to set and what it buys, in a sentence.
 fn advice(report: &LengthReport) -> String {
     if let Some(at) = &report.at_cost {
-        let Some(best) = first(at) else {
+        let Some(best) = at.first() else {
             return no_choice(report);
         };
         let cost = cost(at.cost_ratio);
@@ -109,11 +77,8 @@ fn advice(report: &LengthReport) -> String {
             times(best)
         );
     }
-    let shown: Vec<(f64, &Chosen)> = (tables::SHOWN.iter())
-        .filter_map(|&ratio| {
-            let at = report.by_cost.iter().find(|at| at.cost_ratio == ratio)?;
-            Some((ratio, first(at)?))
-        })
+    let shown: Vec<(f64, &Chosen)> = (costs_shown(report).into_iter())
+        .filter_map(|at| Some((at.cost_ratio, at.first()?)))
         .collect();
     let Some(&(_, one)) = shown.first() else {
         return no_choice(report);
@@ -148,76 +113,6 @@ fn advice(report: &LengthReport) -> String {
     )
 }
 
-/// What a setting adds or takes: in words, by a paired difference.
-fn difference(more: &Estimate) -> String {
-    let [low, high] = more.ci95;
-    let size = Estimate {
-        mean: more.mean.abs(),
-        ..*more
-    };
-    if low > 0.0 || high < 0.0 {
-        let word = if low > 0.0 { "more" } else { "less" };
-        let half = (high - low) / 2.0;
-        let ends = [size.mean - half, size.mean + half];
-        let size = Estimate { ci95: ends, ..size };
-        format!("{} {word}", plus_minus(&size, 2))
-    } else {
-        format!("no difference shown, {}", plus_minus(more, 2))
-    }
-}
-
-/// What other verification, and what the drafts of engines as they come, give.
-fn settings(report: &LengthReport) -> Vec<String> {
-    let Some(at) = tables::shown(report).into_iter().next() else {
-        return Vec::new();
-    };
-    let cost = cost(at.cost_ratio);
-    let token = tables::found(at, Drafts::Sampled, "token");
-    let block = tables::found(at, Drafts::Sampled, "block");
-    let mut lines = Vec::new();
-    if let (Some(token), Some(block)) = (token, block)
-        && let Some(more) = tables::more(at, block, token)
-    {
-        lines.push(format!(
-            "Block against token verification at c = {cost}, each at its own best length, {} and \
-             {}: {}.",
-            block.parameter,
-            token.parameter,
-            difference(&more)
-        ));
-    }
-    for kind in [Drafts::OneHot, Drafts::ExactMatch] {
-        let Some(one) = tables::found(at, kind, "token") else {
-            continue;
-        };
-        let strict = kind == Drafts::ExactMatch;
-        let [by_default, _] = engines_with(|here| {
-            here.one && here.verifier == "exact-match" && (here.law == "top") != strict
-        });
-        let [sampling, told] = engines_with(|here| here.verifier == "token");
-        let sampled = token.and_then(|token| {
-            let more = tables::more(at, token, one)?;
-            Some(format!(
-                " Sampled drafts kept with min(1, p/q), as {} can be told to draft and {} does, \
-                 with {}: {}.",
-                listed(&told),
-                listed(&sampling),
-                counted(token.parameter as usize, "token"),
-                difference(&more)
-            ))
-        });
-        lines.push(format!(
-            "{} drafts, the default of {}, at c = {cost}: {} a round, {}.{}",
-            if strict { "Exact-match" } else { "One-hot" },
-            listed(&by_default),
-            counted(one.parameter as usize, "token"),
-            times(one),
-            sampled.unwrap_or_default()
-        ));
-    }
-    lines
-}
-
 /// Why there is no length to set.
 fn no_choice(report: &LengthReport) -> String {
     if report.of.without_draft > 0 {
@@ -235,76 +130,6 @@ fn no_choice(report: &LengthReport) -> String {
     }
 }
 
-/// Whether a family does not look at the target, so that a decoder can run it.
-fn is_blind(name: &str) -> bool {
-    let known = FAMILIES.iter().find(|family| family.name == name);
-    known.is_some_and(|family| {
-        !matches!(
-            family.decided_on,
-            DecidedOn::BothRows | DecidedOn::TrueAcceptance
-        )
-    })
-}
-
-/// The policy that is quickest where it was chosen, of those that a decoder can run: they do
-/// not look at the target. With a trained head, or without.
-fn chosen_policy<'a>(at: &'a AtCost, fixed: &Chosen, head: bool) -> Option<&'a ChosenPolicy> {
-    let has_head = |name: &str| {
-        let known = FAMILIES.iter().find(|family| family.name == name);
-        known.is_some_and(Family::needs_head)
-    };
-    (at.policies.iter())
-        .filter(|one| is_blind(&one.policy) && has_head(&one.policy) == head)
-        .filter(|one| fixed.drafts == Drafts::Sampled && one.verifier == fixed.verifier)
-        .reduce(|best, one| {
-            if best.speedup_where_chosen >= one.speedup_where_chosen {
-                best
-            } else {
-                one
-            }
-        })
-}
-
-/// What rules that stop by themselves add to the best that needs nothing new.
-fn against_fixed(report: &LengthReport) -> Vec<String> {
-    // Without rollouts there is none but the schedule.
-    if report.rollouts.is_none() {
-        return Vec::new();
-    }
-    let of = |head: bool| {
-        let parts: Vec<String> = tables::shown(report)
-            .into_iter()
-            .filter_map(|at| {
-                let fixed = first(at)?;
-                let one = chosen_policy(at, fixed, head)?;
-                let shown = if is_worth(&one.over_fixed, &fixed.speedup) {
-                    "worth it"
-                } else if is_told(&one.over_fixed) {
-                    "less than 1%: not worth it"
-                } else if one.over_fixed.ci95[1] < 0.0 {
-                    "slower"
-                } else {
-                    "no difference shown"
-                };
-                Some(format!(
-                    "at c = {} {} at {}, {} more than {} ({shown})",
-                    cost(at.cost_ratio),
-                    one.policy,
-                    one.parameter,
-                    plus_minus(&one.over_fixed, 3),
-                    counted(fixed.parameter as usize, "token")
-                ))
-            })
-            .collect();
-        let what = match head {
-            true => "What a trained head that stops drafting adds to that speed-up",
-            false => "What a rule that stops by itself and needs no head adds to that speed-up",
-        };
-        (!parts.is_empty()).then(|| format!("{what}: {}.", parts.join("; ")))
-    };
-    [false, true].into_iter().filter_map(of).collect()
-}
-
 fn times(chosen: &Chosen) -> String {
     format!("{} times", plus_minus(&chosen.speedup, 2))
 }
@@ -318,7 +143,7 @@ fn points(report: &LengthReport) -> Vec<String> {
     )];
     points.extend(above(report));
     if let Some(at) = &report.at_cost {
-        let chosen = tables::found(at, Drafts::Sampled, "token").map(|one| one.speedup.mean);
+        let chosen = at.found(Drafts::Sampled, "token").map(|one| one.speedup.mean);
         let share = chosen.map_or_else(String::new, |speed| {
             format!(
                 "; the best length with it has {} of that",
@@ -332,8 +157,7 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    points.extend(settings(report));
-    points.extend(against_fixed(report));
+    points.extend(of_lengths(&length_changes(report)));
     let known = report.results.iter();
     let known = known.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));

@@ -3,8 +3,9 @@
 use super::numbers::{bounded, cost, decimals, entry, maybe, plus_minus};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, percent};
-use crate::replay::{AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
-use crate::statistics::Estimate;
+use crate::replay::{
+    AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult, costs_shown,
+};
 
 /// The verifiers of sampled drafts, in their order.
 pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
@@ -21,43 +22,11 @@ pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
     names
 }
 
-/// A fixed length of some drafts and their verifier.
-pub(super) fn found<'a>(at: &'a AtCost, drafts: Drafts, verifier: &str) -> Option<&'a Chosen> {
-    let mut all = at.chosen.iter();
-    all.find(|one| one.drafts == drafts && one.verifier == verifier)
-}
-
-/// How much quicker one chosen length is than another, on the same prompts.
-pub(super) fn more(at: &AtCost, one: &Chosen, other: &Chosen) -> Option<Estimate> {
-    let is = |drafts: Drafts, verifier: &str, of: &Chosen| {
-        drafts == of.drafts && verifier == of.verifier
-    };
-    at.paired.iter().find_map(|pair| {
-        let [first, second] = [
-            (pair.drafts, &pair.verifier),
-            (pair.over_drafts, &pair.over_verifier),
-        ];
-        let [low, high] = pair.speedup.ci95;
-        if is(first.0, first.1, one) && is(second.0, second.1, other) {
-            Some(pair.speedup)
-        } else if is(first.0, first.1, other) && is(second.0, second.1, one) {
-            Some(Estimate {
-                mean: -pair.speedup.mean,
-                ci95: [-high, -low],
-                truncation: None,
-                between: None,
-            })
-        } else {
-            None
-        }
-    })
-}
-
 /// What changing one setting is worth, by cost: block for token verification, and sampled drafts
 /// for others.
 pub(super) fn changes(report: &LengthReport) -> Option<Table> {
     fn pair<'a>(at: &'a AtCost, ways: &[(Drafts, &str); 2]) -> Option<[&'a Chosen; 2]> {
-        let [one, other] = ways.map(|(drafts, verifier)| found(at, drafts, verifier));
+        let [one, other] = ways.map(|(drafts, verifier)| at.found(drafts, verifier));
         Some([one?, other?])
     }
     let token = (Drafts::Sampled, "token");
@@ -88,7 +57,7 @@ pub(super) fn changes(report: &LengthReport) -> Option<Table> {
                 false => cost(at.cost_ratio),
             };
             let entries = shown.iter().map(|(_, ways)| {
-                let more = pair(at, ways).and_then(|[one, other]| more(at, one, other));
+                let more = pair(at, ways).and_then(|[one, other]| at.more(one, other));
                 maybe(more.as_ref(), 3)
             });
             Row::new(std::iter::once(Entry::plain(name)).chain(entries))
@@ -168,14 +137,14 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
             )
         };
         for name in &verifiers {
-            let chosen = found(at, Drafts::Sampled, name);
+            let chosen = at.found(Drafts::Sampled, name);
             let blind = at.coin_blind.iter().find(|one| one.verifier == *name);
             entries.push(chosen.map_or_else(Entry::none, length));
             entries.push(maybe(chosen.map(|one| &one.speedup), 2));
             entries.push(maybe(blind.and_then(|one| one.speedup.as_ref()), 2));
         }
         for &kind in &kinds {
-            let chosen = found(at, kind, "token");
+            let chosen = at.found(kind, "token");
             entries.push(chosen.map_or_else(Entry::none, length));
             entries.push(maybe(chosen.map(|one| &one.speedup), 2));
         }
@@ -362,23 +331,9 @@ fn policy(row: &PolicyResult, has_speed: bool) -> Row {
     Row::new(entries)
 }
 
-/// Cost ratios that stand for all where none is given.
-pub(super) const SHOWN: [f64; 3] = [0.02, 0.1, 0.3];
-
-/// Costs to show: the given one, or [`SHOWN`].
-pub(super) fn shown(report: &LengthReport) -> Vec<&AtCost> {
-    match &report.at_cost {
-        Some(at) => vec![at],
-        None => SHOWN
-            .iter()
-            .filter_map(|&ratio| report.by_cost.iter().find(|at| at.cost_ratio == ratio))
-            .collect(),
-    }
-}
-
 /// The best parameter of each family beside the best fixed length, a table for each verifier.
 pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
-    let costs = shown(report);
+    let costs = costs_shown(report);
     verifiers(report)
         .into_iter()
         .filter_map(|verifier| {
@@ -390,7 +345,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
                 columns.push(Column::number("more than fixed").over(&over));
             }
             let fixed = costs.iter().flat_map(|at| {
-                let one = found(at, Drafts::Sampled, verifier);
+                let one = at.found(Drafts::Sampled, verifier);
                 [
                     one.map_or_else(Entry::none, |one| Entry::plain(one.parameter.to_string())),
                     maybe(one.map(|one| &one.speedup), 2),

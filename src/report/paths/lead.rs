@@ -3,6 +3,7 @@
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
 use crate::replay::{AtDrafts, PathVerifier, PathsReport};
+use crate::report::advice::of_paths;
 use crate::report::length::numbers::plus_minus;
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
@@ -88,8 +89,13 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> String {
             true => String::new(),
             false => format!(", one path {}", listed(&others)),
         };
+        let (verb, more) = match of_paths(&report.advice, at.drafts) {
+            Some((true, more)) => ("verify by", format!(": {more}")),
+            Some((false, more)) => ("by", format!(": {more}")),
+            None => ("by", String::new()),
+        };
         format!(
-            "With {of} verify by {CARRIED}: {} tokens for each target call{others}. ",
+            "With {of} {verb} {CARRIED}: {} tokens for each target call{others}{more}. ",
             plus_minus(several, 2)
         )
     });

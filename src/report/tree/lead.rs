@@ -2,11 +2,11 @@
 
 use crate::page::Block;
 use crate::page::words::{count, counted, percent};
-use crate::replay::{TreeDifference, TreeReport};
+use crate::replay::{TreeDifference, TreeReport, tree_changes};
+use crate::report::advice::of_tree;
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
-use std::cmp::Ordering;
 
 pub(super) fn title(report: &TreeReport) -> String {
     format!("Draft trees: {}", replayed::names(&report.of))
@@ -78,28 +78,20 @@ fn advice(report: &TreeReport) -> String {
         reference.tree, reference.verifier, reference.scheme
     );
     let of_reference = buys(reference.speedup.as_ref(), &reference.tokens_per_call);
-    let difference = &reference.best_minus_this;
-    match decisive(difference).side() {
-        Some(Ordering::Greater) => format!(
+    let changes = tree_changes(report);
+    let Some((is_worth, difference)) = changes.first().map(of_tree) else {
+        return format!("{at}, verify {theirs}: {of_reference}.");
+    };
+    match is_worth {
+        true => format!(
             "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
-             choice{doubt}. On these it has {} more than {theirs}: {of_reference}.",
-            how_much(difference)
+             choice{doubt}. On these it has {difference} more than {theirs}: {of_reference}."
         ),
-        side => {
-            let instead = match side {
-                None => format!(
-                    "is not told apart from {}: {} of a difference",
-                    reference.tree,
-                    how_much(difference)
-                ),
-                Some(_) => format!("has {} of a difference to it", how_much(difference)),
-            };
-            format!(
-                "{at}, verify {theirs}: {of_reference}{}. The tree below, grown for this log, {grown}, \
-                 {instead} on the same prompts, which had no say in the choice.",
-                unsure(reference.speedup.as_ref())
-            )
-        }
+        false => format!(
+            "{at}, verify {theirs}: {of_reference}{}. The tree below, grown for this log, {grown}, \
+             {difference} on the same prompts, which had no say in the choice.",
+            unsure(reference.speedup.as_ref())
+        ),
     }
 }
 
@@ -133,14 +125,6 @@ fn decisive(difference: &TreeDifference) -> &Estimate {
         .speedup
         .as_ref()
         .unwrap_or(&difference.tokens_per_call)
-}
-
-fn how_much(difference: &TreeDifference) -> String {
-    let unit = match difference.speedup {
-        Some(_) => "times the target's speed",
-        None => "tokens for each target call",
-    };
-    format!("{} {unit}", plus_minus(decisive(difference), 2))
 }
 
 fn points(report: &TreeReport) -> Vec<String> {

@@ -3,6 +3,7 @@
 use super::counted::Source;
 use crate::curve::Curve;
 use serde::{Deserialize, Serialize};
+use specgap_measure::advice::Change;
 use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;
 
@@ -172,6 +173,9 @@ pub struct CountersReport {
     /// The same by group of requests, by name, where records have a `group`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupCounts>,
+    /// The change from the length that ran, if costs were given and another one is quicker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Change>,
     /// The length to set, if costs were given and lengths are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,

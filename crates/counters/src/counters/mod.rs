@@ -26,6 +26,7 @@
 //! ```
 
 mod best;
+mod changes;
 mod counted;
 mod data;
 mod definitions;

@@ -3,7 +3,7 @@
 use super::best::{self, PREFIX_ERROR, Settings};
 use super::counted::{Counted, Rounds};
 use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served};
-use super::{definitions, notes, steps};
+use super::{changes, definitions, notes, steps};
 use crate::curve::Curve;
 use specgap_measure::statistics::{Clustered, Estimate};
 
@@ -56,6 +56,7 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
         .costs
         .as_ref()
         .and_then(|costs| best::best(&lengths, costs));
+    let advice = changes::changes(&lengths, best.as_ref(), counted.length);
     let (by_batch, list) = best::by_batch(&lengths, &settings.by_batch);
     let by_cost = match (&settings.costs, settings.by_batch.is_empty()) {
         (None, true) => best::by_cost(&lengths),
@@ -71,6 +72,7 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
         curve: curve(counted, &total),
         lengths,
         groups: groups(counted, settings),
+        advice,
         best,
         by_cost,
         by_batch,

@@ -1,5 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
+use crate::advice::Change;
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, Metadata, MissingMass};
@@ -38,6 +39,9 @@ pub struct GapReport {
     pub overlap: Vec<OverlapRow>,
     /// One entry for each (temperature, drafts, scheme).
     pub cells: Vec<Cell>,
+    /// What an engine could change, from what it does now: one draft, and several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Change>,
     /// Differences between verifiers on the same positions.
     pub comparisons: Vec<Comparison>,
     /// What engines do with one draft, a temperature each.

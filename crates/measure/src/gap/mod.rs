@@ -28,6 +28,7 @@
 mod answers;
 mod baseline;
 mod chains;
+mod changes;
 mod compare;
 mod coverage;
 mod data;
@@ -62,6 +63,7 @@ mod truncation;
 mod unit;
 
 pub use baseline::{Against, Regression, against, regressions};
+pub use changes::changes;
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
     folders,

@@ -1,6 +1,7 @@
 //! A summary as a report.
 
 use super::chains::{accepted_along_text, rounds};
+use super::changes::without_void;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -66,8 +67,10 @@ impl Summary {
         missing.extend(pages.why_no_plans().map(str::to_owned));
         missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
-        GapReport {
+        let one_draft = pages.one_draft();
+        without_void(GapReport {
             schema: SCHEMA,
+            advice: pages.changes(&one_draft),
             tool: self.tool.clone(),
             command: command.to_owned(),
             seed: settings.seed,
@@ -79,7 +82,7 @@ impl Summary {
             overlap: pages.overlap(),
             cells: pages.cells(),
             comparisons: pages.comparisons(),
-            one_draft: pages.one_draft(),
+            one_draft,
             redrafted: pages.redrafted(),
             served: (!settings.cuts.keep_all()).then_some(settings.cuts),
             published_formula: pages.published_formula(),
@@ -94,18 +97,18 @@ impl Summary {
             own_rules: settings.own_rules.iter().map(own_row).collect(),
             own_laws: settings.own_laws.iter().map(law_row).collect(),
             left_out: missing,
-        }
+        })
     }
 }
 
 /// A summary with what all its estimates need.
-struct Pages<'a> {
-    summary: &'a Summary,
-    sizes: Vec<(usize, u64)>,
+pub(super) struct Pages<'a> {
+    pub summary: &'a Summary,
+    pub sizes: Vec<(usize, u64)>,
 }
 
 impl Pages<'_> {
-    fn find(&self, metric: Metric) -> Option<&Tally> {
+    pub(super) fn find(&self, metric: Metric) -> Option<&Tally> {
         self.summary.tallies.get(&metric)
     }
 
@@ -114,7 +117,7 @@ impl Pages<'_> {
         listed(all.iter().copied().map(Temperature))
     }
 
-    fn places(&self) -> Listed<Place> {
+    pub(super) fn places(&self) -> Listed<Place> {
         let mut all = Vec::new();
         for temperature in self.temperatures() {
             for &drafts in &self.summary.settings.drafts {

@@ -22,6 +22,7 @@
 //! `specgap length`, [`measure_trees`] that of `specgap tree` and [`measure_paths`] that of
 //! `specgap paths`: a folder each, of settings, a measurement and data.
 
+mod advice;
 mod carried;
 mod lengths;
 mod measured;
@@ -34,6 +35,7 @@ mod rows;
 mod timings;
 mod trees;
 
+pub use advice::{costs_shown, length_changes, tree_changes};
 pub use carried::CarriedAlong;
 pub use lengths::length_definitions;
 pub use lengths::{

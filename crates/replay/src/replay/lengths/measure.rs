@@ -1,6 +1,7 @@
 //! From texts to a report.
 
 use super::super::ReplayError;
+use super::super::advice::length_changes;
 use super::super::measured::{MeasuredTexts, measured, with_files};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
@@ -62,6 +63,7 @@ pub fn measure_lengths(
         measurement.greedy_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
     }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    report.advice = length_changes(&report);
     if !cuts.keep_all() {
         // Draft paths were drawn from whole rows.
         return Ok(report);
@@ -222,6 +224,7 @@ impl<'a> Measurement<'a> {
                 true => self.entropy_bounds(),
                 false => Vec::new(),
             },
+            advice: Vec::new(),
             definitions: self.definitions(),
             left_out: self.left_out(logs, &played),
         }

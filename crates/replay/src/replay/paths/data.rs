@@ -2,6 +2,7 @@
 
 use super::super::measured::MeasuredTexts;
 use serde::{Deserialize, Serialize};
+use specgap_measure::advice::Change;
 use specgap_measure::gap::Surprise;
 use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ pub struct PathsReport {
     pub by_drafts: Vec<AtDrafts>,
     /// Numbers that the text and the draft paths both tell.
     pub checks: Vec<ToldTwice>,
+    /// What a decoder could change, from what it does now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Change>,
     /// What every metric means, by its name.
     pub definitions: BTreeMap<String, String>,
     /// What the log cannot tell, and why.

@@ -1,6 +1,7 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::ReplayError;
+use super::super::advice::{PATHS, is_void, paths_changes};
 use super::super::measured::{MeasuredTexts, measured, with_files};
 use super::super::read::{Text, Texts};
 use super::super::rows::Whose;
@@ -19,6 +20,7 @@ use super::settings::PathSettings;
 use specgap_base::side_by_side;
 use specgap_core::rounds::{ChainVerifier, Survival};
 use specgap_log::log::Log;
+use specgap_measure::advice::Change;
 use specgap_measure::statistics::Estimate;
 use specgap_number::distribution::Rows;
 use specgap_row::row::Workspace;
@@ -256,6 +258,7 @@ impl Measurement<'_> {
         let checks = self.checks(&told, &drafts, &by_prompt);
         PathsReport {
             schema: PATHS_SCHEMA,
+            advice: self.advice(&of, &by_drafts, &rounds),
             of,
             length: self.contexts.length,
             starts,
@@ -268,6 +271,28 @@ impl Measurement<'_> {
             definitions: paths_definitions(),
             left_out: self.left_out(logged, starts),
         }
+    }
+
+    /// From one path to several, where the text is that of the rows.
+    fn advice(
+        &self,
+        of: &MeasuredTexts,
+        all: &[AtDrafts],
+        rounds: &[Vec<ByPrompt>],
+    ) -> Vec<Change> {
+        if is_void(of, &self.texts.surprise()) {
+            return Vec::new();
+        }
+        let [token, block, several] = PATHS;
+        let each = all.iter().zip(rounds).flat_map(|(at, rounds)| {
+            let mean = |name: &str| {
+                let column = NAMES.iter().position(|one| *one == name)?;
+                Some(rounds.get(column)?.mean())
+            };
+            let more = |than: &str| Some(mean(several)?.minus(&mean(than)?).estimate());
+            paths_changes(at, [more(token), more(block)])
+        });
+        each.collect()
     }
 
     /// P(tau >= i) of every verifier given a stretch of text, i = 1, 2, ..

@@ -1,6 +1,7 @@
 //! From texts to a report on trees.
 
 use super::super::ReplayError;
+use super::super::advice::tree_changes;
 use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::Texts;
@@ -78,13 +79,15 @@ pub fn measure_trees(
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
     })?;
-    Ok(Measurement {
+    let measurement = Measurement {
         texts: &texts,
         settings,
         plan: &plan,
         tokens: texts.tokens(),
-    }
-    .report(logs, measured(&texts, logs, files, command)))
+    };
+    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    report.advice = tree_changes(&report);
+    Ok(report)
 }
 
 fn seed_of(seed: u64, number: u64, pair: u64) -> u64 {
@@ -194,6 +197,7 @@ impl Measurement<'_> {
             dynamic,
             slot_values: self.slot_values(),
             independence,
+            advice: Vec::new(),
             definitions: tree_definitions(),
             left_out,
         }

@@ -1,0 +1,285 @@
+//! What an engine could change, from the same positions.
+
+use super::data::{Comparison, GapReport, OneDraft};
+use super::metric::{Metric, Place, Rule};
+use super::report::Pages;
+use super::tally::{ExactSum, Tally};
+use crate::advice::{Basis, Candidate, Change, NOT_DRAWN, Needs, Unit, Verdict, cross_fitted};
+use crate::statistics::Estimate;
+use specgap_core::scheme::{ENGINES, Here, SchemeName, engines_with};
+use specgap_core::verifier::VerifierName;
+
+/// The level that a difference of several has to reach after Holm's correction.
+const LEVEL: f64 = 0.05;
+
+/// What is done now with several drafts: the likeliest tokens with the target's own draw, as engines
+/// do it, and i.i.d. drafts by recursive rejection, as most papers do.
+const NOW: [Rule; 2] = [
+    (SchemeName::TOP, VerifierName::EXACT_MATCH),
+    (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
+];
+
+/// What one draft is called: `law/rule` of one draft.
+const ONE_HOT: &str = "one-hot";
+const TOKEN: &str = "token";
+const STRICT: &str = "exact-match";
+
+fn name((scheme, verifier): Rule) -> String {
+    format!("{}/{}", scheme.as_str(), verifier.as_str())
+}
+
+/// What a change from one law and rule to another takes.
+fn needs(from: &str, to: &str) -> Needs {
+    let law = |of: &str| of.split_once('/').map(|(law, _)| law.to_owned());
+    match law(from) == law(to) {
+        true => Needs::Rule,
+        false => Needs::Law,
+    }
+}
+
+/// The same as a number; a rule of as many passes as it takes comes behind one of a fixed number.
+fn effort(from: Rule, to: Rule) -> u8 {
+    let needs = if from.0 == to.0 { 1 } else { 2 };
+    2 * needs + u8::from(to.1 == VerifierName::LEVEL)
+}
+
+/// The engines that do so unless told otherwise.
+fn default_of(is_so: impl Fn(Here) -> bool) -> Vec<String> {
+    let [by_default, _] = engines_with(is_so);
+    by_default.into_iter().map(str::to_owned).collect()
+}
+
+/// The engines that do what is done now with several drafts.
+fn engines_of(now: &str) -> Vec<String> {
+    default_of(|here| !here.one && format!("{}/{}", here.law, here.verifier) == now)
+}
+
+/// The settings by which some engines keep a sampled draft with min(1, p/q).
+fn settings_of(engines: &[String]) -> Vec<String> {
+    let is_theirs = |name: &str| engines.iter().any(|engine| engine == name);
+    let told = ENGINES.iter().filter(|engine| {
+        !engine.is_default
+            && is_theirs(engine.name)
+            && engine.here.is_some_and(|here| here.verifier == TOKEN)
+    });
+    told.map(|engine| format!("{}: {}", engine.name, engine.setting))
+        .collect()
+}
+
+impl Pages<'_> {
+    /// From what is done now with several drafts to the best that can be done, at each place.
+    pub(super) fn changes(&self, one_draft: &[OneDraft]) -> Vec<Change> {
+        let mut all = of_one_draft(one_draft);
+        for place in self.places().filter(|place| place.drafts > 1) {
+            all.extend(NOW.into_iter().filter_map(|now| self.change(place, now)));
+        }
+        all
+    }
+
+    fn change(&self, place: Place, now: Rule) -> Option<Change> {
+        let rate = |rule: Rule| self.find(Metric::Acceptance { place, rule });
+        let before = rate(now)?;
+        let rules: Vec<(Rule, &Tally)> = (self.summary.settings.rules(place.drafts))
+            .map(|(rule, _)| rule)
+            // A plan is an optimum, which is a ceiling.
+            .filter(|rule| *rule != now && rule.1 != VerifierName::OPTIMAL)
+            .filter_map(|rule| Some((rule, rate(rule)?)))
+            .collect();
+        let candidates: Vec<Candidate> = (rules.iter())
+            .map(|&(rule, after)| Candidate {
+                more: (self.sizes.iter())
+                    .map(|&(at, _)| after.sum(at).minus(before.sum(at)).value())
+                    .collect(),
+                open: self.open(place, [(rule, after), (now, before)]),
+                effort: effort(now, rule),
+            })
+            .collect();
+        let sizes: Vec<f64> = self.sizes.iter().map(|&(_, size)| size as f64).collect();
+        let floor = Unit::Acceptance.floor(0.0);
+        let choice = cross_fitted(&sizes, &candidates, floor)?;
+        let (chosen, _) = rules.get(choice.all)?;
+        let [from, to] = [now, *chosen].map(name);
+        Some(Change {
+            temperature: Some(place.temperature.0),
+            drafts: Some(place.drafts),
+            cost_ratio: None,
+            engines: engines_of(&from),
+            settings: Vec::new(),
+            needs: needs(&from, &to),
+            unit: Unit::Acceptance,
+            now: before.estimate(&self.sizes),
+            verdict: Verdict::of(&choice.difference, floor),
+            difference: choice.difference,
+            basis: Basis::CrossFitted,
+            from,
+            to,
+        })
+    }
+
+    /// How far full rows may be below and above the sum of differences; nothing of full rows.
+    fn open(
+        &self,
+        place: Place,
+        [(rule, after), (now, before)]: [(Rule, &Tally); 2],
+    ) -> Option<[f64; 2]> {
+        if after.truncated == 0 && before.truncated == 0 {
+            return None;
+        }
+        let paired = self.find(Metric::Difference {
+            place,
+            first: rule,
+            second: now,
+        });
+        let (low, high) = match paired {
+            Some(both) => (both.lower, both.upper),
+            None => (
+                after.lower.minus(before.upper),
+                after.upper.minus(before.lower),
+            ),
+        };
+        let mut sum = ExactSum::default();
+        for &(at, _) in &self.sizes {
+            sum.merge(after.sum(at).minus(before.sum(at)));
+        }
+        Some([sum.minus(low).value(), high.minus(sum).value()])
+    }
+}
+
+/// One draft: it is sampled, and kept with min(1, p/q), instead of what engines do unless told
+/// otherwise. Nothing is chosen.
+fn of_one_draft(rows: &[OneDraft]) -> Vec<Change> {
+    let law = |from: &str| match from {
+        ONE_HOT => SchemeName::TOP,
+        _ => SchemeName::WITH_REPLACEMENT,
+    };
+    let mut all = Vec::new();
+    for row in rows.iter().filter(|row| row.temperature > 0.0) {
+        for (from, now) in [(ONE_HOT, row.one_hot), (STRICT, row.exact_match)] {
+            let paired = row.differences.iter().find_map(|one| {
+                match (one.first.as_str(), one.second.as_str()) {
+                    (TOKEN, second) if second == from => Some(one.difference),
+                    (first, TOKEN) if first == from => Some(negated(&one.difference)),
+                    _ => None,
+                }
+            });
+            let Some(difference) = paired else { continue };
+            let engines = default_of(|here| {
+                here.one && here.verifier == STRICT && here.law == law(from).as_str()
+            });
+            all.push(Change {
+                temperature: Some(row.temperature),
+                drafts: Some(1),
+                cost_ratio: None,
+                from: from.to_owned(),
+                to: TOKEN.to_owned(),
+                settings: settings_of(&engines),
+                engines,
+                needs: Needs::Setting,
+                unit: Unit::Acceptance,
+                now,
+                difference,
+                basis: Basis::Paired,
+                verdict: Verdict::of(&difference, Unit::Acceptance.floor(0.0)),
+            });
+        }
+    }
+    all
+}
+
+fn negated(one: &Estimate) -> Estimate {
+    let turned = |[low, high]: [f64; 2]| [-high, -low];
+    Estimate {
+        mean: -one.mean,
+        ci95: turned(one.ci95),
+        truncation: one.truncation.map(turned),
+        between: one.between.map(turned),
+    }
+}
+
+/// What a report advises: what it says itself; of one that was made before reports said it, and of
+/// a few prompts, the paired differences that it has, among which nothing is chosen.
+///
+/// # Example
+/// ```no_run
+/// let report = serde_json::from_slice(&std::fs::read("report.json")?)?;
+/// for change in specgap_measure::gap::changes(&report) {
+///     println!("{} to {}: {}", change.from, change.to, change.difference.mean);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn changes(report: &GapReport) -> Vec<Change> {
+    if !report.advice.is_empty() {
+        return report.advice.clone();
+    }
+    made_before(report)
+}
+
+/// Leaves out what nothing may be advised at.
+pub(super) fn without_void(mut report: GapReport) -> GapReport {
+    let mut advice = std::mem::take(&mut report.advice);
+    advice.retain(|change| !is_void(&report, change));
+    report.advice = advice;
+    report
+}
+
+/// Whether the text is not that of the rows, not all of it, or of another temperature.
+fn is_void(report: &GapReport, change: &Change) -> bool {
+    report.logs.iter().any(|log| {
+        let z = log.surprise.and_then(|surprise| surprise.z);
+        let unfinished = log.metadata.unfinished();
+        let sampling = log.metadata.sampling.as_ref();
+        let sampled = sampling.map(|sampling| sampling.temperature);
+        z.is_some_and(|z| z.abs() > NOT_DRAWN)
+            || unfinished.is_some_and(|[done, planned]| done < planned)
+            || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
+    })
+}
+
+fn made_before(report: &GapReport) -> Vec<Change> {
+    let mut all = of_one_draft(&report.one_draft);
+    let now: Vec<String> = NOW.into_iter().map(name).collect();
+    for one in &report.comparisons {
+        if now.contains(&one.second) {
+            all.extend(of_comparison(report, one));
+        }
+    }
+    all.retain(|change| !is_void(report, change));
+    all
+}
+
+fn of_comparison(report: &GapReport, one: &Comparison) -> Option<Change> {
+    let rate = |of: &str| {
+        let (law, rule) = of.split_once('/')?;
+        let cell = report.cells.iter().find(|cell| {
+            cell.temperature == one.temperature && cell.drafts == one.drafts && cell.scheme == law
+        })?;
+        cell.verifiers
+            .iter()
+            .find(|row| row.name == rule && row.own.is_none())
+    };
+    let now = rate(&one.second)?.acceptance;
+    let achieved = rate(&one.first)?.name != VerifierName::OPTIMAL.as_str();
+    let verdict = match Verdict::of(&one.difference, Unit::Acceptance.floor(0.0)) {
+        told @ (Verdict::Worth | Verdict::BelowFloor | Verdict::Worse) if one.p_holm < LEVEL => {
+            told
+        }
+        Verdict::Open => Verdict::Open,
+        _ => Verdict::NotToldApart,
+    };
+    achieved.then(|| Change {
+        temperature: Some(one.temperature),
+        drafts: Some(one.drafts),
+        cost_ratio: None,
+        from: one.second.clone(),
+        to: one.first.clone(),
+        engines: engines_of(&one.second),
+        settings: Vec::new(),
+        needs: needs(&one.second, &one.first),
+        unit: Unit::Acceptance,
+        now,
+        difference: one.difference,
+        basis: Basis::Paired,
+        verdict,
+    })
+}

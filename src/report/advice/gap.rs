@@ -1,0 +1,129 @@
+//! Advice of a gap report: other drafts and other rules at a position.
+
+use super::{as_engines_do, chosen, gain, shortfall};
+use crate::advice::{Change, Needs, Verdict};
+use crate::page::words::counted;
+
+/// What a gap report says of changes at one place.
+pub(in crate::report) struct Said {
+    /// What to change first, in a sentence.
+    pub verdict: String,
+    /// What else is worth it, of other engines.
+    pub others: Option<String>,
+    /// What is not.
+    pub not_worth: Option<String>,
+}
+
+/// What is said of changes at one temperature, of one draft and of n; nothing where none was
+/// measured.
+pub(in crate::report) fn of_gap(changes: &[Change], at: f64, n: usize) -> Option<Said> {
+    let here = |change: &&Change| {
+        change.temperature == Some(at) && [Some(1), Some(n)].contains(&change.drafts)
+    };
+    let (one, several): (Vec<&Change>, Vec<&Change>) = (changes.iter())
+        .filter(here)
+        .partition(|change| change.drafts == Some(1));
+    // Several drafts first, where they were asked for.
+    let all: Vec<&Change> = several.into_iter().chain(one).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let worth: Vec<Vec<&Change>> = groups(&all, |change| change.verdict == Verdict::Worth);
+    let not_worth = groups(&all, |change| {
+        ![Verdict::Worth, Verdict::Worse].contains(&change.verdict)
+    });
+    let mut said = worth.iter().map(|group| sentence(group));
+    let verdict = said.next().unwrap_or_else(|| {
+        "Nothing to change: no other drafts and no other rule are shown to be worth it here."
+            .to_owned()
+    });
+    let others: Vec<String> = said.collect();
+    let how = chosen(worth.iter().flatten().copied());
+    let others = others.join(" ") + how;
+    let not: Vec<String> = not_worth.iter().map(|group| not_worth_it(group)).collect();
+    Some(Said {
+        verdict,
+        others: (!others.is_empty()).then(|| others.trim_start().to_owned()),
+        not_worth: (!not.is_empty()).then(|| not.join(" ")),
+    })
+}
+
+/// Changes from the same thing, together.
+fn groups<'a>(all: &[&'a Change], is_one: impl Fn(&Change) -> bool) -> Vec<Vec<&'a Change>> {
+    let mut groups: Vec<Vec<&Change>> = Vec::new();
+    for &change in all.iter().filter(|change| is_one(change)) {
+        let same = |group: &&mut Vec<&Change>| {
+            group
+                .iter()
+                .any(|other| (other.drafts, &other.from) == (change.drafts, &change.from))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(change),
+            None => groups.push(vec![change]),
+        }
+    }
+    groups
+}
+
+/// What is drafted now, behind "if you draft".
+fn now(change: &Change) -> String {
+    let n = change.drafts.unwrap_or(1);
+    match (change.from.as_str(), change.from.split_once('/')) {
+        ("one-hot", _) => "the likeliest token alone".to_owned(),
+        ("exact-match", _) => {
+            "one sampled token and keep it if it is the target's own draw".to_owned()
+        }
+        ("top/exact-match", _) => format!("the {n} likeliest tokens"),
+        (_, Some((law, rule))) => {
+            format!("{} of {law} and verify them by {rule}", counted(n, "token"))
+        }
+        (other, None) => other.to_owned(),
+    }
+}
+
+/// What could be done instead.
+fn then(change: &Change) -> String {
+    match (change.to.split_once('/'), change.needs) {
+        (Some((_, rule)), Needs::Rule) => format!("verify them by {rule}"),
+        (Some((law, rule)), _) if law == rule => {
+            format!("draw {law} drafts, verified by their rule")
+        }
+        (Some((law, rule)), _) => format!("draw {law} drafts and verify them by {rule}"),
+        (None, _) => match change.from.as_str() {
+            "exact-match" => "keep it with min(1, p/q)".to_owned(),
+            _ => "sample it and keep it with min(1, p/q)".to_owned(),
+        },
+    }
+}
+
+/// A change that is worth it, or several from the same thing.
+fn sentence(group: &[&Change]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let instead: Vec<String> = (group.iter())
+        .map(|change| format!("{}, {}", then(change), gain(change)))
+        .collect();
+    let settings = match first.settings.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", first.settings.join("; ")),
+    };
+    let engines = as_engines_do(first);
+    let comma = if engines.is_empty() { "," } else { "" };
+    format!(
+        "If you draft {}{engines}{comma} {}{settings}.",
+        now(first),
+        instead.join("; or ")
+    )
+}
+
+/// Changes from the same thing that are not worth it.
+fn not_worth_it(group: &[&Change]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let each: Vec<String> = (group.iter())
+        .map(|change| format!("{} ({})", then(change), shortfall(change)))
+        .collect();
+    format!("If you draft {}: {}.", now(first), each.join("; "))
+}

@@ -1,0 +1,79 @@
+//! Every sentence that advises: a [`Change`] from what an engine does now, what it is worth, and
+//! what is not worth it. No page has advice of its own.
+
+mod gap;
+mod text;
+
+pub(super) use gap::{Said, of_gap};
+pub(super) use text::{of_counts, of_lengths, of_paths, of_tree};
+
+use super::length::numbers::{decimals, plus_minus};
+use super::points::{more, signed};
+use crate::advice::{Basis, Change, Unit, Verdict};
+use crate::page::words::listed;
+
+/// What a change brings: its worst case, where only bounds are known.
+pub(super) fn gain(change: &Change) -> String {
+    let open = change.difference.open().is_some();
+    let (number, unit) = match (change.unit, open) {
+        (Unit::Acceptance, true) => (signed(change.least()), "points"),
+        (Unit::Acceptance, false) => (more(&change.difference), "points"),
+        (unit, open) => {
+            let number = match open {
+                true => decimals(change.least(), 2),
+                false => plus_minus(&change.difference, 2),
+            };
+            let sign = if change.least() > 0.0 { "+" } else { "" };
+            let unit = match unit {
+                Unit::Speed => "times the target's speed",
+                _ => "tokens for each target call",
+            };
+            (format!("{sign}{number}"), unit)
+        }
+    };
+    let at_least = if open { "at least " } else { "" };
+    format!("{at_least}{number} {unit}")
+}
+
+/// The same of a change that is not worth it, and why it is not.
+pub(super) fn shortfall(change: &Change) -> String {
+    let difference = &change.difference;
+    let number = match change.unit {
+        Unit::Acceptance => format!("{} points", more(difference)),
+        Unit::Speed => format!("{} times the target's speed", plus_minus(difference, 2)),
+        Unit::TokensPerCall => format!("{} tokens", plus_minus(difference, 2)),
+    };
+    let why = match (change.verdict, change.unit) {
+        (Verdict::BelowFloor, Unit::Acceptance) => ", less than half a point",
+        (Verdict::BelowFloor, _) => ", less than 1%",
+        (Verdict::NotToldApart, _) => ", not told apart",
+        (Verdict::Open, _) => ", which the rows leave open",
+        (Verdict::Worse, _) => ", worse",
+        (Verdict::Worth, _) => "",
+    };
+    format!("{number}{why}")
+}
+
+/// The engines that do what is done now, in brackets of a sentence.
+fn as_engines_do(change: &Change) -> String {
+    let verb = if change.engines.len() == 1 {
+        "does"
+    } else {
+        "do"
+    };
+    match change.engines.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", as {} {verb} unless told otherwise,",
+            listed(&change.engines)
+        ),
+    }
+}
+
+/// How changes were chosen, where they were.
+fn chosen<'a>(mut changes: impl Iterator<Item = &'a Change>) -> &'static str {
+    match changes.any(|change| change.basis == Basis::CrossFitted) {
+        true => " Chosen on each half of the prompts and measured on the other.",
+        false => "",
+    }
+}

@@ -1,0 +1,75 @@
+//! Rates and differences of rates in percentage points.
+
+use crate::page::words::range;
+use crate::statistics::Estimate;
+
+/// A share in percent, with half the width of its interval; its bounds where only these are
+/// known.
+pub(super) fn share(estimate: &Estimate) -> String {
+    format!("{}%", points(estimate))
+}
+
+/// A rate or a difference of rates in percentage points, with half the width of its interval;
+/// its bounds where only these are known.
+pub(super) fn points(estimate: &Estimate) -> String {
+    if let Some(ends) = estimate.open() {
+        return range(ends, in_points);
+    }
+    let [low, high] = estimate.ci95;
+    let half = (high - low) / 2.0;
+    // As many digits as tell it from 0.
+    let size = if half > 0.0 {
+        half
+    } else {
+        estimate.mean.abs()
+    };
+    let decimals = match size {
+        size if size == 0.0 || size >= 5e-4 => 1,
+        size if size >= 5e-5 => 2,
+        _ => 3,
+    };
+    let number = |value: f64| format!("{:.decimals$}", 100.0 * value).replace('-', "−");
+    if half > 0.0 {
+        format!("{} ± {}", number(estimate.mean), number(half))
+    } else {
+        number(estimate.mean)
+    }
+}
+
+/// A rate in percentage points, a number of nothing without a sign.
+pub(super) fn in_points(value: f64) -> String {
+    let text = format!("{:.1}", 100.0 * value);
+    match text.strip_prefix('-') {
+        Some("0.0") => "0.0".to_owned(),
+        Some(digits) => format!("−{digits}"),
+        None => text,
+    }
+}
+
+/// A share in percent.
+pub(super) fn plain(value: f64) -> String {
+    format!("{}%", in_points(value))
+}
+
+/// A share in percent, without its interval.
+pub(super) fn bare(estimate: &Estimate) -> String {
+    match estimate.open() {
+        Some(ends) => format!("{}%", range(ends, in_points)),
+        None => plain(estimate.mean),
+    }
+}
+
+/// A number in percentage points, with its sign.
+pub(super) fn signed(value: f64) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    format!("{sign}{}", in_points(value))
+}
+
+/// A difference in percentage points, with its sign.
+pub(super) fn more(difference: &Estimate) -> String {
+    match difference.open() {
+        Some(ends) => range(ends, signed),
+        None if difference.mean > 0.0 => format!("+{}", points(difference)),
+        None => points(difference),
+    }
+}
