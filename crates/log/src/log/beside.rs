@@ -10,6 +10,9 @@ pub(crate) const DRAFT_ROW: &str = "draft_row";
 /// What is said of a position's rows, where these are not logged.
 pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
 
+/// Which tokens a mask lets the target draw.
+pub(crate) const ALLOWED: &str = "allowed";
+
 /// What the draft can draw of the target's mass.
 pub(crate) const COVERAGE: &str = "coverage";
 
@@ -42,10 +45,12 @@ pub(super) enum Beside {
     Coverage,
     /// Which workload the prompt is of.
     Group,
+    /// Which tokens a mask lets the target draw.
+    Allowed,
 }
 
 /// How many there are.
-const COUNT: usize = 23;
+const COUNT: usize = 24;
 
 impl Beside {
     /// Each with its name, its dimensions, and whether it is floating point.
@@ -73,6 +78,7 @@ impl Beside {
         (Self::Overlap, SCORED[3], 1, true),
         (Self::Coverage, COVERAGE, 1, true),
         (Self::Group, "group", 1, false),
+        (Self::Allowed, ALLOWED, 2, false),
     ];
 
     /// What an engine did at the positions.
@@ -99,7 +105,12 @@ impl Beside {
     pub(super) fn is_apart(self) -> bool {
         matches!(
             self,
-            Self::Accepted | Self::Round | Self::BatchSize | Self::Seed | Self::Group
+            Self::Accepted
+                | Self::Round
+                | Self::BatchSize
+                | Self::Seed
+                | Self::Group
+                | Self::Allowed
         )
     }
 }

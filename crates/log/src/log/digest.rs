@@ -151,6 +151,7 @@ impl Shard {
             Beside::DraftRow,
             Beside::TargetTokenIds,
             Beside::DraftTokenIds,
+            Beside::Allowed,
             Beside::Group,
         ];
         let beside = beside

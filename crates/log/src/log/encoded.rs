@@ -37,6 +37,7 @@ impl View for &Encoded<'_> {
             Dtype::F64 => SafeDtype::F64,
             Dtype::I32 => SafeDtype::I32,
             Dtype::I64 => SafeDtype::I64,
+            Dtype::U8 => SafeDtype::U8,
         }
     }
 
@@ -81,6 +82,7 @@ pub(super) fn write_npz(
             Dtype::F64 => "<f8",
             Dtype::I32 => "<i4",
             Dtype::I64 => "<i8",
+            Dtype::U8 => "|u1",
             Dtype::Bf16 => {
                 return Err(io::Error::other(
                     "NumPy has no bf16; write f16 or f32, or safetensors",

@@ -88,7 +88,7 @@ impl Shard {
         }
         // Only where they are, so that logs without them keep the digest that they had.
         let rounds = [Beside::Accepted, Beside::Round, Beside::BatchSize];
-        for one in rounds.into_iter().chain([Beside::Seed, Beside::DraftRow]) {
+        for one in rounds.into_iter().chain([Beside::Seed, Beside::DraftRow, Beside::Allowed]) {
             let Some(tensor) = &self.beside[one] else {
                 continue;
             };

@@ -52,6 +52,7 @@
 //! that are called logits and are something else, where they are measured or written
 //! ([`FormGuard`]).
 
+mod allowed;
 mod beside;
 mod by_depth;
 mod contents;

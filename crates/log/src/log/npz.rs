@@ -3,6 +3,7 @@
 //! Members that are stored are read in place; compressed ones are unpacked once to a temporary
 //! file without a name, one for all of a log, so that memory and open files stay bounded.
 
+use super::beside::ALLOWED;
 use super::contents::{Contents, MOST_TENSORS};
 use super::error::LogError;
 use super::metadata::INDEX_NAME;
@@ -77,6 +78,7 @@ fn members<R: Read + Seek>(
             "<f8" => Dtype::F64,
             "<i4" => Dtype::I32,
             "<i8" => Dtype::I64,
+            "|b1" | "|u1" if name == ALLOWED => Dtype::U8,
             other => {
                 contents.unreadable.insert(name, format!("NumPy's {other}"));
                 continue;

@@ -9,7 +9,7 @@ use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
 use super::sub_vocabulary::SubVocabulary;
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
-use super::{npz, safetensors, shared};
+use super::{allowed, npz, safetensors, shared};
 use specgap_base::typed;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -967,6 +967,9 @@ impl Shard {
             beside[Beside::DraftRest] = beside[Beside::TargetRest].clone();
         }
         let token_ids = beside[Beside::TokenIds].as_ref();
+        if let (Some(mask), None) = (&beside[Beside::Allowed], token_ids) {
+            allowed::check(path, mask, target.columns())?;
+        }
         let own_ids = match Beside::OWN_IDS.map(|one| beside[one].as_ref()) {
             [None, None] => None,
             [Some(target), Some(draft)] => Some([target, draft]),

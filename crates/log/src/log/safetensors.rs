@@ -1,5 +1,6 @@
 //! Tensors of a safetensors file.
 
+use super::beside::ALLOWED;
 use super::contents::{Contents, MOST_TENSORS};
 use super::error::LogError;
 use super::metadata::METADATA_KEY;
@@ -44,6 +45,7 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
             safetensors::Dtype::F64 => Dtype::F64,
             safetensors::Dtype::I32 => Dtype::I32,
             safetensors::Dtype::I64 => Dtype::I64,
+            safetensors::Dtype::U8 | safetensors::Dtype::BOOL if name == ALLOWED => Dtype::U8,
             other => {
                 contents.unreadable.insert(name, format!("{other:?}"));
                 continue;

@@ -27,6 +27,8 @@ pub enum Dtype {
     I32,
     /// Signed 64-bit integers.
     I64,
+    /// Bytes, or truth values of a byte each: of `allowed` alone.
+    U8,
 }
 
 impl Dtype {
@@ -36,12 +38,13 @@ impl Dtype {
             Self::F16 | Self::Bf16 => 2,
             Self::F32 | Self::I32 => 4,
             Self::F64 | Self::I64 => 8,
+            Self::U8 => 1,
         }
     }
 
     /// Whether entries are floating point.
     pub fn is_float(self) -> bool {
-        !matches!(self, Self::I32 | Self::I64)
+        !matches!(self, Self::I32 | Self::I64 | Self::U8)
     }
 
     /// How far the sum of a row of probabilities of this type may be from 1.
@@ -77,6 +80,7 @@ impl fmt::Display for Dtype {
             Self::F64 => "f64",
             Self::I32 => "i32",
             Self::I64 => "i64",
+            Self::U8 => "u8",
         })
     }
 }
@@ -244,7 +248,7 @@ impl RowWindow<'_> {
                 scratch.bf16.convert_to_f32_slice(&mut scratch.f32);
                 out.extend(scratch.f32.iter().map(|&x| f64::from(x)));
             }
-            Dtype::I32 | Dtype::I64 => {
+            Dtype::I32 | Dtype::I64 | Dtype::U8 => {
                 out.extend(self.integers_of(bytes).map(|x| x as f64));
             }
         }
@@ -256,12 +260,12 @@ impl RowWindow<'_> {
     }
 
     fn integers_of<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = i64> + use<'b> {
-        let wide = self.tensor.dtype == Dtype::I64;
         bytes
-            .chunks_exact(if wide { 8 } else { 4 })
-            .map(move |chunk| match (wide, chunk) {
-                (true, &[a, b, c, d, e, f, g, h]) => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-                (false, &[a, b, c, d]) => i64::from(i32::from_le_bytes([a, b, c, d])),
+            .chunks_exact(self.tensor.dtype.size())
+            .map(|chunk| match *chunk {
+                [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+                [a] => i64::from(a),
                 // Chunks are exact.
                 _ => 0,
             })
