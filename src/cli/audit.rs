@@ -86,6 +86,9 @@ pub(super) struct AuditArgs {
     /// llama.cpp's default.
     #[arg(long, value_name = "K")]
     draft_top_k: Option<usize>,
+    /// The log's masks (`allowed`) are the draft's too, and not the target's alone.
+    #[arg(long)]
+    draft_mask: bool,
     /// Tokens that end a text, beside those in the log's metadata.
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     stop: Vec<u32>,
@@ -160,7 +163,8 @@ impl AuditArgs {
             || self.top_p.is_some()
             || self.min_p.is_some()
             || self.draft_cut
-            || self.draft_top_k.is_some();
+            || self.draft_top_k.is_some()
+            || self.draft_mask;
         if let Some(log) = log
             && asked
         {
@@ -180,6 +184,7 @@ impl AuditArgs {
                 min_p: self.min_p.or(said.min_p),
                 draft_cut: self.draft_cut,
                 draft_top_k: self.draft_top_k,
+                draft_mask: self.draft_mask,
             });
         } else if asked {
             return Err(CliError::Input {
@@ -249,6 +254,7 @@ impl AuditArgs {
             .option("vocab", self.kept.vocab)
             .flag("draft-cut", self.draft_cut)
             .option("draft-top-k", self.draft_top_k)
+            .flag("draft-mask", self.draft_mask)
             .flag("negative-control", self.negative_control);
         for file in &self.counters {
             command.option("counters", Some(file_name(file)));

@@ -612,6 +612,9 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
                 let _ = write!(words, ", {name} {value}");
             }
         }
+        if claimed.draft_mask {
+            words.push_str(", the draft masked too");
+        }
         facts.push(Fact::new("claimed sampling", words));
     }
     facts

@@ -26,6 +26,9 @@ pub struct Claimed {
     /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_top_k: Option<usize>,
+    /// The draft's row is masked by the log's `allowed`, as the target's is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draft_mask: bool,
 }
 
 impl Claimed {
@@ -39,6 +42,7 @@ impl Claimed {
             min_p: None,
             draft_cut: false,
             draft_top_k: None,
+            draft_mask: false,
         }
     }
 

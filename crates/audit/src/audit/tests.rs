@@ -1,6 +1,7 @@
 //! Simulated engines and the negative control on logs of a few rows.
 
 mod beside;
+mod masks;
 
 use super::{
     AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
@@ -349,7 +350,7 @@ fn the_negative_control_says_what_it_played_and_why_not() {
 type Tensors = Vec<(&'static str, Dtype, usize, Vec<u8>)>;
 
 /// A log of these tensors.
-pub(super) fn held(rows: usize, tensors: &Tensors, metadata: &str) -> Log {
+fn held(rows: usize, tensors: &Tensors, metadata: &str) -> Log {
     let views = tensors.iter().map(|(name, kind, columns, data)| {
         let shape = match columns {
             0 => vec![rows],

@@ -35,7 +35,7 @@ const BINS: usize = 41 * 4;
 
 /// How much of a bet against a bug is staked, and with which weight: all of it, or part,
 /// for an engine that has the bug now and then.
-pub(crate) const STAKES: [(f64, f64); 3] = [(1.0, 0.8), (0.25, 0.1), (0.0625, 0.1)];
+pub(crate) const STAKES: [(f64, f64); 3] = [(1.0, 0.5), (0.25, 0.25), (0.0625, 0.25)];
 
 /// Stakes on a score, up and down, each with the same weight.
 pub(crate) const SCORE_STAKES: [f64; 14] = [

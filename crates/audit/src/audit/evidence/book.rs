@@ -1,6 +1,6 @@
 //! What is bet on, with which weights, and what the bets have come to.
 
-use super::bets::{Bet, SCORE_STAKES, SHARE_STAKES, STAKES, ShareBet, get, log_step, log_sum};
+use super::bets::{Bet, SCORE_STAKES, SHARE_STAKES, STAKES, ShareBet, log_step, log_sum};
 
 /// The parts of a verdict, in the order of all arrays over parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,20 +192,17 @@ impl Book {
         }
     }
 
-    /// That a share of outcomes comes from a broken law, against the claim.
+    /// That a share of outcomes comes from a broken law: what both laws give the outcome.
     pub(crate) fn share(
         &self,
         tally: &mut Tally,
         component: &Component,
-        [claimed, broken]: [&[f64]; 2],
-        outcome: usize,
+        bet: &ShareBet,
+        masses: [f64; 2],
     ) {
-        if let Some(bet) = ShareBet::new(claimed, broken, self.tolerance) {
-            let steps = bet.log_steps([get(claimed, outcome), get(broken, outcome)]);
-            let slots = self.slots(tally, component);
-            for (slot, step) in slots.iter_mut().zip(steps) {
-                *slot += step;
-            }
+        let steps = bet.log_steps(masses);
+        for (slot, step) in self.slots(tally, component).iter_mut().zip(steps) {
+            *slot += step;
         }
     }
 
@@ -247,10 +244,10 @@ mod tests {
         let mut tally = Tally::new(&book);
         tally.logs[..3].copy_from_slice(&[2, 4, 8].map(|x| f64::ln(x.into())));
         tally.logs[score.first] = 15f64.ln();
-        assert!((book.log_of(&bug, &tally) - 2.8f64.ln()).abs() < 1e-14);
+        assert!((book.log_of(&bug, &tally) - 4f64.ln()).abs() < 1e-14);
         assert!((book.log_of(&score, &tally) - 2f64.ln()).abs() < 1e-14);
         let found = book.log_capital(Part::DraftLaw, &tally);
-        assert!((found - 2.6f64.ln()).abs() < 1e-14, "{found}");
+        assert!((found - 3.5f64.ln()).abs() < 1e-14, "{found}");
         assert!(book.log_capital(Part::Acceptance, &tally).abs() < 1e-14);
         let mut twice = tally.clone();
         twice.steps = [1, 2, 3, 4];

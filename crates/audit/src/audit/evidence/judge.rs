@@ -1,6 +1,6 @@
 //! The bets of one position: every bug and every score, on what the engine did there.
 
-use super::bets::{Bet, get};
+use super::bets::{Bet, ShareBet, get};
 use super::book::{Book, Component, Part, Tally};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::engine::{Change, Engine, Laws, Position, change};
@@ -198,39 +198,110 @@ struct Here<'a> {
     /// What counts as the likeliest draft.
     near: Vec<usize>,
     /// By step, the law of a correction; `None` where none was drawn, or none is known.
-    corrected: Vec<Option<Arc<Vec<f64>>>>,
+    corrected: Vec<Option<Arc<Claim>>>,
+    /// Bets that a share of drafts comes from elsewhere.
+    draft_shares: Vec<Shared>,
+    /// The same of what comes out: where there is a draft, and where there is none.
+    output_shares: [Vec<Shared>; 2],
+}
+
+/// A law that is claimed, and the bets that a share of outcomes comes from another one.
+#[derive(Debug)]
+struct Claim {
+    law: Vec<f64>,
+    shares: Vec<Shared>,
+}
+
+/// A bet that a share of outcomes comes from a broken law, which is told from one law alone.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    /// Its component.
+    place: usize,
+    broken: Broken,
+    bet: ShareBet,
+    /// The likeliest outcome.
+    best: usize,
+}
+
+impl Shared {
+    /// What the claim and the broken law give an outcome.
+    fn masses(&self, at: &Position<'_>, claimed: &[f64], outcome: usize) -> [f64; 2] {
+        let own = get(claimed, outcome);
+        match self.broken {
+            Broken::Draft => [own, get(at.q, outcome)],
+            Broken::Even => [own, 1.0 / claimed.len().max(1) as f64],
+            Broken::Keeps | Broken::Rejects => {
+                let kept = (self.broken == Broken::Keeps) == (outcome == 0);
+                [own, one_if(kept)]
+            }
+            // One outcome against all others.
+            Broken::Likeliest => {
+                let mass = get(claimed, self.best);
+                match outcome == self.best {
+                    true => [mass, 1.0],
+                    false => [(1.0 - mass).max(0.0), 0.0],
+                }
+            }
+        }
+    }
 }
 
 impl<'a> Here<'a> {
-    fn new(rule: Rule, at: &'a Position<'a>, steps: &'a [&'a Step]) -> Self {
+    fn new(judge: &Judge, at: &'a Position<'a>, steps: &'a [&'a Step]) -> Self {
+        let rule = judge.rule;
         let honest = Laws::new(rule, &Engine::HONEST, at);
         let output = match rule.is_lossless() {
             true => None,
             false => honest.output(),
         };
         let is_drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
-        let mut known: Map<usize, Arc<Vec<f64>>> = Map::new();
+        let claim = |law: Vec<f64>| {
+            let shares = judge.share_bets(at, Part::Correction, &law);
+            Arc::new(Claim { law, shares })
+        };
+        let mut known: Map<usize, Arc<Claim>> = Map::new();
         let mut corrected = |step: &&Step| {
-            let Some(&draft) = step.drafts.first() else {
+            let draft = step.drafts.first().copied();
+            let key = match draft {
                 // Of a text alone nothing is said but the target's law.
-                return (rule != Rule::TEXT).then(|| Arc::new(honest.bonus.clone()));
+                None if rule == Rule::TEXT => return None,
+                None => usize::MAX,
+                Some(x) if step.accepted || at.is_rest(x) || at.is_rest(step.output) => {
+                    return None;
+                }
+                // By the draft where it matters.
+                Some(_) if honest.one_correction() => usize::MAX - 1,
+                Some(x) => x,
             };
-            if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
-                return None;
-            }
-            // By the draft where it matters.
-            let key = match honest.one_correction() {
-                true => usize::MAX,
-                false => draft,
-            };
-            let law = known.at_or(key, || Arc::new(honest.listed_correction(draft, at)));
+            let law = known.at_or(key, || {
+                claim(match draft {
+                    None => honest.bonus.clone(),
+                    Some(x) => honest.listed_correction(x, at),
+                })
+            });
             Some(Arc::clone(law))
+        };
+        let draft = honest.draft.clone().filter(|_| is_drawn);
+        let output = output.map_or(Cow::Borrowed(at.p), Cow::Owned);
+        let is_any = |drafted: bool| steps.iter().any(|step| step.drafts.is_empty() != drafted);
+        let shares = |part, law: &[f64], needed: bool| match needed {
+            true => judge.share_bets(at, part, law),
+            false => Vec::new(),
         };
         Self {
             at,
             steps,
-            draft: honest.draft.clone().filter(|_| is_drawn),
-            output: output.map_or(Cow::Borrowed(at.p), Cow::Owned),
+            draft_shares: shares(
+                Part::DraftLaw,
+                draft.as_deref().unwrap_or_default(),
+                draft.is_some() && is_any(true),
+            ),
+            output_shares: [
+                shares(Part::TargetLaw, &output, is_any(true)),
+                shares(Part::TargetLaw, at.p, is_any(false)),
+            ],
+            draft,
+            output,
             near: near(at),
             corrected: steps.iter().map(&mut corrected).collect(),
             honest,
@@ -310,52 +381,62 @@ impl Judge {
         }
     }
 
-    /// The bets that a share of a part's outcomes comes from other laws than this one.
+    /// The bets that a share of a part's outcomes comes from other laws than this one: those that
+    /// grow. O(V).
+    fn share_bets(&self, at: &Position<'_>, part: Part, claimed: &[f64]) -> Vec<Shared> {
+        let mut even = Vec::new();
+        let mut found = Vec::new();
+        for ((of, broken, ..), place) in SHARES.iter().zip(self.of_share) {
+            let Some(place) = place.filter(|_| *of == part) else {
+                continue;
+            };
+            let best = at.likeliest(claimed);
+            let tolerance = self.book.tolerance;
+            let bet = match broken {
+                Broken::Draft => ShareBet::new(claimed, at.q, tolerance),
+                Broken::Even => {
+                    even.resize(claimed.len(), 1.0 / claimed.len().max(1) as f64);
+                    ShareBet::new(claimed, &even, tolerance)
+                }
+                Broken::Keeps => ShareBet::new(claimed, &[1.0, 0.0], tolerance),
+                Broken::Rejects => ShareBet::new(claimed, &[0.0, 1.0], tolerance),
+                Broken::Likeliest => {
+                    let mass = get(claimed, best);
+                    ShareBet::new(&[mass, (1.0 - mass).max(0.0)], &[1.0, 0.0], tolerance)
+                }
+            };
+            found.extend(bet.map(|bet| Shared {
+                place,
+                broken: *broken,
+                bet,
+                best,
+            }));
+        }
+        found
+    }
+
+    /// What these bets make of an outcome.
     fn shares(
         &self,
         tally: &mut Tally,
         at: &Position<'_>,
-        part: Part,
+        bets: &[Shared],
         claimed: &[f64],
         outcome: usize,
     ) {
-        let mut even = Vec::new();
-        for ((of, broken, ..), place) in SHARES.iter().zip(self.of_share) {
-            let Some(one) = self.component(place).filter(|_| *of == part) else {
-                continue;
-            };
-            let law = match broken {
-                Broken::Draft => at.q,
-                Broken::Even => {
-                    even.resize(claimed.len(), 1.0 / claimed.len().max(1) as f64);
-                    even.as_slice()
-                }
-                Broken::Keeps => &[1.0, 0.0],
-                Broken::Rejects => &[0.0, 1.0],
-                Broken::Likeliest => {
-                    // One outcome against all others.
-                    let best = at.likeliest(claimed);
-                    let mass = get(claimed, best);
-                    let two = [&[mass, (1.0 - mass).max(0.0)][..], &[1.0, 0.0]];
-                    self.book
-                        .share(tally, one, two, usize::from(outcome != best));
-                    continue;
-                }
-            };
-            self.book.share(tally, one, [claimed, law], outcome);
+        for one in bets {
+            if let Some(component) = self.component(Some(one.place)) {
+                let masses = one.masses(at, claimed, outcome);
+                self.book.share(tally, component, &one.bet, masses);
+            }
         }
     }
 
     /// The same of whether a draft is kept.
     fn kept_shares(&self, tally: &mut Tally, at: &Position<'_>, keep: f64, accepted: bool) {
         let claimed = [keep, 1.0 - keep];
-        self.shares(
-            tally,
-            at,
-            Part::Acceptance,
-            &claimed,
-            usize::from(!accepted),
-        );
+        let bets = self.share_bets(at, Part::Acceptance, &claimed);
+        self.shares(tally, at, &bets, &claimed, usize::from(!accepted));
     }
 
     /// The bets on what engines did at one position, each into its tally. `siblings` says
@@ -373,7 +454,7 @@ impl Judge {
             }
             return;
         }
-        let here = Here::new(self.rule, at, steps);
+        let here = Here::new(self, at, steps);
         for ((step, tally), correction) in
             (steps.iter().zip(tallies.iter_mut())).zip(&here.corrected)
         {
@@ -406,13 +487,7 @@ impl Judge {
     }
 
     /// The scores of a step with one draft, or none.
-    fn scores(
-        &self,
-        here: &Here<'_>,
-        step: &Step,
-        correction: Option<&Vec<f64>>,
-        tally: &mut Tally,
-    ) {
+    fn scores(&self, here: &Here<'_>, step: &Step, correction: Option<&Claim>, tally: &mut Tally) {
         let at = here.at;
         if let Some(&draft) = step.drafts.first() {
             if self.rule.drafts() != Drafts::Any {
@@ -433,7 +508,7 @@ impl Judge {
                     one_if(draft == best),
                     get(law, best),
                 );
-                self.shares(tally, at, Part::DraftLaw, law, draft);
+                self.shares(tally, at, &here.draft_shares, law, draft);
             } else if self.rule.drafts() == Drafts::Likeliest {
                 let hit = one_if(here.near.contains(&draft));
                 self.score(tally, Score::DraftBest, hit, 1.0);
@@ -445,24 +520,37 @@ impl Judge {
                 self.kept_shares(tally, at, keep, step.accepted);
             }
         }
-        if let Some(law) = correction {
-            self.correction(tally, at, law, step.output);
+        if let Some(claim) = correction {
+            self.correction(tally, at, (&claim.law, &claim.shares), step.output);
         }
-        let law = match step.drafts.is_empty() {
-            true => at.p,
-            false => &here.output,
+        let [drafted, alone] = &here.output_shares;
+        let claim: (&[f64], &[Shared]) = match step.drafts.is_empty() {
+            true => (at.p, alone),
+            false => (&here.output, drafted),
         };
-        self.output(tally, at, law, step.output);
+        self.output(tally, at, claim, step.output);
     }
 
-    fn correction(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+    fn correction(
+        &self,
+        tally: &mut Tally,
+        at: &Position<'_>,
+        (law, shares): (&[f64], &[Shared]),
+        output: usize,
+    ) {
         tally.steps[2] += 1;
         let scores = [Score::CorrectionInP, Score::CorrectionInRatio];
         self.ranks(tally, scores, law, [at.p, at.q], output);
-        self.shares(tally, at, Part::Correction, law, output);
+        self.shares(tally, at, shares, law, output);
     }
 
-    fn output(&self, tally: &mut Tally, at: &Position<'_>, law: &[f64], output: usize) {
+    fn output(
+        &self,
+        tally: &mut Tally,
+        at: &Position<'_>,
+        (law, shares): (&[f64], &[Shared]),
+        output: usize,
+    ) {
         tally.steps[3] += 1;
         self.ranks(
             tally,
@@ -478,7 +566,7 @@ impl Judge {
             one_if(output == best),
             get(law, best),
         );
-        self.shares(tally, at, Part::TargetLaw, law, output);
+        self.shares(tally, at, shares, law, output);
     }
 
     /// The rank of an outcome in the order of a row, and in that of another one over it.
@@ -526,7 +614,9 @@ impl Judge {
             .zip(tallies.iter_mut())
             .zip(&here.corrected);
         for ((step, tally), claimed) in parts {
-            let Some(claimed) = claimed else { continue };
+            let Some(claimed) = claimed.as_deref().map(|claim| &claim.law) else {
+                continue;
+            };
             let draft = step.drafts.first().copied();
             let key = match draft {
                 None => usize::MAX,
@@ -630,9 +720,11 @@ impl Judge {
             false => Some(at.p),
         };
         if let Some(law) = replaced {
-            self.correction(tally, at, law, y);
+            let shares = self.share_bets(at, Part::Correction, law);
+            self.correction(tally, at, (law, &shares), y);
         }
-        self.output(tally, at, at.p, y);
+        let shares = self.share_bets(at, Part::TargetLaw, at.p);
+        self.output(tally, at, (at.p, &shares), y);
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
             let [_, of_kept, of_replaced, of_output] = places.map(|place| self.component(place));
             let (on_kept, on_replaced) = (kept.zip(of_kept), replaced.zip(of_replaced));
@@ -677,7 +769,8 @@ impl Judge {
             [at.q, at.p],
             draft,
         );
-        self.shares(tally, at, Part::DraftLaw, &law, draft);
+        let shares = self.share_bets(at, Part::DraftLaw, &law);
+        self.shares(tally, at, &shares, &law, draft);
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
             if let Some(one) = self.component(places[0])
                 && let Some(wrong) = law_of(&bug.engine)
@@ -1238,6 +1331,48 @@ mod tests {
                         mean <= 1.0 + 1e-12 && fair,
                         "{rule} {tolerance} {rest} {place} {mean}"
                     );
+                }
+            }
+        }
+    }
+
+    /// The capital of a part is an e-process: from 1, its mean after one position and after two is 1 at
+    /// most, whatever came out first. All ways are gone through, so that nothing is left to chance.
+    #[test]
+    fn the_capital_of_a_part_has_mean_one_at_most_after_every_position() {
+        let second = Position::new(&[0.05, 0.5, 0.15, 0.2, 0.1], &[0.3, 0.25, 0.05, 0.15, 0.25]);
+        for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH] {
+            for tolerance in [0.0, 0.002] {
+                let judge = Judge::new(rule, tolerance);
+                let of = |at: &Position<'_>| -> Vec<(f64, Tally)> {
+                    let all = outcomes(rule, at).into_iter();
+                    all.map(|(mass, step)| (mass, tallied(&judge, at, false, &step)))
+                        .collect()
+                };
+                let (first, then) = (of(&AT), of(&second));
+                for part in Part::ALL {
+                    let mut means = [0.0; 2];
+                    for (mass, tally) in &first {
+                        let here = judge.book.log_capital(part, tally).exp();
+                        let mut next = 0.0;
+                        for (chance, other) in &then {
+                            let mut both = tally.clone();
+                            both.add(other);
+                            next += chance * judge.book.log_capital(part, &both).exp();
+                        }
+                        // Given what came out first.
+                        assert!(next <= here + 1e-12, "{rule} {part:?} {next} {here}");
+                        means[0] += mass * here;
+                        means[1] += mass * next;
+                    }
+                    for mean in means {
+                        assert!(mean <= 1.0 + 1e-12, "{rule} {part:?} {mean}");
+                        // What is paid for rounding, and no more where nothing is tolerated.
+                        assert!(
+                            tolerance > 0.0 || mean > 1.0 - 1e-7,
+                            "{rule} {part:?} {mean}"
+                        );
+                    }
                 }
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct Player {
     pub reach: f64,
     /// What the rule that carries knows of the text so far.
     carry: Option<Carry<f64>>,
+    /// The share of steps that the engine goes wrong at, if not at all, and what it does there.
+    sometimes: Option<(f64, Engine)>,
 }
 
 impl Player {
@@ -51,6 +53,27 @@ impl Player {
             depth: 0,
             reach: 1.0,
             carry: (rule == Rule::CARRIED).then(|| Carry::new(drafts.max(1))),
+            sometimes: None,
+        }
+    }
+
+    /// The same engine, which goes wrong at a share of its steps and is honest at the others.
+    pub(crate) fn at_a_share(mut self, share: f64) -> Self {
+        self.sometimes = (share < 1.0).then_some((share, self.engine));
+        self
+    }
+
+    /// Settles what it is at the next step.
+    fn turn(&mut self) {
+        if let Some((share, broken)) = self.sometimes {
+            let honest = Engine {
+                draws: broken.draws,
+                ..Engine::HONEST
+            };
+            self.engine = match self.random.random::<f64>() < share {
+                true => broken,
+                false => honest,
+            };
         }
     }
 
@@ -195,17 +218,24 @@ pub(crate) fn visit(
     tallies: &mut [Tally],
     mut each: impl FnMut(usize, &Step),
 ) {
-    let mut known: Option<(Engine, Laws)> = None;
+    let mut known: Vec<(Engine, Laws)> = Vec::with_capacity(2);
     let mut steps = Vec::with_capacity(players.len());
     let mut places = Vec::with_capacity(players.len());
     for (index, player) in players.iter_mut().enumerate() {
+        player.turn();
         places.push(player.here(at));
-        let laws = match known.take() {
-            Some((engine, laws)) if engine == player.engine => laws,
-            _ => player.laws(at),
+        let place = known
+            .iter()
+            .position(|(engine, _)| *engine == player.engine);
+        let (_, laws) = match place {
+            Some(place) => known.swap_remove(place),
+            None => {
+                known.truncate(1);
+                (player.engine, player.laws(at))
+            }
         };
         let step = player.step(at, &laws);
-        known = Some((player.engine, laws));
+        known.push((player.engine, laws));
         each(index, &step);
         steps.push(step);
     }

@@ -28,6 +28,8 @@ pub(crate) struct Pair {
     pub rest: bool,
     /// The log has no row of the draft; q is p, for nothing is drafted there.
     pub lacks_draft: bool,
+    /// What the log's mask allows; empty where it has none.
+    pub allowed: Vec<bool>,
     places: BTreeMap<u32, usize>,
 }
 
@@ -42,6 +44,7 @@ impl Pair {
             least,
             rest,
             lacks_draft: false,
+            allowed: Vec::new(),
             places: BTreeMap::new(),
         }
     }
@@ -60,6 +63,32 @@ impl Pair {
             return token as usize;
         }
         (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
+    }
+
+    /// Whether the log's mask forbids a token.
+    pub(crate) fn is_masked(&self, place: usize) -> bool {
+        self.allowed.get(place).is_some_and(|allowed| !allowed)
+    }
+
+    /// Takes masked tokens out of p, and of q if it is masked too.
+    fn mask(&mut self, both: bool) -> Result<(), String> {
+        let of_draft = both || self.lacks_draft;
+        let rows = [("target", &mut self.p), ("draft", &mut self.q)];
+        for (model, row) in rows.into_iter().take(1 + usize::from(of_draft)) {
+            for (x, allowed) in row.iter_mut().zip(&self.allowed) {
+                if !allowed {
+                    *x = 0.0;
+                }
+            }
+            // Rows whose mass is elsewhere have no law to be held against.
+            if !specgap_core::rule::normalise(row) {
+                return Err(format!(
+                    "allowed masks every token that the {model}'s row gives mass; compare the mask \
+                     with the text before this position: masks that are off by one do this"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
@@ -84,6 +113,13 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
+        if log.has_masks() && log.is_top_heavy() {
+            return Err(AuditError::Log(format!(
+                "{}: rows list some tokens only, and how much of the others' mass allowed leaves is \
+                 not known; log full rows, or rows as they were sampled from and no masks",
+                log.path().display()
+            )));
+        }
         if rule == Rule::TEXT {
             // The message names the log.
             let lists = Lists::new(log).map_err(AuditError::Log)?;
@@ -199,7 +235,13 @@ impl<'a> Reader<'a> {
                 out.push(mass);
             }
         }
-        finish(pair, self.claimed).map_err(|message| refused_at(self.log, index, message))
+        self.log.allowed(index, &mut pair.allowed)?;
+        let masked = match pair.allowed.is_empty() {
+            true => Ok(()),
+            false => pair.mask(self.claimed.draft_mask),
+        };
+        (masked.and_then(|()| finish(pair, self.claimed)))
+            .map_err(|message| refused_at(self.log, index, message))
     }
 
     /// The target's list, and all other tokens as one. What is listed because it came out would

@@ -9,7 +9,7 @@ use crate::audit::evidence::requests::Settled;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::model::bugs::BUGS;
 use crate::audit::verdict::capital::judged;
-use crate::audit::verdict::measure::{Opened, RowChecks, stop_tokens};
+use crate::audit::verdict::measure::{MASKED, Opened, RowChecks, stop_tokens};
 use crate::audit::verdict::simulate::tampered_rounds;
 use specgap_base::sorted::Map;
 use specgap_log::log::Log;
@@ -85,6 +85,7 @@ pub fn negative_control(
     let mut checks = vec![RowChecks::default(); results.len()];
     let mut zero: Option<(usize, RowChecks)> = None;
     let mut outside: Option<(usize, RowChecks)> = None;
+    let mut masked: Option<RowChecks> = None;
     opened.for_each_row(rows, |index, pair| {
         let at = pair.position();
         visit(
@@ -111,6 +112,13 @@ pub fn negative_control(
             let mut found = RowChecks::default();
             found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
             zero = Some((index, found));
+        }
+        if masked.is_none()
+            && let Some(place) = (0..pair.p.len()).find(|&place| pair.is_masked(place))
+        {
+            let mut found = RowChecks::default();
+            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
+            masked = Some(found);
         }
         if outside.is_none()
             && let Some(place) =
@@ -171,6 +179,15 @@ pub fn negative_control(
         zero.map(|(_, found)| found.target_zero.violations == 1)
             .ok_or_else(|| "no token of these rows has probability 0".to_owned()),
     );
+    if log.has_masks() {
+        hard(
+            MASKED,
+            "an accepted token is replaced by one that `allowed` masks",
+            masked
+                .map(|found| found.masked.violations == 1)
+                .ok_or_else(|| "no token of these rows is masked".to_owned()),
+        );
+    }
     if opened.claimed.cuts() {
         hard(
             "outside-claimed-cut",

@@ -44,6 +44,9 @@ const COPIES: usize = 4;
 /// The normal quantile of a power of 99%.
 const POWER: f64 = 2.326_347_874_040_841;
 
+/// The hard check of masks.
+pub(crate) const MASKED: &str = "not-allowed";
+
 /// What row by row checks find.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RowChecks {
@@ -51,6 +54,10 @@ pub(crate) struct RowChecks {
     pub outside: Count,
     draft_zero: Count,
     repeated: Count,
+    /// A token that the log's mask forbids.
+    pub masked: Count,
+    /// Any row had a mask.
+    has_masks: bool,
 }
 
 impl RowChecks {
@@ -59,6 +66,8 @@ impl RowChecks {
         self.outside.add(other.outside);
         self.draft_zero.add(other.draft_zero);
         self.repeated.add(other.repeated);
+        self.masked.add(other.masked);
+        self.has_masks |= other.has_masks;
     }
 
     /// Looks at one step.
@@ -71,6 +80,10 @@ impl RowChecks {
         index: usize,
     ) {
         let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        self.has_masks |= !pair.allowed.is_empty();
+        if pair.is_masked(step.output) {
+            self.masked.found(index);
+        }
         if get(&pair.whole, step.output) <= 0.0 {
             self.target_zero.found(index);
         } else if pair.is_outside(step.output, tolerance) {
@@ -129,6 +142,10 @@ impl RowChecks {
                 "a token came out that top-k, top-p or min-p leaves out",
             );
             all.insert(1, outside);
+        }
+        if self.has_masks {
+            let words = "a token came out that `allowed` masks";
+            all.insert(1, self.masked.check(MASKED, words));
         }
         all
     }
@@ -683,7 +700,12 @@ pub fn audit(
     let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
     if settings.rule == Rule::TEXT {
         parts.retain(|one| one.part == Part::TargetLaw.name());
-        let of_texts = ["target-zero", "outside-claimed-cut", "text-after-its-end"];
+        let of_texts = [
+            "target-zero",
+            MASKED,
+            "outside-claimed-cut",
+            "text-after-its-end",
+        ];
         hard_checks.retain(|one| of_texts.contains(&one.name.as_str()));
     }
     let (requests, repeats) = requests_report(&opened.requests, &found.tokens);
@@ -1158,8 +1180,8 @@ mod tests {
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
     #[test]
     fn capital_that_is_needed_by_hand() {
-        assert!((log_needed(1e-6, 0.25) - 5e6f64.ln()).abs() < 1e-12);
-        assert_eq!(STAKES[0], (1.0, 0.8));
+        assert!((log_needed(1e-6, 0.25) - 8e6f64.ln()).abs() < 1e-12);
+        assert_eq!(STAKES[0], (1.0, 0.5));
     }
 
     #[test]

@@ -700,7 +700,7 @@ mod tests {
         let expected = |head: &dyn Fn(f64) -> f64, tail: &dyn Fn(f64) -> f64, rank: f64| {
             let mixed = |density: f64| {
                 let gain = 0.98 * (density - 1.0);
-                0.8 * (1.0 + gain) + 0.1 * (1.0 + 0.25 * gain) + 0.1 * (1.0 + 0.0625 * gain)
+                0.5 * (1.0 + gain) + 0.25 * (1.0 + 0.25 * gain) + 0.25 * (1.0 + 0.0625 * gain)
             };
             let heads = [
                 (0.02, 1.0),

@@ -117,6 +117,22 @@ impl Simulator {
         runs: usize,
         positions: usize,
     ) -> Result<Vec<SimulatedRun>, AuditError> {
+        self.runs_at_a_share(log, runs, positions, 1.0)
+    }
+
+    /// The same of engines that have the bug at a share of their steps, drawn one by one, and
+    /// follow the rule at the others: a row that is sometimes not finite, requests that are
+    /// sampled otherwise, or a bug that is weaker than the table's.
+    ///
+    /// # Errors
+    /// As [`Simulator::runs`].
+    pub fn runs_at_a_share(
+        &self,
+        log: &Log,
+        runs: usize,
+        positions: usize,
+        share: f64,
+    ) -> Result<Vec<SimulatedRun>, AuditError> {
         let claimed = self.claimed(log)?;
         let rule = self.settings.rule;
         let judge = Judge::new(rule, self.settings.tolerance);
@@ -136,7 +152,8 @@ impl Simulator {
                     self.settings.seed,
                     number as u64,
                 )
-                .audited_as(rule);
+                .audited_as(rule)
+                .at_a_share(share);
                 if !self.siblings && !follows.remembers() {
                     player.depth = number % (self.drafts + 1);
                 }
