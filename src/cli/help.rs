@@ -201,7 +201,7 @@ const TESTING: [Help; 2] = [
             ),
             (
                 SERVED,
-                "temperature top-k top-p | min-p draft-temperature draft-cut draft-top-k stop vocab",
+                "temperature top-k top-p | min-p draft-temperature draft-cut draft-top-k draft-mask stop vocab",
             ),
             (OUTPUT, "out junit markdown | figures table digits columns"),
         ],
