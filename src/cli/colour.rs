@@ -1,10 +1,14 @@
 //! Weight and colour of what is printed for people, in the styles that clap has for help and
 //! errors. Where the output is no terminal, `TERM` is `dumb` or `NO_COLOR` is set, there is none.
 
-use super::help::ends;
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use std::io::StdoutLock;
+
+/// What begins and what ends a style.
+pub(super) fn ends(style: Style) -> [String; 2] {
+    [style.render().to_string(), style.render_reset().to_string()]
+}
 
 /// Standard output, which drops styles that it cannot show.
 pub(super) fn stdout() -> anstream::AutoStream<StdoutLock<'static>> {

@@ -1,11 +1,12 @@
 //! Help: the commands in groups, their options below headings, an example each, and `-h`, which
 //! fits one screen. `--help` is clap's own, with all that is to be said.
 
-use super::Cli;
+use super::colour::ends;
 use super::options::OF_ALL;
+use super::output::width;
 use crate::audit::Rule;
 use clap::builder::styling::Style;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
 /// The most columns that help takes.
@@ -304,8 +305,8 @@ fn heading(help: &'static Help, option: &str) -> Option<&'static str> {
 }
 
 /// The command line, with its options below headings and an example for each command.
-pub(crate) fn program() -> Command {
-    let mut program = Cli::command().max_term_width(WIDEST);
+pub(super) fn arranged(program: Command) -> Command {
+    let mut program = program.max_term_width(WIDEST);
     let names: Vec<String> = (program.get_subcommands())
         .map(|command| command.get_name().to_owned())
         .collect();
@@ -333,7 +334,7 @@ fn adorned(command: Command, help: &'static Help) -> Command {
 }
 
 /// What is printed for `-h` where these arguments ask for it: help of a command, or of all.
-pub(super) fn asked_short(args: &[OsString]) -> Option<String> {
+pub(super) fn asked_short(args: &[OsString], program: Command) -> Option<String> {
     let words = args.iter().skip(1).map(|word| word.to_string_lossy());
     let mut command = None;
     for word in words.take_while(|word| word != "--") {
@@ -346,10 +347,8 @@ pub(super) fn asked_short(args: &[OsString]) -> Option<String> {
                 .is_some_and(|rest| rest.chars().all(|c| "vqh".contains(c)) && rest.contains('h'))
         };
         if is_short(&word) {
-            return Some(short(
-                command.map(|help: &Help| help.name),
-                super::output::width().into(),
-            ));
+            let command = command.map(|help: &Help| help.name);
+            return Some(short(program, command, width().into()));
         }
         command = command.or_else(|| of(&word));
     }
@@ -357,9 +356,8 @@ pub(super) fn asked_short(args: &[OsString]) -> Option<String> {
 }
 
 /// Help on one screen: of a command, or of the program.
-fn short(command: Option<&str>, width: usize) -> String {
+fn short(mut program: Command, command: Option<&str>, width: usize) -> String {
     let width = width.clamp(60, WIDEST);
-    let mut program = program();
     program.build();
     let paint = Paint::of(&program);
     let Some(name) = command else {
@@ -592,15 +590,10 @@ impl Paint {
     }
 }
 
-/// What begins and what ends a style.
-pub(super) fn ends(style: Style) -> [String; 2] {
-    [style.render().to_string(), style.render_reset().to_string()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::cli::program;
 
     fn commands() -> Vec<String> {
         let program = program();
@@ -617,7 +610,7 @@ mod tests {
         assert!(all.len() > 20);
         let mut wrong = Vec::new();
         for name in all.iter().map(|name| Some(name.as_str())).chain([None]) {
-            let text = anstream::adapter::strip_str(&short(name, columns)).to_string();
+            let text = anstream::adapter::strip_str(&short(program(), name, columns)).to_string();
             assert!(text.contains("Usage: specgap"), "{text}");
             let long = |line: &str| line.chars().count() > columns;
             if text.lines().count() > rows || text.lines().any(long) {
@@ -631,7 +624,7 @@ mod tests {
     fn every_option_stands_below_a_heading_and_is_named_in_short_help() {
         for command in program().get_subcommands() {
             let name = command.get_name();
-            let text = short(Some(name), 80);
+            let text = short(program(), Some(name), 80);
             for option in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
                 let Some(long) = option.get_long() else {
                     continue;
@@ -660,10 +653,12 @@ mod tests {
             let help = of(name).unwrap();
             let line = format!("specgap {}", help.example.replace('"', ""));
             assert!(
-                Cli::try_parse_from(line.split_whitespace()).is_ok(),
+                program()
+                    .try_get_matches_from(line.split_whitespace())
+                    .is_ok(),
                 "{line}"
             );
-            let text = anstream::adapter::strip_str(&short(Some(name), 80)).to_string();
+            let text = anstream::adapter::strip_str(&short(program(), Some(name), 80)).to_string();
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words(&text).contains(&words(help.example)), "{text}");
         }
@@ -694,7 +689,8 @@ mod tests {
     fn the_first_flag_decides_which_help_it_is() {
         let asked = |line: &str| {
             let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            asked_short(&args).map(|text| anstream::adapter::strip_str(&text).to_string())
+            asked_short(&args, program())
+                .map(|text| anstream::adapter::strip_str(&text).to_string())
         };
         assert!(
             asked("specgap gap -h")

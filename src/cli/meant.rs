@@ -22,6 +22,21 @@ pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
         .map(|(_, name)| name)
 }
 
+/// The name that is most like a word, of those that a message lists which does not say it itself.
+pub(super) fn listed<'a>(word: &str, message: &'a str) -> Option<&'a str> {
+    // Shorter ones are like many.
+    const SHORTEST: usize = 3;
+    if message.contains("did you mean") {
+        return None;
+    }
+    let begins = ["there are ", "one of ", "none of "];
+    let behind = begins.iter().filter_map(|begin| message.split_once(begin));
+    let list = behind.map(|(_, list)| list).next().unwrap_or(message);
+    let names = list.split(|c: char| c.is_whitespace() || ",;\"()".contains(c));
+    let names = names.filter(|name| name.len() >= SHORTEST && *name != word);
+    nearest(word, names)
+}
+
 /// The path that a message is about, where there is none of that name, but one like it.
 pub(super) fn path(message: &str) -> Option<PathBuf> {
     let (named, _) = message.split_once(": ")?;
@@ -66,6 +81,15 @@ mod tests {
         assert_eq!(nearest("acceptence", names), Some("acceptance"));
         assert_eq!(nearest("alpa*", names), Some("alpha*"));
         assert_eq!(nearest("temperature", names), None);
+    }
+
+    #[test]
+    fn a_name_is_found_among_those_that_a_message_lists() {
+        let message = "blok is no verifier; there are token, block, greedy-block or carried";
+        assert_eq!(listed("blok", message), Some("block"));
+        assert_eq!(listed("tkoen", message), Some("token"));
+        assert_eq!(listed("other", message), None);
+        assert_eq!(listed("blok", "blok: is none; did you mean block?"), None);
     }
 
     #[test]

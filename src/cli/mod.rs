@@ -17,7 +17,7 @@ mod decode;
 mod demo;
 mod explain;
 mod gap;
-pub(crate) mod help;
+mod help;
 mod host;
 mod import;
 mod length;
@@ -44,8 +44,8 @@ mod verify;
 mod without_models;
 
 use crate::page::visible;
-use clap::error::ErrorKind;
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -159,13 +159,16 @@ where
         Ok(cli) => cli,
         Err(message) => {
             if message.kind() == ErrorKind::DisplayHelp
-                && let Some(short) = help::asked_short(&args)
+                && let Some(short) = help::asked_short(&args, program())
             {
                 let _ = write!(anstream::stdout(), "{short}");
                 return 0;
             }
             // Nobody is left to tell if it cannot be printed.
             let _ = message.print();
+            if let Some(name) = meant_by(&message) {
+                colour::tip(&format!("a similar value exists: '{name}'"));
+            }
             return u8::try_from(message.exit_code()).unwrap_or(INTERNAL_ERROR);
         }
     };
@@ -175,9 +178,23 @@ where
     })
 }
 
+/// The command line, with its options below headings and an example for each command.
+pub(crate) fn program() -> clap::Command {
+    help::arranged(Cli::command())
+}
+
 fn parsed(args: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut matches = help::program().try_get_matches_from(args)?;
+    let mut matches = program().try_get_matches_from(args)?;
     Cli::from_arg_matches_mut(&mut matches)
+}
+
+/// What a refused value is probably meant to be, of the names that the refusal lists.
+fn meant_by(refusal: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(value)) = refusal.get(ContextKind::InvalidValue) else {
+        return None;
+    };
+    let listed = refusal.source()?.to_string();
+    meant::listed(value, &listed).map(str::to_owned)
 }
 
 /// Runs the command line and returns the exit code; everything is printed.
@@ -204,7 +221,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
         Command::Schema(args) => schema::run(args, &cli.common),
-        Command::Completions(args) => completions::run(args, &mut help::program()),
+        Command::Completions(args) => completions::run(args, &mut program()),
     };
     match outcome {
         Ok(Verdict::Agrees) => 0,

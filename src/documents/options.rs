@@ -1,7 +1,7 @@
 //! The reference of commands and options, from what clap knows of them.
 
 use super::cell;
-use crate::cli::help;
+use crate::cli::program;
 use clap::{Arg, ArgAction, Command};
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn shown(command: &Command, global: bool) -> Vec<&Arg> {
 
 /// Every command with its options.
 pub(super) fn options() -> String {
-    let program = help::program();
+    let program = program();
     let mut earlier = BTreeMap::new();
     let mut text = String::from("\n\n## Options of all commands\n");
     text.push_str(&table("", &shown(&program, true), &mut earlier));

@@ -257,6 +257,11 @@ fn a_typo_is_told_what_was_meant() {
         ("solve singel", "'single'"),
         ("explain acceptence", "did you mean acceptance?"),
         ("explain gap alpa*", "did you mean alpha*?"),
+        (
+            "length log --verifiers blok",
+            "similar value exists: 'block'",
+        ),
+        ("counters metrics.txt --from prometeus", "'prometheus'"),
         ("check --claims dual-integrl", "did you mean dual-integral?"),
     ] {
         let run = specgap(at, line.split_whitespace());
