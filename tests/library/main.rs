@@ -9,6 +9,7 @@ mod certificates;
 mod claims;
 mod counters;
 mod engines;
+mod engines_report;
 mod formulations;
 mod gap;
 mod gap_compare;
