@@ -4,6 +4,7 @@
 //! What stands between two comments, `<!-- laws -->` and `<!-- end of laws -->`, is
 //! generated. With `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes it.
 
+mod findings;
 mod json;
 mod options;
 #[path = "../benches/results/mod.rs"]
@@ -12,14 +13,11 @@ mod results;
 use crate::claims::{Claim, Verdict, ledger};
 use crate::distribution::Draft;
 use crate::evaluate::{Limits, block, solve, verify};
-use crate::gap::{GapReport, VerifierRow};
 use crate::problem::{AnyProblem, parse_toml};
 use crate::scheme::{MadeOf, SchemeName, drafted_by};
-use crate::statistics::Estimate;
 use crate::verifier::{Lossless, VerifierName};
 use results::{Row, Run, Span};
 use serde_json::Value;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -168,62 +166,6 @@ fn claims() -> String {
     )
 }
 
-/// What the demo's report found at its headline: three drafts at temperature 1.
-fn demo() -> String {
-    let text = std::fs::read_to_string(root().join("reports/demo/report.json")).unwrap();
-    let report: GapReport = serde_json::from_str(&text).unwrap();
-    let bounds = |bounds: Option<[f64; 2]>| {
-        bounds.map_or(String::new(), |[low, high]| {
-            format!("{low:.3} to {high:.3}")
-        })
-    };
-    let overlap = report
-        .overlap
-        .iter()
-        .find(|one| one.temperature == 1.0)
-        .unwrap();
-    let mut text = format!(
-        "\n{} positions of {} prompts, temperature 1. One sampled draft is accepted at a rate of \
-         {:.3}.\nThree drafts:\n",
-        report.positions, report.clusters, overlap.estimate.mean
-    );
-    let cells = report.cells.iter();
-    let three = cells.filter(|cell| cell.temperature == 1.0 && cell.drafts == 3);
-    text.push_str(&table(
-        ["draft law", "alpha*", "full rows", "verifiers"],
-        three.map(|cell| {
-            let optimum = &cell.optimal_acceptance_rate;
-            // What is only known between bounds has no place in an order.
-            let mut verifiers: Vec<_> = cell.verifiers.iter().collect();
-            verifiers.sort_by(|a, b| {
-                let open = |row: &VerifierRow| row.acceptance.open().is_some();
-                let by_mean = b.acceptance.mean.total_cmp(&a.acceptance.mean);
-                let both = open(a) && open(b);
-                open(a)
-                    .cmp(&open(b))
-                    .then(if both { Ordering::Equal } else { by_mean })
-            });
-            let known = |one: &Estimate| match one.open() {
-                Some(ends) => bounds(Some(ends)),
-                None => format!("{:.3}", one.mean),
-            };
-            let rates = verifiers.iter();
-            let rates = rates.map(|one| format!("`{}` {}", one.name, known(&one.acceptance)));
-            let rates: Vec<String> = rates.collect();
-            [
-                format!("`{}`", cell.scheme),
-                known(&optimum.estimate),
-                bounds(optimum.estimate.truncation),
-                match rates.is_empty() {
-                    true => "none known".to_owned(),
-                    false => rates.join(", "),
-                },
-            ]
-        }),
-    ));
-    text
-}
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -344,7 +286,7 @@ fn documents_say_what_the_crate_and_its_benches_say() {
     is_as_generated(
         "README.md",
         &[
-            ("demo", demo()),
+            ("finding", findings::first_lines()),
             ("claims", claims()),
             ("problems", problems().to_string()),
         ],
@@ -353,6 +295,7 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         "docs/reference/laws-and-verifiers.md",
         &[("laws", laws()), ("verifiers", verifiers())],
     );
+    is_as_generated("docs/findings.md", &[("findings", findings::cards())]);
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
     is_as_generated(
         "docs/theory/exact.md",

@@ -1,0 +1,414 @@
+//! The page of findings: six cards of numbers that the shipped reports have.
+
+use super::root;
+use crate::claims::{Claim, Verdict, ledger};
+use crate::gap::{GapReport, LogComparison};
+use crate::page::words::listed;
+use crate::replay::LengthReport;
+use crate::scheme::ENGINES;
+use crate::statistics::Estimate;
+use serde::de::DeserializeOwned;
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap()
+}
+
+fn report<T: DeserializeOwned>(name: &str) -> T {
+    serde_json::from_str(&text(&format!("reports/{name}/report.json"))).unwrap()
+}
+
+/// The rows of the first table behind a line, without its head.
+fn rows(text: &str, behind: &str) -> Vec<Vec<String>> {
+    let start = text.find(behind).unwrap_or_else(|| panic!("{behind}"));
+    let lines = text[start..]
+        .lines()
+        .skip_while(|line| !line.starts_with('|'));
+    let table = lines.take_while(|line| line.starts_with('|')).skip(2);
+    let cells = table.map(|line| {
+        let inside = line.trim_matches('|').replace("**", "");
+        inside
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    });
+    cells.collect()
+}
+
+/// The number that a cell begins with.
+fn number(cell: &str) -> f64 {
+    let number = cell.split(' ').next().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{cell}"))
+}
+
+fn signed(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$}").replace('-', "−")
+}
+
+/// The least and the largest of some numbers.
+fn ends(numbers: impl Iterator<Item = f64>) -> [f64; 2] {
+    numbers.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], one| {
+        [low.min(one), high.max(one)]
+    })
+}
+
+/// "a to b" points of shares.
+fn points(numbers: impl Iterator<Item = f64>) -> String {
+    let [low, high] = ends(numbers);
+    format!("{} to {}", signed(100.0 * low, 1), signed(100.0 * high, 1))
+}
+
+fn plus_minus(estimate: &Estimate, scale: f64, decimals: usize) -> String {
+    let half = (estimate.ci95[1] - estimate.ci95[0]) / 2.0;
+    format!(
+        "{} ± {}",
+        signed(scale * estimate.mean, decimals),
+        signed(scale * half, decimals)
+    )
+}
+
+/// What the study of four pairs says: rows of four drafts at T, and a column of differences.
+struct Optimum(String);
+
+impl Optimum {
+    const LIKELIEST: usize = 9;
+    const REJECTION: usize = 10;
+    const GREEDY: usize = 11;
+
+    fn read() -> Self {
+        let found = Self(text("reports/optimum/report.md"));
+        let head = "|pair, T|likeliest tokens|recursive rejection|level, i.i.d.|greedy|rrs-wo|α* \
+            sequential|strata, level-4|α* strata|less likeliest|less rejection|less greedy|";
+        assert!(found.0.contains(head), "the columns are others");
+        found
+    }
+
+    fn column(&self, at: f64, column: usize) -> impl Iterator<Item = f64> {
+        let all = rows(&self.0, "## 4 drafts").into_iter();
+        all.filter(move |row| number(row[0].rsplit(", ").next().unwrap()) == at)
+            .map(move |row| number(&row[column]))
+    }
+
+    /// The line that says in how many cells it is told apart.
+    fn cells(&self, against: &str) -> (u32, u32) {
+        let mut lines = self.0.lines();
+        let line = lines.find(|line| line.contains(against)).unwrap();
+        assert!(line.contains("to its loss in none"), "{line}");
+        let words: Vec<&str> = line.split(' ').collect();
+        let at = words.iter().position(|&word| word == "cells.").unwrap();
+        let of = |back: usize| words[at - back].parse().unwrap();
+        (of(3), of(1))
+    }
+}
+
+/// The finding of the first page, in a sentence.
+pub(super) fn first() -> String {
+    let optimum = Optimum::read();
+    let at = |column: usize| points(optimum.column(1.0, column));
+    format!(
+        "With four drafts a position at T = 1, on four pairs of models of three families, it \
+         accepts {} points more than the four likeliest tokens (as SGLang and EAGLE draft), and {} \
+         more than i.i.d. drafts by recursive rejection.",
+        at(Optimum::LIKELIEST),
+        at(Optimum::REJECTION),
+    )
+}
+
+/// The same on lines of a first page.
+pub(super) fn first_lines() -> String {
+    let mut lines = vec![String::new()];
+    for word in first().split(' ') {
+        let line = lines.last_mut().unwrap();
+        if line.len() + word.len() > 108 {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    format!("\n{}\n", lines.join("\n"))
+}
+
+fn strata() -> String {
+    let optimum = Optimum::read();
+    let (told, of) = optimum.cells("Against the best of these and `greedy` drafts");
+    let tree = rows(
+        &text("reports/engines/report.md"),
+        "What engines' own ways would give",
+    );
+    let calls = |what: &str| -> &str {
+        let row = tree.iter().find(|row| row[0].contains(what)).unwrap();
+        row.last().unwrap()
+    };
+    let trees = rows(
+        &text("reports/qwen-head/report.md"),
+        "|tree|nodes|`rrs`, i.i.d.|",
+    );
+    let head = |column: usize| {
+        let several = trees.iter().filter(|row| !row[0].contains("chain"));
+        let [low, high] = ends(several.map(|row| number(&row[column])));
+        format!("{low:.2} to {high:.2}")
+    };
+    format!(
+        "## 1. Draw one draft from each stratum, reject by level\n\n{} Against the half-way, three \
+         likeliest tokens and one drawn (`greedy`), it is {} points more. In a tree of 20 tokens that \
+         ran in transformers: {} tokens per call, likeliest tokens {}, recursive rejection {}. Under a \
+         trained head (EAGLE-like, Qwen2.5-Coder-0.5B), in three trees: {}, likeliest tokens {}, recursive \
+         rejection {}.\n\n\
+         ![More than engines get, by temperature](../reports/optimum/gain.svg)\n\n\
+         `specgap gap LOG --drafts 4 --schemes top,with-replacement,greedy,stratified`\n\n\
+         *Where it does not win*: at T = 0.1 it is {} points against the likeliest tokens and {} against \
+         `greedy`; against the best of all three it is told apart to its gain in {told} of {of} cells, \
+         to its loss in none. A chain of single drafts gains nothing. No engine has it yet. \
+         [How](guide/better-drafts.md), [numbers](../reports/optimum/report.md).\n\n",
+        first(),
+        points(optimum.column(1.0, Optimum::GREEDY)),
+        calls("the same tree, strata, level-4"),
+        calls("the tree of likeliest tokens"),
+        calls("the same tree, i.i.d. drafts"),
+        head(4),
+        head(5),
+        head(2),
+        points(optimum.column(0.1, Optimum::LIKELIEST)),
+        points(optimum.column(0.1, Optimum::GREEDY)),
+    )
+}
+
+/// What a rule of three i.i.d. drafts leaves of the optimum on every draft of the ladder.
+fn ladder_losses(at: f64, rule: &str) -> Vec<f64> {
+    let ladder: LogComparison = report("ladder");
+    let rates = |what: Option<&str>| -> Vec<f64> {
+        let mut all = ladder.rates.iter();
+        let found = all.find(|rate| {
+            rate.temperature == at
+                && rate.drafts == Some(3)
+                && rate.scheme.as_deref() == Some("with-replacement")
+                && rate.verifier.as_deref() == what
+        });
+        let estimates = found.unwrap().estimates.iter();
+        estimates
+            .map(|one| one.as_ref().unwrap().estimate.mean)
+            .collect()
+    };
+    let optimum = rates(None).into_iter().zip(rates(Some(rule)));
+    optimum.map(|(best, gets)| best - gets).collect()
+}
+
+fn rules() -> String {
+    let of_text = rows(
+        &text("docs/guide/best-possible.md"),
+        "|draft, K|token|block|greedy block|",
+    );
+    let above = |column: usize| {
+        let four = of_text.iter().filter(|row| row[0].ends_with(", 4"));
+        let percent = four.map(|row| {
+            let inside = row[column].split_once('(').unwrap().1.trim_end_matches(')');
+            number(inside)
+        });
+        let [low, high] = ends(percent);
+        format!("{low:.1} to {high:.1}%")
+    };
+    format!(
+        "## 2. One round at a time verifiers are nearly optimal; over a text they are not\n\n\
+         Three i.i.d. drafts, eight drafts of SmolLM2 (overlap 0.43 to 0.80): recursive rejection \
+         leaves {} points of what any lossless rule could accept at T = 1, and {} at T = 0.3. Over \
+         a text, with four tokens drafted a round, token verification makes {} more target calls than \
+         the fewest possible, block verification {}, block verification that carries a number from \
+         round to round {}.\n\n\
+         ![What verifiers leave and what another law gives, T = 1](../reports/ladder/worth-by-overlap-t1.0-n3.svg)\n\n\
+         `specgap length LOG --lengths 4 --verifiers token,block,carried-block`\n\n\
+         *Where it does not win*: with one draft, and where the draft is poor (Gemma 3), 1 to 3% of the \
+         calls are at stake. Rules that carry need their state per request. \
+         [Numbers](guide/best-possible.md).\n\n",
+        points(ladder_losses(1.0, "rrs").into_iter()),
+        points(ladder_losses(0.3, "rrs").into_iter()),
+        above(1),
+        above(2),
+        above(5),
+    )
+}
+
+fn switch() -> String {
+    let pairs: [(&str, GapReport); 2] = [
+        ("Qwen2.5-Coder 1.5B, drafted by 0.5B", report("qwen")),
+        ("SmolLM2-135M, a distilled draft", report("smollm2")),
+    ];
+    let more = |of: &GapReport, at: f64| {
+        let row = of.one_draft.iter().find(|row| row.temperature == at)?;
+        let mut differences = row.differences.iter();
+        let one = differences.find(|one| (&*one.first, &*one.second) == ("one-hot", "token"))?;
+        let turned = Estimate {
+            mean: -one.difference.mean,
+            ci95: one.difference.ci95.map(|end| -end),
+            ..one.difference
+        };
+        let [high, low] = turned.ci95;
+        let turned = Estimate {
+            ci95: [low, high],
+            ..turned
+        };
+        assert!(low > 0.0, "{at}: {low}");
+        Some(format!("+{}", plus_minus(&turned, 100.0, 1)))
+    };
+    let stops = [0.3, 0.5, 0.7, 1.0];
+    let mut table = format!(
+        "|points more|{}|\n|---|{}|\n",
+        stops.map(|at| format!("T = {at:.1}")).join("|"),
+        ["---:"; 4].join("|")
+    );
+    for (name, found) in &pairs {
+        let cells = stops.map(|at| more(found, at).unwrap_or_else(|| "–".to_owned()));
+        table.push_str(&format!("|{name}|{}|\n", cells.join("|")));
+    }
+    let settings: Vec<String> = (ENGINES.iter())
+        .filter(|engine| {
+            !engine.is_default && engine.here.is_some_and(|here| here.verifier == "token")
+        })
+        .map(|engine| format!("{} `{}`", engine.name, engine.setting))
+        .collect();
+    format!(
+        "## 3. One switch: sample the one draft\n\nEngines that draft one token draft the likeliest \
+         unless told otherwise. Sampling it and keeping it with min(1, p/q) accepts more:\n\n{table}\n\
+         The settings: {}.\n\n\
+         ![One draft: one-hot, sampled or strict, by overlap](../reports/ladder/one-draft-by-overlap-t1.0.svg)\n\n\
+         `specgap gap LOG --temperature 1`\n\n\
+         *Where it does not win*: the gain goes to nothing as T goes to 0, and an engine has to keep \
+         the draft's probabilities. transformers samples already.\n\n",
+        listed(&settings)
+    )
+}
+
+fn theorems() -> String {
+    let all = ledger();
+    let refuted: Vec<_> = (all.iter())
+        .filter(|claim| claim.expected == Verdict::Refuted && claim.is_published())
+        .collect();
+    let mut table =
+        "|published statement that is wrong|where|smallest counterexample|\n|---|---|---|\n"
+            .to_owned();
+    for claim in &refuted {
+        let file = claim.counterexamples.first();
+        let example = match file {
+            Some(file) => format!("[{}](../problems/{file})", file.rsplit('/').next().unwrap()),
+            None => format!("[in the ledger](../reports/claims.md#{})", claim.id),
+        };
+        table.push_str(&format!(
+            "|{}|{}|{example}|\n",
+            super::cell(claim.statement),
+            super::cell(claim.source)
+        ));
+    }
+    let own = all
+        .iter()
+        .find(|claim| claim.explanation.contains("33/16"))
+        .unwrap();
+    assert!(own.explanation.contains("It needs 2 calls"));
+    assert_eq!(own.expected, Verdict::Refuted);
+    let refutes = |claim: &&Claim| claim.expected == Verdict::Refuted;
+    let standing = all.len() - all.iter().filter(refutes).count();
+    format!(
+        "## 4. Theorems that fall\n\n{} of the {} statements of the ledger are refuted as they were \
+         published, each by two or three tokens in fractions:\n\n{table}\n\
+         And one that everybody believes, us included: that no lossless rule passes alpha\\* over a \
+         text. With p = (1/2, 1/2), q = (3/4, 1/4) and three tokens, rules that are lossless round \
+         by round need at least 33/16 calls; one that carries a number needs \
+         [2](../reports/claims.md#{}).\n\n\
+         `specgap check`\n\n\
+         *Where it does not win*: {} of the statements hold, or have no counterexample in a stated search.\n\n",
+        refuted.len(),
+        all.len(),
+        own.id,
+        standing
+    )
+}
+
+fn engines() -> String {
+    let found = rows(&text("reports/engines/report.md"), "<!-- engines -->");
+    let mut table = "|engine|without speculation|with it|\n|---|---|---|\n".to_owned();
+    for row in &found {
+        let [engine, _, without, with, _] = row.as_slice() else {
+            panic!("{row:?}");
+        };
+        table.push_str(&format!("|{engine}|{without}|{with}|\n"));
+        assert_eq!(without, "as-claimed", "a control fails");
+    }
+    let lossy = found.iter().filter(|row| row[3].contains("lossy"));
+    format!(
+        "## 5. Is your engine sampling what it says?\n\nAudited by their texts alone, against a plain \
+         pass of the target, {} of {} released engines leave the target's law once they draft with \
+         a model and sample:\n\n{table}\n\
+         `specgap audit LOG --rule text`\n\n\
+         *Where it does not win*: an audit needs the target's rows of the engine's own texts, and a \
+         rare bug needs more text than 40 prompts. As claimed is as far as these texts tell. Engines on \
+         GPUs were not run. [How, and what to report upstream](../reports/engines/report.md).\n\n",
+        lossy.count(),
+        found.len()
+    )
+}
+
+fn lengths() -> String {
+    let length: LengthReport = report("length");
+    let at = length.at_cost.as_ref().unwrap();
+    let chosen = |verifier: &str| {
+        let one = at
+            .chosen
+            .iter()
+            .find(|one| one.verifier == verifier)
+            .unwrap();
+        format!(
+            "{} tokens, {}",
+            one.parameter,
+            plus_minus(&one.speedup, 1.0, 2)
+        )
+    };
+    let mut table =
+        "|drafts and rule|where it is what runs|tokens per call|\n|---|---|---:|\n".to_owned();
+    for row in rows(
+        &text("reports/engines/report.md"),
+        "What engines' own ways would give",
+    ) {
+        table.push_str(&format!("|{}|\n", row.join("|")));
+    }
+    format!(
+        "## 6. How many tokens, which tree\n\nOn the texts of card 1's tree (SmolLM2, a four-layer \
+         draft, T = 1):\n\n{table}\n\
+         A draft step at {} of a target step: the best chain of token verification has {} times the \
+         target's speed; of block verification {}; no lengths of token verification pass {}.\n\n\
+         ![Speed-up by the cost of a draft step](../reports/length/speed-by-cost.svg)\n\n\
+         `specgap length LOG --cost-ratio 0.05`, `specgap tree LOG --budget 16`\n\n\
+         *Where it does not win*: where drafting costs much. And a tree of 20 tokens costs more in a pass \
+         than a chain of 4; how much is your hardware's (`--timings`).\n",
+        at.cost_ratio,
+        chosen("token"),
+        chosen("block"),
+        plus_minus(&at.oracle, 1.0, 2)
+    )
+}
+
+/// The page's cards.
+pub(super) fn cards() -> String {
+    format!(
+        "\n\n{}{}{}{}{}{}",
+        strata(),
+        rules(),
+        switch(),
+        theorems(),
+        engines(),
+        lengths()
+    )
+}
+
+/// A number that leaves a report leaves the page.
+#[test]
+fn cards_are_of_the_reports() {
+    let optimum = Optimum::read();
+    let four: Vec<f64> = optimum.column(1.0, Optimum::LIKELIEST).collect();
+    assert_eq!(four.len(), 4, "a pair each");
+    assert!(first().contains(&points(four.into_iter())));
+    let mut moved = Optimum::read();
+    moved.0 = moved.0.replace("+0.296 ± 0.056", "+0.796 ± 0.056");
+    let [_, high] = ends(moved.column(1.0, Optimum::LIKELIEST));
+    assert_eq!(high, 0.796);
+    let all = cards();
+    assert_eq!(all.matches("\n## ").count(), 6);
+    assert_eq!(all.matches("*Where it does not win*").count(), 6);
+}
