@@ -71,6 +71,7 @@ pub fn page(report: &CountersReport) -> Page {
         sections: sections.into_iter().flatten().collect(),
         papers: Vec::new(),
     }
+    .picture_first()
 }
 
 fn numbers(report: &CountersReport) -> String {

@@ -419,9 +419,6 @@ fn figures_name_what_they_show() {
     assert_eq!(
         names,
         [
-            "possible-t0.7-n2",
-            "possible-t0.7-n3",
-            "possible-t1.0-n2",
             "possible-t1.0-n3",
             "loss-by-drafts-t0.7",
             "loss-by-drafts-t1.0",

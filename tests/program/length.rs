@@ -45,7 +45,7 @@ fn a_log_becomes_a_folder_of_files() {
         "log --lengths 1,2,4 --verifiers token,block --cost-ratio 0.1 --out made",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.out.starts_with("Draft lengths: log\n"), "{}", run.out);
+    assert!(run.out.starts_with("Draft lengths: log, "), "{}", run.out);
     let last = run.out.lines().last().unwrap();
     assert_eq!(last, "report: made/report.html");
     let made = folder.path().join("made");

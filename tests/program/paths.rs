@@ -22,7 +22,7 @@ fn a_log_becomes_a_folder_of_files() {
     let run = paths(folder.path(), "log --paths 1,2,3 --length 2 --out made");
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(
-        run.out.starts_with("Several draft paths: log\n"),
+        run.out.starts_with("Several draft paths: log, "),
         "{}",
         run.out
     );

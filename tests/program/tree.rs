@@ -29,7 +29,7 @@ fn a_log_becomes_a_folder_of_files() {
          --max-depth 2 --max-branch 3 --cost-ratio 0.1 --out made",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.out.starts_with("Draft trees: log\n"), "{}", run.out);
+    assert!(run.out.starts_with("Draft trees: log, "), "{}", run.out);
     assert_eq!(run.out.lines().last(), Some("report: made/report.html"));
     let made = folder.path().join("made");
     let read = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();

@@ -8,7 +8,27 @@ use crate::report::advice::of_lengths;
 use crate::report::{cautions, draft_paths, replayed};
 
 pub(super) fn title(report: &LengthReport) -> String {
-    format!("Draft lengths: {}", replayed::names(&report.of))
+    let name = format!("Draft lengths: {}", replayed::names(&report.of));
+    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
+    match finding(report).filter(|_| advises) {
+        Some(finding) => format!("{name}, {finding}"),
+        None => name,
+    }
+}
+
+/// The best of what needs nothing new, at the first cost.
+fn finding(report: &LengthReport) -> Option<String> {
+    let shown = costs_shown(report);
+    let at = report.at_cost.as_ref().or(shown.first().copied())?;
+    let best = at.first()?;
+    (best.speedup.ci95[1] > 1.0).then(|| {
+        format!(
+            "{} a round for {} times the target's speed at c = {}",
+            counted(best.parameter as usize, "token"),
+            decimals(best.speedup.mean, 2),
+            cost(at.cost_ratio)
+        )
+    })
 }
 
 pub(super) fn subtitle(report: &LengthReport) -> String {
@@ -143,7 +163,9 @@ fn points(report: &LengthReport) -> Vec<String> {
     )];
     points.extend(above(report));
     if let Some(at) = &report.at_cost {
-        let chosen = at.found(Drafts::Sampled, "token").map(|one| one.speedup.mean);
+        let chosen = at
+            .found(Drafts::Sampled, "token")
+            .map(|one| one.speedup.mean);
         let share = chosen.map_or_else(String::new, |speed| {
             format!(
                 "; the best length with it has {} of that",

@@ -4,7 +4,7 @@ use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
 use crate::replay::{AtDrafts, PathVerifier, PathsReport};
 use crate::report::advice::of_paths;
-use crate::report::length::numbers::plus_minus;
+use crate::report::length::numbers::{decimals, plus_minus};
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
 
@@ -20,7 +20,23 @@ const BLOCK: &str = "block";
 const CARRIED: &str = "select-block";
 
 pub(super) fn title(report: &PathsReport) -> String {
-    format!("Several draft paths: {}", replayed::names(&report.of))
+    let name = format!("Several draft paths: {}", replayed::names(&report.of));
+    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
+    match finding(report).filter(|_| advises) {
+        Some(finding) => format!("{name}, {finding}"),
+        None => name,
+    }
+}
+
+/// What a decoder gets by what needs nothing carried between rounds.
+fn finding(report: &PathsReport) -> Option<String> {
+    let at = shown(report).filter(|_| report.starts > 0)?;
+    let one = at.verifiers.iter().find(|one| one.verifier == CARRIED)?;
+    Some(format!(
+        "{} give {} tokens for each target call",
+        counted(at.drafts, "path"),
+        decimals(one.tokens_per_call.as_ref()?.mean, 2)
+    ))
 }
 
 /// The verifier of K i.i.d. paths that accepts most.

@@ -4,12 +4,31 @@ use crate::page::Block;
 use crate::page::words::{count, counted, percent};
 use crate::replay::{TreeDifference, TreeReport, tree_changes};
 use crate::report::advice::of_tree;
-use crate::report::length::numbers::{cost, plus_minus};
+use crate::report::length::numbers::{cost, decimals, plus_minus};
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
 
 pub(super) fn title(report: &TreeReport) -> String {
-    format!("Draft trees: {}", replayed::names(&report.of))
+    let name = format!("Draft trees: {}", replayed::names(&report.of));
+    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
+    match finding(report).filter(|_| advises) {
+        Some(finding) => format!("{name}, {finding}"),
+        None => name,
+    }
+}
+
+/// What the tree of the first sentence gives: one that engines have, unless the grown one is told
+/// apart from it.
+fn finding(report: &TreeReport) -> Option<String> {
+    let best = report.best.first()?;
+    let is_worth = tree_changes(report).first().map(of_tree);
+    let is_worth = is_worth.is_some_and(|(is_worth, _)| is_worth);
+    let tokens =
+        |estimate: &Estimate| format!("{} tokens for each target call", decimals(estimate.mean, 2));
+    Some(match report.reference.as_ref().filter(|_| !is_worth) {
+        Some(theirs) => format!("{} gives {}", theirs.tree, tokens(&theirs.tokens_per_call)),
+        None => format!("the grown tree gives {}", tokens(&best.tokens_per_call)),
+    })
 }
 
 pub(super) fn subtitle(report: &TreeReport) -> String {

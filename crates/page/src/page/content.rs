@@ -80,7 +80,7 @@ pub enum Block {
     /// What a reader may choose between: [`Block::Panel`]s anywhere on the page show what is chosen.
     Choice(Vec<Choice>),
     /// Blocks of one choice. A page shows them while they are chosen, and all where it is printed;
-    /// Markdown folds away what is not chosen first.
+    /// Markdown, terminals and files have what is chosen first.
     Panel(Panel),
 }
 
@@ -382,15 +382,14 @@ impl Page {
         Ok(files)
     }
 
-    /// Every picture, in order.
+    /// Every picture that is a file of its own, in order: of panels, that which is chosen first.
     pub fn figures(&self) -> Vec<&Figure> {
         fn collect<'a>(blocks: &'a [Block], into: &mut Vec<&'a Figure>) {
             for block in blocks {
                 match block {
                     Block::Figure(figure) => into.push(figure),
-                    Block::Details { blocks, .. } | Block::Panel(Panel { blocks, .. }) => {
-                        collect(blocks, into);
-                    }
+                    Block::Details { blocks, .. } => collect(blocks, into),
+                    Block::Panel(panel) if panel.first => collect(&panel.blocks, into),
                     _ => {}
                 }
             }

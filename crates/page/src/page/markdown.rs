@@ -3,7 +3,7 @@
 use super::content::Lead;
 use super::table::{Entry, Row, Table};
 use super::words::markup_escaped;
-use super::{Block, Page, Panel, visible};
+use super::{Block, Page, visible};
 use std::fmt::Write as _;
 
 impl Page {
@@ -57,36 +57,8 @@ fn folded(out: &mut String, summary: &str, blocks: &[Block]) {
 }
 
 fn blocks(out: &mut String, blocks: &[Block]) {
-    let mut rest = blocks;
-    while let Some((block, after)) = rest.split_first() {
-        let panels: Vec<&Panel> = rest.iter().map_while(panel).collect();
-        if panels.is_empty() {
-            one(out, block);
-            rest = after;
-            continue;
-        }
-        // What is chosen first stands open, all others in one place.
-        rest = &rest[panels.len()..];
-        let (first, others): (Vec<&Panel>, Vec<&Panel>) =
-            panels.into_iter().partition(|panel| panel.first);
-        let all = |panels: Vec<&Panel>| -> Vec<Block> {
-            panels
-                .into_iter()
-                .flat_map(|one| one.blocks.clone())
-                .collect()
-        };
-        self::blocks(out, &all(first));
-        if !others.is_empty() {
-            let labels: Vec<&str> = others.iter().map(|one| one.label.as_str()).collect();
-            folded(out, &labels.join("; "), &all(others));
-        }
-    }
-}
-
-fn panel(block: &Block) -> Option<&Panel> {
-    match block {
-        Block::Panel(panel) => Some(panel),
-        _ => None,
+    for block in blocks {
+        one(out, block);
     }
 }
 
@@ -134,7 +106,9 @@ fn one(out: &mut String, block: &Block) {
         Block::Tokens(_) => {}
         Block::Details { summary, blocks } => folded(out, summary, blocks),
         Block::Choice(_) => {}
-        Block::Panel(panel) => self::blocks(out, &panel.blocks),
+        // The others are on the page.
+        Block::Panel(panel) if panel.first => self::blocks(out, &panel.blocks),
+        Block::Panel(_) => {}
         Block::Command(text) => {
             for line in text.lines() {
                 let _ = writeln!(out, "    {line}");
