@@ -349,7 +349,6 @@ impl Drawing {
             y_covers: (self.y_label == DIFFERENCE).then_some([0.0; 2]),
             lines: self.lines,
             remarks: self.remarks,
-            ..LinePlot::default()
         };
         Figure {
             alt: format!("{}. {}.", self.title, said.join("; ")),
