@@ -334,8 +334,8 @@ fn engines() -> String {
     let lossy = found.iter().filter(|row| row[3].contains("lossy"));
     format!(
         "## 5. Is your engine sampling what it says?\n\nAudited by their texts alone, against a plain \
-         pass of the target, {} of {} released engines leave the target's law once they draft with \
-         a model and sample:\n\n{table}\n\
+         pass of the target, {} of {} released engines leave the target's law once they \
+         draft:\n\n{table}\n\
          `specgap audit LOG --rule text`\n\n\
          *Where it does not win*: an audit needs the target's rows of the engine's own texts, and a \
          rare bug needs more text than 40 prompts. As claimed is as far as these texts tell. Engines on \
