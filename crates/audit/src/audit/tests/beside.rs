@@ -63,6 +63,13 @@ fn rows_that_stand_one_place_off_are_named_with_the_cure() {
     for (shift, now) in [(-1, "t + 1"), (1, "t - 1")] {
         let report = text(shift, 1.0, |u| u);
         assert_eq!(report.conclusion, Conclusion::Lossy);
+        // Numbers are not blamed for what a wrong law explains.
+        let fresh = report.fresh_numbers.unwrap();
+        assert_eq!(fresh.verdict, Outcome::NotTestable);
+        assert!(
+            fresh.log10_e_value > 6.0 && fresh.reason.is_some(),
+            "{fresh:?}"
+        );
         let cause = report.cause.unwrap();
         assert_eq!(cause.name, "rows-off-by-one-place");
         assert!(cause.cure.contains(now), "{}", cause.cure);

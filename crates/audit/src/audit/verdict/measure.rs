@@ -19,7 +19,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::verdict::capital::{families, judged};
 use crate::audit::verdict::causes::cause;
 use crate::audit::verdict::estimates::Estimates;
-use crate::audit::verdict::rounds::fresh_numbers;
+use crate::audit::verdict::rounds::{fresh_numbers, given_the_laws};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
@@ -721,6 +721,7 @@ pub fn audit(
         .collect();
     notes.extend(sizes);
     let fresh = fresh_numbers(&opened.requests, &found.drawn, settings);
+    let fresh = given_the_laws(fresh, &parts);
     let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
         files: (log.digests(&(0..log.positions())))

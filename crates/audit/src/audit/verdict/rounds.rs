@@ -13,6 +13,28 @@ pub(crate) const FRESH_NUMBERS: &str = "fresh-numbers";
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
 
+/// The verdict where other parts are refuted: bets on numbers take the claimed laws for granted, so
+/// that a law which is refuted by more explains what they won.
+pub(crate) fn given_the_laws(fresh: PartReport, parts: &[PartReport]) -> PartReport {
+    let refuted = |one: &&PartReport| one.verdict == Outcome::Refuted;
+    let most = (parts.iter().filter(refuted))
+        .map(|one| one.log10_e_value)
+        .fold(f64::NEG_INFINITY, f64::max);
+    if fresh.verdict != Outcome::Refuted || fresh.log10_e_value > most {
+        return fresh;
+    }
+    PartReport {
+        verdict: Outcome::NotTestable,
+        suspect: None,
+        evidence: Vec::new(),
+        reason: Some(
+            "it takes the claimed laws for granted, and they are refuted by more than this shows"
+                .to_owned(),
+        ),
+        ..fresh
+    }
+}
+
 /// The verdict on rounds of one text that draw with the same numbers. `drawn` is in the order of
 /// positions.
 pub(crate) fn fresh_numbers(
