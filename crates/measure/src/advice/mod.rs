@@ -190,6 +190,8 @@ impl Verdict {
             Some(Ordering::Greater) if least(difference) >= floor => Self::Worth,
             Some(Ordering::Less) => Self::Worse,
             Some(_) => Self::BelowFloor,
+            // The middle of wide bounds tells nothing.
+            None if difference.open().is_some() => Self::Open,
             None => {
                 let sampled = Estimate {
                     truncation: None,
