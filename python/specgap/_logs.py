@@ -217,7 +217,7 @@ class Log:
         """A log of arrays, under the names of a log's tensors (docs/reference/log-format.md): target_logits
         and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
         position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
-        token_ids ...
+        token_ids, group (names too) ...
 
         Of a draft whose rows depend on where its round began, ``draft_logits`` is [N, K, V]: entry
         (s, j) is its row for the token at position s + j in a round that starts at s, given the
@@ -231,6 +231,9 @@ class Log:
         for key, array in tensors.items():
             if array is None:
                 continue
+            if key == "group":
+                array, named = _numbered(array)
+                metadata = {**(metadata or {}), **named}
             if key.startswith("draft_") and getattr(array, "ndim", 0) == 3:
                 held.append(_by_depth(array, key))
             elif key in _ROWS:
@@ -376,6 +379,18 @@ def _of_table(
 
 def _at_depth_again(log: Log, depth: int) -> Log:
     return log.at_depth(depth)
+
+
+def _numbered(groups: ArrayLike) -> tuple[ArrayLike, dict[str, Any]]:
+    """Groups as numbers, and their names where they have names."""
+    if hasattr(groups, "is_cuda"):
+        # A tensor, which has no names.
+        return groups, {}
+    array = np.asarray(groups)
+    if array.dtype.kind not in "UO":
+        return groups, {}
+    names, numbers = np.unique(array.astype(str), return_inverse=True)
+    return numbers.reshape(array.shape).astype(np.int64), {"groups": names.tolist()}
 
 
 def _by_depth(array: Any, name: str) -> tuple[str, NDArray[Any], str]:

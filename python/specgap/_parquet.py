@@ -31,7 +31,7 @@ _OWN_IDS = (("target_token_ids", "target_"), ("draft_token_ids", "draft_"))
 _RESTS = ("target_rest", "draft_rest")
 _HEADS = ("head_acceptance", "head_overlap")
 #: Whole numbers in which null stands for "none".
-_MAY_LACK = ("token", "output", "accepted", "round", "batch_size", "seed")
+_MAY_LACK = ("token", "output", "accepted", "round", "batch_size", "seed", "group")
 _SCALARS = ("prompt_id", "position", "draft_row", *_MAY_LACK, *_HEADS)
 _LISTS = (*_ROWS, *_IDS, *_RESTS, "drafts")
 #: The tensors of a log that are looked at in columns.

@@ -333,3 +333,13 @@ def test_many_small_lists_become_one_file(tmp_path: Path) -> None:
         row = read.row(at)
         assert row.token_ids is not None
         assert row.token_ids.tolist() == list(range(1 + at % 7)) and row.lacks_draft == (at % 5 == 0)
+
+
+def test_groups_may_be_names() -> None:
+    rows = np.zeros((4, 3))
+    named = sg.Log.of_arrays(
+        target_logits=rows, draft_logits=rows, group=["code", "code", "chat", "chat"]
+    )
+    assert named.metadata["groups"] == ["chat", "code"]
+    numbered = sg.Log.of_arrays(target_logits=rows, draft_logits=rows, group=[0, 0, 1, 1])
+    assert "groups" not in numbered.metadata
