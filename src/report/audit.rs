@@ -377,6 +377,9 @@ fn findings(report: &AuditReport) -> Vec<String> {
         .map(|check| format!("{}: {}", check.name, violation(check)))
         .collect();
     items.extend(report.cause.as_ref().map(beside::cause));
+    let counts = report.counts.as_ref();
+    let counts = counts.filter(|counts| counts.verdict == Outcome::Refuted);
+    items.extend(counts.map(|counts| format!("{}.", beside::counted_words(counts))));
     for part in all_parts(report).filter(|part| part.verdict == Outcome::Refuted) {
         if beside::explains(report, part) {
             continue;
