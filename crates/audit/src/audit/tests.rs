@@ -77,6 +77,43 @@ fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
     }
 }
 
+/// Of 500 honest engines each, 60 positions long, at a level of 5%: no part of them is refuted more
+/// often, but for 4 standard deviations (a probability of 3e-5). A broken engine's right part is.
+#[test]
+fn honest_engines_are_accused_no_more_often_than_promised() {
+    let rows = [
+        ([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]),
+        ([0.1, 0.3, 0.6], [0.3, 0.3, 0.4]),
+        ([0.05, 0.9, 0.05], [0.2, 0.6, 0.2]),
+    ];
+    let log = log(&rows, &[([-1, -1], -1, 0); 3]);
+    let runs = 500;
+    for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH, Rule::TEXT] {
+        for tolerance in [0.0, 0.002] {
+            let mut honest = simulator(rule, None);
+            (honest.settings.alpha, honest.settings.tolerance) = (0.05, tolerance);
+            let found = honest.runs(&log, runs, 60).unwrap();
+            for part in Part::ALL {
+                let verdicts = found.iter().map(|run| run.verdicts[part.index()]);
+                let count = verdicts.filter(|one| *one == Outcome::Refuted).count();
+                assert!(count <= 25 + 20, "{rule} {tolerance} {part:?}: {count}");
+            }
+        }
+    }
+    let mut broken = simulator(Rule::TOKEN, Some("accepts-everything"));
+    broken.settings.alpha = 0.05;
+    let power = |share: f64| {
+        let found = broken.runs_at_a_share(&log, 200, 60, share).unwrap();
+        let of = |run: &&SimulatedRun| run.verdicts[Part::Acceptance.index()] == Outcome::Refuted;
+        found.iter().filter(of).count()
+    };
+    let [none, half, all] = [0.0, 0.5, 1.0].map(power);
+    assert!(
+        none < 10 && none < half && half < all && all > 180,
+        "{none} {half} {all}"
+    );
+}
+
 /// Rows that leave nothing to chance: what an engine did is known.
 #[test]
 fn a_simulated_log_is_what_the_engine_did() {

@@ -312,6 +312,30 @@ mod tests {
         }
     }
 
+    /// Rows on which an honest engine keeps nothing, and a broken one everything.
+    #[test]
+    fn an_engine_goes_wrong_at_a_share_of_its_steps() {
+        use crate::audit::model::engine::Keeps;
+        let (p, q) = ([1.0, 0.0], [0.0, 1.0]);
+        let at = rows(&p, &q);
+        let judge = Judge::new(Rule::TOKEN, 0.0);
+        let broken = Engine::HONEST.keeps(Keeps::Always);
+        for (share, least, most) in [(0.0, 0, 0), (0.25, 900, 1100), (1.0, 4000, 4000)] {
+            let player = Player::new(Rule::TOKEN, &broken, 9999, false, 3, 0).at_a_share(share);
+            let mut players = [player.clone(), player];
+            players[1].random.set_stream(1);
+            let mut tallies = [Tally::new(&judge.book), Tally::new(&judge.book)];
+            let mut kept = 0;
+            for _ in 0..2000 {
+                visit(&judge, &at, false, &mut players, &mut tallies, |_, step| {
+                    kept += usize::from(step.accepted);
+                });
+            }
+            // 1000 of 4000, and 27 is a standard deviation.
+            assert!((least..=most).contains(&kept), "{share}: {kept}");
+        }
+    }
+
     /// A block is reached with r p/q of what it was, and a new round with all.
     #[test]
     fn a_block_remembers_how_it_was_reached() {
