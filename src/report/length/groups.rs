@@ -114,7 +114,7 @@ fn rates(all: &ByGroup) -> Table {
         Column::words("group"),
         Column::number("prompts"),
         Column::number("tokens"),
-        Column::number("acceptance"),
+        Column::number("accepted"),
     ];
     let rows = std::iter::once(&all.total).chain(&all.groups);
     let rows: Vec<Row> = rows
@@ -135,7 +135,7 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
         Column::words("group"),
         Column::number("prompts"),
         Column::number("tokens"),
-        Column::number("acceptance"),
+        Column::number("accepted"),
         Column::number(format!("tokens a call, K = {}", best.parameter)),
         Column::number("less all others"),
         Column::words("told apart"),
@@ -177,7 +177,7 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
     rows.extend(equal.map(|one| {
         let none = || Entry::none();
         Row::new([
-            Entry::plain("all groups, equal weights"),
+            Entry::plain("equal weights"),
             none(),
             none(),
             none(),

@@ -33,16 +33,19 @@ fn finding(report: &LengthReport) -> Option<String> {
 
 pub(super) fn subtitle(report: &LengthReport) -> String {
     let of = replayed::subtitle(&report.of);
-    match &report.draft_cuts {
-        Some(cuts) => {
-            let words = cuts
-                .words()
-                .map(|(name, number)| format!("{name} {number}"));
-            let words: Vec<String> = words.collect();
-            format!("{of} · q cut to {}, renormalised", words.join(", then "))
-        }
+    match draft_cut(report) {
+        Some(cut) => format!("{of} · {cut}"),
         None => of,
     }
+}
+
+/// What is kept of the draft's row.
+fn draft_cut(report: &LengthReport) -> Option<String> {
+    let words = report.draft_cuts?.words();
+    let words: Vec<String> = words
+        .map(|(name, number)| format!("{name} {number}"))
+        .collect();
+    Some(format!("q cut to {}, renormalised", words.join(", then ")))
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
@@ -161,6 +164,8 @@ fn points(report: &LengthReport) -> Vec<String> {
         plus_minus(&report.acceptance, 3),
         no_fewer(report)
     )];
+    let cut = draft_cut(report);
+    points.extend(cut.map(|cut| format!("All numbers are of drafts from a cut row: {cut}.")));
     points.extend(above(report));
     if let Some(at) = &report.at_cost {
         let chosen = at
