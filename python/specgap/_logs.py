@@ -240,6 +240,10 @@ class Log:
                 held.append((key, *rows(array, key)))
             elif key in _FLOATS:
                 held.append((key, *typed(array, key)))
+            elif key == "allowed":  # truth values are bytes of 0 and 1
+                own, _ = typed(array, key)
+                own = own.view(np.uint8) if own.dtype == np.bool_ else own
+                held.append((key, own, own.dtype.name))
             else:
                 own, dtype = typed(array, key)
                 if key not in KNOWN and own.dtype.kind not in "iu":

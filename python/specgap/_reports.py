@@ -969,6 +969,7 @@ def audit(
     min_p: float | None = None,
     draft_cut: bool = False,
     draft_top_k: int | None = None,
+    draft_mask: bool = False,
     stop: int | Sequence[int] | None = None,
     junit: PathLike | None = None,
     markdown: PathLike | None = None,
@@ -990,7 +991,8 @@ def audit(
     part is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the
     log's rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
     is sampled with, ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
-    too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default).
+    too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default). ``draft_mask`` says
+    that masks (``allowed``) are the draft's too, and not the target's alone.
     ``stop`` are tokens that end a text. ``negative_control`` also tampers with the log in every
     listed way, and each has to be refused. ``junit`` and ``markdown`` are files to write, and
     ``seed`` is that of what is drawn. ``vocabulary``, ``threads`` and ``progress`` are as in
@@ -1013,6 +1015,7 @@ def audit(
         "min_p": min_p,
         "draft_cut": draft_cut,
         "draft_top_k": draft_top_k,
+        "draft_mask": draft_mask,
         "stop": stop,
         "junit": junit,
         "markdown": markdown,

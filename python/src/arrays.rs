@@ -176,6 +176,7 @@ pub(crate) fn dtype_named(dtype: &str, name: &str) -> PyResult<Dtype> {
         "float64" => Dtype::F64,
         "int32" => Dtype::I32,
         "int64" => Dtype::I64,
+        "uint8" if name == "allowed" => Dtype::U8,
         _ => {
             return Err(PyTypeError::new_err(format!(
                 "{name}: has entries of type {dtype}; rows are float16, bfloat16, float32 or \
