@@ -229,7 +229,7 @@ fn a_made_report_has_a_choice_of_every_place() {
             };
             let plain = rate(&one.to) - rate(&one.from);
             assert!(
-                (one.difference.mean - plain).abs() < 0.05,
+                (one.difference.mean - plain).abs() < 0.1,
                 "{one:?}: {plain}"
             );
             assert!((one.now.mean - rate(&one.from)).abs() < 1e-12);
