@@ -70,12 +70,19 @@ pub fn page(report: &GapReport) -> Page {
         Some(made_by(report)),
     ];
     Page {
-        title: summary::title(report),
+        title: title(report),
         subtitle: summary::subtitle(report),
         lead: lead(report),
         sections: sections.into_iter().flatten().collect(),
         papers: Vec::new(),
     }
+}
+
+/// What is found, unless the text was not drawn from the rows; else what it is about.
+fn title(report: &GapReport) -> String {
+    let is_drawn = summary::not_drawn(report).next().is_none();
+    let found = finding::title(report).filter(|_| is_drawn);
+    found.unwrap_or_else(|| summary::title(report))
 }
 
 /// The main numbers in a few lines, one picture of them, and what has to be known to read

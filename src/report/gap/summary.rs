@@ -1,8 +1,8 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
+use super::own;
 use super::select::{along_text, drafts, sampled_at, temperatures};
-use super::{finding, own};
 use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
 use crate::page::words::{at_most, count, counted, listed, percent, temperature};
@@ -15,9 +15,6 @@ const FEW: usize = 10;
 
 /// What the report is about, in a few words.
 pub(super) fn title(report: &GapReport) -> String {
-    if let Some(title) = finding::title(report).filter(|_| not_drawn(report).next().is_none()) {
-        return title;
-    }
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
     if names.is_empty() {
         "Acceptance and gap report".to_owned()
