@@ -1,8 +1,8 @@
 //! What an engine could change, from the same positions.
 
 use super::data::{Comparison, GapReport, OneDraft};
-use super::metric::{Metric, Place, Rule};
-use super::report::Pages;
+use super::metric::{Metric, Place, Rule, Temperature};
+use super::summary::Summary;
 use super::tally::{ExactSum, Tally};
 use crate::advice::{Basis, Candidate, Change, NOT_DRAWN, Needs, Unit, Verdict, cross_fitted};
 use crate::statistics::Estimate;
@@ -66,11 +66,33 @@ fn settings_of(engines: &[String]) -> Vec<String> {
         .collect()
 }
 
-impl Pages<'_> {
+/// What was measured, and the places of its clusters with their positions.
+pub(super) struct Measured<'a> {
+    pub summary: &'a Summary,
+    pub sizes: &'a [(usize, u64)],
+}
+
+impl Measured<'_> {
+    fn find(&self, metric: Metric) -> Option<&Tally> {
+        self.summary.tallies.get(&metric)
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let settings = &self.summary.settings;
+        let temperatures = settings.temperatures.iter();
+        let each = temperatures.flat_map(|&temperature| {
+            settings.drafts.iter().map(move |&drafts| Place {
+                temperature: Temperature(temperature),
+                drafts,
+            })
+        });
+        each.collect()
+    }
+
     /// From what is done now with several drafts to the best that can be done, at each place.
     pub(super) fn changes(&self, one_draft: &[OneDraft]) -> Vec<Change> {
         let mut all = of_one_draft(one_draft);
-        for place in self.places().filter(|place| place.drafts > 1) {
+        for place in self.places().into_iter().filter(|place| place.drafts > 1) {
             all.extend(NOW.into_iter().filter_map(|now| self.change(place, now)));
         }
         all
@@ -107,7 +129,7 @@ impl Pages<'_> {
             settings: Vec::new(),
             needs: needs(&from, &to),
             unit: Unit::Acceptance,
-            now: before.estimate(&self.sizes),
+            now: before.estimate(self.sizes),
             verdict: Verdict::of(&choice.difference, floor),
             difference: choice.difference,
             basis: Basis::CrossFitted,
@@ -138,7 +160,7 @@ impl Pages<'_> {
             ),
         };
         let mut sum = ExactSum::default();
-        for &(at, _) in &self.sizes {
+        for &(at, _) in self.sizes {
             sum.merge(after.sum(at).minus(before.sum(at)));
         }
         Some([sum.minus(low).value(), high.minus(sum).value()])

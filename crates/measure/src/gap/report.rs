@@ -1,7 +1,7 @@
 //! A summary as a report.
 
 use super::chains::{accepted_along_text, rounds};
-use super::changes::without_void;
+use super::changes::{Measured, without_void};
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -70,7 +70,11 @@ impl Summary {
         let one_draft = pages.one_draft();
         without_void(GapReport {
             schema: SCHEMA,
-            advice: pages.changes(&one_draft),
+            advice: Measured {
+                summary: self,
+                sizes: &pages.sizes,
+            }
+            .changes(&one_draft),
             tool: self.tool.clone(),
             command: command.to_owned(),
             seed: settings.seed,
@@ -102,13 +106,13 @@ impl Summary {
 }
 
 /// A summary with what all its estimates need.
-pub(super) struct Pages<'a> {
-    pub summary: &'a Summary,
-    pub sizes: Vec<(usize, u64)>,
+struct Pages<'a> {
+    summary: &'a Summary,
+    sizes: Vec<(usize, u64)>,
 }
 
 impl Pages<'_> {
-    pub(super) fn find(&self, metric: Metric) -> Option<&Tally> {
+    fn find(&self, metric: Metric) -> Option<&Tally> {
         self.summary.tallies.get(&metric)
     }
 
@@ -117,7 +121,7 @@ impl Pages<'_> {
         listed(all.iter().copied().map(Temperature))
     }
 
-    pub(super) fn places(&self) -> Listed<Place> {
+    fn places(&self) -> Listed<Place> {
         let mut all = Vec::new();
         for temperature in self.temperatures() {
             for &drafts in &self.summary.settings.drafts {
