@@ -1,6 +1,6 @@
 //! Which tokens a mask lets the target draw: of a grammar, of banned words, of a request's own choice.
 
-use super::beside::{ALLOWED, Beside};
+use super::beside::{ALLOWED, Beside, Columns};
 use super::error::LogError;
 use super::reader::Log;
 use super::tensor::{Dtype, Tensor};
@@ -16,8 +16,11 @@ fn is_packed(tensor: &Tensor, tokens: usize) -> bool {
         && tensor.columns() != tokens
 }
 
-/// Refuses a mask that is not one of rows of so many tokens.
-pub(super) fn check(path: &Path, tensor: &Tensor, tokens: usize) -> Result<(), LogError> {
+/// Refuses a mask that is not one of rows of so many tokens. Of lists an audit refuses it.
+pub(super) fn check(path: &Path, beside: &Columns<Tensor>, tokens: usize) -> Result<(), LogError> {
+    let (Some(tensor), None) = (&beside[Beside::Allowed], &beside[Beside::TokenIds]) else {
+        return Ok(());
+    };
     if tensor.columns() == tokens || is_packed(tensor, tokens) {
         return Ok(());
     }

@@ -966,10 +966,8 @@ impl Shard {
         if is_text {
             beside[Beside::DraftRest] = beside[Beside::TargetRest].clone();
         }
+        allowed::check(path, &beside, target.columns())?;
         let token_ids = beside[Beside::TokenIds].as_ref();
-        if let (Some(mask), None) = (&beside[Beside::Allowed], token_ids) {
-            allowed::check(path, mask, target.columns())?;
-        }
         let own_ids = match Beside::OWN_IDS.map(|one| beside[one].as_ref()) {
             [None, None] => None,
             [Some(target), Some(draft)] => Some([target, draft]),
