@@ -1,7 +1,7 @@
 //! `specgap audit`: what it prints and writes, and its exit codes.
 
 use crate::engine_log::{small, write};
-use crate::run::{ROOT, specgap};
+use crate::run::{ROOT, command, specgap};
 use serde_json::Value;
 use specgap::audit::{BugName, Rule, Settings, Simulator};
 use specgap::log::Log;
@@ -46,8 +46,13 @@ fn an_honest_engine_exits_0_and_its_verdict_comes_before_the_plan() {
     ];
     let places = places.map(|words| run.out.find(words).unwrap_or_else(|| panic!("{}", run.out)));
     assert!(places.is_sorted(), "{places:?} {}", run.out);
-    let wide = run.out.lines().find(|line| line.chars().count() > 80);
-    assert_eq!(wide, None);
+    // A terminal of 80 columns.
+    let line = "audit engine.safetensors --rule token";
+    let mut narrow = command(folder.path(), line.split(' '));
+    let output = narrow.env("COLUMNS", "80").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Minimum N"), "{text}");
+    assert_eq!(text.lines().find(|line| line.chars().count() > 80), None);
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
     assert!(
         xml.contains("failures=\"0\"") && xml.contains("name=\"draft-law\""),
@@ -112,7 +117,11 @@ fn counters_are_held_against_rows_without_drafts() {
     let line = "audit text.safetensors --rule token --seeds fresh --counters own.txt";
     let run = specgap(folder.path(), line.split(' '));
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
-    for words in ["Counters against rows", "What these counts cannot tell", "z = "] {
+    for words in [
+        "Counters against rows",
+        "What these counts cannot tell",
+        "z = ",
+    ] {
         assert!(run.out.contains(words), "{words}: {}", run.out);
     }
     let line = "audit text.safetensors --rule token --counters all.txt --format json";
