@@ -518,7 +518,10 @@ fn costs_make_speeds_and_say_what_a_better_rule_may_take() {
         verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 3, seconds = 0.025 }]\n\
         rules = [{ name = \"optimal\", seconds = 0.01 }, { name = \"rrs\", seconds = 0.002 }]\n";
     std::fs::write(path.join("times.toml"), table).unwrap();
-    let run = gap(path, &format!("log {QUICK} --timings times.toml -q --out r"));
+    let run = gap(
+        path,
+        &format!("log {QUICK} --timings times.toml -q --out r"),
+    );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
     let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();

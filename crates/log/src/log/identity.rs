@@ -88,7 +88,10 @@ impl Shard {
         }
         // Only where they are, so that logs without them keep the digest that they had.
         let rounds = [Beside::Accepted, Beside::Round, Beside::BatchSize];
-        for one in rounds.into_iter().chain([Beside::Seed, Beside::DraftRow, Beside::Allowed]) {
+        for one in rounds
+            .into_iter()
+            .chain([Beside::Seed, Beside::DraftRow, Beside::Allowed])
+        {
             let Some(tensor) = &self.beside[one] else {
                 continue;
             };
