@@ -5,6 +5,7 @@
 
 mod beside;
 
+use self::beside::outcome;
 use super::check::escape;
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
@@ -408,14 +409,6 @@ fn violation(check: &HardCheck) -> String {
 
 fn counted_u64(n: u64, what: &str) -> String {
     counted(usize::try_from(n).unwrap_or(usize::MAX), what)
-}
-
-fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Consistent => "consistent",
-        Outcome::Refuted => "refuted",
-        Outcome::NotTestable => "not testable",
-    }
 }
 
 fn e_value(part: &PartReport) -> String {

@@ -1,9 +1,8 @@
 //! What stands beside the verdicts of an audit, in words.
 
-use super::{count, outcome};
 use crate::audit::{AuditReport, Cause, CountsReport, Outcome, PartReport, Surprise};
 use crate::page::table::{Column, Entry, Row, Table};
-use crate::page::words::{counted, rate};
+use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Section};
 
 /// What the words mean.
@@ -35,6 +34,15 @@ pub(super) const DEFINITIONS: [(&str, &str); 6] = [
     ),
     ("counted", "what the server says of its rounds"),
 ];
+
+/// A verdict in words.
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Consistent => "consistent",
+        Outcome::Refuted => "refuted",
+        Outcome::NotTestable => "not testable",
+    }
+}
 
 /// Surprise against entropy, in a sentence.
 pub(super) fn surprise_words(found: &Surprise) -> String {

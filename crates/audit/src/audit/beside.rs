@@ -1,7 +1,7 @@
 //! What a report says beside its four verdicts, as data: surprise against entropy, a cause of
 //! several refutations, and what a server counted.
 
-use super::data::Outcome;
+use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// How surprised p is by what came out, against how surprised it should be.

@@ -2,6 +2,7 @@
 
 use super::beside::{Cause, CountsReport, Surprise};
 use super::model::rule::Rule;
+use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
 use std::fmt;
@@ -152,19 +153,6 @@ pub struct HardCheck {
     pub first_position: Option<usize>,
     /// What it is.
     pub words: String,
-}
-
-/// How a part came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Nothing was found against it.
-    Consistent,
-    /// It is not what is claimed, beyond the tolerance, at level alpha.
-    Refuted,
-    /// The log does not tell, or too few steps do.
-    NotTestable,
 }
 
 /// A bug or a score with its evidence.

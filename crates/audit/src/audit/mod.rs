@@ -32,22 +32,25 @@ mod beside;
 mod data;
 mod evidence;
 mod model;
+mod outcome;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use beside::{Cause, Counts, CountsReport, PlaceCount, Surprise};
 pub use data::{
-    AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
+    AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, PartReport, Plan,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
 pub use evidence::book::Part;
 pub use model::rule::Rule;
+pub use outcome::Outcome;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;
-pub use verdict::measure::{audit, claimed_of, plan};
+pub use verdict::measure::{claimed_of, plan};
 pub use verdict::records::{Record, Records, audit_records};
 pub use verdict::simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
+pub use verdict::whole::audit;
 
 use specgap_log::log::{Log, LogError};
 use std::path::PathBuf;

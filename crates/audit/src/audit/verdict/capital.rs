@@ -1,10 +1,11 @@
 //! From capital to verdicts.
 
-use crate::audit::data::{FlaggedGroup, Outcome, PartReport, Suspect};
+use crate::audit::data::{FlaggedGroup, PartReport, Suspect};
 use crate::audit::evidence::bets::{SCORE_STAKES, log_sum};
 use crate::audit::evidence::book::{Book, Part};
 use crate::audit::evidence::judge::Judge;
 use crate::audit::evidence::requests::{Family, Group, Settled};
+use crate::audit::outcome::Outcome;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 

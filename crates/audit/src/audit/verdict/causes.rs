@@ -8,13 +8,14 @@
 
 use crate::audit::AuditError;
 use crate::audit::beside::Cause;
-use crate::audit::data::{AuditReport, Outcome, PartReport, Settings};
+use crate::audit::data::{AuditReport, PartReport, Settings};
 use crate::audit::evidence::book::Part;
 use crate::audit::evidence::rows::Pair;
 use crate::audit::evidence::steps::{Happened, follows, text_of};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::engine::{Change, Laws, Position, change};
 use crate::audit::model::rule::Rule;
+use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::Opened;
 use specgap_base::side_by_side;
 use specgap_core::rule::Drafts;

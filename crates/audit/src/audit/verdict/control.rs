@@ -1,13 +1,14 @@
 //! The negative control: an audit that can find nothing finds nothing wrong.
 
 use crate::audit::AuditError;
-use crate::audit::data::{Outcome, Plan, Settings, Tampering};
+use crate::audit::data::{Plan, Settings, Tampering};
 use crate::audit::evidence::book::{Part, Tally};
 use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, visit};
 use crate::audit::evidence::requests::Settled;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::model::bugs::BUGS;
+use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::judged;
 use crate::audit::verdict::measure::{MASKED, Opened, RowChecks, stop_tokens};
 use crate::audit::verdict::simulate::tampered_rounds;

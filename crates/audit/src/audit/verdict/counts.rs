@@ -7,10 +7,11 @@
 
 use crate::audit::AuditError;
 use crate::audit::beside::{Counts, CountsReport, PlaceCount};
-use crate::audit::data::{Outcome, Settings};
+use crate::audit::data::Settings;
 use crate::audit::evidence::rows::Pair;
 use crate::audit::evidence::steps::{Steps, follows, text_of};
 use crate::audit::model::rule::Rule;
+use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::{Opened, stop_tokens};
 use crate::audit::{model::engine::Position, refused_at};
 use specgap_base::side_by_side;

@@ -1,8 +1,8 @@
 //! An audit of a log, what it takes, and its negative control.
 
 use crate::audit::data::{
-    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
-    RequestsReport, Settings,
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, PartReport, Plan, RequestsReport,
+    Settings,
 };
 use crate::audit::evidence::again::{self, Drawn};
 use crate::audit::evidence::bets::STAKES;
@@ -16,8 +16,8 @@ use crate::audit::evidence::surprise::{self, Told, summed};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Laws, Position};
 use crate::audit::model::rule::Rule;
+use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::{families, judged};
-use crate::audit::verdict::causes::cause;
 use crate::audit::verdict::estimates::Estimates;
 use crate::audit::verdict::rounds::{fresh_numbers, given_the_laws};
 use crate::audit::{AuditError, refused_at};
@@ -672,25 +672,13 @@ fn output_tv(rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<f64> {
     )
 }
 
-/// Audits a log. `command` is what is printed as the command; `progress` is told of positions
-/// as they are done.
-///
-/// The e-values are functions of the log and the settings alone, the same to the bit on any
-/// number of threads.
-///
-/// # Errors
-/// Logs without `drafts` and `output`; rounds that contradict themselves; rows that are refused;
-/// rows that list some tokens only, where the rule needs all; settings out of range.
-///
-/// # Complexity
-/// O(N B V) for B bugs (about 20), with top-k, top-p or min-p a sort of each row; memory
-/// O(V B + N).
-pub fn audit(
-    log: &Log,
+/// The verdicts on a log, and the log as it was opened for them.
+pub(crate) fn judged_log<'a>(
+    log: &'a Log,
     settings: &Settings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<AuditReport, AuditError> {
+) -> Result<(Opened<'a>, AuditReport), AuditError> {
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let judge = Judge::new(settings.rule, settings.tolerance);
     let found = opened.found(&judge, progress)?;
@@ -751,17 +739,8 @@ pub fn audit(
     if needs_another_rule(&report) {
         report.fits = another_rule(&opened, settings, &report)?;
     }
-    if report.fits.is_none() {
-        report.cause = cause(&opened, settings, &report)?;
-        if let Some(cause) = &report.cause {
-            let explained = |part: &&mut PartReport| cause.parts.contains(&part.part);
-            for part in report.parts.iter_mut().filter(explained) {
-                part.suspect = Some(cause.name.clone());
-            }
-        }
-    }
     conclude(&mut report, settings.rule);
-    Ok(report)
+    Ok((opened, report))
 }
 
 /// Four parts, and for each the families of groups.
@@ -1175,6 +1154,7 @@ pub(crate) fn position_error(log: &Log, (position, message): (usize, String)) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::audit;
     use crate::audit::data::Tampering;
     use crate::audit::tests::log;
 

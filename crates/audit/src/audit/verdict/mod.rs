@@ -9,3 +9,4 @@ pub(super) mod measure;
 pub(super) mod records;
 pub(super) mod rounds;
 pub(super) mod simulate;
+pub(super) mod whole;

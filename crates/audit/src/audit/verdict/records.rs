@@ -3,12 +3,13 @@
 use super::capital::part;
 use super::measure::{conclude, of_requests};
 use crate::audit::AuditError;
-use crate::audit::data::{AuditReport, HardCheck, Outcome, PartReport, Settings};
+use crate::audit::data::{AuditReport, HardCheck, PartReport, Settings};
 use crate::audit::evidence::bets::KEPT;
 use crate::audit::evidence::book::{Book, Component, Part, Tally};
 use crate::audit::evidence::requests::{Place, Requests, repeated};
 use crate::audit::evidence::steps::Count;
 use crate::audit::model::rule::Rule;
+use crate::audit::outcome::Outcome;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use std::path::Path;

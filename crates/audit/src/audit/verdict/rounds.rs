@@ -1,9 +1,10 @@
 //! The verdict on random numbers that come again in every round of a text.
 
-use crate::audit::data::{Outcome, PartReport, Settings, Suspect};
+use crate::audit::data::{PartReport, Settings, Suspect};
 use crate::audit::evidence::again::{Drawn, KINDS, LOGS, Rounds, capitals};
 use crate::audit::evidence::book::Tally;
 use crate::audit::evidence::requests::Requests;
+use crate::audit::outcome::Outcome;
 use specgap_base::sorted::Map;
 use std::f64::consts::LN_10;
 

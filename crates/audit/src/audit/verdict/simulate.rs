@@ -1,7 +1,7 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
 use crate::audit::AuditError;
-use crate::audit::data::{Claimed, Outcome, Settings};
+use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::book::{Part, Tally};
 use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, visit};
@@ -10,6 +10,7 @@ use crate::audit::evidence::rows::{Pair, Reader};
 use crate::audit::evidence::steps::{Steps, follows, text_of};
 use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
+use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::judged;
 use crate::audit::verdict::measure::{Opened, claimed_of, position_error};
 use specgap_base::sorted::Map;
