@@ -1,42 +1,9 @@
 //! Which tokens a mask lets the target draw: of a grammar, of banned words, of a request's own choice.
 
-use super::beside::{ALLOWED, Beside, Columns};
+use super::beside::Beside;
 use super::error::LogError;
+use super::mask::{BITS, is_packed};
 use super::reader::Log;
-use super::tensor::{Dtype, Tensor};
-use std::path::Path;
-
-/// Bits of an entry of a mask that is packed, as xgrammar's and so vLLM's and SGLang's are.
-const BITS: usize = 32;
-
-/// Whether a mask has a bit for each of so many tokens, and not an entry.
-fn is_packed(tensor: &Tensor, tokens: usize) -> bool {
-    tensor.dtype == Dtype::I32
-        && tensor.columns() == tokens.div_ceil(BITS)
-        && tensor.columns() != tokens
-}
-
-/// Refuses a mask that is not one of rows of so many tokens. Of lists an audit refuses it.
-pub(super) fn check(path: &Path, beside: &Columns<Tensor>, tokens: usize) -> Result<(), LogError> {
-    let (Some(tensor), None) = (&beside[Beside::Allowed], &beside[Beside::TokenIds]) else {
-        return Ok(());
-    };
-    if tensor.columns() == tokens || is_packed(tensor, tokens) {
-        return Ok(());
-    }
-    Err(LogError::tensor(
-        path,
-        ALLOWED,
-        format!(
-            "is {} of shape {:?}; it has 1 (allowed) or 0 (masked) for each of the {tokens} tokens \
-             of a row, as u8, bool or i32 of shape [N, {tokens}], or bits of i32 of shape [N, {}], the \
-             lowest first",
-            tensor.dtype,
-            tensor.shape,
-            tokens.div_ceil(BITS)
-        ),
-    ))
-}
 
 impl Log {
     /// Whether any file has masks.
@@ -119,8 +86,9 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use super::super::beside::ALLOWED;
     use super::super::metadata::Metadata;
-    use super::super::tensor::HeldTensor;
+    use super::super::tensor::{Dtype, HeldTensor};
     use super::*;
     use std::sync::Arc;
 

@@ -68,6 +68,7 @@ mod hash;
 mod identity;
 mod joined;
 mod labels;
+mod mask;
 mod metadata;
 mod npy;
 mod npz;

@@ -9,7 +9,7 @@ use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
 use super::sub_vocabulary::SubVocabulary;
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
-use super::{allowed, npz, safetensors, shared};
+use super::{mask, npz, safetensors, shared};
 use specgap_base::typed;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -966,7 +966,7 @@ impl Shard {
         if is_text {
             beside[Beside::DraftRest] = beside[Beside::TargetRest].clone();
         }
-        allowed::check(path, &beside, target.columns())?;
+        mask::check(path, &beside, target.columns())?;
         let token_ids = beside[Beside::TokenIds].as_ref();
         let own_ids = match Beside::OWN_IDS.map(|one| beside[one].as_ref()) {
             [None, None] => None,
