@@ -18,7 +18,7 @@ pub(super) fn is_void(of: &MeasuredTexts, surprise: &Surprise) -> bool {
     surprise.z.is_some_and(|z| z.abs() > NOT_DRAWN) || short.next().is_some()
 }
 
-/// The costs that a report on lengths speaks of: the given one, or [`COSTS`].
+/// The costs that a report on lengths speaks of: the given one, or .02, .1 and .3.
 #[must_use]
 pub fn costs_shown(report: &LengthReport) -> Vec<&AtCost> {
     match &report.at_cost {

@@ -990,7 +990,7 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
 /// is looked at but how many drafts a round has.
 ///
 /// # Errors
-/// As [`audit`].
+/// As `audit`.
 pub fn plan(log: &Log, settings: &Settings) -> Result<Plan, AuditError> {
     let opened = Opened::new(log, settings, settings.rule, None)?;
     plan_of(&opened, settings)
