@@ -33,6 +33,38 @@ pub struct Estimate {
 const SHUT: f64 = 1e-6;
 
 impl Estimate {
+    /// A mean, and half of its interval.
+    #[must_use]
+    pub fn plus_minus(mean: f64, half: f64) -> Self {
+        Self {
+            mean,
+            ci95: [mean - half, mean + half],
+            ..Self::default()
+        }
+    }
+
+    /// The same seen from the other side: what b has more than a, of what a has more than b.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_measure::statistics::Estimate;
+    ///
+    /// let more = Estimate { truncation: Some([1.0, 4.0]), ..Estimate::plus_minus(2.0, 0.5) };
+    /// let less = more.negated();
+    /// assert_eq!((less.mean, less.ci95), (-2.0, [-2.5, -1.5]));
+    /// assert_eq!(less.truncation, Some([-4.0, -1.0]));
+    /// ```
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        let turned = |[low, high]: [f64; 2]| [-high, -low];
+        Self {
+            mean: -self.mean,
+            ci95: turned(self.ci95),
+            truncation: self.truncation.map(turned),
+            between: self.between.map(turned),
+        }
+    }
+
     /// The bounds of the mean, if it has any besides those of rounding: those of
     /// [`Estimate::truncation`] or [`Estimate::between`].
     pub fn bounds(&self) -> Option<[f64; 2]> {
@@ -92,6 +124,11 @@ pub struct Clustered {
     pub error: f64,
     /// C.
     pub clusters: usize,
+}
+
+/// Of each of so many two-sided intervals that hold together with 95% (Bonferroni), the quantile.
+fn level(comparisons: usize) -> f64 {
+    1.0 - 0.025 / comparisons.max(1) as f64
 }
 
 impl Clustered {
@@ -168,16 +205,11 @@ impl Clustered {
     /// The mean with an interval that is one of `comparisons`, all of which hold together with at
     /// least 95%, as those of [`Clustered::minus_among`].
     pub fn estimate_among(&self, comparisons: usize) -> Estimate {
-        let level = 1.0 - 0.025 / comparisons.max(1) as f64;
+        let level = level(comparisons);
         let half = self
             .student()
             .map_or(0.0, |t| t.inverse_cdf(level) * self.error);
-        Estimate {
-            mean: self.mean,
-            ci95: [self.mean - half, self.mean + half],
-            truncation: None,
-            between: None,
-        }
+        Estimate::plus_minus(self.mean, half)
     }
 
     /// This mean minus another one that is independent of it, with its 95% interval.
@@ -192,23 +224,8 @@ impl Clustered {
     /// The same with an interval that is one of `comparisons`, all of which hold together with at
     /// least 95% (Bonferroni: each at 1 - 5%/`comparisons`).
     pub fn minus_among(&self, other: &Self, comparisons: usize) -> Estimate {
-        let level = 1.0 - 0.025 / comparisons.max(1) as f64;
-        let mean = self.mean - other.mean;
-        let [a, b] = [self, other].map(|one| one.error * one.error);
-        let part = |square: f64, clusters: usize| square * square / (clusters as f64 - 1.0);
-        let freedom = (a + b) * (a + b) / (part(a, self.clusters) + part(b, other.clusters));
-        // No number where neither varies.
-        let half = if self.clusters > 1 && other.clusters > 1 && freedom > 0.0 {
-            StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(level) * (a + b).sqrt())
-        } else {
-            0.0
-        };
-        Estimate {
-            mean,
-            ci95: [mean - half, mean + half],
-            truncation: None,
-            between: None,
-        }
+        let half = Self::welch([self, other].into_iter(), level(comparisons));
+        Estimate::plus_minus(self.mean - other.mean, half)
     }
 
     /// The mean of independent ratios, each weighing as much as another, with its 95% interval.
@@ -230,21 +247,22 @@ impl Clustered {
     pub fn equal_weights(all: &[Self]) -> Estimate {
         let count = all.len().max(1) as f64;
         let mean = all.iter().map(|one| one.mean).sum::<f64>() / count;
-        let squares = || all.iter().map(|one| (one.error * one.error, one.clusters));
+        let half = Self::welch(all.iter(), level(1)) / count;
+        Estimate::plus_minus(mean, half)
+    }
+
+    /// Half of the interval of a sum of independent means: Student's t at Welch's degrees of freedom,
+    /// times the root of the sum of squared errors. 0 where one has one cluster, or none varies.
+    fn welch<'a>(all: impl Iterator<Item = &'a Self> + Clone, level: f64) -> f64 {
+        let squares = || all.clone().map(|one| (one.error * one.error, one.clusters));
         let sum: f64 = squares().map(|(square, _)| square).sum();
         let parts = squares().map(|(square, clusters)| square * square / (clusters as f64 - 1.0));
         let freedom = sum * sum / parts.sum::<f64>();
-        let half = if all.iter().all(|one| one.clusters > 1) && freedom > 0.0 {
-            let quantile = StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(0.975));
-            quantile * sum.sqrt() / count
+        // No number where none varies.
+        if all.clone().all(|one| one.clusters > 1) && freedom > 0.0 {
+            StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(level) * sum.sqrt())
         } else {
             0.0
-        };
-        Estimate {
-            mean,
-            ci95: [mean - half, mean + half],
-            truncation: None,
-            between: None,
         }
     }
 

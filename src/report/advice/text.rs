@@ -5,7 +5,6 @@ use crate::advice::{Change, Needs, Verdict};
 use crate::page::words::{counted, listed};
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::scheme::engines_with;
-use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
 /// `drafts/verifier, K`, apart.
@@ -22,25 +21,12 @@ fn length(of: &str) -> usize {
 /// What a change adds or takes, and whether that is worth it.
 fn difference(change: &Change) -> String {
     let more = &change.difference;
-    let size = |sign: f64| {
-        let [low, high] = more.ci95;
-        let half = (high - low) / 2.0;
-        let mean = sign * more.mean;
-        let ci95 = [mean - half, mean + half];
-        plus_minus(
-            &Estimate {
-                mean,
-                ci95,
-                ..*more
-            },
-            2,
-        )
-    };
+    let size = plus_minus(more, 2);
     match change.verdict {
-        Verdict::Worth => format!("{} more", size(1.0)),
-        Verdict::BelowFloor => format!("{} more, less than 1%: not worth it", size(1.0)),
-        Verdict::Worse => format!("{} less", size(-1.0)),
-        Verdict::NotToldApart | Verdict::Open => format!("no difference shown, {}", size(1.0)),
+        Verdict::Worth => format!("{size} more"),
+        Verdict::BelowFloor => format!("{size} more, less than 1%: not worth it"),
+        Verdict::Worse => format!("{} less", plus_minus(&more.negated(), 2)),
+        Verdict::NotToldApart | Verdict::Open => format!("no difference shown, {size}"),
     }
 }
 

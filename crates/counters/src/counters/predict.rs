@@ -230,10 +230,8 @@ fn between(length: usize, [low, high]: [Estimate; 2], met: (Kind, Option<[f64; 2
     let half = |one: &Estimate| (one.ci95[1] - one.ci95[0]) / 2.0;
     let half = half(&low).max(half(&high));
     let open = Estimate {
-        mean,
-        ci95: [mean - half, mean + half],
-        truncation: None,
         between: Some([low.mean, high.mean]),
+        ..Estimate::plus_minus(mean, half)
     };
     at(length, open, Kind::Bracket, None)
 }
@@ -312,12 +310,7 @@ fn beyond(counted: &Counted, total: &Rounds, length: usize, longest: usize) -> A
         (tokens + moved, one.rounds)
     });
     let half = (error.ci95[1] - error.ci95[0]) / 2.0;
-    let estimate = Estimate {
-        mean,
-        ci95: [mean - half, mean + half],
-        truncation: None,
-        between: None,
-    };
+    let estimate = Estimate::plus_minus(mean, half);
     let measured = longest >= MEASURED_FROM && length <= MEASURED_TO;
     at(
         length,
