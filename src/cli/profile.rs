@@ -7,7 +7,6 @@ use crate::curve::{Curve, exactly};
 use crate::page::paper::Files;
 use crate::profile::{Format, Profile, ProfileError, Source};
 use crate::replay::{Drafts, LengthReport, RoundStarts};
-use crate::report::is_not_drawn;
 use crate::statistics::Estimate;
 use clap::Args;
 use std::path::PathBuf;
@@ -75,7 +74,7 @@ impl Profiles {
             ),
             message: format!("--profile: {message}"),
         };
-        if let Some(z) = is_not_drawn(&report.surprise) {
+        if let Some(z) = report.surprise.not_drawn() {
             return Err(refused(format!(
                 "the text was not drawn from these rows (its surprise is {:.1} standard errors off), \
                  so that no file is written that others would take for acceptance; specgap length \
@@ -175,11 +174,7 @@ fn prefix(whole: &Curve, length: usize) -> Option<Curve> {
     let half = all(|share| (share.ci95[1] - share.ci95[0]) / 2.0) - 1.0;
     Some(Curve {
         length,
-        acceptance_length: Estimate {
-            mean,
-            ci95: [mean - half, mean + half],
-            ..Estimate::default()
-        },
+        acceptance_length: Estimate::plus_minus(mean, half),
         histogram: Some(exactly(&marginal)),
         rounds: whole.rounds,
         marginal,

@@ -8,14 +8,9 @@ use crate::page::words::{count, counted, percent};
 /// A z that text drawn from its rows hardly has; none has [`NOT_DRAWN`].
 const SURPRISING: f64 = 4.0;
 
-/// The z of text that is not drawn from its rows.
-pub(crate) fn is_not_drawn(surprise: &Surprise) -> Option<f64> {
-    surprise.z.filter(|z| z.abs() > NOT_DRAWN)
-}
-
 /// Where the text is not drawn from its rows: then this comes first, and nothing is advised.
 pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
-    let z = is_not_drawn(surprise?)?;
+    let z = surprise?.not_drawn()?;
     Some(format!(
         "The text was not drawn from these rows: its surprise is {:.1} standard errors off (z = \
          {z:.1}). Text of another temperature, of another model or of a person, tokens that are \

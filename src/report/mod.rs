@@ -27,7 +27,6 @@ pub mod solve;
 pub mod tree;
 pub mod verify;
 
-pub(crate) use cautions::is_not_drawn;
 pub use fractions::exact_or_decimal;
 pub use positions::CsvTable;
 

@@ -4,8 +4,7 @@ use super::data::{Comparison, GapReport, OneDraft};
 use super::metric::{Metric, Place, Rule, Temperature};
 use super::summary::Summary;
 use super::tally::{ExactSum, Tally};
-use crate::advice::{Basis, Candidate, Change, NOT_DRAWN, Needs, Unit, Verdict, cross_fitted};
-use crate::statistics::Estimate;
+use crate::advice::{Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted};
 use specgap_core::scheme::{ENGINES, Here, SchemeName, engines_with};
 use specgap_core::verifier::VerifierName;
 
@@ -180,7 +179,7 @@ fn of_one_draft(rows: &[OneDraft]) -> Vec<Change> {
             let paired = row.differences.iter().find_map(|one| {
                 match (one.first.as_str(), one.second.as_str()) {
                     (TOKEN, second) if second == from => Some(one.difference),
-                    (first, TOKEN) if first == from => Some(negated(&one.difference)),
+                    (first, TOKEN) if first == from => Some(one.difference.negated()),
                     _ => None,
                 }
             });
@@ -206,16 +205,6 @@ fn of_one_draft(rows: &[OneDraft]) -> Vec<Change> {
         }
     }
     all
-}
-
-fn negated(one: &Estimate) -> Estimate {
-    let turned = |[low, high]: [f64; 2]| [-high, -low];
-    Estimate {
-        mean: -one.mean,
-        ci95: turned(one.ci95),
-        truncation: one.truncation.map(turned),
-        between: one.between.map(turned),
-    }
 }
 
 /// What a report advises: what it says itself; of one that was made before reports said it, and of
@@ -248,12 +237,11 @@ pub(super) fn without_void(mut report: GapReport) -> GapReport {
 /// Whether the text is not that of the rows, not all of it, or of another temperature.
 fn is_void(report: &GapReport, change: &Change) -> bool {
     report.logs.iter().any(|log| {
-        let z = log.surprise.and_then(|surprise| surprise.z);
-        let unfinished = log.metadata.unfinished();
         let sampling = log.metadata.sampling.as_ref();
         let sampled = sampling.map(|sampling| sampling.temperature);
-        z.is_some_and(|z| z.abs() > NOT_DRAWN)
-            || unfinished.is_some_and(|[done, planned]| done < planned)
+        log.surprise
+            .is_some_and(|surprise| surprise.not_drawn().is_some())
+            || log.metadata.unfinished().is_some()
             || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
     })
 }

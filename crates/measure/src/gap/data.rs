@@ -1,6 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
-use crate::advice::Change;
+use crate::advice::{Change, NOT_DRAWN};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, Metadata, MissingMass};
@@ -263,6 +263,14 @@ pub struct Surprise {
     /// `null` where the rows list nothing but the text's own tokens, so that nothing can be
     /// told.
     pub z: Option<f64>,
+}
+
+impl Surprise {
+    /// The z of text that was not drawn from its rows: then nothing is advised.
+    #[must_use]
+    pub fn not_drawn(&self) -> Option<f64> {
+        self.z.filter(|z| z.abs() > NOT_DRAWN)
+    }
 }
 
 /// Mass outside the listed tokens.

@@ -4,7 +4,7 @@ use super::measured::MeasuredTexts;
 use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family};
 use super::{LengthReport, TreeReport};
 use specgap_core::scheme::engines_with;
-use specgap_measure::advice::{Basis, Change, NOT_DRAWN, Needs, Unit, Verdict};
+use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict};
 use specgap_measure::gap::Surprise;
 use specgap_measure::statistics::Estimate;
 
@@ -13,9 +13,8 @@ const COSTS: [f64; 3] = [0.02, 0.1, 0.3];
 
 /// Whether the text is not that of the rows, or not all of it.
 pub(super) fn is_void(of: &MeasuredTexts, surprise: &Surprise) -> bool {
-    let unfinished = of.logs.iter().filter_map(|log| log.metadata.unfinished());
-    let mut short = unfinished.filter(|[done, planned]| done < planned);
-    surprise.z.is_some_and(|z| z.abs() > NOT_DRAWN) || short.next().is_some()
+    let mut logs = of.logs.iter();
+    surprise.not_drawn().is_some() || logs.any(|log| log.metadata.unfinished().is_some())
 }
 
 /// The costs that a report on lengths speaks of: the given one, or .02, .1 and .3.
@@ -45,18 +44,12 @@ impl AtCost {
             drafts == of.drafts && verifier == of.verifier
         };
         self.paired.iter().find_map(|pair| {
-            let [low, high] = pair.speedup.ci95;
             let first = |of: &Chosen| is(pair.drafts, &pair.verifier, of);
             let second = |of: &Chosen| is(pair.over_drafts, &pair.over_verifier, of);
             if first(one) && second(other) {
                 Some(pair.speedup)
             } else if first(other) && second(one) {
-                Some(Estimate {
-                    mean: -pair.speedup.mean,
-                    ci95: [-high, -low],
-                    truncation: None,
-                    between: None,
-                })
+                Some(pair.speedup.negated())
             } else {
                 None
             }

@@ -4,11 +4,59 @@ use super::super::timings::Timings;
 use super::data::{AtCost, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins};
-use super::outcome::{Half, Played};
-use super::policy::FAMILIES;
+use super::outcome::{Half, Played, Way};
+use super::policy::{FAMILIES, Policy};
 use specgap_measure::statistics::Clustered;
 
+/// What is quickest on every other prompt.
+pub(super) struct Best {
+    policy: Policy,
+    /// Its speed there, which flatters it.
+    flattered: f64,
+    /// The others, of which there are some.
+    reports: Half,
+}
+
 impl Measurement<'_> {
+    /// The policy of a family that is quickest on every other prompt.
+    pub(super) fn best(
+        &self,
+        family: &str,
+        way: Way,
+        played: &[Played],
+        timings: &Timings,
+    ) -> Option<Best> {
+        let of_family = played.iter().filter(|one| {
+            one.way == way && one.policy.family.name == family && one.known.is_whole()
+        });
+        let speeds = of_family.filter_map(|one| {
+            let half = Half::new(&one.outcomes, &self.tokens, 0);
+            Some((half.group().speed(timings)?.mean, one))
+        });
+        let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
+        let (flattered, one) = best?;
+        let reports = Half::new(&one.outcomes, &self.tokens, 1);
+        (!reports.tokens.is_empty()).then_some(Best {
+            policy: one.policy,
+            flattered,
+            reports,
+        })
+    }
+
+    /// A fixed length that is best, reported on the prompts that did not choose it.
+    pub(super) fn chosen(&self, way: Way, best: &Best, timings: &Timings) -> Option<Chosen> {
+        let reported_on = best.reports.tokens.len();
+        Some(Chosen {
+            drafts: way.0,
+            verifier: way.1.as_str().to_owned(),
+            parameter: best.policy.parameter as u64,
+            chosen_on: self.texts.clusters - reported_on,
+            speedup_where_chosen: best.flattered,
+            reported_on,
+            speedup: best.reports.group().speed(timings)?,
+        })
+    }
+
     /// What is best at a cost, each chosen on every other prompt: a fixed length, and the
     /// parameter of every other family whose drafts are known.
     pub(super) fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
@@ -16,31 +64,17 @@ impl Measurement<'_> {
         let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
         for way in self.ways() {
             let (drafts, verifier) = way;
-            let best = |family: &str| {
-                let of_family = played.iter().filter(|one| {
-                    one.way == way && one.policy.family.name == family && one.known.is_whole()
-                });
-                let speeds = of_family.filter_map(|one| {
-                    let half = Half::new(&one.outcomes, &self.tokens, 0);
-                    Some((half.group().speed(timings)?.mean, one))
-                });
-                let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
-                let (flattered, one) = best?;
-                let half = Half::new(&one.outcomes, &self.tokens, 1);
-                (!half.tokens.is_empty()).then_some((flattered, one.policy, half))
-            };
-            let Some((flattered, fixed, reports)) = best("fixed") else {
+            let Some(best) = self.best("fixed", way, played, timings) else {
                 continue;
             };
-            let reported_on = reports.tokens.len();
-            let chosen_on = self.texts.clusters - reported_on;
-            let fixed_pairs = reports.group().times(timings, false)?.pairs;
+            let fixed = self.chosen(way, &best, timings)?;
+            let fixed_pairs = best.reports.group().times(timings, false)?.pairs;
             for (other, others) in chosen.iter().zip(&before) {
                 let both = fixed_pairs.iter().copied().zip(others.iter().copied());
                 paired.push(Faster {
                     drafts,
                     verifier: verifier.as_str().to_owned(),
-                    parameter: fixed.parameter as u64,
+                    parameter: fixed.parameter,
                     over_drafts: other.drafts,
                     over_verifier: other.verifier.clone(),
                     over_parameter: other.parameter,
@@ -48,38 +82,30 @@ impl Measurement<'_> {
                 });
             }
             before.push(fixed_pairs.clone());
-            chosen.push(Chosen {
-                drafts,
-                verifier: verifier.as_str().to_owned(),
-                parameter: fixed.parameter as u64,
-                chosen_on,
-                speedup_where_chosen: flattered,
-                reported_on,
-                speedup: reports.group().speed(timings)?,
-            });
             for family in &FAMILIES {
                 if family.name == "fixed" || drafts != Drafts::Sampled {
                     continue;
                 }
-                let Some((flattered, policy, half)) = best(family.name) else {
+                let Some(best) = self.best(family.name, way, played, timings) else {
                     continue;
                 };
-                let Some(times) = half.group().times(timings, false) else {
+                let Some(times) = best.reports.group().times(timings, false) else {
                     continue;
                 };
                 let beside = times.pairs.iter().copied();
                 let beside = beside.zip(fixed_pairs.iter().copied());
                 policies.push(ChosenPolicy {
                     policy: family.name.to_owned(),
-                    parameter: Parameter::of(policy),
+                    parameter: Parameter::of(best.policy),
                     verifier: verifier.as_str().to_owned(),
-                    chosen_on,
-                    speedup_where_chosen: flattered,
-                    reported_on,
+                    chosen_on: fixed.chosen_on,
+                    speedup_where_chosen: best.flattered,
+                    reported_on: fixed.reported_on,
                     speedup: times.speed(timings),
                     over_fixed: Clustered::difference(beside).estimate(),
                 });
             }
+            chosen.push(fixed);
         }
         let blind = self.settings.verifiers.iter();
         let blind = blind.filter(|verifier| verifier.has_rounds());

@@ -1,7 +1,7 @@
 //! Fixed lengths by group of prompts: workloads such as chat and code.
 
 use super::super::timings::Timings;
-use super::data::{AtGroupLength, ByGroup, Chosen, EqualWeights, GroupApart, OfGroup};
+use super::data::{AtGroupLength, ByGroup, EqualWeights, GroupApart, OfGroup};
 use super::drafts::Drafts;
 use super::measure::{Measurement, Unlisted, ratios};
 use super::outcome::{Group, Half, Outcome, Played, Way};
@@ -92,7 +92,10 @@ impl Measurement<'_> {
             }),
             results: results.collect(),
             chosen: (ways.iter())
-                .filter_map(|&way| self.chosen(way, &played, timings))
+                .filter_map(|&way| {
+                    let best = self.best("fixed", way, &played, timings)?;
+                    self.chosen(way, &best, timings)
+                })
                 .collect(),
             round_starts: match self.settings.round_starts {
                 true => self.round_starts(),
@@ -105,27 +108,6 @@ impl Measurement<'_> {
             group_of: self.texts.group_of.clone(),
             played,
         }
-    }
-
-    /// The fixed length that is quickest on every other prompt, reported on the others.
-    fn chosen(&self, way: Way, played: &[Played], timings: &Timings) -> Option<Chosen> {
-        let half = |one: &Played, offset| Half::new(&one.outcomes, &self.tokens, offset);
-        let speeds = (played.iter().filter(|one| one.way == way))
-            .filter_map(|one| Some((half(one, 0).group().speed(timings)?.mean, one)));
-        let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
-        let (flattered, one) = best?;
-        let reports = half(one, 1);
-        let reported_on = reports.tokens.len();
-        (reported_on > 0).then_some(())?;
-        Some(Chosen {
-            drafts: way.0,
-            verifier: way.1.as_str().to_owned(),
-            parameter: one.policy.parameter as u64,
-            chosen_on: self.texts.clusters - reported_on,
-            speedup_where_chosen: flattered,
-            reported_on,
-            speedup: reports.group().speed(timings)?,
-        })
     }
 }
 
