@@ -20,15 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runs: usize = arguments.next().map_or(Ok(1000), |runs| runs.parse())?;
     let log = Log::open(log.as_ref())?;
     let engine = |rule: Rule, bug: Option<BugName>, tolerance: f64| Simulator {
-        settings: Settings {
+        bug,
+        ..Simulator::new(Settings {
             tolerance,
             ..Settings::new(rule)
-        },
-        follows: None,
-        bug,
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
+        })
     };
     println!(
         "claimed: {:?}",

@@ -26,12 +26,8 @@ fn real() -> Log {
 
 pub fn engine(rule: Rule, bug: Option<&str>) -> Simulator {
     Simulator {
-        settings: Settings::new(rule),
-        follows: None,
         bug: bug.map(|bug| bug.parse::<BugName>().unwrap()),
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
+        ..Simulator::new(Settings::new(rule))
     }
 }
 

@@ -13,12 +13,8 @@ fn folder(bug: Option<&str>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
     let simulator = Simulator {
-        settings: Settings::new(Rule::TOKEN),
-        follows: None,
         bug: bug.map(|bug| bug.parse::<BugName>().unwrap()),
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
+        ..Simulator::new(Settings::new(Rule::TOKEN))
     };
     let made = simulator.log(&log).unwrap();
     write(

@@ -254,14 +254,7 @@ fn an_audit_an_import_and_vectors_keep_to_their_schemas() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
-    let simulator = Simulator {
-        settings: Settings::new(Rule::TOKEN),
-        follows: None,
-        bug: None,
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
-    };
+    let simulator = Simulator::new(Settings::new(Rule::TOKEN));
     let made = simulator.log(&log).unwrap();
     write_engine(&small(), &made, &at.join("engine.safetensors"), &[]);
     let line = "audit engine.safetensors --rule single --negative-control";

@@ -18,14 +18,7 @@ fn fixtures() -> tempfile::TempDir {
     write_drawn(&at("other"), &rows(15));
     write_paths(&at("paths"), &Made::default());
     let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
-    let simulator = Simulator {
-        settings: Settings::new(Rule::TOKEN),
-        follows: None,
-        bug: None,
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
-    };
+    let simulator = Simulator::new(Settings::new(Rule::TOKEN));
     let made = simulator.log(&log).unwrap();
     write_engine(&small(), &made, &at("engine.safetensors"), &[]);
     let metrics = Path::new(ROOT).join("tests/fixtures/engines/llama-cpp-metrics.txt");

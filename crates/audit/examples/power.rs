@@ -33,16 +33,13 @@ const CASES: [(Rule, &str, f64); 13] = [
 ];
 
 fn simulator(rule: Rule, bug: Option<BugName>) -> Simulator {
+    let settings = Settings {
+        alpha: 0.01,
+        ..Settings::new(rule)
+    };
     Simulator {
-        settings: Settings {
-            alpha: 0.01,
-            ..Settings::new(rule)
-        },
-        follows: None,
         bug,
-        drafts: 3,
-        siblings: false,
-        noise: 0.0,
+        ..Simulator::new(settings)
     }
 }
 

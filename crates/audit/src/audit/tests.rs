@@ -64,16 +64,13 @@ const ROUNDS: [([i64; 2], i64, i64); 4] = [
 
 fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
     Simulator {
-        settings: Settings {
+        bug: bug.map(|bug| bug.parse().unwrap()),
+        drafts: 2,
+        ..Simulator::new(Settings {
             tolerance: 0.0,
             seed: 9,
             ..Settings::new(rule)
-        },
-        follows: None,
-        bug: bug.map(|bug| bug.parse().unwrap()),
-        drafts: 2,
-        siblings: false,
-        noise: 0.0,
+        })
     }
 }
 

@@ -104,6 +104,19 @@ pub struct SimulatedLog {
 }
 
 impl Simulator {
+    /// An engine that does what is audited, with three drafts a round.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            follows: None,
+            bug: None,
+            drafts: 3,
+            siblings: false,
+            noise: 0.0,
+        }
+    }
+
     /// Audits many runs of `positions` positions each. Run r begins at its own place of the log
     /// and goes around; what it draws follows from the seed and r.
     ///
