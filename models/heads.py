@@ -363,9 +363,10 @@ def order(data: list[Sequence], seed: int) -> Iterator[list[Sequence]]:
 
 def train(
     model: Head, name: str, steps: int, seed: int, decay: bool, train_data: list[Sequence],
-    validation: list[Sequence], chosen: Tensor, head: Tensor,
+    validation: list[Sequence], chosen: Tensor, head: Tensor, warm: int = 10, measure: int = 16,
 ) -> dict:
-    """`steps` steps of AdamW. The rate rises for 10 steps, and falls as a cosine if it is to decay."""
+    """`steps` steps of AdamW. The rate rises for `warm` steps, and falls as a cosine if it is to decay.
+    `measure` steps lie between two measurements."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
     batches, random = order(train_data, seed), np.random.default_rng(seed)
     curve, losses, used, begin = [], [], 0, time.monotonic()
@@ -381,7 +382,7 @@ def train(
     for step in range(steps):
         share = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)) if decay else 1.0
         for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1.0, (step + 1) / 10) * share
+            group["lr"] = RATE * min(1.0, (step + 1) / warm) * share
         # Starts side by side tell much the same, so a third of them does.
         batch = collate(next(batches), int(random.integers(EVERY)), EVERY)
         loss = loss_of(model, batch, head, name)
@@ -391,7 +392,7 @@ def train(
         optimiser.step()
         losses.append(float(loss.detach()))
         used += int((batch.starts < batch.answers[:, None]).sum())
-        if (step + 1) % 16 == 0 or step + 1 == steps:
+        if (step + 1) % measure == 0 or step + 1 == steps:
             measured(step + 1)
     return {
         "loss": name, "steps": steps, "starts": used, "seconds": round(time.monotonic() - begin),

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from tokenizers import Tokenizer
 import heads
 from chat import chat, held_out_prompts, training_prompts
 from decoder_graph import DecoderConfig
-from heads import DEPTHS, Eagle, Sequence, Target, collate, loss_of
+from heads import DEPTHS, Eagle, Sequence, Target, collate
 
 SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 #: Of each size the graph, the width of a head, and the layers whose inputs are read.
@@ -39,6 +38,8 @@ SIZES = {"1.5B": ("target", 128, (2, 14, 25)), "0.5B": ("draft", 64, (2, 12, 21)
 SEED = 29
 VOCABULARY = 16_384
 RATE = 1e-3
+#: Starts of rounds that training takes, one of so many.
+EVERY = 2
 #: Matrices of a layer, by their names in transformers.
 PLACES = {
     "attention_norm": "input_layernorm.weight", "query": "self_attn.q_proj.weight", "key": "self_attn.k_proj.weight",
@@ -141,34 +142,6 @@ def residual_scale(model, texts: list[tuple[list[int], list[int]]]) -> float:
     return float(read.hidden_states[-2].float().square().mean(-1).sqrt().median())
 
 
-def train(model: Eagle, name: str, steps: int, decay: bool, data: list[Sequence], held: list[Sequence],
-          chosen: torch.Tensor, output: torch.Tensor) -> dict:  # fmt: skip
-    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
-    batches, random = heads.order(data, SEED), np.random.default_rng(SEED)
-    curve: list[list[float]] = []
-    losses: list[float] = []
-    begin = time.monotonic()
-    for step in range(steps + 1):
-        if step % max(1, steps // 4) == 0 or step == steps:
-            length, overlaps = heads.expected_length(model, held, chosen, output)
-            mean = sum(losses) / len(losses) if losses else None
-            curve.append([step, mean and round(mean, 4), round(length, 4), *(round(o, 4) for o in overlaps)])
-            print(f"{name} {curve[-1]} {time.monotonic() - begin:.0f} s", flush=True)
-            losses.clear()
-        if step == steps:
-            break
-        share = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)) if decay else 1.0
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1.0, (step + 1) / 50) * share
-        loss = loss_of(model, collate(next(batches), int(random.integers(2)), 2), output, name)
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        losses.append(float(loss.detach()))
-    return {"loss": name, "steps": steps, "seconds": round(time.monotonic() - begin), "curve": curve}
-
-
 @torch.no_grad()
 def write_log(path: Path, model: Eagle, held: list[Sequence], chosen: torch.Tensor, output: torch.Tensor, facts: dict) -> None:
     """Whole rows over the sub-vocabulary, and one token more for all others."""
@@ -238,7 +211,7 @@ def main() -> None:
 
     torch.set_default_device("cuda")
     torch.set_float32_matmul_precision("high")
-    heads.TAPS, heads.BATCH, heads.CHUNK = taps, a.batch, 4096
+    heads.TAPS, heads.BATCH, heads.EVERY, heads.RATE, heads.CHUNK = taps, a.batch, EVERY, RATE, 4096
     chosen = torch.topk(mass, min(VOCABULARY, config.vocabulary - 1)).indices.sort().values
     covered = float(mass[chosen].sum() / mass.sum())
     rows = output[chosen].contiguous()
@@ -250,13 +223,17 @@ def main() -> None:
     with torch.no_grad():
         trunk.feature_norm.fill_(scale)
     trunk.embedding = [target.embedding]
-    runs = [train(trunk, "kl", a.trunk, False, data, held, chosen, rows)]
+
+    def train(name: str, steps: int, decay: bool) -> dict:
+        return heads.train(trunk, name, steps, SEED, decay, data, held, chosen, rows, warm=50, measure=max(1, steps // 4))
+
+    runs = [train("kl", a.trunk, False)]
     torch.set_float32_matmul_precision("highest")
     state = {name: value.clone() for name, value in trunk.state_dict().items()}
     for name in ("kl", "lk"):
         trunk.load_state_dict(state)
         torch.set_float32_matmul_precision("high")
-        runs.append(train(trunk, name, a.branch, True, data, held, chosen, rows))
+        runs.append(train(name, a.branch, True))
         torch.set_float32_matmul_precision("highest")
         trunk.eval()
         name_of_target = f"Qwen2.5-Coder-{a.size}-Instruct, GGUF Q4_K_M dequantised"
@@ -265,7 +242,7 @@ def main() -> None:
     settings = {
         "target": name_of_target,
         "seed": SEED, "depths": DEPTHS, "draft_vocabulary": len(chosen), "covered": round(covered, 5), "answers": len(data),
-        "positions": positions, "batch": a.batch, "starts_every": 2, "rate": RATE, "taps": taps,
+        "positions": positions, "batch": a.batch, "starts_every": EVERY, "rate": RATE, "taps": taps,
         "parameters": sum(p.numel() for p in trunk.parameters()), "held_out_positions": sum(s.answer for s in held),
         "device": torch.cuda.get_device_name(), "torch": torch.__version__, "transformers": transformers.__version__,
         "curve_columns": ["step", "loss since the row before", "E[tau]", *(f"overlap {j}" for j in range(DEPTHS))],

@@ -46,6 +46,16 @@ class Cuts(NamedTuple):
 
 
 @triton.jit
+def _without(weight, x, drafts, count):
+    """The weights of tokens x, 0 for those among the first `count` drafts."""
+    i = 0
+    while i < count:
+        weight = tl.where(tl.load(drafts + i) == x, 0.0, weight)
+        i += 1
+    return weight
+
+
+@triton.jit
 def _heaviest(row, drafts, found, size, BLOCK: tl.constexpr):
     """The heaviest token that is not among the first `found` drafts, and its weight."""
     lanes = tl.arange(0, BLOCK)
@@ -54,10 +64,7 @@ def _heaviest(row, drafts, found, size, BLOCK: tl.constexpr):
     for start in range(0, size, BLOCK):
         x = start + lanes
         weight = tl.load(row + x, mask=x < size, other=-1.0)
-        i = 0
-        while i < found:
-            weight = tl.where(x == tl.load(drafts + i), -1.0, weight)
-            i += 1
+        weight = _without(weight, x, drafts, found)
         better = weight > best
         best = tl.where(better, weight, best)
         place = tl.where(better, x, place)
@@ -104,10 +111,7 @@ def _draft(
     for start in range(0, size, BLOCK):
         x = start + lanes
         weight = tl.load(row + x, mask=x < size, other=0.0)
-        i = 0
-        while i < sure:
-            weight = tl.where(x == tl.load(drafts + i), 0.0, weight)
-            i += 1
+        weight = _without(weight, x, drafts, sure)
         rest += weight
         final = tl.where(weight > 0.0, x, final)
     left = tl.sum(rest, 0)
@@ -121,10 +125,7 @@ def _draft(
     for start in range(0, size, BLOCK):
         x = start + lanes
         weight = tl.load(row + x, mask=x < size, other=0.0)
-        i = 0
-        while i < sure:
-            weight = tl.where(x == tl.load(drafts + i), 0.0, weight)
-            i += 1
+        weight = _without(weight, x, drafts, sure)
         ends = base + tl.cumsum(weight, 0)
         base += tl.sum(weight, 0)
         behind = (ends[None, :] <= point[:, None]) & (x < size)[None, :]
@@ -148,16 +149,8 @@ def _draft(
     tl.debug_barrier()
     # The row's two ends belong to the outermost strata.
     if strata > 0:
-        head = tl.load(row)
-        i = 0
-        while i < sure:
-            head = tl.where(tl.load(drafts + i) == 0, 0.0, head)
-            i += 1
-        tail = tl.load(row + size - 1)
-        i = 0
-        while i < sure:
-            tail = tl.where(tl.load(drafts + i) == size - 1, 0.0, tail)
-            i += 1
+        head = _without(tl.load(row), 0, drafts, sure)
+        tail = _without(tl.load(row + size - 1), size - 1, drafts, sure)
         if strata > 1:
             # Of a token that is cut the share before the cut has been stored.
             if tl.load(last + at * n) == 0:
@@ -287,10 +280,7 @@ def _verify(
                     if turn == 0:
                         has = tl.load(p + x, mask=inner, other=0.0)
                         share = tl.load(q + x, mask=inner, other=0.0) * times
-                        i = 0
-                        while i < sure:
-                            share = tl.where(x == tl.load(drafts + i), 0.0, share)
-                            i += 1
+                        share = _without(share, x, drafts, sure)
                     else:
                         has = tl.load(left + x, mask=inner, other=0.0)
                         share = tl.load(law + x, mask=inner, other=0.0)
