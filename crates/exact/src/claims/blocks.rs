@@ -22,7 +22,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr-GBV, Lemma 5.1 and Remark 5.2 at K = 1; Sun et al., Block verification",
         explanation: "Exact transport of whole blocks, the formula, and the exact law of the \
             verifier on random trees, V, L <= 3.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: one_block,
@@ -35,7 +34,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             verification",
         explanation: "Total variation of the law of all strings over the block and its bonus token, \
             later iterations included, for one to three drafts on random trees.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: blocks_lossless,
@@ -48,7 +46,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
             it accepts at most their optimum there. Checked against exact transport; the largest \
             slack is evidence that the bound is not always tight.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: per_depth,
@@ -63,7 +60,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             gives 1/2, k-seq accepts 5/9. The lemma's proof treats the drafts as conditionally \
             independent given the target's block, which for i.i.d. drafts forces them to be \
             independent of it (gbv-cic-trivial).",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/gbv-upper-bernoulli.toml",
@@ -79,7 +75,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             of prefixes: those in H contribute at most P(H); by Jensen's inequality the others \
             contribute at most 1 - Q(H)^K, q(x)/p(x) averaging to at most 1 - Q(H) over them. So \
             each depth's term is at most 1 + P(H) - Q(H)^K for every H.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: below_per_depth,
@@ -93,7 +88,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
             The identity is checked in fractions on random kernels, and that every kernel that \
             depends on y makes the two drafts dependent.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: cic_trivial,
@@ -105,7 +99,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
             K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
             value is 1 (and a plain draw of the first draft would accept 1).",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
         check: gbv_attains,
@@ -118,7 +111,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
             Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
             first token's law is off by 3/35 in total variation. It holds for one draft.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/gbv-lossless-uniform-2.toml",
@@ -132,7 +124,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr-GBV, Remark 5.2",
         explanation: "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
             where supports are disjoint. It never falls, which the check confirms beside it.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
         check: gbv_strict,

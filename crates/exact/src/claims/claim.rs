@@ -99,10 +99,7 @@ pub struct Claim {
     /// What the check does, and for refuted claims what is wrong, in words that
     /// can be quoted.
     pub explanation: &'static str,
-    /// [`Verdict::Holds`] if there is a proof, else [`Verdict::Supported`]: what a
-    /// search without a violation leaves standing.
-    pub standing: Verdict,
-    /// The verdict that this version of the ledger expects.
+    /// The verdict that this version of the ledger expects. [`Verdict::Holds`] takes a proof.
     pub expected: Verdict,
     /// Problem files, below `problems/`, that are the smallest counterexamples.
     pub counterexamples: &'static [&'static str],

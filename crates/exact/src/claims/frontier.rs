@@ -35,7 +35,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             points, or allowed laws of a grid, in chi-square, largest ratio and at every corner of \
             its sum, hence at every t, total variation among them; and the closed form, for every law of \
             one score.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: frontier,
@@ -49,7 +48,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for one draft: p uniform on three tokens, q = (7, 5, 0)/12. An even coin \
             accepts 5/6 and puts out (11, 9, 4)/24. (10, 10, 4)/24 allows the same acceptance at the \
             same total variation, 1/6, and its chi-square is 1/8 against 13/96.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/lossy-coin.toml"],
         check: coin,

@@ -16,7 +16,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., Theorems 3 and 6",
         explanation: "The definition is checked for every H and every pair of further tokens, and \
             the scan against the flow, in fractions.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: || q_convex(SchemeName::WITH_REPLACEMENT, 201, 60, 250),
@@ -28,7 +27,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., Theorem 4 (stated there for sampling without replacement)",
         explanation: "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
             all differ. It is not the sequential law that the theorem names.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: || q_convex(SchemeName::DISTINCT_CONDITIONED, 202, 60, 250),
@@ -45,7 +43,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             under the formula. On 1,500 random \
             problems the formula is above the sequential optimum by up to 0.083 and below it by \
             up to 0.055.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "without-replacement/two-laws-sequential.toml",
@@ -68,7 +65,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             that at every U, because (e^{yU}-1)/y >= U >= (1-e^{-xU})/x. Checked: the definition \
             for every H and every pair of further tokens, and where it is strict; and the scan \
             against the flow; in fractions.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: sequential,
@@ -81,7 +77,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             Q(H+x+y) + Q(H) >= Q(H+x) + Q(H+y). Proof: were the growth by y larger at H than at \
             H + x, then by q-convexity the growth to H + x + y would be smaller by way of x than by \
             way of y, and it is the same.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: supermodular,
@@ -95,7 +90,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             n sequential draws, since each new one is drawn from q given that it is new; and they \
             hold its first n tokens. So Q(H) of sequential draws is at most q(H)^n for every H. \
             Checked on random pairs, exact optima on both sides.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: wo_beats_wr,

@@ -11,7 +11,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecDec++, Lemma 3.1 and Theorem 4.2",
         explanation: "Random accept patterns and candidate lengths are replayed; draft calls, \
             target calls and discarded tokens are counted one by one and both sides compared.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: time,
@@ -25,7 +24,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             fewest calls of any policy by dynamic programming. If the last token is itself a \
             disagreement the one more call is not needed; the theorem's count is for the other case, \
             and the check asks for the exact one in both.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: oracle,

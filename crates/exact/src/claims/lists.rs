@@ -19,7 +19,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             listed, against those of the two other rows. For sequential draws the upper end needs \
             the race alone: a set with nothing of the rest has the same Q in every row, and one \
             with all of it has the least Q where it is one token.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: bounds,
@@ -31,7 +30,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "this crate (docs/theory/truncated-rows.md)",
         explanation: "Both accept 1 - E[M(L_n)]; a step of the first adds M(L)/(1-s) to L, one of the \
             second M(L). Exact acceptance on random pairs of rows, V <= 5, n <= 3.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: rejection,

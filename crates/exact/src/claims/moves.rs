@@ -35,7 +35,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             every local minimum is global; that L steps from 0 end at the optimum of the \
             transport; and that a step gains P(A) less the chance that all blocks of largest tau - u \
             are in A.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: convex,
@@ -49,7 +48,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             token alone improves the empty set, 3/8 being more than 1/4; but tokens 0 and 1 together \
             have P - Q = 3/4 - 1. What has to be tried is all sets A, which submodular minimisation, \
             or the order by q/p, does.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/single-token-moves.toml"],
         check: single_tokens,

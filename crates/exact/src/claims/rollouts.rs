@@ -19,7 +19,6 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         drafting, verifying and correcting, in fractions. Proof: given the text, which fixes w_s and \
         l_s, a position has a rollout with probability 1/M, and its tokens do not depend on what the \
         text goes on with; and drafts are the sum of w_s E[n_s] (replay).",
-    standing: Verdict::Holds,
     expected: Verdict::Holds,
     counterexamples: &[],
     check: unbiased,

@@ -26,7 +26,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             next token: they have the law of the drafts, and the text is the target's. \
             scripts/several_rounds.py solves the program over all couplings of all rounds in \
             fractions, without this theory, and finds the same.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: optimum,
@@ -43,7 +42,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Text by text against the replay of block verification, and in the mean \
             against the hybrids, in fractions. For L = 1, 2 below N - 1 block verification is above \
             the optimum on most of the models.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: unlimited,
@@ -58,7 +56,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Every draft and coin of random models, in fractions: the law of the text, \
             and calls against the mean over texts of what is replayed along them. For L = 1 against \
             the optimum, text by text; for L > 1 never below it in the mean, and above it on some.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: carried_is_lossless,
@@ -73,7 +70,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Every draft, stop and next token of random models, in fractions: the law of \
             the text, and calls against the mean over texts of what is replayed along them, the \
             least calls, block verification and the rule that carries by token.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: carried_block_is_lossless,
@@ -89,7 +85,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             at least token verification's and otherwise random, from each start another. Without \
             token verification on the lower side it fails: rounds that accept at least what block \
             verification does can make more calls, which the check finds too.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: ordered,

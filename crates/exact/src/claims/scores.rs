@@ -34,7 +34,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             and forcing restrict the sets that are compared. The mean growth over a merged block \
             lies between those of its first and last token. Stopped races: the proof of sequential \
             draws with every time cut off at the stop.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: closure,
@@ -54,7 +53,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             that begins with x, make a target for which x is in every best set and y in none, \
             while w/p puts y strictly first. Weights exist if the constraints on differences of \
             log w have no negative cycle.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: converse,
@@ -70,7 +68,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             by the corners of its polygon; and the optimum by the cells of the plane against the \
             flow; in fractions. Proof: take l_j as a number between the slopes of Q_j at H \
             downwards and upwards, times the other factors, and telescope.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: linear,
@@ -85,7 +82,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
             over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \
             for fixed children of the other parents Theorem 1 applies to the children of x.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: children,
@@ -99,7 +95,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             (.15, .15, 0, .7) the only best set is {0, 2}, with p = (.15, .15, .7, 0) it is {1, 3}. \
             Tokens 0 and 1 have the same p, q_1 and q_2 in both, and change sides. Two thresholds \
             take the place of the order (linear-thresholds). For V = 3 no such pair was found.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/two-models-left.toml",
@@ -116,7 +111,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             (1/2 each), n = 2. One target asks for w_0/w_1 >= 2/3, another for w_0/w_1 <= 7/11. \
             Normal noise in place of Gumbel noise on the logits (perturb and take the top n) is \
             such a race.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/race-not-proportional-early.toml",
@@ -142,7 +136,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             51/7. Sequentially, q ~ (50, 6, 4, 1) first and then its squares without the first: \
             w_2/w_3 >= 15/2 and at most 172/23. Draw all drafts at one temperature, or search two \
             thresholds.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/two-temperatures-light.toml",
@@ -160,7 +153,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             against 15/16. The condition throws away draws of the heavy token alone. Sequential \
             draws, which draw again in its place, have 27/28, and are never worse than i.i.d. \
             ones (wo-beats-wr).",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/distinct-below-replacement-distinct.toml",
@@ -177,7 +169,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             target on i alone has alpha* = P(i in X), and these chances add up to n under either \
             law. With q = (1/2, 1/4, 1/4), n = 2 a target on token 1 has 7/12 sequentially and 3/5 \
             given that drafts differ; on token 0 it is 5/6 against 4/5.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &[
             "refuted/sequential-below-distinct-sequential.toml",

@@ -20,7 +20,6 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         one round long cannot see it. The text of three is off by a total variation of 3/8. The check goes \
         through all cells of the three numbers, in fractions, on random pairs too. `specgap audit` sees it \
         in the target law of texts of several rounds.",
-    standing: Verdict::Holds,
     expected: Verdict::Refuted,
     counterexamples: &["refuted/seed-reset-each-round.toml"],
     check,

@@ -32,7 +32,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             Where p was made from rational ones, in several tiers, they attain alpha* of the maximum \
             flow exactly. For all other p they are enclosed: rational weights near them, what \
             they put out cut to p in fractions, fall short of alpha* by no more than the shortfall given.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: weights_exist,
@@ -47,7 +46,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             With the empty set token 0 comes out of mixed drafts as well, more often than p has \
             it, whatever its weight; with {0} or {0, 1} the slot rejects at times. Tiers are the limit \
             of weights that run to 0: token 1 wherever it is drafted.",
-        standing: Verdict::Holds,
         expected: Verdict::Refuted,
         counterexamples: &["refuted/slot-weights-one-tier.toml"],
         check: one_tier,

@@ -15,7 +15,6 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         drafts are poor. A round that keeps none begins at the second place, and 2 calls are enough. \
         With one draft a round, or rows that depend on the text alone, the theorem stands. The \
         check goes through all decoders of sure texts.",
-    standing: Verdict::Holds,
     expected: Verdict::Refuted,
     counterexamples: &["refuted/calls-by-start.toml"],
     check,

@@ -20,7 +20,6 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         its standard error, both averages' noise included; the check asks for |z| < 4 in all 30 \
         cells (by chance alone exceeded once in 500 tables). The paper's text says uniform logits; \
         those do not reproduce it. RRSw, OTMw: without replacement.",
-    standing: Verdict::Supported,
     expected: Verdict::Supported,
     counterexamples: &[],
     check,

@@ -28,7 +28,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             E[tau] from every prefix with room for the tree, and the law of the text, which has to \
             be the target's, in fractions, for every law and verifier whose A is known. Proof: \
             docs/theory/tree-replay.md.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: replayed,
@@ -44,7 +43,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             = 43/50. Both are maximal transports: found by augmenting paths in whole numbers, and \
             bounded from above by dual prices, which are whole numbers too, the constraints being \
             those of a bipartite graph.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: not_optimal,

@@ -17,7 +17,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5",
         explanation: "The output law is summed over all tuples, in fractions, with total variation \
             0 asked for; membership acceptance is compared with the flow's optimum.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: lossless,
@@ -28,7 +27,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr, sec. 4; Hu et al., sec. 3",
         explanation: "Exact acceptance of the plan's conditional laws, summed over tuples, against \
             the flow, under all seven draft laws.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: optimal_attains,
@@ -38,7 +36,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "greedy verification attains alpha* of greedy drafts",
         source: "Hu et al., Theorem 7",
         explanation: "Exact acceptance against the flow.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: greedy_optimal,
@@ -49,7 +46,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             their draft laws",
         source: "Hu et al., sec. 5.3",
         explanation: "Exact acceptance of both on the same pairs, against each other and the flow.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: hub_equals_greedy,
@@ -61,7 +57,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecHub, Corollary 1",
         explanation: "Exact mass of accepted draws of the hub token, summed over all pairs, against \
             p of it.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: spechub_top,
@@ -76,7 +71,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             rejection accepts min(p, q) + min((p-q)+, r q) = min(p, (1+r) q) of a token; SpecHub \
             accepts p(a) of a and min(p, q/(1-q(a))) of any other, and 1/(1-q(a)) = \
             1 + q(a)/(1-q(a)) >= 1 + r.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: spechub_beats_rrs,
@@ -90,7 +84,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             condition. Proof: with replacement a token x other than a is drafted with probability at \
             most 2 q(x) <= q(x)/(1-q(a)), and SpecHub accepts min(p(x), q(x)/(1-q(a))) of it and all \
             of p(a).",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: spechub_beats_otm,
@@ -101,7 +94,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr, Theorem 2",
         explanation: "Its algorithmic acceptance, by formula, against the flow on random pairs; the \
             smallest ratio found is evidence of how much is left.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: kseq_ratio,
@@ -113,7 +105,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours",
         explanation: "Acceptance by the recursion in (L, s) against the law summed over all tuples, \
             n = 2 to 4.",
-        standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
         check: rrs_wo_recursion,
