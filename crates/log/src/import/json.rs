@@ -60,20 +60,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, 
                 root if root == "." => "the record".to_owned(),
                 field => field,
             };
-            place.refuse(Fault::new(field, without_place(&refused.error)))
+            // Without line and column, which are within the record.
+            place.refuse(Fault::new(field, refused.message))
         })?;
         all.push((place, value));
     }
     Ok(all)
-}
-
-/// serde's message without its line and column, which are within the record.
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
-        None => text,
-    }
 }
 
 /// The objects of a text, each with the line that it begins at: objects one after the
