@@ -31,8 +31,7 @@ pub(super) struct AuditArgs {
     /// seed for all requests, a product would refute it.
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// What the engine says that it does; text, if the log has no drafts.
-    #[arg(long, value_name = "RULE", value_parser = Rule::from_str, long_help = rules())]
+    #[arg(long, value_name = "RULE", value_parser = Rule::from_str, help = rule_names(), long_help = rules())]
     rule: Option<Rule>,
     /// How the drafts are drawn, where the rule verifies drafts of several laws: level-4 is of
     /// stratified drafts (a token across a cut at most once) and of stratified-independent ones.
@@ -100,6 +99,14 @@ pub(super) struct AuditArgs {
 
 /// The most bytes of a line of records.
 const LONGEST_RECORD: u64 = 1 << 16;
+
+fn rule_names() -> String {
+    let names: Vec<&str> = Rule::entries().map(|rule| rule.name).collect();
+    format!(
+        "What the engine says that it does, one of {}; text, if the log has no drafts",
+        names.join(", ")
+    )
+}
 
 fn rules() -> String {
     let mut help =

@@ -30,7 +30,7 @@ mod with_models {
     /// Arguments of `specgap capture`.
     #[derive(Args, Debug)]
     #[command(
-        after_help = "Models are ONNX graphs with inputs input_ids, attention_mask, position_ids \
+        after_long_help = "Models are ONNX graphs with inputs input_ids, attention_mask, position_ids \
         (optional) and past_key_values.N.key and .value, and outputs logits and present.N.key and .value. \
         The same command again continues a capture that was stopped."
     )]

@@ -43,7 +43,7 @@ mod with_models {
     /// Arguments of `specgap decode`.
     #[derive(Args, Debug)]
     #[command(
-        after_help = "The text has the target's law whatever the draft is. Models are as for \
+        after_long_help = "The text has the target's law whatever the draft is. Models are as for \
         specgap capture."
     )]
     pub(crate) struct DecodeArgs {

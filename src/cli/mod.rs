@@ -70,72 +70,70 @@ pub struct Cli {
     common: Common,
 }
 
+/// What help says of commands that run models, in a build that cannot.
+#[cfg(not(feature = "onnx"))]
+const NO_MODELS: &str = "This build cannot run models. In a copy of the repository, install one that \
+    can:\n\n    cargo install --path . --features onnx";
+
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// The report of the log that specgap ships: a real model pair, nothing to install.
+    /// The report of a shipped log; nothing to install.
     Demo(demo::DemoArgs),
-    /// Logged rows of real models to a report: every verifier's gap to its optimum.
+    /// Every verifier against the optimum, on logged rows.
     Gap(Box<gap::GapArgs>),
-    /// Logged text to a report: how many tokens to draft, and what it buys.
+    /// How many tokens to draft, by logged text.
     Length(length::LengthArgs),
-    /// Logged text to a report: which tree of drafts to verify, and what it buys.
+    /// Which tree of drafts to verify, by logged text.
     Tree(tree::TreeArgs),
-    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
+    /// What several draft paths could give, by logged text and paths.
     Paths(paths::PathsArgs),
-    /// Counters of vLLM, llama.cpp or a benchmark to every draft length: which one to set.
+    /// Every draft length from what a server counts: which one to set.
     Counters(Box<counters::CountersArgs>),
-    /// Run a target and a draft model over prompts and log their rows.
+    /// Run two ONNX models over prompts and log their rows.
     #[cfg_attr(
         not(feature = "onnx"),
         command(
-            about = "Run a target and a draft model over prompts and log their rows (not in this build)",
-            after_help = concat!(
-                "This build cannot run models. In a copy of the repository, install one that can:\n\n    \
-                 cargo install --path . --features onnx\n\nOptions there:\n",
-                include_str!("capture_options.txt")
-            )
+            about = "Run two ONNX models over prompts and log their rows (not in this build)",
+            after_help = NO_MODELS,
+            after_long_help = format!("{NO_MODELS}\n\nOptions there:\n{}", include_str!("capture_options.txt"))
         )
     )]
     Capture(capture::CaptureArgs),
-    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
+    /// Exports of vLLM, SGLang, llama.cpp, transformers to a log.
     Import(import::ImportArgs),
-    /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
+    /// Decode prompts with two ONNX models, counting and timing rounds.
     #[cfg_attr(
         not(feature = "onnx"),
         command(
-            about = "Decode prompts speculatively, counting and timing rounds (not in this build)",
-            after_help = concat!(
-                "This build cannot run models. In a copy of the repository, install one that can:\n\n    \
-                 cargo install --path . --features onnx\n\nOptions there:\n",
-                include_str!("decode_options.txt")
-            )
+            about = "Decode prompts with two ONNX models (not in this build)",
+            after_help = NO_MODELS,
+            after_long_help = format!("{NO_MODELS}\n\nOptions there:\n{}", include_str!("decode_options.txt"))
         )
     )]
     Decode(decode::DecodeArgs),
-    /// Summaries of parts of logged rows, made anywhere, to one report.
+    /// One report of parts that were measured anywhere.
     Merge(merge::MergeArgs),
-    /// A log of an engine's rounds: does it sample what it claims?
+    /// Whether an engine samples what it claims, by a log of its rounds.
     Audit(audit::AuditArgs),
-    /// Test vectors for the verification kernels of inference engines.
+    /// Test vectors for a verification kernel.
     Conformance(conformance::ConformanceArgs),
-    /// Optimal acceptance rate by every method, its agreement and its certificate.
+    /// The optimum by every method, with its certificate.
     Solve(solve::SolveArgs),
     /// Every verifier: exact acceptance, gap to the optimum, losslessness.
     Verify(verify::VerifyArgs),
-    /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
+    /// Blocks of draft tokens: optimum, bounds, every verifier's law.
     Block(block::BlockArgs),
-    /// Check a certificate of an optimal acceptance rate; without one, enclose the rate by one run
-    /// of the level rule.
+    /// Check a certificate of an optimum, or bound it without one.
     Certify(certify::CertifyArgs),
-    /// The claims ledger and every problem file of a folder, against a baseline.
+    /// The ledger of claims and a folder of problems.
     Check(check::CheckArgs),
     /// What a word of a report or a table means.
     Explain(explain::ExplainArgs),
-    /// BibTeX of specgap and of the papers whose rules and laws a report has.
+    /// BibTeX of specgap, and of what a report uses.
     Cite(cite::CiteArgs),
-    /// JSON Schemas of what commands print and of the files that they read.
+    /// JSON Schemas of files that are read and written.
     Schema(schema::SchemaArgs),
-    /// A script by which your shell completes commands and options.
+    /// A script by which your shell completes commands.
     Completions(completions::CompletionsArgs),
 }
 
