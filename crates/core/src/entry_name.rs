@@ -19,41 +19,38 @@ pub trait Named {
     }
 }
 
-/// Which of some names is meant by a text that is none, by its place: the nearest by single
-/// letters that are changed, left out or added, if these are a third of the text at most, or else
-/// the first that begins as the text does and has its letters in their order, as `wr` is short for
-/// `with-replacement`. Capitals do not count, and `_` is `-`.
-pub(crate) fn nearest<'a>(
+/// What is probably meant by a text that is no name, of names with what each stands for: the nearest
+/// by single letters that are changed, left out, added or swapped with the next, if these are a third
+/// of the text at most, or else the first that begins as the text does and has its letters in their
+/// order, as `wr` is short for `with-replacement`. Capitals do not count, and `_` and blanks are `-`.
+///
+/// # Example
+/// ```
+/// use specgap_core::entry_name::nearest;
+/// let names = ["token", "block"].map(|name| (name, name));
+/// assert_eq!(nearest("tkoen", names), Some("token"));
+/// assert_eq!(nearest("another", names), None);
+/// ```
+pub fn nearest<'a, T>(
     text: &str,
-    mut names: impl Iterator<Item = &'a str> + Clone,
-) -> Option<usize> {
-    let text = text.trim().to_lowercase().replace(['_', ' '], "-");
+    names: impl IntoIterator<Item = (&'a str, T), IntoIter: Clone>,
+) -> Option<T> {
+    let plain = |text: &str| text.trim().to_lowercase().replace(['_', ' '], "-");
+    let text = plain(text);
     let first = text.chars().next()?;
-    let changes = names.clone().map(|name| changes(&text, name)).enumerate();
-    let (place, least) = changes.min_by_key(|&(_, changes)| changes)?;
+    let mut names = names.into_iter();
+    let changes = |name: &str| strsim::osa_distance(&text, &plain(name));
+    let ranked = (names.clone()).map(|(name, meant)| (changes(name), meant));
+    let (least, meant) = ranked.min_by_key(|(changes, _)| *changes)?;
     if 3 * least <= text.chars().count().max(3) {
-        return Some(place);
+        return Some(meant);
     }
-    names.position(|name| {
+    let is_short_for = |name: &str| {
+        let name = plain(name);
         let mut letters = name.chars();
         name.starts_with(first) && text.chars().all(|one| letters.any(|other| other == one))
-    })
-}
-
-/// How many letters are changed, left out or added between two words.
-fn changes(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut corner = above;
-        row[0] = above + 1;
-        for (place, &its) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != its);
-            corner = row[place + 1];
-            row[place + 1] = changed.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row[other.len()]
+    };
+    names.find_map(|(name, meant)| is_short_for(name).then_some(meant))
 }
 
 /// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
@@ -142,8 +139,7 @@ macro_rules! entry_table {
                     let all = aliases.iter().map(move |&alias| (alias, one));
                     std::iter::once((one.as_str(), one)).chain(all)
                 });
-                let place = crate::entry_name::nearest(text, named.clone().map(|(name, _)| name))?;
-                named.map(|(_, one)| one).nth(place)
+                crate::entry_name::nearest(text, named)
             }
         }
 
