@@ -5,9 +5,10 @@ use super::colour::{self, styled};
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
-use crate::page::table::Row;
+use crate::page::table::Column;
 use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
+use crate::report::problems::table;
 use crate::side_by_side;
 use crate::typed;
 use std::io::Write;
@@ -46,14 +47,9 @@ pub(super) trait ProblemCommand: Sync {
     fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
     /// The result for people.
     fn text(result: &Self::Result, width: u16) -> String;
-    /// A line of a table for a result, where several are printed in short.
-    fn line(_: &Self::Result) -> Option<Row> {
-        None
-    }
-    /// The table of these lines.
-    fn table(_: Vec<Row>, _: u16) -> String {
-        String::new()
-    }
+    /// The columns of a table of results, and a result's line in it, where several problems are
+    /// printed in short.
+    fn line(result: &Self::Result) -> Vec<(Column, String)>;
     /// Called with each result after it is printed.
     fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
         Ok(())
@@ -113,12 +109,12 @@ pub(super) fn run<C: ProblemCommand>(
             for result in found {
                 results += 1;
                 agreeing += usize::from(result.is_ok());
-                let line = C::line(result).filter(|_| in_short);
-                let is_short = line.is_some() && result.is_ok();
-                lines.extend(line);
+                if in_short {
+                    lines.push(C::line(result));
+                }
                 if !text {
                     writeln!(out, "{}", typed::line(result)?)?;
-                } else if !(is_short || common.quiet && result.is_ok()) {
+                } else if !((in_short || common.quiet) && result.is_ok()) {
                     let text = C::text(result, width());
                     bar.suspend(|| writeln!(out, "{}", styled(&text)))?;
                 }
@@ -139,7 +135,7 @@ pub(super) fn run<C: ProblemCommand>(
     }
     if text {
         if !lines.is_empty() && !common.quiet {
-            write!(out, "{}", styled(&C::table(lines, width())))?;
+            write!(out, "{}", styled(&table(lines, width())))?;
         }
         if common.verbose > 0 {
             writeln!(out, "{}\n", C::DEFINITIONS)?;

@@ -4,6 +4,7 @@ use super::batch::{self, ProblemCommand};
 use super::options::{Common, Counts, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{BlockEvaluation, block};
+use crate::page::table::Column;
 use crate::page::{agree, counted, disagree};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::block as report;
@@ -14,8 +15,10 @@ use clap::Args;
 pub(super) struct BlockArgs {
     #[command(flatten)]
     problems: Problems,
-    /// Numbers of draft blocks, 1 to 64, instead of the one in the file; 2-4 is 2,3,4.
-    #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = |text: &str| Counts::up_to(text, 64))]
+    /// Numbers of drafts, 1 to 64; 2-4 is 2,3,4.
+    ///
+    /// Of draft blocks, instead of the number in the file.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = |text: &str| Counts::up_to(text, 64))]
     drafts: Vec<Counts>,
 }
 
@@ -48,6 +51,9 @@ impl ProblemCommand for Block {
     }
     fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         report::text(evaluation, width)
+    }
+    fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
+        report::line(evaluation)
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(

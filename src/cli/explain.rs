@@ -197,7 +197,6 @@ fn words() -> BTreeMap<String, String> {
     }
     for legend in [
         report::solve::DEFINITIONS,
-        report::solve::TABLE_DEFINITIONS,
         report::verify::DEFINITIONS,
         report::block::DEFINITIONS,
         report::check::DEFINITIONS,

@@ -7,7 +7,7 @@ use super::output::{CliError, Verdict, check_folder, write_whole};
 use super::overwrites::Touched;
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
-use crate::page::table::Row;
+use crate::page::table::Column;
 use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
@@ -81,11 +81,8 @@ impl ProblemCommand for Solve<'_> {
     fn text(solution: &Solution, width: u16) -> String {
         report::text(solution, width)
     }
-    fn line(solution: &Solution) -> Option<Row> {
-        Some(report::line(solution))
-    }
-    fn table(lines: Vec<Row>, width: u16) -> String {
-        report::table(lines, width)
+    fn line(solution: &Solution) -> Vec<(Column, String)> {
+        report::line(solution)
     }
     fn keep(&mut self, problem: &Problem, solution: &Solution) -> Result<(), CliError> {
         match self.certificates {

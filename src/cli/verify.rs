@@ -4,6 +4,7 @@ use super::batch::{self, ProblemCommand};
 use super::options::{Common, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{Verification, verify_with};
+use crate::page::table::Column;
 use crate::page::{counted, disagree};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::verify as report;
@@ -41,6 +42,9 @@ impl ProblemCommand for Verify {
     }
     fn text(evaluation: &Verification, width: u16) -> String {
         report::text(evaluation, width)
+    }
+    fn line(evaluation: &Verification) -> Vec<(Column, String)> {
+        report::line(evaluation)
     }
     fn keep(&mut self, _: &Problem, evaluation: &Verification) -> Result<(), CliError> {
         self.runs += evaluation.runs();

@@ -1,9 +1,10 @@
 //! Reports of `specgap block`.
 
 use super::exact_or_decimal;
+use super::problems::{self, BEST, decimal};
 use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
-use crate::evaluate::{BlockEvaluation, Evaluated, OptimumMethod};
+use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, OptimumMethod};
 use crate::known::Known;
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, wrap};
@@ -72,6 +73,46 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         let _ = writeln!(out, "  expected values of the file: ok");
     }
     visible(out)
+}
+
+/// A problem in a line of a table of problems.
+pub fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
+    let laws =
+        || (evaluation.verifiers.iter()).filter_map(|row| Some((row.name, row.outcome.done()?)));
+    let length = |law: &BlockLaw| law.expected_accepted_length.value();
+    let lossless = laws().filter(|(_, law)| law.lossless);
+    let best = lossless.reduce(|best, one| {
+        if length(one.1) > length(best.1) {
+            one
+        } else {
+            best
+        }
+    });
+    let none = || "-".to_owned();
+    let columns = [
+        ("V", evaluation.vocab.to_string()),
+        ("L", evaluation.length.to_string()),
+        ("K", evaluation.drafts.to_string()),
+        (
+            "optimum",
+            evaluation.block_optimum().map_or_else(none, decimal),
+        ),
+        (BEST, best.map_or_else(none, |(name, _)| name.to_string())),
+        (
+            "E[tau]",
+            best.map_or_else(none, |(_, law)| decimal(&law.expected_accepted_length)),
+        ),
+    ];
+    let solved = evaluation
+        .methods
+        .iter()
+        .filter(|method| method.outcome.done().is_some());
+    let expected = evaluation.expected.as_ref().map_or(0, Vec::len);
+    let checks = (
+        laws().count() + solved.count() + expected,
+        evaluation.is_ok(),
+    );
+    problems::line(&evaluation.problem, columns, checks)
 }
 
 /// Remarks in order, each once, with the names that it is about.

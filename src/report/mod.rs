@@ -22,6 +22,7 @@ pub mod length;
 pub mod paths;
 mod points;
 mod positions;
+pub mod problems;
 mod replayed;
 pub mod solve;
 pub mod tree;

@@ -1,8 +1,9 @@
 //! Reports of `specgap solve`.
 
 use super::exact_or_decimal;
+use super::problems::{self, decimal};
 use crate::distribution::format_rational;
-use crate::evaluate::{MethodRun, Outcome, Solution};
+use crate::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use crate::known::Known;
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, seconds, small, wrap};
@@ -115,59 +116,30 @@ pub fn text(solution: &Solution, width: u16) -> String {
     visible(out)
 }
 
-/// The longest fraction that a line of a table has room for.
+/// The longest fraction that a line has room for.
 const LONGEST_FRACTION: usize = 9;
 
-/// What the columns of [`table`] are.
-pub const TABLE_DEFINITIONS: &str = "\
-V           tokens of the vocabulary
-n           drafts of a position
-decimal     alpha* rounded to six places
-checks      how many methods and expected values of the file agree with alpha*";
-
-/// A problem in a line of [`table`].
-pub fn line(solution: &Solution) -> Row {
-    let rate = &solution.optimal_acceptance_rate;
-    let exact = match rate.rational() {
+/// A number as a short fraction, or how it is known.
+fn in_short(number: &Known) -> String {
+    let exact = match number.rational() {
         Some(exact) => Some(format_rational(exact)).filter(|text| text.len() <= LONGEST_FRACTION),
         None => Some("enclosed".to_owned()),
     };
-    let expected = solution.expected.as_ref();
-    let fails = expected.is_some_and(|check| check.complaint.is_some());
-    let all = solution.agreement.methods + usize::from(expected.is_some());
-    let checks = match solution.agreement.complaints.is_empty() && !fails {
-        true => format!("{all} ok"),
-        false => "FAIL".to_owned(),
-    };
-    Row::texts([
-        visible(solution.problem.clone()),
-        solution.vocab.to_string(),
-        solution.drafts.to_string(),
-        exact.unwrap_or_else(|| "long".to_owned()),
-        format!("{:.6}", rate.value()),
-        checks,
-    ])
+    exact.unwrap_or_else(|| "long".to_owned())
 }
 
-/// Problems in short, one a line.
-pub fn table(lines: Vec<Row>, width: u16) -> String {
-    let columns = vec![
-        Column::words("problem"),
-        Column::number("V"),
-        Column::number("n"),
-        Column::number("alpha*"),
-        Column::number("decimal"),
-        Column::words("checks"),
+/// A problem in a line of a table of problems.
+pub fn line(solution: &Solution) -> Vec<(Column, String)> {
+    let rate = &solution.optimal_acceptance_rate;
+    let is_expected = usize::from(solution.expected.is_some());
+    let checks = (solution.agreement.methods + is_expected, solution.is_ok());
+    let columns = [
+        ("V", solution.vocab.to_string()),
+        ("n", solution.drafts.to_string()),
+        ("alpha*", in_short(rate)),
+        ("decimal", decimal(rate)),
     ];
-    let mut out = String::new();
-    let table = Table::new("problems", "", columns).rows(lines);
-    terminal::table(&mut out, &table, width, "");
-    let _ = wrap(
-        &mut out,
-        "-v says of each problem by which methods, and why.",
-        width,
-    );
-    out
+    problems::line(&solution.problem, columns, checks)
 }
 
 /// Reasons for skipping, each with the methods that it stopped.

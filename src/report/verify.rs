@@ -1,7 +1,8 @@
 //! Reports of `specgap verify`.
 
 use super::exact_or_decimal;
-use crate::evaluate::{Measured, RuleVerification, Verification};
+use super::problems::{self, BEST, decimal};
+use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, small, wrap};
@@ -88,6 +89,39 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
         let _ = wrap(&mut out, &line, width);
     }
     visible(out)
+}
+
+/// A problem in a line of a table of problems.
+pub fn line(evaluation: &Verification) -> Vec<(Column, String)> {
+    let rules = evaluation.verifiers.iter();
+    let laws = rules.filter_map(|one| Some((one.name.as_str(), one.outcome.done()?)));
+    let lossless = laws.filter(|(_, law)| law.lossless != Some(false));
+    let rate = |law: &Measured| law.membership.value();
+    let best = lossless.reduce(|best, one| {
+        if rate(one.1) > rate(best.1) {
+            one
+        } else {
+            best
+        }
+    });
+    let best = |cell: &dyn Fn(&str, &Measured) -> Option<String>| {
+        let cell = best.and_then(|(name, law)| cell(name, law));
+        cell.unwrap_or_else(|| "-".to_owned())
+    };
+    let optimum = evaluation.optimum.as_ref();
+    let columns = [
+        ("V", evaluation.vocab.to_string()),
+        ("n", evaluation.drafts.to_string()),
+        ("alpha*", optimum.map_or_else(|_| "-".to_owned(), decimal)),
+        (BEST, best(&|name, _| Some(name.to_owned()))),
+        ("accepts", best(&|_, law| Some(decimal(&law.membership)))),
+        (
+            "gap",
+            best(&|_, law| Some(small(law.gap.as_ref()?.value(), 2))),
+        ),
+    ];
+    let checks = (evaluation.runs(), evaluation.is_ok());
+    problems::line(&evaluation.problem, columns, checks)
 }
 
 /// What the table has no room for.
