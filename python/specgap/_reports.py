@@ -663,6 +663,7 @@ def gap(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    engine: str | None = None,
     prompt_id: ArrayLike = None,
     position: ArrayLike = None,
     token: ArrayLike = None,
@@ -702,7 +703,8 @@ def gap(
     ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
     engine serves them; temperature 0 is greedy decoding. ``block_length`` is that of the blocks of
     one draft path, ``seed`` that of rates that are simulated, and ``vocabulary`` keeps the first
-    tokens of every row. ``threads`` and ``progress`` are as :func:`alpha` takes them.
+    tokens of every row. ``engine`` names the engine whose default drafts and rule advice starts from.
+    ``threads`` and ``progress`` are as :func:`alpha` takes them.
 
     Returns a :class:`Report`, the same to the bit on any number of threads, and the same as that of
     the command ``specgap gap``. Raises :class:`Refused` for a log that cannot be used, with its
@@ -751,7 +753,7 @@ def gap(
     if len(every) > 1 and not pool:
         if positions:
             raise Refused("positions: measure one log, or several together with pool=True")
-        made = _native.compare(every, asked, threads, shown(progress))
+        made = _native.compare(every, asked, threads, shown(progress), engine)
         return Report("gap", made)
 
     def measured(table: bool) -> tuple[Summary, Positions | None]:
@@ -765,7 +767,7 @@ def gap(
     summary, table = measured(rows <= _SMALL_TABLE if positions is None else positions)
     return Report(
         "gap",
-        summary._native.report(),
+        summary._native.report(engine),
         summary=summary,
         positions=table,
         again=lambda: measured(True)[1],
@@ -842,6 +844,7 @@ def length(
     max_length: int | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
+    engine: str | None = None,
     temperature: float | None = None,
     vocabulary: int | None = None,
     threads: int = 0,
@@ -857,8 +860,8 @@ def length(
     ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k),
     ``max_length`` is
     the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
-    (dimensionless), ``timings`` a file of measured times, and ``temperature`` that of the text,
-    where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
+    (dimensionless), ``timings`` a file of measured times, ``engine`` the one whose defaults advice
+    starts from, and ``temperature`` that of the text, where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
     takes them.
 
     Returns a :class:`Report`: tokens a round and the speedup (dimensionless) of each, with
@@ -876,6 +879,7 @@ def length(
         "max_length": max_length,
         "cost_ratio": cost_ratio,
         "timings": timings,
+        "engine": engine,
         "temperature": temperature,
     }
     return _command("length", logs, vocabulary, threads, progress, options)
@@ -892,6 +896,7 @@ def tree(
     max_branch: int | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
+    engine: str | None = None,
     slot_values: bool = False,
     temperature: float | None = None,
     seed: int = 0,
@@ -901,8 +906,8 @@ def tree(
 ) -> Report:
     """Which tree of drafts to verify: trees replayed along logged text, and the best one.
 
-    ``logs``, ``cost_ratio``, ``timings``, ``temperature``, ``vocabulary``, ``threads`` and
-    ``progress`` are as :func:`length` takes them. Other keywords are the options of
+    ``logs``, ``cost_ratio``, ``timings``, ``engine``, ``temperature``, ``vocabulary``, ``threads``
+    and ``progress`` are as :func:`length` takes them. Other keywords are the options of
     ``specgap tree``: ``topology`` names trees (such as ``chain-2`` and
     ``2x2``, or files), ``schemes`` and ``verifiers`` say how a node's children are drawn and
     verified, ``budget``, ``max_depth`` and ``max_branch`` are the most draft tokens, levels and
@@ -922,6 +927,7 @@ def tree(
         "max_branch": max_branch,
         "cost_ratio": cost_ratio,
         "timings": timings,
+        "engine": engine,
         "slot_values": slot_values,
         "temperature": temperature,
         "seed": seed or None,

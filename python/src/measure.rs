@@ -19,7 +19,7 @@ use specgap::page::table::Table as PaperTable;
 use specgap::problem;
 use specgap::report;
 use specgap::sampling::Cuts;
-use specgap::scheme::{DraftScheme, SchemeName};
+use specgap::scheme::{DraftScheme, EngineName, SchemeName};
 use specgap::statistics::Clustered;
 use std::collections::BTreeMap;
 use std::io;
@@ -608,8 +608,10 @@ impl Summary {
         self.sums.missing()
     }
 
-    fn report(&self, py: Python<'_>) -> PyResult<Made> {
-        let report = watched(py, 0, None, |_| of_summary(&self.sums))?;
+    #[pyo3(signature = (engine=None))]
+    fn report(&self, py: Python<'_>, engine: Option<&str>) -> PyResult<Made> {
+        let engine = assumed(engine)?;
+        let report = watched(py, 0, None, |_| of_summary(&self.sums, engine))?;
         Ok(Made {
             report,
             each: Vec::new(),
@@ -617,21 +619,30 @@ impl Summary {
     }
 }
 
-fn of_summary(sums: &Sums) -> Result<MadeReport, HostError> {
-    let report = sums.report(&sums.command());
+/// The engine that advice starts from, if one is named.
+fn assumed(engine: Option<&str>) -> PyResult<Option<EngineName>> {
+    let engine = engine.map(str::parse).transpose();
+    engine.map_err(|error: String| refused(format!("engine: {error}")))
+}
+
+fn of_summary(sums: &Sums, engine: Option<EngineName>) -> Result<MadeReport, HostError> {
+    let mut report = sums.report(&sums.command());
+    report.assume(engine);
     made(&report, report::gap::page(&report))
 }
 
 /// Several logs, each by itself, side by side.
 #[pyfunction]
-#[pyo3(signature = (logs, asked, threads, progress))]
+#[pyo3(signature = (logs, asked, threads, progress, engine=None))]
 fn compare(
     py: Python<'_>,
     logs: Vec<PyRef<'_, Log>>,
     asked: Asked,
     threads: usize,
     progress: Option<Bound<'_, PyAny>>,
+    engine: Option<&str>,
 ) -> PyResult<Made> {
+    let engine = assumed(engine)?;
     let logs = opened(&logs)?;
     let raised_at = Raised::default();
     let settings = asked.settings(py, &logs, &raised_at)?;
@@ -644,9 +655,10 @@ fn compare(
             let kept = summaries.first().and_then(Sums::kept);
             let kept = kept.map_or_else(String::new, |n| format!(" --vocab {n}"));
             let options = format!("{}{kept}", settings.options());
-            let comparison = LogComparison::new(&summaries, &pairings, &options);
+            let mut comparison = LogComparison::new(&summaries, &pairings, &options);
+            comparison.assume(engine);
             let each = comparison.logs.iter().zip(&summaries);
-            let each = each.map(|(log, sums)| Ok((log.folder.clone(), of_summary(sums)?)));
+            let each = each.map(|(log, sums)| Ok((log.folder.clone(), of_summary(sums, engine)?)));
             let each = each.collect::<Result<Vec<_>, HostError>>()?;
             Ok::<_, HostError>((made(&comparison, report::compare::page(&comparison))?, each))
         })

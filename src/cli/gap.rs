@@ -1,7 +1,9 @@
 //! `specgap gap`: logged rows to a report.
 
 use super::colour;
-use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio, read_timings};
+use super::options::{
+    Common, Cost, Counts, Drafting, Format, Kept, Results, cost_ratio, read_timings,
+};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, read_document, stage, unwritten,
     write_together, write_whole,
@@ -72,6 +74,8 @@ pub struct GapArgs {
         conflicts_with = "cost_ratio"
     )]
     timings: Option<PathBuf>,
+    #[command(flatten)]
+    drafting: Drafting,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
@@ -367,7 +371,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     };
     let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
-    add_cost(&mut report, args.cost_ratio.as_ref(), costs.as_ref());
+    add_given(&mut report, args, costs.as_ref());
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
@@ -460,15 +464,16 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
     }
 }
 
-/// What a draft step costs, for what is said of speed.
-fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCosts>) {
+/// The engine that advice starts from, and what a draft step costs, for what is said of speed.
+fn add_given(report: &mut GapReport, args: &GapArgs, costs: Option<&CallCosts>) {
+    report.assume(args.drafting.engine);
     if let Some(costs) = costs {
         report
             .command
             .push_str(&format!(" --timings {}", costs.file));
         report.costs = Some(costs.clone());
     }
-    if let Some(cost) = cost {
+    if let Some(cost) = &args.cost_ratio {
         report.cost_ratio = cost.text.parse().ok();
         report
             .command
@@ -568,6 +573,7 @@ fn compare_logs(
         let (names, depths) = (names.join(" "), depths.join(","));
         comparison.command = format!("specgap gap {names} --depth {depths}{options}");
     }
+    comparison.assume(args.drafting.engine);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
         // All at once, the page of all logs last.
@@ -576,7 +582,7 @@ fn compare_logs(
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
-            add_cost(&mut report, args.cost_ratio.as_ref(), costs);
+            add_given(&mut report, args, costs);
             for (name, contents) in args.files(&report)? {
                 files.push((format!("{}/{name}", log.folder), contents));
             }

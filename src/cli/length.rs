@@ -1,6 +1,6 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
-use super::options::{Common, Costs, Counts};
+use super::options::{Common, Costs, Counts, Drafting};
 use super::output::{CliError, Verdict};
 use super::printed;
 use super::profile::Profiles;
@@ -52,6 +52,8 @@ pub struct LengthArgs {
     profiles: Profiles,
     #[command(flatten)]
     costs: Costs,
+    #[command(flatten)]
+    drafting: Drafting,
     #[command(flatten)]
     texts: Texts,
 }
@@ -147,6 +149,7 @@ impl LengthArgs {
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,
+            engine: self.drafting.engine,
         })
     }
 
@@ -177,6 +180,7 @@ impl LengthArgs {
             .option("max-length", self.max_length)
             .list("profile", &self.profiles.profile);
         self.costs.record(&mut command);
+        self.drafting.record(&mut command);
         self.texts.record(&mut command);
         command.into_line()
     }

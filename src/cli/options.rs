@@ -9,6 +9,7 @@ use crate::page::paper::{FigureFormat, Files, PaperTables};
 use crate::page::{Page, is_of_a_page, visible};
 use crate::replay::Timings;
 use crate::rule::{RuleEntry, RuleName};
+use crate::scheme::EngineName;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -332,6 +333,29 @@ impl Costs {
                 self.cost_ratio.as_ref().map(|cost| &cost.text),
             )
             .option("timings", self.timings.as_deref().map(file_name));
+    }
+}
+
+/// The engine that advice starts from.
+#[derive(Args, Debug)]
+pub(super) struct Drafting {
+    #[arg(long, value_name = "NAME", value_parser = EngineName::from_str, help = engine_help())]
+    pub(super) engine: Option<EngineName>,
+}
+
+fn engine_help() -> String {
+    let names: Vec<String> = EngineName::all().map(EngineName::word).collect();
+    format!(
+        "The engine whose default drafts and rule advice starts from: {} [default: the one that the \
+         log names; without one, each kind of engine is spoken of]",
+        names.join(", ")
+    )
+}
+
+impl Drafting {
+    /// As it was given.
+    pub(super) fn record(&self, command: &mut Recorded) {
+        command.option("engine", self.engine.map(EngineName::word));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `specgap tree`: which tree of drafts to verify, from logged text.
 
 use super::gap::{schemes, verifiers};
-use super::options::Costs;
+use super::options::{Costs, Drafting};
 use super::output::{CliError, read_document};
 use super::recorded::file_name;
 use super::texts::{BEST_TREE, Texts};
@@ -45,6 +45,8 @@ pub struct TreeArgs {
     max_branch: u16,
     #[command(flatten)]
     costs: Costs,
+    #[command(flatten)]
+    drafting: Drafting,
     /// Also say what the children of the trees' roots are worth, and what each verifier and no
     /// verifier makes of that: accepting most is not worth most.
     #[arg(long)]
@@ -141,6 +143,7 @@ impl TreeArgs {
             },
             timings: self.costs.timings()?,
             temperature: self.texts.temperature,
+            engine: self.drafting.engine,
             slot_values: self.slot_values,
             seed,
         })
@@ -163,6 +166,7 @@ impl TreeArgs {
             command.option(name, (value != usual).then_some(value));
         }
         self.costs.record(&mut command);
+        self.drafting.record(&mut command);
         self.texts.record(&mut command);
         command
             .option("seed", (seed != 0).then_some(seed))

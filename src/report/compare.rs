@@ -23,11 +23,13 @@ use super::cautions;
 use super::certainty::{
     BETWEEN, Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
+use crate::advice::Change;
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, counted, listed, temperature};
 use crate::page::{Block, Link, Page, Section};
+use crate::report::advice::{Said, of_draft, of_logs};
 use crate::report::gap::cuts::served;
 
 /// The comparison as a page.
@@ -111,13 +113,19 @@ fn subtitle(comparison: &LogComparison) -> String {
 fn lead(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
     let not_drawn: Vec<Block> = not_drawn(comparison).collect();
-    let verdict = ladder::verdict(comparison).filter(|_| not_drawn.is_empty());
-    let verdict = verdict.map(Block::Paragraph);
-    let mut points: Vec<String> = later(comparison)
-        .filter_map(|(number, log, _)| headline_sentence(comparison, number, &log.folder))
+    let said = advice(comparison).filter(|_| not_drawn.is_empty());
+    let is_ladder = ladder::is_one(comparison);
+    let mut points: Vec<String> = (later(comparison).filter(|_| !is_ladder))
+        .filter_map(|later| headline_sentence(comparison, later))
         .collect();
-    let mut blocks: Vec<Block> = verdict.into_iter().collect();
-    if blocks.is_empty() && not_drawn.is_empty() && !points.is_empty() {
+    if let Some(said) = &said {
+        // Which draft comes before what to do with one.
+        let changes = [&said.others, &said.not_worth].into_iter().flatten();
+        points.push(said.verdict.clone());
+        points.extend(changes.filter(|_| !is_ladder).cloned());
+    }
+    let mut blocks = Vec::new();
+    if not_drawn.is_empty() && !points.is_empty() {
         blocks.push(Block::Paragraph(points.remove(0)));
     }
     blocks.push(Block::Paragraph(format!(
@@ -132,7 +140,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         return not_drawn.into_iter().chain(blocks).collect();
     }
     // What a ladder of drafts shows is another thing than how far each is from the first.
-    if let Some(facts) = ladder::facts(comparison) {
+    if let Some(facts) = ladder::facts(comparison, said) {
         blocks.push(Block::Facts(facts));
         return blocks;
     }
@@ -140,6 +148,17 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         blocks.push(Block::List(points));
     }
     blocks
+}
+
+/// What changes are worth on these logs, at the temperature and with the number of drafts that
+/// summaries speak of.
+fn advice(comparison: &LogComparison) -> Option<Said> {
+    let at = headline_temperature(comparison)?;
+    let n = headline_drafts(comparison).unwrap_or(1);
+    let logs: Vec<(&str, &[Change])> = (comparison.logs.iter())
+        .map(|log| (log.folder.as_str(), log.advice.as_slice()))
+        .collect();
+    of_logs(&logs, comparison.engine.as_ref(), at, n)
 }
 
 /// Logs whose text was not drawn from their rows.
@@ -218,7 +237,10 @@ fn pairings(comparison: &LogComparison) -> Vec<Block> {
 
 /// How far a log's overlap and optima are from the first one's: at the temperature and with
 /// the number of drafts that summaries speak of.
-fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) -> Option<String> {
+fn headline_sentence(
+    comparison: &LogComparison,
+    (number, log, against): (usize, &ComparedLog, &AgainstFirst),
+) -> Option<String> {
     let at = headline_temperature(comparison)?;
     let drafts = headline_drafts(comparison);
     let differences = |n: Option<usize>| {
@@ -235,8 +257,19 @@ fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) ->
         };
         format!("{}{doubt}", signed_plus_minus(&difference.estimate))
     };
+    let first = comparison.logs.first()?;
+    // Drafts of one text; not the same log at several depths.
+    let is_choice = against.paired && (log.files.is_empty() || log.files != first.files);
     let mut parts: Vec<String> = differences(None)
-        .map(|(_, difference)| format!("overlap {}", said(difference)))
+        .map(|(_, difference)| match is_choice {
+            true => of_draft(&first.folder, &log.folder, &difference.estimate),
+            false => format!(
+                "{} minus {}: overlap {}",
+                log.folder,
+                first.folder,
+                said(difference)
+            ),
+        })
         .collect();
     let optima: Vec<String> = differences(drafts)
         .filter_map(|(rate, difference)| {
@@ -245,19 +278,12 @@ fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) ->
         .collect();
     if let Some(n) = drafts.filter(|_| !optima.is_empty()) {
         parts.push(format!(
-            "α* of {}: {}",
+            "what is possible with {}: {}",
             counted(n, "draft"),
             optima.join(", ")
         ));
     }
-    (!parts.is_empty()).then(|| {
-        format!(
-            "{folder} minus {} at T = {}: {}.",
-            first(comparison),
-            temperature(at),
-            parts.join("; ")
-        )
-    })
+    (!parts.is_empty()).then(|| format!("{} (T = {}).", parts.join("; "), temperature(at)))
 }
 
 /// `T = 1.0, n = 3, greedy`.
@@ -530,6 +556,7 @@ mod tests {
             missing_mass: None,
             files: Vec::new(),
             sampled_at: None,
+            advice: Vec::new(),
             against_first: None,
         };
         let compared = |targets: &[Option<&str>]| LogComparison {
@@ -542,6 +569,7 @@ mod tests {
                 .collect(),
             paired: false,
             served: None,
+            engine: None,
             rates: Vec::new(),
         };
         let cautions = |targets: &[Option<&str>]| {

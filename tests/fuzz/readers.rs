@@ -142,6 +142,7 @@ fn depths_of(log: &Log) {
         timings: None,
         temperature: None,
         slot_values: true,
+        engine: None,
         seed: 0,
     };
     let _ = measure_trees(logs, &trees, "fuzz", &|_| ());

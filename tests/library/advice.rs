@@ -1,18 +1,24 @@
 //! What reports advise: nothing that intervals do not tell apart, nothing that is not in the JSON,
 //! nothing that is not lossless and achieved.
 
-use crate::made_log;
+use crate::{made_log, made_paths};
+use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use specgap::advice::{Basis, Change, Unit, Verdict};
-use specgap::gap::{GapReport, Settings, changes, measure};
+use specgap::advice::{Basis, Change, KnownBy, Unit, Verdict};
+use specgap::counters;
+use specgap::gap::{GapReport, LogComparison, Part, Settings, changes, measure, summarise_each};
 use specgap::log::Log;
 use specgap::page::Page;
-use specgap::replay::{LengthReport, LengthSettings, PathsReport, Timings, TreeReport};
-use specgap::replay::{length_changes, tree_changes};
+use specgap::replay::{
+    LengthReport, LengthSettings, PathSettings, PathsReport, Timings, TreeReport,
+};
+use specgap::replay::{
+    length_changes, measure_lengths, measure_paths, measure_trees, tree_changes,
+};
 use specgap::report;
-use specgap::scheme::SchemeName;
+use specgap::scheme::{EngineName, SchemeName};
 use specgap::statistics::Estimate;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeSet;
@@ -74,7 +80,10 @@ fn decimals(text: &str) -> Vec<String> {
 
 /// The lines of a page that advise.
 fn advising(page: &Page) -> Vec<String> {
-    const STARTS: [&str; 8] = [
+    const STARTS: [&str; 11] = [
+        "Set K = ",
+        "tokens for each target call",
+        "unless told otherwise: ",
         "If you draft",
         "Block against",
         "One-hot drafts",
@@ -98,6 +107,7 @@ fn every_number_is_there(
     page: &Page,
     advice: &[Change],
 ) -> usize {
+    advice.iter().for_each(is_as_its_numbers_say);
     let mut known = BTreeSet::new();
     numbers(&serde_json::to_value(report).unwrap(), &mut known);
     // Of a report that was made before reports had it, what it says is paired differences of others.
@@ -144,7 +154,6 @@ fn numbers_of_advice_are_those_of_the_json() {
     let mut read = 0;
     for report in gap_reports() {
         let advice = changes(&report);
-        advice.iter().for_each(is_as_its_numbers_say);
         read += every_number_is_there("gap", &report, &report::gap::page(&report), &advice);
     }
     let mut settings = LengthSettings {
@@ -156,16 +165,13 @@ fn numbers_of_advice_are_those_of_the_json() {
     for report in [shipped("length"), given, crate::replay::report(&settings)] {
         let report: LengthReport = report;
         let advice = length_changes(&report);
-        advice.iter().for_each(is_as_its_numbers_say);
         assert!(report.advice.is_empty() || report.advice == advice);
         read += every_number_is_there("length", &report, &report::length::page(&report), &advice);
     }
     let tree: TreeReport = shipped("tree");
     let advice = tree_changes(&tree);
-    advice.iter().for_each(is_as_its_numbers_say);
     read += every_number_is_there("tree", &tree, &report::tree::page(&tree), &advice);
     let paths: PathsReport = shipped("paths");
-    paths.advice.iter().for_each(is_as_its_numbers_say);
     read += every_number_is_there("paths", &paths, &report::paths::page(&paths), &paths.advice);
     assert!(read > 30, "{read} numbers");
 }
@@ -271,4 +277,267 @@ fn nothing_is_advised_that_its_interval_does_not_tell_apart() {
         }
     }
     assert!(advised >= 4, "{advised}");
+}
+
+/// From what each engine does, and from nothing that another one does.
+#[test]
+fn advice_starts_from_what_an_engine_does() {
+    let mut report = made();
+    let plain = report::gap::page(&report).text(400, false);
+    assert!(plain.contains("as SGLang and EAGLE do unless told otherwise"));
+    let said = |report: &GapReport| {
+        let text = report::gap::page(report).text(400, false);
+        let lead = text.split("\n\n").next().unwrap().to_owned();
+        let wanted = |line: &&str| line.contains("unless told otherwise") || line.contains("in ");
+        lead.lines()
+            .filter(wanted)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for engine in EngineName::all() {
+        report.assume(Some(engine));
+        let assumed = report.engine.clone().unwrap();
+        assert_eq!(
+            (assumed.engine.as_str(), assumed.known_by),
+            (engine.as_str(), KnownBy::Option)
+        );
+        let (words, name) = (said(&report), engine.as_str());
+        let own = |from: &str| {
+            let mut all = report.advice.iter();
+            all.any(|one| one.from == from && one.engines.contains(&name.to_owned()))
+        };
+        for here in engine.defaults().filter_map(|row| row.here) {
+            let [from, does] = match (here.law, here.verifier, here.one) {
+                ("top", _, true) => ["one-hot", "drafts the likeliest token alone"],
+                ("top", _, false) => ["top/exact-match", "drafts the 3 likeliest tokens"],
+                (_, "exact-match", _) => {
+                    ["exact-match", "drafts one sampled token and keeps it if"]
+                }
+                _ => ["", "no rule accepts more of one sampled draft"],
+            };
+            assert!(from.is_empty() || own(from), "{name}: {from}");
+            assert!(
+                words.contains(does) && words.contains(name),
+                "{name}: {words}"
+            );
+        }
+        for other in EngineName::all().filter(|other| *other != engine) {
+            assert!(!words.contains(other.as_str()), "{name}, {other}: {words}");
+        }
+    }
+    // What it does was not measured: that is said, with the options that measure it.
+    report.advice.retain(|change| change.drafts == Some(1));
+    report.assume("sglang".parse().ok());
+    assert!(said(&report).contains("top among --laws and exact-match among --verifiers"));
+    let command = report.command;
+    assert!(command.starts_with("test --engine vllm") && command.ends_with(" --engine sglang"));
+}
+
+/// Lengths and trees start there too, and the tree that the best is compared with is the engine's.
+#[test]
+fn lengths_and_trees_start_from_what_an_engine_does() {
+    let timings = Some(Timings::cost_ratio(0.125).unwrap());
+    for (engine, says) in [
+        (
+            "vllm",
+            "vLLM drafts the likeliest token unless told otherwise: at c = 0.125",
+        ),
+        ("mlx-lm", "(mlx-lm has no setting that does it)"),
+        ("transformers", "token verification is what it does now"),
+        ("eagle", "specgap tree does"),
+    ] {
+        let report = crate::replay::report(&LengthSettings {
+            timings: timings.clone(),
+            engine: engine.parse().ok(),
+            ..LengthSettings::default()
+        });
+        let text = report::length::page(&report).text(400, false);
+        assert!(text.contains(says), "{engine}: {text}");
+        assert!(!text.contains("One-hot drafts, the default of"), "{engine}");
+    }
+    for (engine, tree, drawn) in [
+        ("vllm", "chain-2", "top/exact-match"),
+        ("sglang", "2x2", "top/exact-match"),
+        ("transformers", "chain-2", "with-replacement/token"),
+        ("mlx-lm", "chain-2", "with-replacement/exact-match"),
+    ] {
+        let mut settings = crate::trees::settings(&["chain-2", "2x2"]);
+        settings.engine = engine.parse().ok();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        made_log::write_drawn(&path, &made_log::rows(60));
+        let logs = [Log::open(&path).unwrap()];
+        let mut report = measure_trees(&logs, &settings, "test", &|_| ()).unwrap();
+        let one = report.reference.as_ref().unwrap();
+        assert_eq!(one.tree, tree, "{engine}");
+        assert_eq!(
+            format!("{}/{}", one.scheme, one.verifier).replace("rrs", "token"),
+            drawn
+        );
+        assert_eq!(
+            report.advice[0].engines,
+            [settings.engine.unwrap().as_str()]
+        );
+        let text = report::tree::page(&report).text(400, false);
+        assert!(
+            text.contains(" does unless told otherwise: "),
+            "{engine}: {text}"
+        );
+        report.reference = None;
+        let text = report::tree::page(&report).text(400, false);
+        assert!(
+            text.contains("was not replayed: it takes"),
+            "{engine}: {text}"
+        );
+    }
+}
+
+/// Three drafts of one text, of which the last is the target itself.
+fn compared() -> LogComparison {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = made_log::rows(80);
+    let mixed = |share: f32| {
+        let one = |(p, q): &made_log::Pair| {
+            let draft = p.iter().zip(q).map(|(p, q)| share * p + (1.0 - share) * q);
+            (p.clone(), draft.collect())
+        };
+        rows.iter().map(one).collect::<Vec<made_log::Pair>>()
+    };
+    let logs = [("far", 0.0), ("near", 0.9), ("same", 1.0)].map(|(name, share)| {
+        let path = folder.path().join(name);
+        made_log::write_drawn(&path, &mixed(share));
+        Log::open(&path).unwrap()
+    });
+    let settings = Settings::new(&[1.0], &[3], 3).unwrap();
+    let (each, pairings) = summarise_each(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap();
+    LogComparison::new(&each, &pairings, &settings.options())
+}
+
+/// Of several logs a change is told with the numbers of their own advice; what is told apart on no
+/// log is none.
+#[test]
+fn a_comparison_leads_with_changes_of_its_logs() {
+    let mut comparison = compared();
+    let all = |comparison: &LogComparison| -> Vec<Change> {
+        comparison
+            .logs
+            .iter()
+            .flat_map(|log| log.advice.clone())
+            .collect()
+    };
+    let advice = all(&comparison);
+    advice.iter().for_each(is_as_its_numbers_say);
+    assert!(advice.iter().any(|one| one.verdict == Verdict::Worth));
+    let page = report::compare::page(&comparison);
+    let read = every_number_is_there("compare", &comparison, &page, &advice);
+    assert!(read > 3, "{read} numbers");
+    let text = page.markdown();
+    assert!(
+        text.contains("\n**If you draft the 3 likeliest tokens"),
+        "{text}"
+    );
+    assert!(
+        text.contains("next: specgap length LOG --cost-ratio C"),
+        "{text}"
+    );
+    // With an engine, from what it does alone.
+    comparison.assume("vllm".parse().ok());
+    let text = report::compare::page(&comparison).markdown();
+    assert!(text.contains("**vLLM drafts the likeliest token alone unless told otherwise:"));
+    assert!(!text.contains("SGLang"), "{text}");
+    comparison.engine = None;
+    for change in comparison.logs.iter_mut().flat_map(|log| &mut log.advice) {
+        change.difference.ci95 = [-1.0, 1.0];
+        change.verdict = Verdict::of(&change.difference, change.unit.floor(change.now.mean));
+    }
+    let text = report::compare::page(&comparison).markdown();
+    assert!(
+        text.contains("Nothing to change") && !text.contains("from +"),
+        "{text}"
+    );
+    // Two logs: which draft comes first, unless it is the same one at another depth.
+    let mut two = comparison.clone();
+    two.logs.truncate(2);
+    let first = |comparison: &LogComparison| {
+        let text = report::compare::page(comparison).markdown();
+        text.lines()
+            .find(|line| line.starts_with("**"))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(first(&two).starts_with("**Draft with near instead of far: +"));
+    two.logs[1].files = two.logs[0].files.clone();
+    assert!(first(&two).starts_with("**near minus far: overlap +"));
+}
+
+/// Whether a change of the first one is advised, or no difference is told.
+fn is_worth(changes: &[Change]) -> bool {
+    !changes.is_empty() && changes.iter().all(|one| one.verdict == Verdict::Worth)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    /// What pages say of random text and of random counts is what their numbers say.
+    #[test]
+    fn random_reports_rank_what_is_told_apart_by_numbers_that_they_have(
+        seed in any::<u64>(),
+        prompts in 2usize..16,
+        tokens in 4usize..12,
+        paths in 2usize..5,
+        length in 1usize..4,
+        ratio in 0.0f64..0.6,
+        ratios in prop::collection::vec(0.0f64..1.5, 20..60),
+        by_place in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let made = made_paths::Made { prompts, tokens, paths, length, seed, ..Default::default() };
+        made_paths::write(&path, &made);
+        let logs = [Log::open(&path).unwrap()];
+        let timings = Some(Timings::cost_ratio(ratio).unwrap());
+
+        let settings = Settings::new(&[1.0], &[2], seed).unwrap();
+        let report = measure(&logs, &settings, "test", &|_| ()).unwrap();
+        every_number_is_there("gap", &report, &report::gap::page(&report), &report.advice);
+
+        let settings = LengthSettings { timings: timings.clone(), ..Default::default() };
+        let report = measure_lengths(&logs, &settings, "test", &|_| ()).unwrap();
+        every_number_is_there("length", &report, &report::length::page(&report), &report.advice);
+
+        let mut settings = crate::trees::settings(&["chain-2", "2x2"]);
+        settings.verifiers.retain(|rule| ["rrs", "level-4", "exact-match"].contains(&rule.as_str()));
+        settings.timings = timings;
+        let report = measure_trees(&logs, &settings, "test", &|_| ()).unwrap();
+        let (page, advice) = (report::tree::page(&report), tree_changes(&report));
+        every_number_is_there("tree", &report, &page, &advice);
+        let grown = page.title.contains("the grown tree") || page.markdown().contains("draft the tree below");
+        prop_assert!(!grown || report.reference.is_none() || is_worth(&advice), "{}", page.markdown());
+        let shown = report.best.iter().map(|best| (&best.scheme, &best.verifier));
+        let shown = shown.chain(report.reference.iter().map(|one| (&one.scheme, &one.verifier)));
+        for (law, rule) in shown {
+            let [law, rule]: [&str; 2] = [law, rule];
+            let verifier: VerifierName = rule.parse().unwrap();
+            let children = if law == "hub" { 2 } else { 1 };
+            prop_assert!(verifier.is_lossless(law.parse().unwrap(), children), "{law}/{rule}");
+        }
+
+        let settings = PathSettings { drafts: vec![1, 2, paths], length: Some(length), temperature: None };
+        let report = measure_paths(&logs, &settings, "test", &|_| ()).unwrap();
+        let page = report::paths::page(&report);
+        every_number_is_there("paths", &report, &page, &report.advice);
+        let several: Vec<Change> = report.advice.iter().filter(|one| one.drafts == Some(paths)).cloned().collect();
+        prop_assert!(!page.markdown().contains("verify by") || is_worth(&several), "{}", page.markdown());
+
+        let settings = counters::Settings { costs: Some(counters::Costs::ratio(ratio)), ..Default::default() };
+        let report = crate::counters::predicted(&ratios.repeat(20), 3, by_place, &settings);
+        let page = report::counters::page(&report);
+        every_number_is_there("counters", &report, &page, &report.advice);
+        let bracket = report.best.as_ref().and_then(|best| best.speedup_between);
+        let gains = bracket.is_none_or(|[low, _]| low > 1.0);
+        prop_assert!(gains || page.markdown().contains("do not show a gain"), "{}", page.markdown());
+        let untold = report.advice.iter().any(|one| one.verdict == Verdict::NotToldApart);
+        prop_assert!(!untold || !page.markdown().contains(", which ran: "), "{}", page.markdown());
+    }
 }

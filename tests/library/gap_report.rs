@@ -171,6 +171,7 @@ fn report() -> GapReport {
             along_text: None,
         }],
         cells,
+        engine: None,
         advice: Vec::new(),
         comparisons: [
             ("with-replacement/k-seq", "with-replacement/rrs", 0.0425),

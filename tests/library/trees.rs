@@ -334,6 +334,7 @@ pub fn settings(trees: &[&str]) -> TreeSettings {
         timings: None,
         temperature: None,
         slot_values: false,
+        engine: None,
         seed: 0,
     }
 }

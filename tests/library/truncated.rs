@@ -586,6 +586,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
             timings: None,
             temperature: None,
             slot_values: false,
+            engine: None,
             seed: 1,
         };
         let logs = [Log::open(&path).unwrap()];
@@ -647,6 +648,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             timings: None,
             temperature: None,
             slot_values: false,
+            engine: None,
             seed: 1,
         };
         replay::measure_trees(logs, &settings, "", &|_| ()).unwrap()

@@ -1,7 +1,7 @@
 //! `specgap gap` and `specgap demo`: the files, exit codes, baselines, and what
 //! is refused, which leaves everything as it was.
 
-use crate::made_log::{rows, write};
+use crate::made_log::{rows, write, write_drawn};
 use crate::run::{ROOT, Run, specgap};
 use serde_json::Value;
 use specgap::gap::GapReport;
@@ -1372,4 +1372,23 @@ fn depths_are_compared() {
         "heads.safetensors --depth 5",
         &["depths 1 to 4, and none at depth 5"],
     );
+}
+
+/// Advice of `gap`, `length` and `tree` starts from an engine; of one that is none, that is refused.
+#[test]
+fn an_engine_is_named_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write_drawn(&folder.path().join("log"), &rows(40));
+    let run = |line: &str| specgap(folder.path(), line.split_whitespace());
+    for command in ["gap", "length", "tree"] {
+        let wrong = run(&format!("{command} log --engine vlm"));
+        wrong.refused(&["--engine", "vlm", "there are vLLM, SGLang", "'vLLM'"]);
+        let made = run(&format!("{command} log --engine llama-cpp --format json"));
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        let report: Value = serde_json::from_str(&made.out).unwrap();
+        assert_eq!(report["engine"]["engine"], "llama.cpp");
+        assert_eq!(report["engine"]["known_by"], "option");
+        let told = report["command"].as_str().unwrap();
+        assert!(told.ends_with(" --engine llama.cpp"), "{told}");
+    }
 }

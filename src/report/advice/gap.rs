@@ -1,8 +1,9 @@
 //! Advice of a gap report: other drafts and other rules at a position.
 
-use super::{as_engines_do, chosen, gain, shortfall};
-use crate::advice::{Change, Needs, Verdict};
+use super::{as_engines_do, chosen, gain, settings, shortfall, who};
+use crate::advice::{Assumed, Change, Needs, Verdict};
 use crate::page::words::counted;
+use crate::scheme::Here;
 
 /// What a gap report says of changes at one place.
 pub(in crate::report) struct Said {
@@ -14,9 +15,14 @@ pub(in crate::report) struct Said {
     pub not_worth: Option<String>,
 }
 
-/// What is said of changes at one temperature, of one draft and of n; nothing where none was
-/// measured.
-pub(in crate::report) fn of_gap(changes: &[Change], at: f64, n: usize) -> Option<Said> {
+/// What is said of changes at one temperature, of one draft and of n, from what an engine does if
+/// one is known; nothing where none was measured.
+pub(in crate::report) fn of_gap(
+    changes: &[Change],
+    engine: Option<&Assumed>,
+    at: f64,
+    n: usize,
+) -> Option<Said> {
     let here = |change: &&Change| {
         change.temperature == Some(at) && [Some(1), Some(n)].contains(&change.drafts)
     };
@@ -24,15 +30,23 @@ pub(in crate::report) fn of_gap(changes: &[Change], at: f64, n: usize) -> Option
         .filter(here)
         .partition(|change| change.drafts == Some(1));
     // Several drafts first, where they were asked for.
-    let all: Vec<&Change> = several.into_iter().chain(one).collect();
+    let mut all: Vec<&Change> = several.into_iter().chain(one).collect();
     if all.is_empty() {
         return None;
+    }
+    all.retain(|change| engine.is_none_or(|engine| engine.starts(change)));
+    if let Some(engine) = engine.filter(|_| all.is_empty()) {
+        return Some(Said {
+            verdict: nothing_from(engine, at),
+            others: None,
+            not_worth: None,
+        });
     }
     let worth: Vec<Vec<&Change>> = groups(&all, |change| change.verdict == Verdict::Worth);
     let not_worth = groups(&all, |change| {
         ![Verdict::Worth, Verdict::Worse].contains(&change.verdict)
     });
-    let mut said = worth.iter().map(|group| sentence(group));
+    let mut said = worth.iter().map(|group| sentence(group, engine));
     let verdict = said.next().unwrap_or_else(|| {
         "Nothing to change: no other drafts and no other rule are shown to be worth it here."
             .to_owned()
@@ -40,7 +54,9 @@ pub(in crate::report) fn of_gap(changes: &[Change], at: f64, n: usize) -> Option
     let others: Vec<String> = said.collect();
     let how = chosen(worth.iter().flatten().copied());
     let others = others.join(" ") + how;
-    let not: Vec<String> = not_worth.iter().map(|group| not_worth_it(group)).collect();
+    let not: Vec<String> = (not_worth.iter())
+        .map(|group| not_worth_it(group, engine))
+        .collect();
     Some(Said {
         verdict,
         others: (!others.is_empty()).then(|| others.trim_start().to_owned()),
@@ -65,13 +81,55 @@ fn groups<'a>(all: &[&'a Change], is_one: impl Fn(&Change) -> bool) -> Vec<Vec<&
     groups
 }
 
-/// What is drafted now, behind "if you draft".
-fn now(change: &Change) -> String {
+/// Why nothing is said of what an engine does: it is the best there is, or was not measured.
+fn nothing_from(engine: &Assumed, at: f64) -> String {
+    let who = who(engine);
+    let defaults: Vec<Here> = (engine.name().into_iter())
+        .flat_map(|name| name.defaults().filter_map(|row| row.here))
+        .collect();
+    let Some(here) = defaults.first() else {
+        return format!("Nothing is known here of what {who} drafts.");
+    };
+    match (defaults.iter().all(|here| here.one), here.verifier) {
+        (true, _) if at == 0.0 => format!(
+            "Nothing to change in {who} at temperature 0, where all ways of drafting one token are \
+             alike."
+        ),
+        (true, "token") => format!(
+            "Nothing to change in {who} with one draft: it is sampled and kept with min(1, p/q), and \
+             no rule accepts more of one sampled draft."
+        ),
+        _ => format!(
+            "Nothing is advised: what {who} drafts was not measured; it takes several --drafts, {} \
+             among --laws and {} among --verifiers.",
+            here.law, here.verifier
+        ),
+    }
+}
+
+/// What is drafted now, and by whom: the beginning of a sentence.
+pub(super) fn now(change: &Change, engine: Option<&Assumed>) -> String {
+    match engine {
+        None => {
+            let engines = as_engines_do(change);
+            let comma = if engines.is_empty() { "," } else { "" };
+            format!("If you draft {}{engines}{comma}", drafted(change, "keep"))
+        }
+        Some(engine) => format!(
+            "{} drafts {} unless told otherwise:",
+            who(engine),
+            drafted(change, "keeps")
+        ),
+    }
+}
+
+/// What is drafted now, with a verb for what becomes of it.
+fn drafted(change: &Change, keep: &str) -> String {
     let n = change.drafts.unwrap_or(1);
     match (change.from.as_str(), change.from.split_once('/')) {
         ("one-hot", _) => "the likeliest token alone".to_owned(),
         ("exact-match", _) => {
-            "one sampled token and keep it if it is the target's own draw".to_owned()
+            format!("one sampled token and {keep} it if it is the target's own draw")
         }
         ("top/exact-match", _) => format!("the {n} likeliest tokens"),
         (_, Some((law, rule))) => {
@@ -82,7 +140,7 @@ fn now(change: &Change) -> String {
 }
 
 /// What could be done instead.
-fn then(change: &Change) -> String {
+pub(super) fn then(change: &Change) -> String {
     match (change.to.split_once('/'), change.needs) {
         (Some((_, rule)), Needs::Rule) => format!("verify them by {rule}"),
         (Some((law, rule)), _) if law == rule => {
@@ -97,33 +155,32 @@ fn then(change: &Change) -> String {
 }
 
 /// A change that is worth it, or several from the same thing.
-fn sentence(group: &[&Change]) -> String {
+fn sentence(group: &[&Change], engine: Option<&Assumed>) -> String {
     let Some(first) = group.first() else {
         return String::new();
     };
     let instead: Vec<String> = (group.iter())
         .map(|change| format!("{}, {}", then(change), gain(change)))
         .collect();
-    let settings = match first.settings.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", first.settings.join("; ")),
-    };
-    let engines = as_engines_do(first);
-    let comma = if engines.is_empty() { "," } else { "" };
     format!(
-        "If you draft {}{engines}{comma} {}{settings}.",
-        now(first),
-        instead.join("; or ")
+        "{} {}{}.",
+        now(first, engine),
+        instead.join("; or "),
+        settings(first, engine)
     )
 }
 
 /// Changes from the same thing that are not worth it.
-fn not_worth_it(group: &[&Change]) -> String {
+fn not_worth_it(group: &[&Change], engine: Option<&Assumed>) -> String {
     let Some(first) = group.first() else {
         return String::new();
     };
     let each: Vec<String> = (group.iter())
         .map(|change| format!("{} ({})", then(change), shortfall(change)))
         .collect();
-    format!("If you draft {}: {}.", now(first), each.join("; "))
+    let now = match engine {
+        None => format!("If you draft {}:", drafted(first, "keep")),
+        Some(_) => now(first, engine),
+    };
+    format!("{now} {}.", each.join("; "))
 }

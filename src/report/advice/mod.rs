@@ -2,14 +2,18 @@
 //! what is not worth it. No page has advice of its own.
 
 mod gap;
+mod logs;
 mod text;
 
 pub(super) use gap::{Said, of_gap};
-pub(super) use text::{of_counts, of_lengths, of_paths, of_tree};
+pub(super) use logs::{of_draft, of_logs};
+pub(super) use text::{
+    as_it_does, no_reference, of_counts, of_engine, of_lengths, of_paths, of_tree,
+};
 
 use super::length::numbers::{decimals, plus_minus};
 use super::points::{more, signed};
-use crate::advice::{Basis, Change, Unit, Verdict};
+use crate::advice::{Assumed, Basis, Change, KnownBy, Needs, Unit, Verdict};
 use crate::page::words::listed;
 
 /// What a change brings: its worst case, where only bounds are known.
@@ -67,6 +71,32 @@ fn as_engines_do(change: &Change) -> String {
             ", as {} {verb} unless told otherwise,",
             listed(&change.engines)
         ),
+    }
+}
+
+/// The engine that advice starts from, as a subject.
+fn who(engine: &Assumed) -> String {
+    match engine.known_by {
+        KnownBy::Option => engine.engine.clone(),
+        KnownBy::Log => format!("{}, which the log names,", engine.engine),
+    }
+}
+
+/// What is set for a change, in brackets: of one engine its own settings.
+fn settings(change: &Change, engine: Option<&Assumed>) -> String {
+    let is_own = |setting: &&String| {
+        engine.is_none_or(|one| setting.starts_with(&format!("{}: ", one.engine)))
+    };
+    let all: Vec<&str> = (change.settings.iter())
+        .filter(is_own)
+        .map(String::as_str)
+        .collect();
+    match (all.is_empty(), engine) {
+        (false, _) => format!(" ({})", all.join("; ")),
+        (true, Some(engine)) if change.needs == Needs::Setting => {
+            format!(" ({} has no setting that does it)", engine.engine)
+        }
+        (true, _) => String::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Advice of reports on replayed text: lengths, trees and paths.
 
-use super::{gain, shortfall};
-use crate::advice::{Change, Needs, Verdict};
+use super::{gain, settings, shortfall, who};
+use crate::advice::{Assumed, Change, Needs, Verdict};
 use crate::page::words::{counted, listed};
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::scheme::engines_with;
@@ -30,9 +30,58 @@ fn difference(change: &Change) -> String {
     }
 }
 
-/// A line each: of other verification, of the drafts of engines as they come, and of rules that stop
-/// by themselves, the last at every cost that is spoken of.
-pub(in crate::report) fn of_lengths(changes: &[Change]) -> Vec<String> {
+/// What an engine does unless told otherwise, and what to set instead: the first lines where an engine
+/// is known.
+pub(in crate::report) fn of_engine(engine: &Assumed, changes: &[Change]) -> Vec<String> {
+    let first = changes.first().and_then(|change| change.cost_ratio);
+    let own: Vec<String> = (changes.iter())
+        .filter(|change| change.cost_ratio == first && change.needs == Needs::Setting)
+        .filter(|change| engine.starts(change))
+        .map(|change| {
+            let drafts = match apart(&change.from) {
+                Some(("one-hot", _, _)) => "the likeliest token",
+                _ => "a sampled token and keeps it if the target draws the same",
+            };
+            format!(
+                "{} drafts {drafts} unless told otherwise: at c = {}, {} a round, {} times as fast as \
+                 the target alone. Sampled drafts kept with min(1, p/q){}, with {}: {}.",
+                who(engine),
+                at(change),
+                counted(length(&change.from), "token"),
+                plus_minus(&change.now, 2),
+                settings(change, Some(engine)),
+                counted(length(&change.to), "token"),
+                difference(change)
+            )
+        })
+        .collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let here = (engine.name().into_iter())
+        .flat_map(|name| name.defaults().filter_map(|row| row.here))
+        .next();
+    vec![match here {
+        Some(here) if !here.one => format!(
+            "{} drafts a tree of the likeliest tokens unless told otherwise, which no draft length \
+             measures: specgap tree does.",
+            who(engine)
+        ),
+        Some(here) if here.verifier == "token" => format!(
+            "{} samples its drafts and keeps them with min(1, p/q) unless told otherwise: token \
+             verification is what it does now.",
+            who(engine)
+        ),
+        _ => format!(
+            "Nothing here tells what {} gets unless told otherwise.",
+            who(engine)
+        ),
+    }]
+}
+
+/// A line each: of other verification, of the drafts of engines as they come unless one engine is
+/// known, and of rules that stop by themselves, the last at every cost that is spoken of.
+pub(in crate::report) fn of_lengths(changes: &[Change], engine: Option<&Assumed>) -> Vec<String> {
     let first = changes.first().and_then(|change| change.cost_ratio);
     let here = || changes.iter().filter(|change| change.cost_ratio == first);
     let of = |needs: Needs, from: &str| {
@@ -52,7 +101,8 @@ pub(in crate::report) fn of_lengths(changes: &[Change]) -> Vec<String> {
             difference(change)
         )
     }));
-    for (kind, words) in [("one-hot", "One-hot"), ("exact-match", "Exact-match")] {
+    let kinds = [("one-hot", "One-hot"), ("exact-match", "Exact-match")];
+    for (kind, words) in kinds.into_iter().filter(|_| engine.is_none()) {
         lines.extend(of(Needs::Setting, kind).map(|change| as_they_come(change, words)));
     }
     for needs in [Needs::Rule, Needs::Head] {
@@ -132,6 +182,31 @@ pub(in crate::report) fn of_tree(change: &Change) -> (bool, String) {
             format!("is not told apart from {than}: {number} of a difference"),
         ),
     }
+}
+
+/// That an engine does what a grown tree is compared with, behind the latter.
+pub(in crate::report) fn as_it_does(engine: Option<&Assumed>) -> String {
+    engine.map_or_else(String::new, |engine| {
+        format!(", as {} does unless told otherwise", who(engine))
+    })
+}
+
+/// Why a grown tree is compared with none.
+pub(in crate::report) fn no_reference(engine: Option<&Assumed>) -> String {
+    let here = engine.and_then(|engine| {
+        let row = engine.name()?.defaults().find_map(|row| row.here)?;
+        let what = if row.one { "chains" } else { "trees" };
+        Some(format!(
+            "What {} does unless told otherwise was not replayed: it takes {what} in --trees, {} \
+             among --laws and {} among --verifiers.",
+            who(engine),
+            row.law,
+            row.verifier
+        ))
+    });
+    here.unwrap_or_else(|| {
+        "No tree that engines have is compared with it on the same prompts.".to_owned()
+    })
 }
 
 /// What the length that was set is worth over the one that ran, by counts; nothing where these are

@@ -9,6 +9,7 @@ use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::page::words::{counted, temperature};
 use crate::page::{Block, Fact, Section};
+use crate::report::advice::Said;
 use crate::report::certainty::{Tally, entry, exactness};
 
 /// Whether all logs are of the same text and there are enough of them.
@@ -17,13 +18,8 @@ pub(super) fn is_one(comparison: &LogComparison) -> bool {
 }
 
 /// What a reader sees first.
-pub(super) fn facts(comparison: &LogComparison) -> Option<Vec<Fact>> {
-    Some(first::lines(&Ladder::of(comparison)?))
-}
-
-/// What changing the drafts or the rule gives on all of them, in a sentence.
-pub(super) fn verdict(comparison: &LogComparison) -> Option<String> {
-    first::verdict(&Ladder::of(comparison)?)
+pub(super) fn facts(comparison: &LogComparison, said: Option<Said>) -> Option<Vec<Fact>> {
+    Some(first::lines(&Ladder::of(comparison)?, said))
 }
 
 /// The section, if there is a ladder.

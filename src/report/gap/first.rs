@@ -24,7 +24,7 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, V
     let paths = report.draft_paths.as_ref();
     let logs = report.logs.iter().map(|log| log.name.as_str());
     let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
-    let (verdict, others, not_worth) = match of_gap(&changes(report), at, n) {
+    let (verdict, others, not_worth) = match of_gap(&changes(report), report.engine.as_ref(), at, n) {
         Some(Said {
             verdict,
             others,

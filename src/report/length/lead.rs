@@ -4,7 +4,8 @@ use super::numbers::{cost, decimals, plus_minus};
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
 use crate::replay::{Chosen, Drafts, LengthReport, costs_shown, length_changes};
-use crate::report::advice::of_lengths;
+use crate::report::advice::{of_engine, of_lengths};
+use crate::report::points::share;
 use crate::report::{cautions, draft_paths, replayed};
 
 pub(super) fn title(report: &LengthReport) -> String {
@@ -50,10 +51,13 @@ fn draft_cut(report: &LengthReport) -> Option<String> {
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     let says = || {
-        vec![
-            Block::Paragraph(advice(report)),
-            Block::List(points(report)),
-        ]
+        let mut blocks: Vec<Block> = (report.engine.iter())
+            .flat_map(|engine| of_engine(engine, &length_changes(report)))
+            .map(Block::Paragraph)
+            .collect();
+        blocks.push(Block::Paragraph(advice(report)));
+        blocks.push(Block::List(points(report)));
+        blocks
     };
     let cautions = [
         unlisted(report),
@@ -159,9 +163,8 @@ fn times(chosen: &Chosen) -> String {
 
 fn points(report: &LengthReport) -> Vec<String> {
     let mut points = vec![format!(
-        "A drafted token of the text is accepted with probability {} on average by token \
-         verification.{}",
-        plus_minus(&report.acceptance, 3),
+        "A drafted token of the text is accepted {} of the time by token verification.{}",
+        share(&report.acceptance),
         no_fewer(report)
     )];
     let cut = draft_cut(report);
@@ -184,7 +187,7 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    points.extend(of_lengths(&length_changes(report)));
+    points.extend(of_lengths(&length_changes(report), report.engine.as_ref()));
     let known = report.results.iter();
     let known = known.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));

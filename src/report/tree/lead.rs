@@ -3,7 +3,7 @@
 use crate::page::Block;
 use crate::page::words::{count, counted, percent};
 use crate::replay::{TreeDifference, TreeReport, tree_changes};
-use crate::report::advice::of_tree;
+use crate::report::advice::{as_it_does, no_reference, of_tree};
 use crate::report::length::numbers::{cost, decimals, plus_minus};
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
@@ -88,13 +88,16 @@ fn advice(report: &TreeReport) -> String {
     let Some(reference) = &report.reference else {
         return format!(
             "The tree below, {grown}, is the best that was grown here: {of_best}, on prompts that \
-             had no say in the choice{doubt}. No tree that engines have is compared with it on the same \
-             prompts."
+             had no say in the choice{doubt}. {}",
+            no_reference(report.engine.as_ref())
         );
     };
     let theirs = format!(
-        "{} with {} on {} drafts",
-        reference.tree, reference.verifier, reference.scheme
+        "{} with {} on {} drafts{}",
+        reference.tree,
+        reference.verifier,
+        reference.scheme,
+        as_it_does(report.engine.as_ref())
     );
     let of_reference = buys(reference.speedup.as_ref(), &reference.tokens_per_call);
     let changes = tree_changes(report);

@@ -3,6 +3,9 @@
 //! Read in the versions that are named, and not run: vLLM, SGLang and transformers in their
 //! packages, the others in their repositories and documentation (EAGLE's of February 2026).
 
+use std::fmt;
+use std::str::FromStr;
+
 /// A setting of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
@@ -229,6 +232,74 @@ pub const ENGINES: [Engine; 16] = [
     },
 ];
 
+/// An engine of [`ENGINES`], by its name there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineName(&'static str);
+
+impl EngineName {
+    /// Every engine once, in the order of [`ENGINES`].
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_core::scheme::EngineName;
+    ///
+    /// assert_eq!(EngineName::all().next().map(EngineName::as_str), Some("vLLM"));
+    /// assert_eq!("llama-cpp".parse::<EngineName>()?.as_str(), "llama.cpp");
+    /// assert!("vlm".parse::<EngineName>().is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn all() -> impl Iterator<Item = Self> {
+        let is_first = |&(at, engine): &(usize, &Engine)| {
+            let mut before = ENGINES.iter().take(at);
+            !before.any(|other| other.name == engine.name)
+        };
+        let first = ENGINES.iter().enumerate().filter(is_first);
+        first.map(|(_, engine)| Self(engine.name))
+    }
+
+    /// As the engine writes it: `vLLM`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// As options have it: `vllm`.
+    #[must_use]
+    pub fn word(self) -> String {
+        self.0.to_lowercase()
+    }
+
+    /// What it does where tokens are sampled and nothing is set: one row of [`ENGINES`], or one for
+    /// each kind of drafter.
+    pub fn defaults(self) -> impl Iterator<Item = &'static Engine> {
+        let is_own = move |engine: &&Engine| engine.name == self.0 && engine.is_default;
+        ENGINES.iter().filter(is_own)
+    }
+}
+
+impl fmt::Display for EngineName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
+impl FromStr for EngineName {
+    type Err = String;
+
+    /// In letters of either case, with any sign between the words of a name.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain = |name: &str| name.to_lowercase().replace(['.', '_'], "-");
+        let mut all = Self::all();
+        all.find(|one| plain(one.0) == plain(text)).ok_or_else(|| {
+            let names: Vec<&str> = Self::all().map(Self::as_str).collect();
+            format!(
+                "{text:?} is no engine that is known here; there are {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
 /// The engines that draw their drafts by a law, each once, with `n = 1` where that is all.
 pub fn drafted_by(law: &str) -> Vec<String> {
     let mut all: Vec<(&str, bool)> = Vec::new();
@@ -268,6 +339,26 @@ pub fn engines_with(is_so: impl Fn(Here) -> bool) -> [Vec<&'static str>; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_engine_has_a_name_and_a_default() {
+        let names: Vec<&str> = EngineName::all().map(EngineName::as_str).collect();
+        let mut once = names.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), names.len());
+        for engine in &ENGINES {
+            let name: EngineName = engine.name.to_lowercase().parse().unwrap();
+            assert_eq!(name.as_str(), engine.name);
+            assert!(name.defaults().all(|row| row.here.is_some()));
+            assert!(name.defaults().next().is_some(), "{name}");
+        }
+        // One for each kind of its drafters.
+        let both: Vec<&str> = ("tensorrt-llm".parse::<EngineName>().unwrap().defaults())
+            .filter_map(|row| Some(row.here?.law))
+            .collect();
+        assert_eq!(both, ["top", "with-replacement"]);
+    }
 
     #[test]
     fn engines_are_told_by_law_each_once() {

@@ -44,7 +44,7 @@ pub use composed::{
     most_probable, nucleus,
 };
 pub use distinct_conditioned::DistinctConditioned;
-pub use engines::{ENGINES, Engine, Here};
+pub use engines::{ENGINES, Engine, EngineName, Here};
 pub use explicit::Explicit;
 pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;

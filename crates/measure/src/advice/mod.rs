@@ -13,8 +13,10 @@
 //!   its sign open.
 
 mod choice;
+mod engine;
 
 pub use choice::{Candidate, Choice, cross_fitted};
+pub use engine::{Assumed, KnownBy, settings_of};
 
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,14 @@
 //! What an engine could change, from the same positions.
 
-use super::data::{Comparison, GapReport, OneDraft};
+use super::compare::LogComparison;
+use super::data::{Comparison, GapReport, LogSummary, OneDraft};
 use super::metric::{Metric, Place, Rule, Temperature};
 use super::summary::Summary;
 use super::tally::{ExactSum, Tally};
-use crate::advice::{Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted};
-use specgap_core::scheme::{ENGINES, Here, SchemeName, engines_with};
+use crate::advice::{
+    Assumed, Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted, settings_of,
+};
+use specgap_core::scheme::{EngineName, Here, SchemeName, engines_with};
 use specgap_core::verifier::VerifierName;
 
 /// The level that a difference of several has to reach after Holm's correction.
@@ -51,18 +54,6 @@ fn default_of(is_so: impl Fn(Here) -> bool) -> Vec<String> {
 /// The engines that do what is done now with several drafts.
 fn engines_of(now: &str) -> Vec<String> {
     default_of(|here| !here.one && format!("{}/{}", here.law, here.verifier) == now)
-}
-
-/// The settings by which some engines keep a sampled draft with min(1, p/q).
-fn settings_of(engines: &[String]) -> Vec<String> {
-    let is_theirs = |name: &str| engines.iter().any(|engine| engine == name);
-    let told = ENGINES.iter().filter(|engine| {
-        !engine.is_default
-            && is_theirs(engine.name)
-            && engine.here.is_some_and(|here| here.verifier == TOKEN)
-    });
-    told.map(|engine| format!("{}: {}", engine.name, engine.setting))
-        .collect()
 }
 
 /// What was measured, and the places of its clusters with their positions.
@@ -207,6 +198,29 @@ fn of_one_draft(rows: &[OneDraft]) -> Vec<Change> {
     all
 }
 
+impl GapReport {
+    /// Lets advice start from an engine, if one is asked for, and says so in the command.
+    pub fn assume(&mut self, asked: Option<EngineName>) {
+        assume(asked, &mut self.engine, &mut self.command);
+    }
+}
+
+impl LogComparison {
+    /// Lets advice start from an engine, if one is asked for, and says so in the command.
+    pub fn assume(&mut self, asked: Option<EngineName>) {
+        assume(asked, &mut self.engine, &mut self.command);
+    }
+}
+
+fn assume(asked: Option<EngineName>, engine: &mut Option<Assumed>, command: &mut String) {
+    let Some(name) = asked else { return };
+    *engine = Assumed::of(asked, std::iter::empty());
+    // Rows in memory have no command.
+    if !command.is_empty() {
+        command.push_str(&format!(" --engine {}", name.word()));
+    }
+}
+
 /// What a report advises: what it says itself; of one that was made before reports said it, and of
 /// a few prompts, the paired differences that it has, among which nothing is chosen.
 ///
@@ -226,17 +240,9 @@ pub fn changes(report: &GapReport) -> Vec<Change> {
     made_before(report)
 }
 
-/// Leaves out what nothing may be advised at.
-pub(super) fn without_void(mut report: GapReport) -> GapReport {
-    let mut advice = std::mem::take(&mut report.advice);
-    advice.retain(|change| !is_void(&report, change));
-    report.advice = advice;
-    report
-}
-
 /// Whether the text is not that of the rows, not all of it, or of another temperature.
-fn is_void(report: &GapReport, change: &Change) -> bool {
-    report.logs.iter().any(|log| {
+pub(super) fn is_void(logs: &[LogSummary], change: &Change) -> bool {
+    logs.iter().any(|log| {
         let sampling = log.metadata.sampling.as_ref();
         let sampled = sampling.map(|sampling| sampling.temperature);
         log.surprise
@@ -254,7 +260,7 @@ fn made_before(report: &GapReport) -> Vec<Change> {
             all.extend(of_comparison(report, one));
         }
     }
-    all.retain(|change| !is_void(report, change));
+    all.retain(|change| !is_void(&report.logs, change));
     all
 }
 

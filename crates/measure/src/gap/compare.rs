@@ -8,6 +8,7 @@ use super::settings::Settings;
 use super::summary::Summary;
 use super::surprise::Surprises;
 use super::tally::Tally;
+use crate::advice::{Assumed, Change};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingMass};
@@ -55,6 +56,9 @@ pub struct LogComparison {
     /// What was cut of all rows at every temperature, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<Cuts>,
+    /// The engine that advice starts from, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Assumed>,
     /// The rates.
     pub rates: Vec<ComparedRate>,
 }
@@ -103,6 +107,9 @@ pub struct ComparedLog {
     /// The temperature at which its text was sampled, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_at: Option<f64>,
+    /// What an engine could change, from what it does now, by this log alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Change>,
     /// What it has in common with the first log; of that itself, nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against_first: Option<AgainstFirst>,
@@ -233,6 +240,7 @@ impl LogComparison {
             served: (summaries.first())
                 .map(|summary| summary.settings().cuts)
                 .filter(|cuts| !cuts.keep_all()),
+            engine: engine_of(summaries),
             rates: metrics.into_iter().filter_map(rate).collect(),
             logs,
         }
@@ -276,6 +284,16 @@ pub fn folders(names: &[String]) -> Vec<String> {
     folders
 }
 
+/// The engine that all logs name.
+fn engine_of(summaries: &[Summary]) -> Option<Assumed> {
+    let first = summaries.first()?.engine();
+    first.filter(|first| {
+        summaries
+            .iter()
+            .all(|one| one.engine().as_ref() == Some(first))
+    })
+}
+
 fn compared_log(
     summary: &Summary,
     pairing: Option<&Pairing>,
@@ -306,6 +324,7 @@ fn compared_log(
         missing_mass: log.missing_mass,
         files: part.files.values().cloned().collect(),
         sampled_at: log.metadata.sampling.as_ref().map(|how| how.temperature),
+        advice: summary.advice(),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),
             positions: pairing.positions(),

@@ -1,6 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
-use crate::advice::{Change, NOT_DRAWN};
+use crate::advice::{Assumed, Change, NOT_DRAWN};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, Metadata, MissingMass};
@@ -39,6 +39,9 @@ pub struct GapReport {
     pub overlap: Vec<OverlapRow>,
     /// One entry for each (temperature, drafts, scheme).
     pub cells: Vec<Cell>,
+    /// The engine that advice starts from, where one is known; else that of every engine is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Assumed>,
     /// What an engine could change, from what it does now: one draft, and several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Change>,

@@ -1,7 +1,7 @@
 //! A summary as a report.
 
 use super::chains::{accepted_along_text, rounds};
-use super::changes::{Measured, without_void};
+use super::changes::{Measured, is_void};
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -21,6 +21,7 @@ use super::settings::{Settings, SolvedPlans};
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
+use crate::advice::{Assumed, Change};
 use crate::statistics::{Estimate, holm};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
@@ -67,14 +68,10 @@ impl Summary {
         missing.extend(pages.why_no_plans().map(str::to_owned));
         missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
-        let one_draft = pages.one_draft();
-        without_void(GapReport {
+        GapReport {
             schema: SCHEMA,
-            advice: Measured {
-                summary: self,
-                sizes: &pages.sizes,
-            }
-            .changes(&one_draft),
+            engine: self.engine(),
+            advice: self.advice(),
             tool: self.tool.clone(),
             command: command.to_owned(),
             seed: settings.seed,
@@ -86,7 +83,7 @@ impl Summary {
             overlap: pages.overlap(),
             cells: pages.cells(),
             comparisons: pages.comparisons(),
-            one_draft,
+            one_draft: pages.one_draft(),
             redrafted: pages.redrafted(),
             served: (!settings.cuts.keep_all()).then_some(settings.cuts),
             published_formula: pages.published_formula(),
@@ -101,7 +98,32 @@ impl Summary {
             own_rules: settings.own_rules.iter().map(own_row).collect(),
             own_laws: settings.own_laws.iter().map(law_row).collect(),
             left_out: missing,
-        })
+        }
+    }
+
+    /// The engine that the logs name.
+    pub(super) fn engine(&self) -> Option<Assumed> {
+        let logs = self.logs.values();
+        Assumed::of(
+            None,
+            logs.map(|log| log.summary.metadata.runtime.as_deref()),
+        )
+    }
+
+    /// What could be changed, but where nothing may be advised.
+    pub(super) fn advice(&self) -> Vec<Change> {
+        let pages = Pages {
+            summary: self,
+            sizes: self.sizes(),
+        };
+        let measured = Measured {
+            summary: self,
+            sizes: &pages.sizes,
+        };
+        let logs: Vec<LogSummary> = self.logs.values().map(log_summary).collect();
+        let mut advice = measured.changes(&pages.one_draft());
+        advice.retain(|change| !is_void(&logs, change));
+        advice
     }
 }
 

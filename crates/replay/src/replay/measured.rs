@@ -3,7 +3,9 @@
 use super::ReplayError;
 use super::read::Texts;
 use serde::{Deserialize, Serialize};
+use specgap_core::scheme::EngineName;
 use specgap_log::log::{FileDigest, Log, Metadata};
+use specgap_measure::advice::Assumed;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 fn is_zero(count: &usize) -> bool {
@@ -35,6 +37,14 @@ pub struct MeasuredTexts {
     /// Positions at which the log has no row of the draft.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_draft: usize,
+}
+
+impl MeasuredTexts {
+    /// The engine that was asked for, or that all logs name.
+    pub(super) fn engine(&self, asked: Option<EngineName>) -> Option<Assumed> {
+        let logs = self.logs.iter();
+        Assumed::of(asked, logs.map(|log| log.metadata.runtime.as_deref()))
+    }
 }
 
 /// One log.

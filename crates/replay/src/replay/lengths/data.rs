@@ -6,7 +6,7 @@ use super::drafts::Drafts;
 use super::policy::Policy;
 use serde::{Deserialize, Serialize};
 use specgap_counters::curve::Curve;
-use specgap_measure::advice::Change;
+use specgap_measure::advice::{Assumed, Change};
 use specgap_measure::gap::{DraftPaths, Surprise};
 use specgap_measure::statistics::Estimate;
 use specgap_sampling::sampling::Cuts;
@@ -68,6 +68,9 @@ pub struct LengthReport {
     pub draft_paths: Option<DraftPaths>,
     /// How often rows violate the bound that entropy rules rest on.
     pub entropy_bounds: Vec<EntropyBound>,
+    /// The engine whose defaults advice starts from, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Assumed>,
     /// What a decoder could change, from what it does now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Change>,

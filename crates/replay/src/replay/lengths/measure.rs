@@ -63,6 +63,7 @@ pub fn measure_lengths(
         measurement.greedy_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
     }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
+    report.engine = report.of.engine(settings.engine);
     report.advice = length_changes(&report);
     if !cuts.keep_all() {
         // Draft paths were drawn from whole rows.
@@ -224,6 +225,7 @@ impl<'a> Measurement<'a> {
                 true => self.entropy_bounds(),
                 false => Vec::new(),
             },
+            engine: None,
             advice: Vec::new(),
             definitions: self.definitions(),
             left_out: self.left_out(logs, &played),

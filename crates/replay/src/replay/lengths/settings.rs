@@ -4,6 +4,7 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainVerifier;
+use specgap_core::scheme::EngineName;
 use specgap_sampling::sampling::Cuts;
 
 /// What to replay.
@@ -32,6 +33,8 @@ pub struct LengthSettings {
     pub max_length: Option<usize>,
     /// The temperature at which the text was drawn, where the log does not say.
     pub temperature: Option<f64>,
+    /// The engine whose defaults advice starts from; if not given, that which the logs name.
+    pub engine: Option<EngineName>,
 }
 
 impl LengthSettings {
@@ -55,6 +58,7 @@ impl Default for LengthSettings {
             timings: None,
             max_length: None,
             temperature: None,
+            engine: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::measured::MeasuredTexts;
 use super::super::timings::Timings;
 use serde::{Deserialize, Serialize};
 use specgap_core::tree::SequoiaGrowMap;
-use specgap_measure::advice::Change;
+use specgap_measure::advice::{Assumed, Change};
 use specgap_measure::gap::Surprise;
 use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;
@@ -52,6 +52,9 @@ pub struct TreeReport {
     pub slot_values: Vec<SlotValues>,
     /// Whether one position tells of the next.
     pub independence: Vec<Independence>,
+    /// The engine whose defaults advice starts from, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Assumed>,
     /// What a decoder could change, from what it does now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Change>,

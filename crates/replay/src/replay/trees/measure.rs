@@ -19,6 +19,7 @@ use specgap_core::rounds::{ChildShares, TreeReplay, replay_tree};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_log::log::Log;
+use specgap_measure::advice::Assumed;
 
 /// Replays trees along the text of some logs. `command` goes into the report, and `progress`
 /// is told of positions as they are read.
@@ -128,6 +129,8 @@ impl Measurement<'_> {
         let is_cut = !self.texts.are_whole();
         let mut unbounded = Vec::new();
         let mut reference: Option<Candidate> = None;
+        let engine = of.engine(self.settings.engine);
+        let name = engine.as_ref().and_then(Assumed::name);
         let mut at_nodes = self.at_nodes();
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
@@ -140,6 +143,7 @@ impl Measurement<'_> {
                     let group = self.group(&shares, &shape);
                     let result = self.result(pair, &shares, tree, &group, &mut left_out);
                     let found = self.candidate(&result, &group);
+                    let found = found.filter(|one| name.is_none_or(|name| one.is_default_of(name)));
                     reference = match (reference, found) {
                         (Some(one), Some(other)) if !other.is_before(&one) => Some(one),
                         (one, other) => other.or(one),
@@ -197,6 +201,7 @@ impl Measurement<'_> {
             dynamic,
             slot_values: self.slot_values(),
             independence,
+            engine,
             advice: Vec::new(),
             definitions: tree_definitions(),
             left_out,

@@ -5,6 +5,7 @@ use super::super::timings::Timings;
 use super::between::RoundBounds;
 use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
 use specgap_core::rounds::TreeReplay;
+use specgap_core::scheme::EngineName;
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_measure::statistics::{Clustered, Estimate};
 
@@ -251,5 +252,19 @@ impl Candidate {
             (false, true) => false,
             _ => self.worth > other.worth,
         }
+    }
+
+    /// Whether an engine drafts and verifies so unless told otherwise: of those that draft one token
+    /// at a time a chain, of the others a tree.
+    pub(super) fn is_default_of(&self, engine: EngineName) -> bool {
+        let own = &self.result;
+        let is_chain = own.depth == own.nodes;
+        // Recursive rejection of one draft is token verification.
+        let rule = match own.verifier.as_str() {
+            "rrs" if is_chain => "token",
+            rule => rule,
+        };
+        let mut defaults = engine.defaults().filter_map(|row| row.here);
+        defaults.any(|here| (here.law, here.verifier, here.one) == (&own.scheme, rule, is_chain))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::timings::Timings;
 use super::grow::Limits;
-use specgap_core::scheme::SchemeName;
+use specgap_core::scheme::{EngineName, SchemeName};
 use specgap_core::tree::DraftTree;
 use specgap_core::verifier::VerifierName;
 
@@ -30,6 +30,9 @@ pub struct TreeSettings {
     pub timings: Option<Timings>,
     /// The temperature at which the text was drawn, where the log does not say.
     pub temperature: Option<f64>,
+    /// The engine whose default drafts and rule the best tree is compared with; if not given, that
+    /// which the logs name.
+    pub engine: Option<EngineName>,
     /// Whether to ask what the children of the trees' roots are worth.
     pub slot_values: bool,
     /// Seed of what is random.
