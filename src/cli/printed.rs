@@ -41,7 +41,7 @@ pub(super) fn definitions(words: impl IntoIterator<Item = (impl Display, impl Di
 }
 
 /// What can be done with a report that was printed.
-const NEXT: &str = "--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
+const MORE: &str = "--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
     explain WORD says what a word means.";
 
 /// Prints what a report says, as data or as its page, and where its files are.
@@ -64,15 +64,21 @@ pub(crate) fn print_report(
                 let text = page.text(width(), common.verbose > 0);
                 write!(stdout, "{}", styled(&text))?;
             }
+            let next = page.last_line().filter(|_| !common.quiet);
+            let mut last = String::new();
+            if let Some(next) = next {
+                let _ = wrap(&mut last, &next, width());
+            }
             match out {
                 Some(folder) => {
+                    write!(stdout, "{last}")?;
                     writeln!(stdout, "report: {}", folder.join("report.html").display())?;
                 }
                 None if common.quiet => {}
                 None => {
                     let mut hint = String::new();
-                    let _ = wrap(&mut hint, NEXT, width());
-                    write!(stdout, "\n{hint}")?;
+                    let _ = wrap(&mut hint, MORE, width());
+                    write!(stdout, "\n{hint}{last}")?;
                 }
             }
         }

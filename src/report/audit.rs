@@ -155,6 +155,7 @@ pub fn page(report: &AuditReport) -> Page {
         subtitle: report.rule_words.clone(),
         lead: lead(report),
         sections,
+        next: super::advice::after_audit(report),
         papers: Vec::new(),
     }
 }

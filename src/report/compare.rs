@@ -48,6 +48,7 @@ pub fn page(comparison: &LogComparison) -> Page {
         .into_iter()
         .flatten()
         .collect(),
+        next: super::advice::after_logs(comparison),
         papers: drafts::tables(comparison),
     }
     .picture_first()

@@ -4,8 +4,8 @@
 //! with how it is known, then what has to be known of the counts and what they cannot say.
 
 use super::advice::of_counts;
-use super::certainty::point;
-use super::length::numbers::{cost, decimals, entry, maybe, plus_minus};
+use super::certainty::{in_percent, point};
+use super::length::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
 use crate::counters::{
     AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
 };
@@ -69,6 +69,7 @@ pub fn page(report: &CountersReport) -> Page {
             .chain(notes)
             .collect(),
         sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_counters(report),
         papers: Vec::new(),
     }
     .picture_first()
@@ -198,7 +199,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
             entry(&at.acceptance_length, 3),
             Entry::plain(at.kind.as_str()),
             stated(at),
-            Entry::plain(decimals(at.acceptance_rate, 3)),
+            Entry::plain(in_percent(at.acceptance_rate)),
         ];
         if fast {
             let speed = at.speedup.map(|speed| decimals(speed, 3));
@@ -215,7 +216,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
         columns,
     )
     .rows(rows)
-    .note("Rate is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
+    .note("Rate, in percent, is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
     if report.served.requests.is_some() {
         table = table.note("± is half of a 95% interval over requests.");
     }
@@ -228,6 +229,20 @@ fn lengths(report: &CountersReport) -> Option<Section> {
         blocks,
     );
     Some(section.main())
+}
+
+/// From the shortest length to the longest of those that rounds ran or are part of rounds that ran.
+fn longer(report: &CountersReport) -> Option<String> {
+    let is_known = |at: &&AtLength| matches!(at.kind, Kind::Counted | Kind::Prefix);
+    let known = || report.lengths.iter().filter(is_known);
+    let ends = [
+        known().min_by_key(|at| at.length)?,
+        known().max_by_key(|at| at.length)?,
+    ];
+    let [(short, few), (long, many)] =
+        ends.map(|at| (at.length, decimals(at.acceptance_length.mean, 2)));
+    (short < long)
+        .then(|| format!("A round puts out {few} tokens with K = {short}, {many} with K = {long}"))
 }
 
 fn figure(report: &CountersReport) -> Option<Figure> {
@@ -253,7 +268,9 @@ fn figure(report: &CountersReport) -> Option<Figure> {
         })
     });
     let stops = report.lengths.iter().map(|at| at.length);
+    let title = "Tokens a round by drafts".to_owned();
     let plot = LinePlot {
+        title: title.clone(),
         x: Axis {
             label: "drafts a round".to_owned(),
             stops: stops
@@ -267,7 +284,7 @@ fn figure(report: &CountersReport) -> Option<Figure> {
     };
     Some(Figure {
         name: "tokens-by-length".to_owned(),
-        title: "Tokens a round by drafts".to_owned(),
+        title: longer(report).unwrap_or(title),
         alt: "Tokens a round puts out against the drafts of a round, by how they are known."
             .to_owned(),
         caption: "The bonus token is included.".to_owned(),
@@ -429,20 +446,20 @@ fn ran(report: &CountersReport) -> Section {
         let mut before = 1.0;
         let rows = curve.marginal.iter().enumerate().map(|(index, share)| {
             let conditional = if before > 0.0 {
-                Entry::plain(decimals(share.mean / before, 3))
+                Entry::plain(in_percent(share.mean / before))
             } else {
                 Entry::none()
             };
             before = share.mean;
             Row::new([
                 Entry::plain((index + 1).to_string()),
-                entry(share, 3),
+                rate_entry(share),
                 conditional,
             ])
         });
         let rows: Vec<Row> = rows.collect();
         blocks.push(Block::Table(
-            Table::new("places", "Place by place, by rounds", columns).rows(rows),
+            Table::new("places", "Place by place, by rounds, in percent", columns).rows(rows),
         ));
     }
     Section::new(
@@ -489,6 +506,7 @@ pub fn definitions_page() -> Page {
             )
             .main(),
         ],
+        next: String::new(),
         papers: Vec::new(),
     }
 }

@@ -118,6 +118,7 @@ pub fn page(report: &DrafterReport) -> Page {
         ),
         lead: lead.chain([Block::Paragraph(says)]).collect(),
         sections: sections.into_iter().flatten().collect(),
+        next: String::new(),
         papers: Vec::new(),
     }
     .picture_first()

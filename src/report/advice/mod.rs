@@ -3,10 +3,14 @@
 
 mod gap;
 mod logs;
+mod next;
 mod text;
 
 pub(super) use gap::{Said, of_gap};
 pub(super) use logs::{of_draft, of_logs};
+pub(super) use next::{
+    after_audit, after_counters, after_gap, after_lengths, after_logs, after_paths, after_trees,
+};
 pub(super) use text::{
     as_it_does, no_reference, of_counts, of_engine, of_lengths, of_paths, of_tree,
 };

@@ -74,6 +74,7 @@ pub fn page(report: &GapReport) -> Page {
         subtitle: summary::subtitle(report),
         lead: lead(report),
         sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_gap(report),
         papers: Vec::new(),
     }
 }

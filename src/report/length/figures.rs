@@ -1,12 +1,17 @@
 //! The pictures of a report on draft lengths.
 
-use super::numbers::{cost, decimals};
+use super::numbers::{cost, decimals, plus_minus};
 use super::tables::{of, verifiers};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::replay::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
-use crate::report::certainty::point;
+use crate::page::words::counted;
+use crate::replay::{
+    AtCost, ChosenPolicy, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult,
+    costs_shown,
+};
+use crate::report::certainty::{larger, point};
 use crate::statistics::Estimate;
+use std::cmp::Ordering;
 
 /// The colour of a verifier, the same in every picture.
 fn hue(verifier: &str) -> usize {
@@ -128,8 +133,65 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
              on every other prompt, on the others. Dashed: what bounds it."
         ),
         canvas: plot.draw(),
-        title,
+        title: quicker(report).unwrap_or(title),
     })
+}
+
+/// What the best length gives at the first cost that is spoken of, where it is told from the target
+/// alone.
+fn quicker(report: &LengthReport) -> Option<String> {
+    let at = *costs_shown(report).first()?;
+    let best = at.first()?;
+    let [low, high] = best.speedup.ci95;
+    let length = counted(best.parameter as usize, "token");
+    let c = cost(at.cost_ratio);
+    if low > 1.0 {
+        let times = decimals(best.speedup.mean, 2);
+        return Some(format!(
+            "At c = {c}, {length} a round are {times} times as fast as the target alone"
+        ));
+    }
+    (high < 1.0).then(|| format!("At c = {c} no fixed length is as fast as the target alone"))
+}
+
+/// From the shortest length of a verifier to the longest, where their intervals are apart.
+fn from_to(report: &LengthReport) -> Option<[&PolicyResult; 2]> {
+    let verifier = *verifiers(report).first()?;
+    let known = || of(report, verifier, true).filter(|row| row.tokens_per_call.is_some());
+    let by_length = |a: &&PolicyResult, b: &&PolicyResult| {
+        let of = |row: &PolicyResult| length(row).unwrap_or(0.0);
+        of(a).total_cmp(&of(b))
+    };
+    let ends = [known().min_by(by_length)?, known().max_by(by_length)?];
+    let [short, long] = ends.map(|row| row.tokens_per_call.as_ref());
+    (larger(long?, short?) == Some(Ordering::Greater)).then_some(ends)
+}
+
+fn longer(report: &LengthReport) -> Option<String> {
+    let [short, long] = from_to(report)?;
+    let tokens = |row: &PolicyResult| Some(decimals(row.tokens_per_call.as_ref()?.mean, 2));
+    Some(format!(
+        "{} verification gives {} tokens for each target call with K = {}, {} with K = {}",
+        short.verifier,
+        tokens(short)?,
+        short.parameter,
+        tokens(long)?,
+        long.parameter
+    ))
+}
+
+fn fewer_calls(report: &LengthReport) -> Option<String> {
+    let [short, long] = from_to(report)?;
+    let means = |row: &PolicyResult| {
+        let [calls, discards] = [row.verification_rate?, row.discard_rate?];
+        Some([calls, discards].map(|one| decimals(one.mean, 2)))
+    };
+    let ([calls, discards], [fewer, more]) = (means(short)?, means(long)?);
+    Some(format!(
+        "From K = {} to {}, {} verification makes {fewer} instead of {calls} calls for each token, and \
+         discards {more} instead of {discards} drafts",
+        short.parameter, long.parameter, short.verifier
+    ))
 }
 
 /// What a round accepts, and what a decoder gets for a call, by length.
@@ -197,7 +259,7 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
              prompts, of solid lines. Points at the same place are set side by side."
         ),
         canvas: plot.draw(),
-        title,
+        title: longer(report).unwrap_or(title),
     })
 }
 
@@ -266,12 +328,10 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
     let says = "lower and further left is better at every cost. Points of a solid line: lengths K, \
                 from the left as in the tables; longer ones, which save less than 1% of the calls, \
                 are not drawn.";
-    Some(against_discards(
-        "calls-and-discards".to_owned(),
-        title,
-        lines,
-        says,
-    ))
+    let name = "calls-and-discards".to_owned();
+    let mut figure = against_discards(name, title, lines, says);
+    figure.title = fewer_calls(report).unwrap_or(figure.title);
+    Some(figure)
 }
 
 /// Lines of target calls over discarded drafts.
@@ -351,11 +411,26 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     let title = format!("Policies: target calls against discarded drafts, {verifier} verification");
     let says = "a policy below the solid line makes fewer calls for the same discards. Points of a \
                 line: its numbers x; their intervals are in the tables.";
-    Some(against_discards(
-        format!("policies-{verifier}"),
-        title,
-        lines,
-        says,
+    let mut figure = against_discards(format!("policies-{verifier}"), title, lines, says);
+    figure.title = stopping(report, verifier).unwrap_or(figure.title);
+    Some(figure)
+}
+
+/// What a policy adds to the best fixed length at the first cost that is spoken of, where it is told
+/// apart; the one that adds most where it was chosen.
+fn stopping(report: &LengthReport, verifier: &str) -> Option<String> {
+    let at = *costs_shown(report).first()?;
+    let told = |one: &&ChosenPolicy| {
+        one.verifier == verifier && one.over_fixed.side() == Some(Ordering::Greater)
+    };
+    let best = (at.policies.iter().filter(told))
+        .max_by(|a, b| a.speedup_where_chosen.total_cmp(&b.speedup_where_chosen))?;
+    Some(format!(
+        "At c = {}, {} at {} adds {} to the speed-up of the best fixed length",
+        cost(at.cost_ratio),
+        best.policy,
+        best.parameter,
+        plus_minus(&best.over_fixed, 3)
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Groups of prompts: what fixed lengths give each, and whether groups are told apart.
 
-use super::numbers::{cost, decimals, entry, maybe, plus_minus};
+use super::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, counted, listed};
 use crate::page::{Block, Section};
@@ -123,11 +123,16 @@ fn rates(all: &ByGroup) -> Table {
                 name(of),
                 Entry::plain(count(of.prompts)),
                 Entry::plain(count(of.positions)),
-                entry(&of.acceptance, 3),
+                rate_entry(&of.acceptance),
             ])
         })
         .collect();
-    Table::new("by-group", "Acceptance by group of prompts", columns).rows(rows)
+    Table::new(
+        "by-group",
+        "Acceptance by group of prompts, in percent",
+        columns,
+    )
+    .rows(rows)
 }
 
 fn table(all: &ByGroup, best: &Chosen) -> Table {
@@ -157,7 +162,7 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
             name(of),
             Entry::plain(count(of.prompts)),
             Entry::plain(count(of.positions)),
-            entry(&of.acceptance, 3),
+            rate_entry(&of.acceptance),
             maybe(tokens_per_call(of, best), 3),
             maybe(against.map(|one| &one.tokens_per_call), 3),
             against.map_or_else(Entry::none, |one| {
@@ -219,7 +224,7 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
         decimals(best.parameter as f64, 0)
     ))
     .note(
-        "“Less all others” and “gained” have intervals that hold together for all groups with 95%; a \
+        "Accepted: in percent. “Less all others” and “gained” have intervals that hold together for all groups with 95%; a \
          group whose interval holds 0 is not told apart.",
     )
 }

@@ -47,6 +47,7 @@ pub fn page(report: &LengthReport) -> Page {
         subtitle: lead::subtitle(report),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_lengths(report),
         papers: Vec::new(),
     }
     .picture_first()

@@ -2,7 +2,7 @@
 
 use crate::page::table::Entry;
 use crate::page::words::range;
-use crate::report::certainty::{all_digits, number};
+use crate::report::certainty::{self, all_digits, number};
 use crate::statistics::Estimate;
 
 /// A number with so many decimals and a minus sign.
@@ -43,6 +43,11 @@ pub(in crate::report) fn entry(estimate: &Estimate, places: usize) -> Entry {
         number: Some(number(estimate)),
         ..Entry::titled(plus_minus(estimate, places), all_digits(estimate))
     }
+}
+
+/// A rate in percent with its interval, over its bounds where tokens are not listed.
+pub(in crate::report) fn rate_entry(estimate: &Estimate) -> Entry {
+    certainty::entry(estimate, "estimate")
 }
 
 /// The same, or a dash.

@@ -1,11 +1,13 @@
 //! The tables of a report on draft lengths.
 
-use super::numbers::{bounded, cost, decimals, entry, maybe, plus_minus};
+use super::numbers::{bounded, cost, decimals, entry, maybe, plus_minus, rate_entry};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, percent};
 use crate::replay::{
     AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult, costs_shown,
 };
+use crate::report::certainty::in_percent;
+use crate::statistics::Estimate;
 
 /// The verifiers of sampled drafts, in their order.
 pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
@@ -422,19 +424,20 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
     if covered {
         columns.push(Column::number("draft can draw"));
     }
+    let rate = |one: Option<&Estimate>| one.map_or_else(Entry::none, rate_entry);
     let rows = rows.iter().map(|row| {
         let mut entries = vec![
             Entry::plain(row.depth.to_string()),
             Entry::plain(count(row.starts)),
-            entry(&row.marginal, 3),
-            maybe(row.conditional.as_ref(), 3),
-            entry(&row.joint, 3),
+            rate_entry(&row.marginal),
+            rate(row.conditional.as_ref()),
+            rate_entry(&row.joint),
         ];
         if overlap {
-            entries.push(maybe(row.overlap.as_ref(), 3));
+            entries.push(rate(row.overlap.as_ref()));
         }
         if covered {
-            entries.push(maybe(row.covered.as_ref(), 3));
+            entries.push(rate(row.covered.as_ref()));
         }
         Row::new(entries)
     });
@@ -444,14 +447,18 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
     let note = match covered {
         true => format!(
             "{note} “Draft can draw” is p’s mass on the draft’s tokens, p as it is: what it lacks to \
-             1 is lost whatever the draft’s row is."
+             100 is lost whatever the draft’s row is."
         ),
         false => note.to_owned(),
     };
     (!rows.is_empty()).then(|| {
-        Table::new("by-depth", "A round’s tokens, depth by depth", columns)
-            .rows(rows)
-            .note(note)
+        Table::new(
+            "by-depth",
+            "A round’s tokens, depth by depth, in percent",
+            columns,
+        )
+        .rows(rows)
+        .note(note)
     })
 }
 
@@ -596,7 +603,7 @@ pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
         let rows = way.curves.iter().map(|curve| {
             let longer = way.longer.iter().find(|one| one.length == curve.length);
             let shares: Vec<String> = (curve.marginal.iter())
-                .map(|share| format!("{:.3}", share.mean))
+                .map(|share| in_percent(share.mean))
                 .collect();
             Row::new([
                 Entry::plain(curve.length.to_string()),
@@ -623,7 +630,8 @@ pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
         )
         .rows(rows.collect::<Vec<_>>())
         .note(
-            "Rounds with K tokens of the text ahead, each with the probability that it starts there. \
+            "Rounds with K tokens of the text ahead, each with the probability that it starts there; S_i \
+             in percent. \
              “More” is paired by prompt; “error of two runs” is the standard error that it would \
              have from two independent logs of as many prompts, over its own.",
         )

@@ -1,15 +1,35 @@
 //! The picture of a report on several paths.
 
-use super::lead::named;
+use super::lead::{BLOCK, CARRIED, named, shown};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::page::words::counted;
 use crate::replay::{AtDrafts, PathsReport};
-use crate::report::certainty;
+use crate::report::certainty::{self, larger};
 use crate::report::length::numbers::decimals;
 use crate::statistics::Estimate;
+use std::cmp::Ordering;
 
 fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
     certainty::point(at.drafts as f64, estimate)
+}
+
+/// What several paths accept and one does, where their intervals are apart.
+fn more_paths(report: &PathsReport) -> Option<String> {
+    let at = shown(report).filter(|at| at.drafts > 1)?;
+    let [several, one] = [named(at, CARRIED)?, named(at, BLOCK)?];
+    let bound = at.upper_bounds.first().map_or_else(String::new, |bound| {
+        let most = decimals(bound.expected_accepted_length.mean, 2);
+        format!("; no verifier passes {most}")
+    });
+    (larger(several, one) == Some(Ordering::Greater)).then(|| {
+        format!(
+            "{} by {CARRIED} accept {} tokens a round, one path as a block {}{bound}",
+            counted(at.drafts, "path"),
+            decimals(several.mean, 2),
+            decimals(one.mean, 2)
+        )
+    })
 }
 
 /// Upper bound, lower bound and some verifiers, by the number of paths; none where only one
@@ -80,6 +100,6 @@ pub(super) fn by_drafts(report: &PathsReport) -> Option<Figure> {
              intervals over prompts."
         ),
         canvas: plot.draw(),
-        title,
+        title: more_paths(report).unwrap_or(title),
     })
 }

@@ -16,8 +16,8 @@ const ONE: &str = "greedy-block";
 
 /// What changes nothing later: of one path in wide use, of one as a block, and of several.
 const COMMON: &str = "token";
-const BLOCK: &str = "block";
-const CARRIED: &str = "select-block";
+pub(super) const BLOCK: &str = "block";
+pub(super) const CARRIED: &str = "select-block";
 
 pub(super) fn title(report: &PathsReport) -> String {
     let name = format!("Several draft paths: {}", replayed::names(&report.of));
@@ -58,7 +58,7 @@ pub(super) fn share(at: &AtDrafts, accepted: &Estimate) -> Option<f64> {
 }
 
 /// The row of the first lines.
-fn shown(report: &PathsReport) -> Option<&AtDrafts> {
+pub(super) fn shown(report: &PathsReport) -> Option<&AtDrafts> {
     let all = report.by_drafts.iter();
     let several = all.clone().filter(|at| at.drafts > 1);
     several

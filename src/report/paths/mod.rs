@@ -44,6 +44,7 @@ pub fn page(report: &PathsReport) -> Page {
         subtitle: replayed::subtitle(&report.of),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_paths(report),
         papers: Vec::new(),
     }
     .picture_first()

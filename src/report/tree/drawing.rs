@@ -2,6 +2,7 @@
 
 use crate::page::Figure;
 use crate::page::canvas::{Align, Canvas, Ink};
+use crate::page::words::{counted, percent};
 use crate::replay::{GrownTree, NodeRate};
 use crate::report::length::numbers::decimals;
 use std::collections::BTreeMap;
@@ -31,18 +32,24 @@ pub(super) fn figure(tree: &GrownTree) -> Figure {
         tree.drawn.nodes.len(),
         tree.verifier,
         tree.scheme,
-        first.map_or_else(|| "none".to_owned(), |node| decimals(node.accepted, 3))
+        first.map_or_else(|| "none".to_owned(), |node| percent(node.accepted))
     );
     Figure {
         name: "best-tree".to_owned(),
         caption: format!(
-            "{title}: {} on {} drafts. On an edge: the share of rounds that go down it, of those \
-             that got to its parent, over the prompts that had no say in the choice. Edges are as \
+            "{title}: {} on {} drafts. On an edge: the percentage of rounds that go down it, of \
+             those that got to its parent, over the prompts that had no say in the choice. Edges are as \
              wide as they are used; children stand by rank, the first on top.{rest}",
             tree.verifier, tree.scheme
         ),
         canvas: draw(&drawn),
-        title,
+        title: format!(
+            "A tree of {} gives {} tokens for each target call, with {} on {} drafts",
+            counted(tree.paths.len(), "token"),
+            decimals(tree.tokens_per_call.mean, 2),
+            tree.verifier,
+            tree.scheme
+        ),
         alt,
     }
 }
@@ -80,7 +87,7 @@ fn draw(nodes: &[&NodeRate]) -> Canvas {
             .filter(|node| node.path.len() == level)
             .map(|node| node.reached)
             .sum();
-        let words = format!("level {level}: {}", decimals(reached, 3));
+        let words = format!("level {level}: {}", percent(reached));
         canvas.text(&words, at, 10.0, Align::Centre, Ink::Quiet);
     }
     for node in nodes {
@@ -89,10 +96,9 @@ fn draw(nodes: &[&NodeRate]) -> Canvas {
         let bend = x0 + 0.34 * LEVEL;
         let wide = 0.8 + 7.0 * node.reached;
         canvas.line(&[(x0, y0), (bend, y1), (x1, y1)], Ink::Hue(0), wide);
-        let label = decimals(node.accepted, 2);
-        let label = label.strip_prefix('0').unwrap_or(&label);
+        let label = decimals(100.0 * node.accepted, 0);
         let above = y1 - 5.0 - 0.5 * wide;
-        canvas.text(label, (x1 - 8.0, above), 9.5, Align::Right, Ink::Text);
+        canvas.text(&label, (x1 - 8.0, above), 9.5, Align::Right, Ink::Text);
     }
     canvas.disc(place(&[]), 5.0, Ink::Text);
     for node in nodes {
@@ -152,7 +158,7 @@ mod tests {
         seen.dedup();
         assert_eq!(seen.len(), 7);
         assert_eq!(places[&vec![0, 0, 0]].1, places[&Vec::new()].1);
-        assert!(draw(&drawn).svg("t", "d").unwrap().contains(".60"));
+        assert!(draw(&drawn).svg("t", "d").unwrap().contains(">60<"));
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn page(report: &TreeReport) -> Page {
         subtitle: lead::subtitle(report),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
+        next: super::advice::after_trees(report),
         papers: Vec::new(),
     }
     .picture_first()

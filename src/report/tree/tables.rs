@@ -2,7 +2,8 @@
 
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::replay::{EqualNodes, GrownTree, TreeReport};
-use crate::report::length::numbers::{bounded, decimals, entry, maybe};
+use crate::report::certainty::in_percent;
+use crate::report::length::numbers::{bounded, decimals, entry, maybe, rate_entry};
 
 /// A tree for each draft law and verifier.
 pub(super) fn best(report: &TreeReport) -> Table {
@@ -258,7 +259,7 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
     ];
     let mut table = Table::new(
         "slot-values",
-        "A root's children by what is below them: accepted, and worth",
+        "A root's children by what is below them: accepted, in percent, and worth",
         columns,
     );
     for root in &report.slot_values {
@@ -273,7 +274,7 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
             .map(|rule| {
                 Row::new([
                     Entry::plain(rule.verifier.clone()),
-                    entry(&rule.accepted, 3),
+                    rate_entry(&rule.accepted),
                     entry(&rule.value, 3),
                 ])
             })
@@ -281,7 +282,7 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
         if root.most_value.is_some() {
             rows.push(Row::reference([
                 Entry::plain("no verifier more"),
-                maybe(root.most_accepted.as_ref(), 3),
+                (root.most_accepted.as_ref()).map_or_else(Entry::none, rate_entry),
                 bounded("≤", root.most_value.as_ref(), 3),
             ]));
         }
@@ -318,7 +319,7 @@ pub(super) fn independence(report: &TreeReport) -> Table {
         Column::number("within prompts"),
     ];
     let numbers = |all: &[f64]| {
-        let words: Vec<String> = all.iter().map(|value| decimals(*value, 3)).collect();
+        let words: Vec<String> = all.iter().map(|value| in_percent(*value)).collect();
         Entry::titled(words.join(" "), format!("{all:?}"))
     };
     let correlation = |value: Option<f64>| {
@@ -344,7 +345,7 @@ pub(super) fn independence(report: &TreeReport) -> Table {
     )
     .rows(rows.collect::<Vec<_>>())
     .note(
-        "Accepted by level: of rounds that got to a level, the share that accept a child there. \
+        "Vectors in percent. Accepted by level: of rounds that got to a level, the share that accept a child there. \
          Correlations are of the accepted shares of neighbouring positions.",
     )
 }

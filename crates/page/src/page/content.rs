@@ -18,6 +18,8 @@ pub struct Page {
     pub subtitle: String,
     /// What stands before the first section.
     pub lead: Vec<Block>,
+    /// What to do next, in a line that ends the first screen; empty where nothing is.
+    pub next: String,
     /// The sections.
     pub sections: Vec<Section>,
     /// Tables that only papers have: other cuts of what the sections say.
@@ -237,8 +239,7 @@ impl Figure {
 
     /// What is found in it, if its title is not that of the picture.
     pub(super) fn finding(&self) -> Option<&str> {
-        let shown = self.canvas.heading();
-        (!shown.is_empty() && shown != self.title).then_some(&self.title)
+        (self.canvas.heading() != self.title).then_some(&self.title)
     }
 
     /// The figure as SVG, which follows the reader's light or dark colour scheme.
@@ -348,6 +349,12 @@ impl Lead {
 }
 
 impl Page {
+    /// The line that ends a first screen, if it has one: on pages and on a terminal.
+    #[must_use]
+    pub fn last_line(&self) -> Option<String> {
+        (!self.next.is_empty()).then(|| format!("next: {}.", self.next))
+    }
+
     /// With its first picture that stands in a section beside the lead instead, so that the first
     /// screen shows it; as it is if the lead has one.
     #[must_use]

@@ -31,7 +31,7 @@ impl Page {
             let _ = writeln!(out, "<p class=\"sub\">{}</p>", escape(&self.subtitle));
         }
         out.push_str("</header>\n<main>\n");
-        first(&mut out, &self.lead)?;
+        first(&mut out, &self.lead, self.last_line())?;
         for section in &self.sections {
             let (id, title) = (escape(section.id), escape(section.title));
             let purpose = match section.purpose {
@@ -79,7 +79,7 @@ fn option(axis: usize, at: usize) -> String {
 }
 
 /// The first screen: the verdict, a few lines, and what there is to see beside them.
-fn first(out: &mut String, lead: &[Block]) -> Result<(), DrawError> {
+fn first(out: &mut String, lead: &[Block], last: Option<String>) -> Result<(), DrawError> {
     let lead = Lead::of(lead);
     // A wide picture has no room beside the words.
     let is_wide =
@@ -105,6 +105,9 @@ fn first(out: &mut String, lead: &[Block]) -> Result<(), DrawError> {
         let _ = writeln!(out, "<details><summary>{MORE}</summary>");
         blocks(out, &lead.folded)?;
         out.push_str("</details>\n");
+    }
+    if let Some(last) = last {
+        let _ = writeln!(out, "<p class=\"next\">{}</p>", prose(&last));
     }
     out.push_str("</div>\n</div>\n");
     Ok(())

@@ -13,6 +13,9 @@ impl Page {
         let mut out = String::new();
         heading(&mut out, 1, &self.title);
         lead(&mut out, &self.lead);
+        if let Some(last) = self.last_line() {
+            let _ = writeln!(out, "{}\n", escape(&last));
+        }
         for section in &self.sections {
             heading(&mut out, 2, section.title);
             let summary = match section.purpose {

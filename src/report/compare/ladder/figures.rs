@@ -6,6 +6,7 @@ use crate::gap::{ComparedEstimate, ComparedRate};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::page::words::{percent, temperature};
+use crate::report::certainty::in_percent;
 use crate::scheme::SchemeName;
 
 /// The figures that are seen at once, and those that are folded away.
@@ -125,6 +126,11 @@ fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
         ladder,
         Drawing {
             title: format!("Verifier or draft law, T = {t}, n = {n}"),
+            finding: left(
+                &lines,
+                ["on the worst draft", "on the best"],
+                &format!("n = {n}, T = {t}"),
+            ),
             name: format!("worth-by-overlap-t{t}-n{n}"),
             y_label: DIFFERENCE,
             says: WORTH.to_owned(),
@@ -251,14 +257,20 @@ fn by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
             .collect()
     };
     let t = temperature(at);
+    let drawn = lines(&rates, &ladder.order, points);
     let drawing = Drawing {
         title: format!("Acceptance by overlap, T = {t}, n = {n}"),
+        finding: possible(
+            &drawn,
+            ["on the worst draft", "on the best"],
+            &format!("n = {n}, T = {t}"),
+        ),
         name: format!("acceptance-by-overlap-t{t}-n{n}"),
         y_label: "accepted, %",
         says: "Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks a \
                verifier that attains the optimum. Bars: 95% intervals."
             .to_owned(),
-        lines: lines(&rates, &ladder.order, points),
+        lines: drawn,
         remarks: too_open(rates.iter().copied()),
     };
     over_overlap(ladder, drawing, &places, at)
@@ -292,6 +304,7 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
     let t = temperature(at);
     let drawing = Drawing {
         title: format!("One draft: one-hot, token or exact-match, T = {t}"),
+        finding: sampled(&lines, &t),
         name: format!("one-draft-by-overlap-t{t}"),
         y_label: "accepted, %",
         says: "One-hot drafts the draft's likeliest token, the others sample. Bars: 95% intervals."
@@ -305,6 +318,8 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
 /// A figure but for its axis.
 struct Drawing {
     title: String,
+    /// What is found in it, if its ends are known.
+    finding: Option<String>,
     name: String,
     y_label: &'static str,
     /// How it is read.
@@ -355,7 +370,7 @@ impl Drawing {
             caption,
             canvas: plot.draw(),
             name: self.name,
-            title: self.title,
+            title: self.finding.unwrap_or(self.title),
         }
     }
 }
@@ -368,14 +383,17 @@ fn by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) -> Opt
         let at = |&t: &f64| point(t, estimate(like(ladder, t, n, rate)?, log)?);
         all.iter().filter_map(at).collect()
     };
+    let drawn = lines(&first, &[log], points);
+    let place = format!("{}, n = {n}", ladder.name(log));
     let drawing = Drawing {
-        title: format!("Acceptance by temperature, {}, n = {n}", ladder.name(log)),
+        title: format!("Acceptance by temperature, {place}"),
+        finding: possible(&drawn, ends(&all).each_ref().map(String::as_str), &place),
         name: format!("acceptance-by-temperature-{which}-n{n}"),
         y_label: "accepted, %",
         says:
             "Solid: optima α*. Dashed: verifiers, in the hue of their drafts. Bars: 95% intervals."
                 .to_owned(),
-        lines: lines(&first, &[log], points),
+        lines: drawn,
         remarks: Vec::new(),
     };
     over_temperature(drawing, &all, which)
@@ -391,8 +409,10 @@ fn worth_by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) 
         };
         all.iter().filter_map(at).collect()
     });
+    let place = format!("{}, n = {n}", ladder.name(log));
     let drawing = Drawing {
-        title: format!("Verifier or draft law, {}, n = {n}", ladder.name(log)),
+        title: format!("Verifier or draft law, {place}"),
+        finding: left(&lines, ends(&all).each_ref().map(String::as_str), &place),
         name: format!("worth-by-temperature-{which}-n{n}"),
         y_label: DIFFERENCE,
         says: WORTH.to_owned(),
@@ -400,6 +420,70 @@ fn worth_by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) 
         remarks: Vec::new(),
     };
     over_temperature(drawing, &all, which)
+}
+
+/// The first temperature and the last, in words.
+fn ends(all: &[f64]) -> [String; 2] {
+    [all.first(), all.last()].map(|t| format!("at T = {}", temperature(t.copied().unwrap_or(1.0))))
+}
+
+/// The ends of a line.
+fn both(line: &Line) -> Option<[&Point; 2]> {
+    match line.points.as_slice() {
+        [first, .., last] => Some([first, last]),
+        _ => None,
+    }
+}
+
+/// From one end to the other, of the first law's optimum; where the intervals of both are apart.
+fn possible(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
+    let line = lines.iter().find(|line| line.label.starts_with("α* "))?;
+    let [one, other] = both(line)?;
+    let apart = one.interval[1] < other.interval[0] || other.interval[1] < one.interval[0];
+    let law = line.label.trim_start_matches("α* ").split(" = ").next()?;
+    apart.then(|| {
+        format!(
+            "The most that can be accepted of {law} drafts is {} {} and {} {} ({place})",
+            percent(one.y),
+            ends[0],
+            percent(other.y),
+            ends[1]
+        )
+    })
+}
+
+/// What the first rule leaves at one end and at the other.
+fn left(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
+    let line = lines
+        .iter()
+        .find(|line| line.label.starts_with("left by "))?;
+    let [one, other] = both(line)?;
+    let rule = line
+        .label
+        .trim_start_matches("left by ")
+        .split(", ")
+        .next()?;
+    Some(format!(
+        "{rule} leaves {} points of what is possible {} and {} {} ({place})",
+        in_percent(one.y),
+        ends[0],
+        in_percent(other.y),
+        ends[1]
+    ))
+}
+
+/// One sampled draft beside the likeliest token, on the worst draft and on the best.
+fn sampled(lines: &[Line], t: &str) -> Option<String> {
+    let named = |name: &str| both(lines.iter().find(|line| line.label.starts_with(name))?);
+    let ([low, high], [one_low, one_high]) = (named("token")?, named("one-hot")?);
+    Some(format!(
+        "One sampled draft is accepted {} of the time on the worst draft and {} on the best, its \
+         likeliest token {} and {} (T = {t})",
+        percent(low.y),
+        percent(high.y),
+        percent(one_low.y),
+        percent(one_high.y)
+    ))
 }
 
 /// The rate of the same drafts and verifier at a temperature.

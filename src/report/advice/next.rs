@@ -1,0 +1,99 @@
+//! What to do next: the last line of a first screen, on pages and on a terminal.
+
+use crate::audit::{AuditReport, Conclusion};
+use crate::counters::{CountersReport, Kind};
+use crate::gap::{GapReport, LogComparison, Surprise};
+use crate::page::words::words;
+use crate::replay::{LengthReport, MeasuredTexts, PathsReport, TreeReport};
+
+/// Where rows are not those that the text was drawn from, nothing else is worth doing.
+fn mended<'a>(mut all: impl Iterator<Item = &'a Surprise>) -> Option<String> {
+    let is_off = all.any(|surprise| surprise.not_drawn().is_some());
+    is_off
+        .then(|| "log the text with the rows that it was drawn from, and measure again".to_owned())
+}
+
+/// A command on the logs of a report.
+fn again<'a>(command: &str, names: impl Iterator<Item = &'a str>) -> String {
+    format!("specgap {command} {}", words(names))
+}
+
+fn on_texts(command: &str, of: &MeasuredTexts) -> String {
+    again(command, of.logs.iter().map(|log| log.name.as_str()))
+}
+
+pub(in crate::report) fn after_gap(report: &GapReport) -> String {
+    let surprises = || report.logs.iter().filter_map(|log| log.surprise.as_ref());
+    mended(surprises()).unwrap_or_else(|| match surprises().next() {
+        Some(_) => {
+            let names = report.logs.iter().map(|log| log.name.as_str());
+            let length = again("length", names);
+            format!("{length} --cost-ratio C says how many tokens to draft, and tree which tree")
+        }
+        None => {
+            "log the text too (prompt_id, position, token); then specgap length and tree say how \
+                 much to draft"
+                .to_owned()
+        }
+    })
+}
+
+pub(in crate::report) fn after_logs(comparison: &LogComparison) -> String {
+    let surprises = comparison.logs.iter();
+    mended(surprises.filter_map(|log| log.surprise.as_ref())).unwrap_or_else(|| {
+        "specgap length LOG --cost-ratio C, of the draft that you choose, says how many tokens to \
+         draft"
+            .to_owned()
+    })
+}
+
+pub(in crate::report) fn after_lengths(report: &LengthReport) -> String {
+    mended([&report.surprise].into_iter()).unwrap_or_else(|| match report.at_cost {
+        Some(_) => {
+            let tree = on_texts("tree", &report.of);
+            format!("{tree} --cost-ratio C says whether a tree gets more")
+        }
+        None => {
+            let length = on_texts("length", &report.of);
+            format!("{length} --cost-ratio C chooses at your cost of a draft step")
+        }
+    })
+}
+
+pub(in crate::report) fn after_trees(report: &TreeReport) -> String {
+    mended([&report.surprise].into_iter()).unwrap_or_else(|| match report.timings {
+        Some(_) => {
+            "--out DIR writes the tree as EAGLE and Sequoia read it; specgap audit tests what an \
+                    engine samples with it"
+                .to_owned()
+        }
+        None => {
+            let tree = on_texts("tree", &report.of);
+            format!("{tree} --cost-ratio C chooses at your cost of a draft step")
+        }
+    })
+}
+
+pub(in crate::report) fn after_paths(report: &PathsReport) -> String {
+    mended([&report.surprise].into_iter()).unwrap_or_else(|| {
+        let tree = on_texts("tree", &report.of);
+        format!("{tree} says what one tree gets of as many tokens")
+    })
+}
+
+pub(in crate::report) fn after_counters(report: &CountersReport) -> String {
+    let best = report.best.as_ref();
+    match best.filter(|best| best.kind != Kind::Counted) {
+        Some(best) => format!("run K = {}, and count again", best.length),
+        None => "log rows: specgap gap says what other drafts and rules would get".to_owned(),
+    }
+}
+
+pub(in crate::report) fn after_audit(report: &AuditReport) -> String {
+    let next = match report.conclusion {
+        Conclusion::AsClaimed => "specgap gap says what a better rule would get of these rows",
+        Conclusion::Undecided => "record more rounds, and audit again",
+        _ => "mend it, record again and audit again; specgap conformance tests its kernel alone",
+    };
+    next.to_owned()
+}
