@@ -175,7 +175,7 @@ def jobs(program, made):
         Job("gap --partial", [*gap, "--partial", "out/part"], "out/part", "file"),
         Job("gap --positions", [*gap, "--positions", "out/all.csv"], "out/all.csv", "file"),
         Job("merge", ["merge", "part0", "part1", "-q", "--out", "out/report"], "out/report", "folder"),
-        Job("import", ["import", "--from", "vllm", "--target", "target.jsonl", "--draft", "draft.jsonl",
+        Job("import", ["import", "--from", "vllm", "--target-rows", "target.jsonl", "--draft-rows", "draft.jsonl",
                        "--prompt-tokens", "2", "--vocab", "64", "-q", "--out", "out/log"], "out/log", "new"),
     ]
     if "Usage" in subprocess.run([program, "capture", "--help"], capture_output=True, text=True).stdout \
@@ -613,7 +613,7 @@ def sizes(program, made, trials, only, rng):
             log = pathlib.Path(folder) / "log.npz"
             make_npz(log, rng, rng.choice((1, 2, 9)), 1)
             n = rng.choice((1, 2, 64))
-            code, out, said = gap(log, "--drafts", n, "--schemes", "with-replacement")
+            code, out, said = gap(log, "--drafts", n, "--laws", "with-replacement")
             if code != 0:
                 return f"n = {n}: {code} {said[-300:]}"
             rates = [cell["optimal_acceptance_rate"]["mean"] for cell in json.loads(out)["cells"]]

@@ -39,8 +39,8 @@ def readers(program: str, made: pathlib.Path) -> list:
     imported = made / "imported"
     done = subprocess.run(
         [
-            program, "import", "--from", "vllm", "--target", ENGINES / "vllm-scored-target.jsonl",
-            "--draft", ENGINES / "vllm-scored-draft.jsonl", "--prompt-tokens", "2", "--vocab", "64", "--out", imported,
+            program, "import", "--from", "vllm", "--target-rows", ENGINES / "vllm-scored-target.jsonl",
+            "--draft-rows", ENGINES / "vllm-scored-draft.jsonl", "--prompt-tokens", "2", "--vocab", "64", "--out", imported,
         ],
         capture_output=True, cwd=made,
     )
@@ -87,7 +87,7 @@ def readers(program: str, made: pathlib.Path) -> list:
         Reader("counters text", ".txt", lambda f: ["counters", f, "-q"]),
         Reader("counters json", ".json", lambda f: ["counters", f, "--cost-ratio", 0.1, "-q"]),
         Reader("summary", ".json", lambda f: ["merge", f, "-q"]),
-        Reader("tree", ".json", lambda f: ["tree", imported, "--topology", f, "-q"]),
+        Reader("tree", ".json", lambda f: ["tree", imported, "--trees", f, "-q"]),
         Reader("timings json", ".json", lambda f: ["length", imported, "--timings", f, "-q"]),
         Reader("timings toml", ".toml", lambda f: ["length", imported, "--timings", f, "-q"]),
         engine("vllm", "vllm-scored", "--prompt-tokens", 2),

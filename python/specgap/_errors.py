@@ -12,7 +12,13 @@ _OPTION = re.compile(
     r"(?:[ =](<[^>]+>|-?\d[\w.,-]*|[A-Z]+\b|[a-z]+(?:-[a-z0-9]+)+(?:,[\w-]+)*))?'?"
 )
 #: Options whose keyword has another name.
-_KEYWORDS = {"vocab": "vocabulary"}
+_KEYWORDS = {
+    "vocab": "vocabulary",
+    "laws": "schemes",
+    "law": "scheme",
+    "trees": "topology",
+    "draft-kinds": "drafts",
+}
 
 
 @functools.cache

@@ -173,7 +173,7 @@ def test_messages_to_a_shell_stay_as_they_are() -> None:
         ("--vocab 7 keeps nothing", "vocabulary=7 keeps nothing"),
         ("invalid value 'x' for '--rule <RULE>'", "invalid value 'x' for rule="),
         ("hub is for 2, so ask for --drafts 2", "hub is for 2, so ask for drafts=2"),
-        ("so ask for --schemes without-replacement", 'so ask for schemes="without-replacement"'),
+        ("so ask for --laws without-replacement", 'so ask for schemes="without-replacement"'),
         ("say so with --temperature T", "say so with temperature=T"),
         ("--alpha is above 0", "alpha= is above 0"),
         ("run specgap gap log --drafts 2", "run specgap gap log --drafts 2"),

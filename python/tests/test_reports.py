@@ -50,7 +50,7 @@ def test_served_rows_are_those_of_the_command_line(log: str, command: Command) -
             lambda log: sg.tree(
                 log, topology="chain-2", schemes="with-replacement", verifiers="rrs", budget=4
             ),
-            ["tree", "--topology", "chain-2", "--schemes", "with-replacement", "--verifiers",
+            ["tree", "--trees", "chain-2", "--laws", "with-replacement", "--verifiers",
              "rrs", "--budget", "4"],
         ),
         (lambda log: sg.paths(log, paths=[1, 2]), ["paths", "--paths", "1,2"]),
@@ -70,7 +70,7 @@ def test_saved_files_are_those_of_the_command_line(
 ) -> None:
     page = sg.tree(log, topology="chain-2", verifiers="rrs", budget=4).save(tmp_path / "mine")
     assert page == tmp_path / "mine" / "report.html"
-    options = ["--topology", "chain-2", "--verifiers", "rrs", "--budget", "4"]
+    options = ["--trees", "chain-2", "--verifiers", "rrs", "--budget", "4"]
     assert command("tree", log, *options, "--out", tmp_path / "theirs").code == 0
     names = sorted(os.listdir(tmp_path / "mine"))
     assert "best-tree.eagle.json" in names

@@ -1,6 +1,6 @@
 """Kernels with one bug each, which the harness has to find: `--negative-control` of a harness.
 
-    specgap conformance --out vectors --vocab 2,17 --rules token,carried,carried-block
+    specgap conformance --out vectors --vocab 2,17 --verifiers token,carried,carried-block
     python broken.py vectors
 
 Bugs of calls have one or two situations each, and every situation of a call has a bug.

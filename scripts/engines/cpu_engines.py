@@ -126,7 +126,7 @@ def check_import(specgap: str, engine: LlamaCpp, texts: list[Text], scorer: Scor
                     worst = max(worst, *(abs(one["logprob"] - row[one["id"]]) for one in said))
         (folder / f"{side}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [
-        specgap, "import", "--from", "llama-cpp", "--target", folder / "target.jsonl", "--draft", folder / "draft.jsonl",
+        specgap, "import", "--from", "llama-cpp", "--target-rows", folder / "target.jsonl", "--draft-rows", folder / "draft.jsonl",
         "--vocab", str(vocabulary), "--out", folder / "log",
     ]
     for more in (command, [specgap, "gap", folder / "log", "--temperature", "1", "--quiet", "--out", folder / "gap"]):

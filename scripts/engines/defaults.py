@@ -41,7 +41,7 @@ def replayed(specgap: str, log: pathlib.Path) -> dict[str, float]:
     """Tokens per call of each way on a log."""
     columns = [",".join(dict.fromkeys(way[column] for way in WAYS)) for column in (1, 2, 3)]
     command = [specgap, "tree", log, "--format", "json", "--quiet"]
-    for option, value in zip(("--topology", "--schemes", "--verifiers"), columns, strict=True):
+    for option, value in zip(("--trees", "--laws", "--verifiers"), columns, strict=True):
         command += [option, value]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -171,7 +171,7 @@ def main() -> int:
     answers = {}
     for name, more in {
         "audit": ["--rule", "text"],
-        "tree": ["--topology", TREE, "--schemes", "stratified", "--verifiers", "level-4"],
+        "tree": ["--trees", TREE, "--laws", "stratified", "--verifiers", "level-4"],
     }.items():
         command = [arguments.specgap, name, out / "log.npz", *more, "--format", "json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -33,10 +33,11 @@ pub(super) struct AuditArgs {
     log: PathBuf,
     #[arg(long, value_name = "RULE", value_parser = Rule::from_str, help = rule_names(), long_help = rules())]
     rule: Option<Rule>,
-    /// How the drafts are drawn, where the rule verifies drafts of several laws: level-4 is of
-    /// stratified drafts (a token across a cut at most once) and of stratified-independent ones.
-    /// The rule's first law, if not given.
-    #[arg(long, value_name = "LAW")]
+    /// The draft law, where the verifier leaves it open.
+    ///
+    /// level-4 is of stratified drafts (a token across a cut at most once) and of
+    /// stratified-independent ones. The rule's first law, if not given.
+    #[arg(long = "law", alias = "scheme", value_name = "LAW")]
     scheme: Option<String>,
     /// Whether each request drew random numbers of its own (fresh), or any two may have drawn the
     /// same (shared); what the log says, if not given, and shared where it does not.
@@ -53,7 +54,7 @@ pub(super) struct AuditArgs {
     /// was counted between the two.
     #[arg(long, value_name = "FILE")]
     counters: Vec<PathBuf>,
-    /// Write the verdicts as JUnit XML.
+    /// Write what was checked as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Write a Markdown block to paste into an issue; - prints it.
@@ -63,33 +64,40 @@ pub(super) struct AuditArgs {
     /// is 1.
     #[arg(long)]
     negative_control: bool,
-    /// The target's temperature, where the log does not say.
+    /// Temperature of both models, at which the text is drawn.
+    ///
+    /// Where the log does not say. The draft may have one of its own.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
-    /// The draft's temperature; the target's, if not given.
+    /// The draft's temperature, with the target's left as it is.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     draft_temperature: Option<f64>,
-    /// The engine samples from the k likeliest tokens.
+    /// Sample from the K most probable tokens of a row (top-k).
+    ///
+    /// As the engine does.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Of these, from the fewest that hold this much.
+    /// Sample from the fewest most probable tokens with a mass of P, behind top-k (top-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f64>,
-    /// Of these, from those of at least this share of the largest probability.
+    /// Sample from the tokens with at least P times the largest probability, behind top-p (min-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
     /// The draft's row is cut by top-k, top-p and min-p too.
     #[arg(long)]
     draft_cut: bool,
-    /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to: 10 is
-    /// llama.cpp's default.
+    /// Draft from the K most probable tokens of the draft's row; the target's stays as it is.
+    ///
+    /// Whatever the target's is cut to. llama.cpp's default is 10.
     #[arg(long, value_name = "K")]
     draft_top_k: Option<usize>,
     /// The log's masks (`allowed`) are the draft's too, and not the target's alone.
     #[arg(long)]
     draft_mask: bool,
-    /// Tokens that end a text, beside those in the log's metadata.
-    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    /// Token that ends a text.
+    ///
+    /// By their ids, beside those in the log's metadata.
+    #[arg(long, value_name = "TOKEN,...", value_delimiter = ',')]
     stop: Vec<u32>,
     #[command(flatten)]
     kept: Kept,
@@ -126,11 +134,11 @@ impl AuditArgs {
             (Some(rule), None) => Ok(rule),
             (Some(rule), Some(law)) => rule.under(law).map_err(|message| CliError::Input {
                 path: self.log.clone(),
-                message: format!("--scheme: {message}"),
+                message: format!("--law: {message}"),
             }),
             (None, Some(_)) => Err(CliError::Input {
                 path: self.log.clone(),
-                message: "--scheme says how the drafts of a rule are drawn: name the rule by \
+                message: "--law says how the drafts of a rule are drawn: name the rule by \
                           --rule, such as --rule level-4"
                     .to_owned(),
             }),
@@ -248,7 +256,7 @@ impl AuditArgs {
         let changed = |value: f64, usual: f64| (value != usual).then_some(value);
         command
             .option("rule", self.rule)
-            .option("scheme", self.scheme.as_ref())
+            .option("law", self.scheme.as_ref())
             .option("seeds", self.seeds)
             .number("tolerance", changed(self.tolerance, Settings::TOLERANCE))
             .number("alpha", changed(self.alpha, Settings::ALPHA))

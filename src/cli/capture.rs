@@ -59,8 +59,10 @@ mod with_models {
         /// evenly from 0..M.
         #[arg(long, default_value_t = 4, value_name = "M", requires = "rollouts", value_parser = clap::value_parser!(u32).range(1..))]
         every: u32,
-        /// Draw N rollouts at each of these positions, i.i.d. from the draft, and run the
-        /// target over them: draft paths, which `specgap paths` reads.
+        /// Draft paths that start at one place.
+        ///
+        /// Draw N rollouts at each of their positions, i.i.d. from the draft, and run the target over
+        /// them: `specgap paths` reads these.
         #[arg(long, value_name = "N", requires = "rollouts", value_parser = clap::value_parser!(u16).range(1..=1024))]
         paths: Option<u16>,
         /// Run the target over the rollouts too, and log p of their tokens and the

@@ -27,13 +27,15 @@ const PROBLEMS: &str = "problems";
 /// Arguments of `specgap check`.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
-    /// Fail if a verdict or a value differs from this file's.
+    /// Exit with 1 if a result is not as in this file.
+    ///
+    /// If a verdict or a value differs.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Write this run as a baseline.
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
-    /// Write the results as JUnit XML.
+    /// Write what was checked as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Write report.md (results and ledger as a page), report.json and junit.xml here.

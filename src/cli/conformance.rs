@@ -16,11 +16,13 @@ pub struct ConformanceArgs {
     /// Write manifest.json and the vectors, as .npz, into this folder.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Vocabularies.
-    #[arg(long, value_name = "V,...", value_delimiter = ',', default_values_t = Settings::VOCABULARIES)]
+    /// Tokens of the vocabulary.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = Settings::VOCABULARIES)]
     vocab: Vec<usize>,
-    /// Verification rules; all if not given.
-    #[arg(long, alias = "verifiers", value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
+    /// Verifiers to take, instead of the usual ones.
+    ///
+    /// All if not given.
+    #[arg(long = "verifiers", alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
     rules: Vec<RuleName>,
 }
 

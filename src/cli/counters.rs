@@ -28,9 +28,11 @@ pub struct CountersArgs {
     /// the log of llama.cpp's server, or acceptance.csv of speculators.
     #[arg(required_unless_present = "definitions", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Which tool the files are of, where they do not tell: prometheus, vllm-requests, vllm-bench,
-    /// aiperf, llama-cpp-log, speculators.
-    #[arg(long, value_name = "TOOL", value_parser = Source::from_str)]
+    /// Which program wrote the files.
+    ///
+    /// Where they do not tell: prometheus, vllm-requests, vllm-bench, aiperf, llama-cpp-log,
+    /// speculators.
+    #[arg(long, value_name = "PROGRAM", value_parser = Source::from_str)]
     from: Option<Source>,
     /// Count only series with this label, or rows with this column: engine=0, subset=HumanEval.
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = label)]

@@ -49,10 +49,14 @@ mod with_models {
     pub(crate) struct DecodeArgs {
         #[command(flatten)]
         models: ModelArgs,
-        /// Tokens drafted a round, of every path; a round with n tokens to go drafts at most n - 1.
+        /// Tokens of a draft path.
+        ///
+        /// A chain is one path. A round with n tokens to go drafts at most n - 1.
         #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(0..=1024))]
         length: u16,
-        /// Draft so many paths of --length tokens: independent ones, or by codes as the verifier needs it.
+        /// Draft paths that start at one place.
+        ///
+        /// Of --length tokens each: independent ones, or by codes as the verifier needs it.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
         paths: Option<u16>,
         #[arg(long, alias = "topology", value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
@@ -62,9 +66,11 @@ mod with_models {
         /// default), select-greedy-block or traversal of paths; coded-rrs or coded-level-4 of paths by codes.
         #[arg(long, alias = "rule", value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
-        /// How a tree's children are drawn: with-replacement, without-replacement, hub,
-        /// stratified or stratified-independent; as the verifier needs it, if not given.
-        #[arg(long, alias = "law", value_name = "LAW", value_parser = child_law)]
+        /// The draft law, where the verifier leaves it open.
+        ///
+        /// How a tree's children are drawn: with-replacement, without-replacement, hub, stratified or
+        /// stratified-independent; as the verifier needs it, if not given.
+        #[arg(long = "law", alias = "scheme", value_name = "LAW", value_parser = child_law)]
         scheme: Option<SchemeName>,
         /// Time the target alone too, on the same prompts, and its passes by their
         /// tokens; with --out, write timings.json.
@@ -121,7 +127,7 @@ mod with_models {
             let is_coded = rule.entry().drafts == Drafts::Codes;
             if is_coded && self.scheme.is_some() {
                 return Err(refused(format!(
-                    "--scheme says how a node's children are drawn; the paths of {rule} are drawn by \
+                    "--law says how a node's children are drawn; the paths of {rule} are drawn by \
                      one code each: leave it out"
                 ))
                 .into());
@@ -162,7 +168,7 @@ mod with_models {
             };
             if self.scheme.is_some() && matches!(shape, Shape::Chain(_)) {
                 return Err(refused(
-                    "--scheme says how a node's children are drawn; a chain has one: leave it out"
+                    "--law says how a node's children are drawn; a chain has one: leave it out"
                         .to_owned(),
                 )
                 .into());

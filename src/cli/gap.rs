@@ -2,7 +2,7 @@
 
 use super::colour;
 use super::options::{
-    Common, Cost, Counts, Drafting, Format, Kept, Results, cost_ratio, read_timings,
+    Common, Cost, Costs, Counts, DraftCuts, Drafting, Format, Kept, Results, read_timings,
 };
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, read_document, stage, unwritten,
@@ -62,18 +62,8 @@ pub struct GapArgs {
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
-    /// Time of a draft step over that of a target step: what acceptance is worth in speed.
-    #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
-    cost_ratio: Option<Cost>,
-    /// Measured times, as TOML or JSON (docs/reference/problem-files.md): speeds at them, and how
-    /// long a better rule may take. The files of `specgap decode --timing`.
-    #[arg(
-        long,
-        alias = "costs",
-        value_name = "FILE",
-        conflicts_with = "cost_ratio"
-    )]
-    timings: Option<PathBuf>,
+    #[command(flatten)]
+    costs: Costs,
     #[command(flatten)]
     drafting: Drafting,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
@@ -105,8 +95,10 @@ pub struct MeasureArgs {
         default_value = "2-4"
     )]
     drafts: Vec<Counts>,
-    /// Temperatures of target and draft; at 0 each draws its most probable token [default: the
-    /// one at which the log's text was sampled; 0.7,1.0 if it does not say].
+    /// Temperature of both models, at which the text is drawn.
+    ///
+    /// Each is measured; at 0 both draw their most probable token [default: the one at which the
+    /// log's text was sampled; 0.7,1.0 if it does not say].
     #[arg(
         long,
         value_name = "T,...",
@@ -114,34 +106,35 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     temperature: Vec<f64>,
-    /// Draft laws whose optima and verifiers are measured; all but stratified-independent if
-    /// not given.
-    #[arg(long, alias = "laws", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
+    /// Draft laws to take, instead of the usual ones.
+    ///
+    /// All but stratified-independent if not given.
+    #[arg(long = "laws", alias = "schemes", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
+    /// Verifiers to take, instead of the usual ones.
     #[arg(
         long,
         alias = "rules",
         value_name = "NAME,...",
         value_delimiter = ',',
         value_parser = verifiers(),
-        help = verifiers_help(),
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
-    /// Serve both models with top-k: keep the K most probable tokens of a row, behind the
-    /// temperature.
+    /// Sample from the K most probable tokens of a row (top-k).
+    ///
+    /// Of both models, behind the temperature.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Serve both with top-p: keep the fewest most probable tokens with a mass of P, behind
-    /// top-k.
+    /// Sample from the fewest most probable tokens with a mass of P, behind top-k (top-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f64>,
-    /// Serve both with min-p: keep the tokens with at least P times the largest probability,
-    /// behind top-p.
+    /// Sample from the tokens with at least P times the largest probability, behind top-p (min-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
-    /// Measure again with the draft's row at each of these temperatures, and the target's as
-    /// it is: what another temperature of the draft would give, without a capture.
+    /// The draft's temperature, with the target's left as it is.
+    ///
+    /// Measured again at each: what another one would give, without a capture.
     #[arg(
         long,
         value_name = "T,...",
@@ -149,16 +142,8 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     draft_temperature: Vec<f64>,
-    /// Cut the draft's row there to its K most probable tokens; the target's stays as it is.
-    /// Any of these three takes the place of all cuts that both rows have.
-    #[arg(long, value_name = "K")]
-    draft_top_k: Option<usize>,
-    /// Cut it to the fewest most probable tokens with a mass of P; 1 keeps the whole row.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    draft_top_p: Option<f64>,
-    /// Cut it to the tokens with at least P times the largest probability.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    draft_min_p: Option<f64>,
+    #[command(flatten)]
+    draft: DraftCuts,
     /// Where the plans of i.i.d. drafts, by rule level, are solved. That they accept alpha* is a
     /// theorem, so that a plan is a check: at some positions, or at every one.
     #[arg(long, value_name = "WHERE", default_value = SolvedPlans::default().as_str(), value_parser = solved_plans())]
@@ -172,7 +157,7 @@ pub struct MeasureArgs {
     block_length: u16,
     /// Put the time of the optimal plans' solves into the report, which then
     /// differs from run to run.
-    #[arg(long)]
+    #[arg(long = "solve-times", alias = "timing")]
     timing: bool,
 }
 
@@ -227,7 +212,7 @@ fn verifiers_help() -> String {
     } else {
         format!(" but {}", others.join(", "))
     };
-    format!("Verifiers that are measured; all{but} if not given")
+    format!("Verifiers to take, instead of the usual ones. All{but} if not given")
 }
 
 /// `I/K` with 1 <= I <= K.
@@ -272,11 +257,7 @@ impl MeasureArgs {
             top_p: self.top_p,
             min_p: self.min_p,
         };
-        let own = Cuts {
-            top_k: self.draft_top_k,
-            top_p: self.draft_top_p,
-            min_p: self.draft_min_p,
-        };
+        let own = self.draft.cuts();
         let own = (own != Cuts::default()).then_some(own);
         Ok(settings
             .served(cuts)?
@@ -286,7 +267,7 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let read = args.logs.iter().chain(&args.timings);
+    let read = args.logs.iter().chain(&args.costs.timings);
     (args.results.touched(Touched::reading(read)))
         .writing("--positions", args.positions.as_deref())
         .check()?;
@@ -297,11 +278,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(read_baseline)
         .transpose()?;
     refuse_repetition(&args.logs)?;
-    if let Some(cost) = args.cost_ratio.as_ref().filter(|_| !common.quiet) {
+    if let Some(cost) = args.costs.cost_ratio.as_ref().filter(|_| !common.quiet) {
         warn_of_cost(cost);
     }
     let mut settings = args.measure.settings(common)?;
-    let costs = (args.timings.as_deref())
+    let costs = (args.costs.timings.as_deref())
         .map(|path| call_costs(path, &settings))
         .transpose()?;
     let logs = args
@@ -473,7 +454,7 @@ fn add_given(report: &mut GapReport, args: &GapArgs, costs: Option<&CallCosts>) 
             .push_str(&format!(" --timings {}", costs.file));
         report.costs = Some(costs.clone());
     }
-    if let Some(cost) = &args.cost_ratio {
+    if let Some(cost) = &args.costs.cost_ratio {
         report.cost_ratio = cost.text.parse().ok();
         report
             .command

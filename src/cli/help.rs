@@ -74,33 +74,33 @@ const HEADINGS: [(&str, &str); 9] = [
     ),
     (
         "What to read",
-        "from where definitions | vocab depth prompt-tokens target-name draft-name",
+        "from target-rows draft-rows where definitions | vocab depth prompt-tokens target-name draft-name",
     ),
     (
         "What to measure",
-        "drafts schemes verifiers lengths policies max-length topology budget max-depth max-branch \
+        "drafts draft-kinds laws verifiers lengths policies trees budget max-length max-depth max-branch \
          slot-values engine cost-ratio timings timings-by-batch up-to rule counters seeds tolerance alpha \
-         negative-control rules timing predict claims problems list | bound",
+         negative-control timing predict claims problems list | bound",
     ),
     (
         "What is drafted",
-        "length paths tree verifier scheme rollouts | every rollout-target",
+        "length paths tree verifier law rollouts | every rollout-target",
     ),
     (
         "How text is sampled",
-        "temperature max-tokens top-k top-p logprobs-mode original-logprobs | min-p \
-         draft-temperature draft-cut draft-top-k draft-top-p draft-min-p draft-mask stop no-stop",
+        "temperature max-tokens top-k top-p logprobs-mode original-logprobs | min-p draft-temperature \
+         draft-cut draft-top-k draft-top-p draft-min-p draft-mask stop no-stop",
     ),
     (
         "Effort",
-        "plans batch device | rrs-wo block-length onnxruntime",
+        "plans batch device | rrs-wo block-length solve-times onnxruntime",
     ),
     (
         "Output",
         "out report junit markdown profile dtype top | rest-temperatures positions figures table digits \
          columns",
     ),
-    ("Comparing", "baseline write-baseline paired | pool"),
+    ("Comparing", "baseline write-baseline paired | within pool"),
     ("Parts", "shard partial incomplete"),
 ];
 

@@ -17,23 +17,27 @@ pub struct ImportArgs {
     /// of hf, recorded calls; of tokens, tables.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the files come from.
-    #[arg(long, value_name = "ENGINE", value_parser = engines())]
+    /// Which program wrote the files.
+    #[arg(long, value_name = "PROGRAM", value_parser = engines())]
     from: Engine,
     /// Files with the target's rows.
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "target-rows", alias = "target", value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     target: Vec<PathBuf>,
     /// Files with the draft's rows of the same texts, in the same order.
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    #[arg(long = "draft-rows", alias = "draft", value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     draft: Vec<PathBuf>,
     /// The log: a folder that is made.
     #[arg(long, value_name = "LOG")]
     out: PathBuf,
-    /// Tokens of the models, padding included: "vocab_size" in config.json. Of hf: keep the
-    /// first N tokens of every row.
+    /// Tokens of the vocabulary.
+    ///
+    /// Padding included: "vocab_size" in config.json. Of hf, the first N tokens of every row are
+    /// kept.
     #[arg(long, value_name = "N")]
     vocab: Option<usize>,
-    /// The temperature of the requests.
+    /// Temperature of both models, at which the text is drawn.
+    ///
+    /// That of the requests.
     #[arg(
         long,
         value_name = "T",
@@ -41,10 +45,14 @@ pub struct ImportArgs {
         default_value_t = 1.0
     )]
     temperature: f64,
-    /// The requests' top-k, if they had one.
+    /// Sample from the K most probable tokens of a row (top-k).
+    ///
+    /// As the requests did.
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// The requests' top-p, if they had one.
+    /// Sample from the fewest most probable tokens with a mass of P, behind top-k (top-p).
+    ///
+    /// As the requests did.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f64>,
     /// vllm: what the server's --logprobs-mode was, raw_logprobs or processed_logprobs.

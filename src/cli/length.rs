@@ -1,6 +1,6 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
-use super::options::{Common, Costs, Counts, Drafting};
+use super::options::{Common, Costs, Counts, DraftCuts, Drafting};
 use super::output::{CliError, Verdict};
 use super::printed;
 use super::profile::Profiles;
@@ -26,24 +26,18 @@ pub struct LengthArgs {
     /// families if not given.
     #[arg(long, value_name = "NAME[=X],...", value_delimiter = ',', value_parser = policies, long_help = policies_help())]
     policies: Vec<Named>,
+    /// Verifiers to take, instead of the usual ones.
+    ///
     /// token, block, greedy-block; these if not given. Also carried-block. The rounds of this one and
     /// of greedy-block are replayed where they are named, from the rows; carried is always there.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = verified)]
     verifiers: Vec<RuleName>,
     /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
     /// the target draws the same); all that the log can tell of if not given.
-    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
+    #[arg(long = "draft-kinds", alias = "drafts", value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
     drafts: Vec<Drafts>,
-    /// Draft from the K most probable tokens of the draft's row alone, renormalised (llama.cpp's
-    /// default: 10); the target's row stays as it is.
-    #[arg(long, value_name = "K")]
-    draft_top_k: Option<usize>,
-    /// Draft from the fewest most probable tokens with a mass of P, behind --draft-top-k.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    draft_top_p: Option<f64>,
-    /// Draft from the tokens with at least P times the largest probability, behind --draft-top-p.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    draft_min_p: Option<f64>,
+    #[command(flatten)]
+    draft: DraftCuts,
     /// The most tokens of a round, for policies that stop by themselves [default: 16, or as
     /// many as the log's rollouts have, if these are fewer].
     #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -155,11 +149,7 @@ impl LengthArgs {
 
     /// What is kept of the draft's row.
     fn draft_cuts(&self) -> Result<Cuts, CliError> {
-        let cuts = Cuts {
-            top_k: self.draft_top_k,
-            top_p: self.draft_top_p,
-            min_p: self.draft_min_p,
-        };
+        let cuts = self.draft.cuts();
         match cuts.check("draft-") {
             Ok(()) => Ok(cuts),
             Err(message) => Err(CliError::Missing { message }),
@@ -173,10 +163,10 @@ impl LengthArgs {
             .list("lengths", Counts::all(&self.lengths))
             .list("policies", self.policies.iter().map(|named| &named.text))
             .list("verifiers", &self.verifiers)
-            .list("drafts", &self.drafts)
-            .option("draft-top-k", self.draft_top_k)
-            .number("draft-top-p", self.draft_top_p)
-            .number("draft-min-p", self.draft_min_p)
+            .list("draft-kinds", &self.drafts)
+            .option("draft-top-k", self.draft.draft_top_k)
+            .number("draft-top-p", self.draft.draft_top_p)
+            .number("draft-min-p", self.draft.draft_min_p)
             .option("max-length", self.max_length)
             .list("profile", &self.profiles.profile);
         self.costs.record(&mut command);

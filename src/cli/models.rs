@@ -29,14 +29,15 @@ pub(super) struct ModelArgs {
     /// Prompts, one JSON object a line: {"id": "a", "prompt": "text"}.
     #[arg(long, value_name = "FILE")]
     pub prompts: PathBuf,
-    /// Temperature the text is drawn at; 0 takes the likeliest token. Logged rows are raw
-    /// logits whatever it is.
+    /// Temperature of both models, at which the text is drawn.
+    ///
+    /// 0 takes the likeliest token. Logged rows are raw logits whatever it is.
     #[arg(long, default_value_t = 1.0, value_name = "T")]
     pub temperature: f64,
-    /// Draw from the K likeliest tokens only.
+    /// Sample from the K most probable tokens of a row (top-k).
     #[arg(long, value_name = "K")]
     pub top_k: Option<usize>,
-    /// Draw from the fewest likeliest tokens that hold this mass.
+    /// Sample from the fewest most probable tokens with a mass of P, behind top-k (top-p).
     #[arg(long, value_name = "P")]
     pub top_p: Option<f64>,
     /// Most tokens to generate a prompt.
@@ -45,8 +46,10 @@ pub(super) struct ModelArgs {
     /// Template around a prompt.
     #[arg(long, value_enum, default_value_t = ChatTemplate::None)]
     pub chat: ChatTemplate,
-    /// Token that ends a text, by its text or id; may be given more than once.
-    /// By default the end-of-text tokens that the tokenizer has.
+    /// Token that ends a text.
+    ///
+    /// By its text or id; may be given more than once. By default the end-of-text tokens that the
+    /// tokenizer has.
     #[arg(long, value_name = "TOKEN")]
     pub stop: Vec<String>,
     /// Generate --max-tokens tokens whatever they are.

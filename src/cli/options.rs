@@ -9,6 +9,7 @@ use crate::page::paper::{FigureFormat, Files, PaperTables};
 use crate::page::{Page, is_of_a_page, visible};
 use crate::replay::Timings;
 use crate::rule::{RuleEntry, RuleName};
+use crate::sampling::Cuts;
 use crate::scheme::EngineName;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -269,14 +270,18 @@ impl Folder {
 pub(super) struct Results {
     #[command(flatten)]
     pub(super) folder: Folder,
-    /// Exit with 1 if a number of this report.json is missing or left its interval.
+    /// Exit with 1 if a result is not as in this file.
+    ///
+    /// If a number of this report.json is missing or left its interval.
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
     /// With --baseline: how far a number may be from the baseline's, instead of its interval;
     /// reports of one log are the same to the bit, so that 1e-9 is enough for these.
-    #[arg(long, value_name = "X", requires = "baseline", allow_negative_numbers = true, value_parser = tolerance)]
+    #[arg(long = "within", alias = "tolerance", value_name = "X", requires = "baseline", allow_negative_numbers = true, value_parser = tolerance)]
     pub(super) tolerance: Option<f64>,
-    /// With --baseline: write a test case for each of its numbers, as JUnit XML.
+    /// Write what was checked as JUnit XML.
+    ///
+    /// With --baseline: a test case for each of its numbers.
     #[arg(long, value_name = "FILE", requires = "baseline")]
     pub(super) junit: Option<PathBuf>,
     /// Write the summary of these positions, which `specgap merge` takes; without --out,
@@ -305,10 +310,16 @@ pub(super) struct Costs {
     /// Time of a draft step over that of a target step; a verifying pass then costs a target
     /// step, however many tokens it verifies.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
-    cost_ratio: Option<Cost>,
-    /// Measured times, as TOML or JSON (docs/reference/problem-files.md).
-    #[arg(long, value_name = "FILE", conflicts_with = "cost_ratio")]
-    timings: Option<PathBuf>,
+    pub(super) cost_ratio: Option<Cost>,
+    /// Measured times, as TOML or JSON (docs/reference/problem-files.md). The files of `specgap
+    /// decode --timing`.
+    #[arg(
+        long,
+        alias = "costs",
+        value_name = "FILE",
+        conflicts_with = "cost_ratio"
+    )]
+    pub(super) timings: Option<PathBuf>,
 }
 
 impl Costs {
@@ -336,6 +347,13 @@ impl Costs {
     }
 }
 
+/// A cost ratio as it was given, and the times that it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) text: String,
+    pub(super) timings: Timings,
+}
+
 /// The engine that advice starts from.
 #[derive(Args, Debug)]
 pub(super) struct Drafting {
@@ -357,13 +375,6 @@ impl Drafting {
     pub(super) fn record(&self, command: &mut Recorded) {
         command.option("engine", self.engine.map(EngineName::word));
     }
-}
-
-/// A cost ratio as it was given, and the times that it stands for.
-#[derive(Clone, Debug)]
-pub(super) struct Cost {
-    pub(super) text: String,
-    pub(super) timings: Timings,
 }
 
 /// Reads one of the rules that a command has, by any of its names.
@@ -406,10 +417,39 @@ fn tolerance(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "is a number from 0 on, such as 1e-9".to_owned())
 }
 
+/// What is drafted of the draft's row, where the target's stays as it is.
+#[derive(Args, Debug)]
+pub(super) struct DraftCuts {
+    /// Draft from the K most probable tokens of the draft's row; the target's stays as it is.
+    ///
+    /// Takes the place of --top-k, --top-p and --min-p for the draft. llama.cpp's default is 10.
+    #[arg(long, value_name = "K")]
+    pub(super) draft_top_k: Option<usize>,
+    /// Draft from the fewest most probable tokens with a mass of P, behind --draft-top-k; 1 keeps
+    /// the whole row.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(super) draft_top_p: Option<f64>,
+    /// Draft from the tokens with at least P times the largest probability, behind --draft-top-p.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(super) draft_min_p: Option<f64>,
+}
+
+impl DraftCuts {
+    pub(super) fn cuts(&self) -> Cuts {
+        Cuts {
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p,
+            min_p: self.draft_min_p,
+        }
+    }
+}
+
 /// Which tokens of a row are read from logs, and which `capture` writes.
 #[derive(Args, Debug)]
 pub(super) struct Kept {
-    /// Keep the first N tokens of every row, where models differ by padding.
+    /// Tokens of the vocabulary.
+    ///
+    /// Where models differ by padding, the first N tokens of every row are kept.
     #[arg(long, value_name = "N")]
     pub(super) vocab: Option<usize>,
 }

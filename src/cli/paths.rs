@@ -12,11 +12,15 @@ use clap::Args;
 #[derive(Args, Debug)]
 #[command(after_long_help = printed::definitions(crate::replay::paths_definitions()))]
 pub struct PathsArgs {
-    /// Numbers of draft paths; 2-4 is 2,3,4.
-    #[arg(long, value_name = "K,...", value_delimiter = ',', default_value = "1-8", value_parser = |text: &str| Counts::up_to(text, PathSettings::MOST_DRAFTS))]
+    /// Draft paths that start at one place.
+    ///
+    /// Several numbers are measured each by itself; 2-4 is 2,3,4.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1-8", value_parser = |text: &str| Counts::up_to(text, PathSettings::MOST_DRAFTS))]
     paths: Vec<Counts>,
-    /// Tokens of a path; those of the logged paths, or 5, if not given.
-    #[arg(long, alias = "path-length", value_name = "L", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Tokens of a draft path.
+    ///
+    /// Those of the logged paths, or 5, if not given.
+    #[arg(long, alias = "path-length", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=64))]
     length: Option<u16>,
     #[command(flatten)]
     texts: Texts,

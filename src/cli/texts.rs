@@ -24,7 +24,9 @@ pub(super) struct Texts {
     /// Texts of several are counted together.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The temperature at which the text was drawn, where the log does not say.
+    /// Temperature of both models, at which the text is drawn.
+    ///
+    /// Where the log does not say.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub(super) temperature: Option<f64>,
     #[command(flatten)]

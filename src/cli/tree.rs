@@ -21,17 +21,21 @@ use std::path::Path;
 #[command(after_long_help = printed::definitions(crate::replay::tree_definitions()))]
 pub struct TreeArgs {
     #[arg(
-        long,
-        alias = "tree",
+        long = "trees",
+        aliases = ["topology", "tree"],
         value_name = "FILE|NAME,...",
         value_delimiter = ',',
         help = trees_help()
     )]
     topology: Vec<String>,
-    /// Laws of a node's children; all but stratified-independent if not given.
-    #[arg(long, alias = "laws", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
+    /// Draft laws to take, instead of the usual ones.
+    ///
+    /// Of a node's children; all but stratified-independent if not given.
+    #[arg(long = "laws", alias = "schemes", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
-    /// Verifiers of a node's children; all but single if not given.
+    /// Verifiers to take, instead of the usual ones.
+    ///
+    /// Of a node's children; all but token if not given.
     #[arg(long, alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = verifiers())]
     verifiers: Vec<VerifierName>,
     /// The most draft tokens of the best tree.
@@ -102,14 +106,14 @@ impl TreeArgs {
         };
         let mut trees: Vec<NamedTree> = Vec::new();
         for name in names {
-            let tree = named("--topology", name)?;
+            let tree = named("--trees", name)?;
             if let Some(other) = trees.iter().find(|other| other.name == tree.name) {
                 if *other == tree {
                     continue;
                 }
                 return Err(CliError::Missing {
                     message: format!(
-                        "--topology: two trees are called {}; rename one of the files",
+                        "--trees: two trees are called {}; rename one of the files",
                         tree.name
                     ),
                 });
@@ -154,8 +158,8 @@ impl TreeArgs {
         let mut command = self.texts.recorded("tree");
         let trees = self.topology.iter().map(|tree| file_name(Path::new(tree)));
         command
-            .list("topology", trees)
-            .list("schemes", &self.schemes)
+            .list("trees", trees)
+            .list("laws", &self.schemes)
             .list("verifiers", &self.verifiers);
         let usual = TreeSettings::LIMITS;
         for (name, value, usual) in [

@@ -155,7 +155,7 @@ fn strata() -> String {
          trained head (EAGLE-like, Qwen2.5-Coder-0.5B), in three trees: {}, likeliest tokens {}, recursive \
          rejection {}.\n\n\
          ![More than engines get, by temperature](../reports/optimum/gain.svg)\n\n\
-         `specgap gap LOG --drafts 4 --schemes top,with-replacement,greedy,stratified`\n\n\
+         `specgap gap LOG --drafts 4 --laws top,with-replacement,greedy,stratified`\n\n\
          *Where it does not win*: at T = 0.1 it is {} points against the likeliest tokens and {} against \
          `greedy`; against the best of all three it is told apart to its gain in {told} of {of} cells, \
          to its loss in none. A chain of single drafts gains nothing. No engine has it yet. \

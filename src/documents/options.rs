@@ -29,8 +29,14 @@ fn label(arg: &Arg) -> String {
 
 /// What an option does, its default and the values that it takes.
 fn meaning(arg: &Arg) -> String {
-    let help = arg.get_help().map_or(String::new(), ToString::to_string);
-    let mut text = cell(&help);
+    // A list is for the terminal alone.
+    let whole = arg
+        .get_long_help()
+        .filter(|help| !help.to_string().contains("\n-"));
+    let help = whole
+        .or(arg.get_help())
+        .map_or(String::new(), ToString::to_string);
+    let mut text = cell(help.trim_end_matches('.'));
     let quoted = |names: Vec<String>| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")

@@ -408,10 +408,10 @@ fn what_cannot_be_decoded_is_refused() {
             "hub children are pairs",
         ),
         (
-            &["--tree", "2x2", "--scheme", "without-replacement"],
-            "leave out --scheme",
+            &["--tree", "2x2", "--law", "without-replacement"],
+            "leave out --law",
         ),
-        (&["--scheme", "hub"], "leave it out"),
+        (&["--law", "hub"], "leave it out"),
         (&["--verifier", "coded-rrs"], "--paths"),
         (
             &["--tree", "2x2", "--verifier", "coded-level-4"],
@@ -423,7 +423,7 @@ fn what_cannot_be_decoded_is_refused() {
                 "2",
                 "--verifier",
                 "coded-rrs",
-                "--scheme",
+                "--law",
                 "stratified",
             ],
             "one code each",
@@ -453,7 +453,7 @@ fn what_cannot_be_decoded_is_refused() {
             ],
             "changes the target of later rounds",
         ),
-        (&["--tree", "2x2", "--scheme", "rumour"], "--scheme"),
+        (&["--tree", "2x2", "--law", "rumour"], "--law"),
         (
             &["--tree", "2x2", "--verifier", "traversal", "--predict"],
             "does not follow from the text alone",
@@ -830,7 +830,7 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         }
         ["calls", "draft_tokens_in_text"].map(|what| totals[what]["z"].as_f64().unwrap())
     };
-    let apart = ["--scheme", "stratified-independent"];
+    let apart = ["--law", "stratified-independent"];
     for (out, more, law) in [
         ("token", ["--length", "4", "--verifier", "token"], &[][..]),
         ("block", ["--length", "4", "--verifier", "block"], &[]),

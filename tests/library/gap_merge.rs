@@ -150,9 +150,9 @@ fn parts_that_do_not_belong_together_say_why() {
         ("--temperature", &|s| s.temperatures = vec![1.0]),
         ("--seed", &|s| s.seed = 4),
         ("--block-length", &|s| s.block_length = 4),
-        ("--schemes", &|s| s.schemes.truncate(1)),
+        ("--laws", &|s| s.schemes.truncate(1)),
         ("--verifiers", &|s| s.verifiers.truncate(2)),
-        ("--timing", &|s| s.timing = true),
+        ("--solve-times", &|s| s.timing = true),
     ];
     for (option, change) in changes {
         let mut settings = settings();

@@ -232,14 +232,14 @@ fn the_scheme_says_which_form_strata_have() {
     let path = folder.path().join("engine.safetensors");
     write(&small(), &made, &path, &[]);
     let line = "audit engine.safetensors --rule level-4 --format json";
-    let apart = format!("{line} --scheme stratified-independent");
+    let apart = format!("{line} --law stratified-independent");
     let run = specgap(folder.path(), apart.split(' '));
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["rule"], "stratified-independent/level-4");
     let command = report["command"].as_str().unwrap();
     assert!(
-        command.ends_with("--scheme stratified-independent"),
+        command.ends_with("--law stratified-independent"),
         "{command}"
     );
     // The rule's own name says the same.
@@ -264,11 +264,11 @@ fn bad_input_exits_2_and_writes_nothing() {
         ("audit engine.safetensors --rule nonsense", "is no rule"),
         ("audit engine.safetensors --rule threshold:2", "at most 1"),
         (
-            "audit engine.safetensors --rule rrs --scheme stratified",
+            "audit engine.safetensors --rule rrs --law stratified",
             "it is for with-replacement",
         ),
         (
-            "audit engine.safetensors --scheme stratified-independent",
+            "audit engine.safetensors --law stratified-independent",
             "--rule level-4",
         ),
         (

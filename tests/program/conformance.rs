@@ -112,7 +112,7 @@ fn rules_that_are_named_are_the_only_ones() {
     let folder = tempfile::tempdir().unwrap();
     let run = conformance(
         folder.path(),
-        "--out v --vocab 3 --rules rrs,chain --seed 4",
+        "--out v --vocab 3 --verifiers rrs,chain --seed 4",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let manifest = manifest(&folder.path().join("v"));
@@ -130,7 +130,7 @@ fn bad_input_exits_2_and_writes_nothing() {
         ("--out v --vocab 1", "from 2 to"),
         ("--out v --vocab 99999999", "from 2 to"),
         ("--out v --vocab many", "many"),
-        ("--out v --rules nonsense", "nonsense"),
+        ("--out v --verifiers nonsense", "nonsense"),
         ("--out file --vocab 2", "file"),
         ("--vocab 2", "--out"),
     ] {
@@ -169,7 +169,7 @@ fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let run = conformance(
         folder.path(),
-        "--out vectors --vocab 4,8,17,300 --rules level-4",
+        "--out vectors --vocab 4,8,17,300 --verifiers level-4",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     for (name, code) in [
@@ -216,7 +216,7 @@ fn requests_that_broke_may_be_refused_and_others_may_not() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(folder.path(), "--out vectors --vocab 17 --rules token");
+    let run = conformance(folder.path(), "--out vectors --vocab 17 --verifiers token");
     assert_eq!(run.code, Some(0), "{}", run.err);
     for (name, failed, code) in [
         (
@@ -282,7 +282,7 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
     let folder = tempfile::tempdir().unwrap();
     let run = conformance(
         folder.path(),
-        "--out vectors --vocab 2,17 --rules chain,carried,carried-block",
+        "--out vectors --vocab 2,17 --verifiers chain,carried,carried-block",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let scripts = Path::new(ROOT).join("scripts/conformance");

@@ -16,7 +16,7 @@ fn folder_with_log() -> tempfile::TempDir {
     folder
 }
 
-const GAP: &str = "gap log --drafts 2 --temperature 1 --schemes with-replacement -q";
+const GAP: &str = "gap log --drafts 2 --temperature 1 --laws with-replacement -q";
 
 fn problem(name: &str) -> String {
     format!(
@@ -190,7 +190,7 @@ fn no_output_replaces_an_input() {
         ),
         ("solve many --out c", &["2.toml", "\"A_b\"", "1.toml"]),
         (
-            "tree log --topology best-tree.eagle.json --out .",
+            "tree log --trees best-tree.eagle.json --out .",
             &["best-tree.eagle.json: is read"],
         ),
         (
@@ -233,7 +233,7 @@ fn reports_of_several_logs_stay_in_their_folder() {
         write(&place(log), &rows(6), KeptTokens::All);
     }
     std::fs::create_dir_all(place("a/log/sub")).unwrap();
-    let options = "--drafts 2 --temperature 1 --schemes with-replacement -q --out";
+    let options = "--drafts 2 --temperature 1 --laws with-replacement -q --out";
     let above = run(
         &place("a/log/sub"),
         &format!("gap .. ../../../b/log {options} ../../../o/in"),
@@ -303,7 +303,7 @@ fn names_do_not_reach_terminals_and_pages_as_they_are() {
         let hidden = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
         text.chars().any(hidden)
     };
-    let line = "gap log --drafts 2 --temperature 1 --schemes with-replacement -v --out o --table latex,csv";
+    let line = "gap log --drafts 2 --temperature 1 --laws with-replacement -v --out o --table latex,csv";
     let made = run(path, line);
     assert_eq!(made.code, Some(0), "{}", made.err);
     assert!(!hidden(&made.out) && !hidden(&made.err), "{}", made.out);

@@ -182,40 +182,40 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
             ["--verifiers token --drafts 2", "one draft", "--drafts 1"],
         ),
         (
-            "--schemes greedy --verifiers rrs",
+            "--laws greedy --verifiers rrs",
             [
-                "--schemes greedy --verifiers rrs",
+                "--laws greedy --verifiers rrs",
                 "with-replacement, product, stratified and stratified-independent drafts only",
-                "ask for --schemes with-replacement",
+                "ask for --laws with-replacement",
             ],
         ),
         (
-            "--schemes distinct-conditioned --verifiers exact-match",
+            "--laws distinct-conditioned --verifiers exact-match",
             [
                 "nothing to measure",
                 "exact-match",
-                "--schemes with-replacement",
+                "--laws with-replacement",
             ],
         ),
         (
-            "--schemes hub --drafts 3",
-            ["--schemes hub --drafts 3", "2 drafts", "--drafts 2"],
+            "--laws hub --drafts 3",
+            ["--laws hub --drafts 3", "2 drafts", "--drafts 2"],
         ),
         (
             "--verifiers spechub --drafts 3",
             ["--verifiers spechub --drafts 3", "hub for 3", "--drafts 2"],
         ),
         (
-            "--schemes without-replacement --verifiers optimal",
+            "--laws without-replacement --verifiers optimal",
             [
                 "nothing to measure",
                 "optimal",
-                "--schemes with-replacement",
+                "--laws with-replacement",
             ],
         ),
         (
-            "--schemes product",
-            ["--schemes", "product", "distinct-conditioned"],
+            "--laws product",
+            ["--laws", "product", "distinct-conditioned"],
         ),
         ("--verifiers rrss", ["--verifiers", "rrss", "k-seq"]),
     ] {
@@ -228,7 +228,7 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
         refused(folder.path(), &line, &words);
     }
     // What is left out beside something else is a line of the report.
-    let line = "log --temperature 1.0 --drafts 2,3 --schemes greedy,hub --verifiers greedy,rrs";
+    let line = "log --temperature 1.0 --drafts 2,3 --laws greedy,hub --verifiers greedy,rrs";
     let run = gap(folder.path(), &format!("{line} --format json"));
     assert_eq!(run.code, Some(0), "{}", run.err);
     let lines = run.json()["left_out"].to_string();
@@ -620,7 +620,7 @@ fn a_report_is_its_own_baseline_until_a_number_leaves() {
     for (tolerance, code) in [("1e-9", 1), ("1e-3", 0)] {
         let run = gap(
             path,
-            &format!("{against} --tolerance {tolerance} --junit cases.xml"),
+            &format!("{against} --within {tolerance} --junit cases.xml"),
         );
         assert_eq!(run.code, Some(code), "{}", run.err);
         let xml = std::fs::read_to_string(path.join("cases.xml")).unwrap();
@@ -632,13 +632,13 @@ fn a_report_is_its_own_baseline_until_a_number_leaves() {
     assert_eq!(moved, 1.0);
     refused(
         path,
-        &format!("{line} --tolerance 1e-9 --out x"),
+        &format!("{line} --within 1e-9 --out x"),
         &["--baseline"],
     );
     refused(
         path,
-        &format!("{against} --tolerance -1 --out x"),
-        &["--tolerance", "1e-9"],
+        &format!("{against} --within -1 --out x"),
+        &["--within", "1e-9"],
     );
     // A number that is asked for no more is missing.
     let other = "log --drafts 1 --temperature 1.0 -q --baseline first/report.json";
@@ -1118,12 +1118,12 @@ fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
     let place = |n: usize| (0, n as i64, 1);
     crate::made_log::write_at(&folder.path().join("log"), &rows(6), layout, place);
     let line = "log --vocab 2 --drafts 3 --temperature 1 --out out";
-    let run = gap(folder.path(), &format!("{line} --schemes with-replacement"));
+    let run = gap(folder.path(), &format!("{line} --laws with-replacement"));
     assert_eq!(run.code, Some(0), "{}", run.err);
     let words = &["fewer than the 3 distinct drafts"];
     refused(
         folder.path(),
-        &format!("{line} --schemes without-replacement"),
+        &format!("{line} --laws without-replacement"),
         words,
     );
 }
@@ -1165,7 +1165,7 @@ fn fast_rates_and_enclosed_ones_are_not_mixed() {
 #[test]
 fn plans_of_every_position_and_audited_ones_are_not_mixed() {
     let folder = folder_with_log();
-    let line = "log --drafts 3 --temperature 1.0 --schemes with-replacement --verifiers optimal";
+    let line = "log --drafts 3 --temperature 1.0 --laws with-replacement --verifiers optimal";
     let of = |options: &str| -> GapReport {
         let run = gap(folder.path(), &format!("{line} --format json {options}"));
         assert_eq!(run.code, Some(0), "{}", run.err);
@@ -1337,7 +1337,7 @@ fn depths_are_compared() {
     std::fs::copy(log, folder.path().join("heads.safetensors")).unwrap();
     let run = gap(
         folder.path(),
-        "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --schemes with-replacement --out all --format json",
+        "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --laws with-replacement --out all --format json",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let page: serde_json::Value = serde_json::from_str(&run.out).unwrap();

@@ -298,7 +298,7 @@ fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
             // At the temperature of the text, whatever is measured.
             "gap --drafts 2 --temperature 0.5",
             "length --cost-ratio 0.1",
-            "tree --cost-ratio 0.1 --topology 2x2",
+            "tree --cost-ratio 0.1 --trees 2x2",
             "paths --paths 2 --length 3",
         ] {
             let line = format!("{command} {name}");
@@ -517,7 +517,7 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         ("tree text.csv", "is no log"),
         ("length missing.csv", "missing.csv: cannot be read"),
         (
-            "length log --drafts two",
+            "length log --draft-kinds two",
             "there are sampled, one-hot, exact-match",
         ),
     ] {
@@ -613,7 +613,7 @@ fn profiles_stand_beside_the_report_by_what_is_drafted() {
     assert!(card.contains("4 prompts, 20 tokens"), "{card}");
     assert!(run.out.contains("How far rounds get"), "{}", run.out);
     // Named drafts and verifiers alone.
-    let line = "log --lengths 2 --drafts sampled --verifiers block --profile sglang --out less";
+    let line = "log --lengths 2 --draft-kinds sampled --verifiers block --profile sglang --out less";
     let run = length(folder.path(), line);
     assert_eq!(run.code, Some(0), "{}", run.err);
     let profiles: Vec<String> = (files(&folder.path().join("less")).into_iter())
@@ -634,7 +634,7 @@ fn profiles_of_nothing_are_refused() {
             &["trt", "vllm, sglang, tensorrt-llm"],
         ),
         (
-            "log --profile vllm --drafts sampled --verifiers greedy-block --out made",
+            "log --profile vllm --draft-kinds sampled --verifiers greedy-block --out made",
             &["log", "--profile", "greedy-block", "token or block"],
         ),
         (

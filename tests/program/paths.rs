@@ -117,7 +117,7 @@ fn gap_and_length_say_what_draft_paths_could_give() {
         serde_json::from_str(&run.out).unwrap()
     };
     let known = json("paths log");
-    let gap = json("gap log --temperature 1 --drafts 2 --schemes with-replacement --verifiers rrs");
+    let gap = json("gap log --temperature 1 --drafts 2 --laws with-replacement --verifiers rrs");
     let length = json("length log --lengths 1,2 --policies fixed");
     assert_eq!(gap["draft_paths"], length["draft_paths"]);
     let found = &gap["draft_paths"];
@@ -138,7 +138,7 @@ fn gap_and_length_say_what_draft_paths_could_give() {
     assert_eq!(rows[4]["form"], "pooled paths");
 
     for line in [
-        "gap log --temperature 1 --drafts 2 --schemes with-replacement --verifiers rrs",
+        "gap log --temperature 1 --drafts 2 --laws with-replacement --verifiers rrs",
         "length log --lengths 1,2 --policies fixed",
     ] {
         let run = specgap(at, line.split_whitespace());
@@ -155,7 +155,7 @@ fn gap_and_length_say_what_draft_paths_could_give() {
     // Parts do not hold the paths, and the report of all says so.
     let run = specgap(
         at,
-        "gap log --drafts 2 --shard 1/1 --partial part.json --schemes with-replacement --verifiers rrs"
+        "gap log --drafts 2 --shard 1/1 --partial part.json --laws with-replacement --verifiers rrs"
             .split_whitespace(),
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -188,7 +188,7 @@ fn gap_leaves_out_paths_that_bound_nothing() {
         ),
     ] {
         write(&folder.path().join(name), &made);
-        let line = format!("gap {name} --drafts 2 --schemes with-replacement --verifiers rrs");
+        let line = format!("gap {name} --drafts 2 --laws with-replacement --verifiers rrs");
         let line = line.split_whitespace().chain(["--format", "json"]);
         let run = specgap(folder.path(), line);
         assert_eq!(run.code, Some(0), "{}", run.err);

@@ -229,7 +229,7 @@ fn reports_of_logs_keep_to_their_schemas() {
         "length",
     );
     printed(at, "length paths --lengths 1,2 --cost-ratio 0.1", "length");
-    let tree = "tree log --topology 2x2 --schemes with-replacement --verifiers rrs --budget 4 \
+    let tree = "tree log --trees 2x2 --laws with-replacement --verifiers rrs --budget 4 \
                 --max-depth 2 --max-branch 3 --slot-values --out made";
     printed(at, tree, "tree");
     let grown = read(&at.join("made/best-tree.eagle.json"));
@@ -261,7 +261,7 @@ fn an_audit_an_import_and_vectors_keep_to_their_schemas() {
     printed(at, line, "audit");
     let fixtures = Path::new(ROOT).join("tests/fixtures/engines");
     let line = format!(
-        "import --from llama-cpp --target {0}/llama-cpp-after-target.jsonl --draft \
+        "import --from llama-cpp --target-rows {0}/llama-cpp-after-target.jsonl --draft-rows \
          {0}/llama-cpp-after-draft.jsonl --vocab 12 --temperature 0.5 --out imported",
         fixtures.display()
     );

@@ -5,6 +5,7 @@ use crate::engine_log::{small, write as write_engine};
 use crate::made_log::{rows, write_drawn};
 use crate::made_paths::{Made, write as write_paths};
 use crate::run::{ROOT, Run, command, specgap};
+use clap::CommandFactory;
 use specgap::audit::{Rule, Settings, Simulator};
 use specgap::log::Log;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,7 @@ const LINES: [&str; 16] = [
     "gap log other -v --drafts 2,3 --temperature 0.7,1.0 --out i",
     "length log -v --cost-ratio 0.05 --out l",
     "length log",
-    "tree log -v --budget 6 --topology 2x2,chain-2 --slot-values --cost-ratio 0.05 --out t",
+    "tree log -v --budget 6 --trees 2x2,chain-2 --slot-values --cost-ratio 0.05 --out t",
     "paths paths -v --paths 1-3 --length 2 --out p",
     "counters metrics.txt -v --cost-ratio 0.05 --out c",
     "audit engine.safetensors --rule token -v --out a",
@@ -113,6 +114,37 @@ fn words_of_page(text: &str, words: &mut BTreeSet<String>) {
     }
 }
 
+/// The titles of a page's sections, and of what is folded away in them.
+fn titles_of_page(text: &str) -> impl Iterator<Item = &str> {
+    let titles = text.lines().filter_map(|line| {
+        let folded = || {
+            line.strip_prefix("<details><summary>")?
+                .strip_suffix("</summary>")
+        };
+        line.strip_prefix("## ").or_else(folded)
+    });
+    // What a section is for is a sentence; a number is of the page's own, and some only open a part.
+    let opens = ["Show", "More in words"];
+    let is_sentence = |title: &str| title.ends_with('.') || title.starts_with(char::is_numeric);
+    titles.filter(move |title| !is_sentence(title) && !opens.contains(title))
+}
+
+/// The titles of all sections that pages have, as the sources name them.
+fn titles_of_sources(folder: &Path, titles: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() {
+            titles_of_sources(&entry.path(), titles);
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        for call in text.split("Section::new(").skip(1) {
+            let literals = call.trim_start().strip_prefix('"');
+            let title = literals.and_then(|rest| rest.split('"').nth(2));
+            titles.extend(title.map(str::to_owned));
+        }
+    }
+}
+
 fn label(line: &str, start: &str) -> Option<String> {
     let (label, _) = line.strip_prefix(start)?.split_once(": ")?;
     let fits = label.starts_with(char::is_uppercase)
@@ -158,6 +190,9 @@ fn tables_fit_80_columns() {
 fn explain_knows_the_words_of_every_table_and_label() {
     let folder = fixtures();
     let mut words: BTreeMap<String, &str> = BTreeMap::new();
+    let mut titles = BTreeSet::new();
+    titles_of_sources(&Path::new(ROOT).join("src/report"), &mut titles);
+    assert!(titles.len() > 40, "{}", titles.len());
     for line in LINES {
         let run = specgap(folder.path(), line.split_whitespace());
         assert_eq!(run.code, Some(0), "{line}: {}", run.err);
@@ -165,7 +200,9 @@ fn explain_knows_the_words_of_every_table_and_label() {
         words_of_text(&run.out, &mut found);
         if let Some((_, out)) = line.split_once("--out ") {
             let page = folder.path().join(out).join("report.md");
-            words_of_page(&std::fs::read_to_string(page).unwrap(), &mut found);
+            let page = std::fs::read_to_string(page).unwrap();
+            words_of_page(&page, &mut found);
+            titles.extend(titles_of_page(&page).map(str::to_owned));
         }
         for word in found {
             words.entry(word).or_insert(line);
@@ -188,7 +225,9 @@ fn explain_knows_the_words_of_every_table_and_label() {
     }
     // Logs are named by their files.
     known.extend(["log", "other"].map(str::to_owned));
-    let mut unknown = Vec::new();
+    let mut unknown: Vec<String> = (titles.into_iter())
+        .filter(|title| !known.contains(&plain(title)))
+        .collect();
     for (word, line) in &words {
         let parts = word.split(", ").flat_map(|part| part.split(" = "));
         for part in parts.filter(|part| !part.is_empty() && !is_number(part)) {
@@ -318,20 +357,24 @@ fn a_file_that_is_no_summary_is_called_what_it_is() {
 #[test]
 fn a_folder_of_problems_is_a_table() {
     let folder = fixtures();
-    let run = specgap(folder.path(), ["solve", "single"]);
-    assert_eq!(run.code, Some(0), "{}", run.err);
-    let rows: Vec<&str> = run
-        .out
-        .lines()
-        .filter(|line| line.contains(" ok "))
-        .collect();
-    assert_eq!(rows.len(), 3, "{}", run.out);
-    assert!(run.out.lines().count() < 12, "{}", run.out);
-    assert!(
-        rows[0].contains("5/6") && rows[0].contains("0.833333"),
-        "{}",
-        rows[0]
-    );
+    for (line, first) in [
+        ("solve single", ["5/6", "0.833333"]),
+        ("verify single", ["0.833333", "ok"]),
+        ("block blocks", ["0.480564", "19 ok"]),
+    ] {
+        let run = specgap(folder.path(), line.split(' '));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let rows: Vec<&str> = (run.out.lines())
+            .filter(|line| line.contains(" ok "))
+            .collect();
+        assert_eq!(rows.len(), 3, "{}", run.out);
+        assert!(run.out.lines().count() < 12, "{}", run.out);
+        assert!(
+            first.iter().all(|word| rows[0].contains(word)),
+            "{}",
+            rows[0]
+        );
+    }
     // What fails is told in full.
     let file = folder.path().join("single").join("coin-one-draft.toml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -344,4 +387,37 @@ fn a_folder_of_problems_is_a_table() {
         "{}",
         run.out
     );
+}
+
+/// A flag means one thing in all commands: what help says of it first, and what it takes, of which a
+/// list is several.
+#[test]
+fn a_flag_has_one_meaning() {
+    // What differs, and why.
+    const OTHERWISE: [(&str, &str); 1] = [(
+        "out",
+        "where goes what a command makes: a report, a log, certificates or vectors",
+    )];
+    let mut meanings: BTreeMap<String, BTreeMap<[String; 2], Vec<String>>> = BTreeMap::new();
+    for command in specgap::cli::Cli::command().get_subcommands() {
+        let options = command.get_arguments().filter(|one| !one.is_hide_set());
+        for (option, long) in options.filter_map(|one| Some((one, one.get_long()?))) {
+            let takes = option.get_action().takes_values();
+            let names = option.get_value_names().filter(|_| takes);
+            let value = names.map_or_else(String::new, |names| names.join(" "));
+            let help = option
+                .get_help()
+                .map_or_else(String::new, ToString::to_string);
+            let meaning = [help, value.trim_end_matches(",...").to_owned()];
+            let of_flag = meanings.entry(long.to_owned()).or_default();
+            let commands = of_flag.entry(meaning).or_default();
+            commands.push(command.get_name().to_owned());
+        }
+    }
+    assert!(meanings.len() > 80, "{}", meanings.len());
+    let excepted = |flag: &str| OTHERWISE.iter().any(|(name, _)| *name == flag);
+    let several = meanings.iter().filter(|(_, all)| all.len() > 1);
+    let (excused, wrong): (Vec<_>, Vec<_>) = several.partition(|(flag, _)| excepted(flag));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(excused.len(), OTHERWISE.len());
 }

@@ -25,7 +25,7 @@ fn a_log_becomes_a_folder_of_files() {
     std::fs::write(folder.path().join("own.json"), "[[0],[1],[0,0]]\n").unwrap();
     let run = tree(
         folder.path(),
-        "log --topology own.json,2x2 --schemes with-replacement --verifiers rrs,exact-match --budget 5 \
+        "log --trees own.json,2x2 --laws with-replacement --verifiers rrs,exact-match --budget 5 \
          --max-depth 2 --max-branch 3 --cost-ratio 0.1 --out made",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -37,7 +37,7 @@ fn a_log_becomes_a_folder_of_files() {
     assert_eq!((report.of.positions, report.of.clusters), (20, 4));
     assert_eq!(
         report.of.command,
-        "specgap tree log --topology own.json,2x2 --schemes with-replacement --verifiers \
+        "specgap tree log --trees own.json,2x2 --laws with-replacement --verifiers \
          rrs,exact-match --budget 5 --max-depth 2 --max-branch 3 --cost-ratio 0.1"
     );
     assert_eq!(report.trees["own.json"], [vec![0], vec![1], vec![0, 0]]);
@@ -60,7 +60,7 @@ fn a_log_becomes_a_folder_of_files() {
     assert_eq!(sequoia["size"], best.paths.len() + 1);
     assert!(sequoia["Successors"].is_array());
     // What it wrote, it takes.
-    let again = tree(folder.path(), "log --topology made/best-tree.eagle.json -q");
+    let again = tree(folder.path(), "log --trees made/best-tree.eagle.json -q");
     assert_eq!(again.code, Some(0), "{}", again.err);
     for file in ["best-tree.svg", "report.md", "report.html"] {
         assert!(made.join(file).exists(), "{file}");
@@ -72,7 +72,7 @@ fn a_log_becomes_a_folder_of_files() {
 #[test]
 fn json_has_the_fixed_fields() {
     let folder = folder_with_log();
-    let run = tree(folder.path(), "log --topology chain-2 --format json");
+    let run = tree(folder.path(), "log --trees chain-2 --format json");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let value: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(
@@ -98,7 +98,7 @@ fn json_has_the_fixed_fields() {
 #[test]
 fn stratified_drafts_are_put_beside_trees_of_as_many_tokens() {
     let folder = folder_with_log();
-    let asked = "log --topology eagle-25 --schemes stratified,top --budget 8 --format json";
+    let asked = "log --trees eagle-25 --laws stratified,top --budget 8 --format json";
     let run = tree(folder.path(), asked);
     assert_eq!(run.code, Some(0), "{}", run.err);
     let value: Value = serde_json::from_str(&run.out).unwrap();
@@ -133,7 +133,7 @@ fn stratified_drafts_are_put_beside_trees_of_as_many_tokens() {
     assert!(equal[1]["beside"][0]["more"]["tokens_per_call"]["ci95"][0].is_f64());
     let run = tree(
         folder.path(),
-        "log --topology eagle-25 --schemes top --format json",
+        "log --trees eagle-25 --laws top --format json",
     );
     let value: Value = serde_json::from_str(&run.out).unwrap();
     assert!(value.get("equal_nodes").is_none());
@@ -151,34 +151,34 @@ fn what_is_no_tree_is_refused_with_the_cure() {
     file("object.json", "{}");
     for (line, words) in [
         (
-            "log --topology orphan.json",
+            "log --trees orphan.json",
             &["orphan.json", "[0, 0, 0]", "add it"][..],
         ),
         (
-            "log --topology gap.json",
+            "log --trees gap.json",
             &["gap.json", "[2] needs [1]", "add it"],
         ),
-        ("log --topology twice.json", &["twice.json", "listed twice"]),
+        ("log --trees twice.json", &["twice.json", "listed twice"]),
         (
-            "log --topology words.json",
+            "log --trees words.json",
             &["words.json", "[1][0]", "list of paths"],
         ),
-        ("log --topology none.json", &["none.json", "no path"]),
+        ("log --trees none.json", &["none.json", "no path"]),
         (
-            "log --topology object.json",
+            "log --trees object.json",
             &["object.json", "list of paths"],
         ),
         (
-            "log --topology missing.json",
+            "log --trees missing.json",
             &["missing.json", "cannot be read"],
         ),
-        ("log --topology bush", &["\"bush\" is no tree", "eagle-25"]),
-        ("log --topology 99x99", &["at most 4096"]),
+        ("log --trees bush", &["\"bush\" is no tree", "eagle-25"]),
+        ("log --trees 99x99", &["at most 4096"]),
         ("log --budget 0", &["--budget"]),
         ("log --max-branch 99", &["--max-branch"]),
         ("log --cost-ratio 0", &["is no cost"]),
         (
-            "log --schemes hub --verifiers rrs",
+            "log --laws hub --verifiers rrs",
             &["no draft law and verifier"],
         ),
         ("log --temperature 0.5", &["temperature"]),

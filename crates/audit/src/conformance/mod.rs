@@ -149,7 +149,7 @@ struct File {
 /// Vocabularies out of range; settings that name nothing.
 pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, ConformanceError> {
     if settings.rules.is_empty() {
-        return Err(ConformanceError::Nothing("--rules"));
+        return Err(ConformanceError::Nothing("--verifiers"));
     }
     if settings.vocabularies.is_empty() {
         return Err(ConformanceError::Nothing("--vocab"));

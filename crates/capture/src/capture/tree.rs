@@ -149,7 +149,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     };
     if !drawn {
         return Some(format!(
-            "verifier {rule} is not for children that are drawn so; leave out --scheme"
+            "verifier {rule} is not for children that are drawn so; leave out --law"
         ));
     }
     if let Some(only) = law.entry().only
@@ -1528,11 +1528,11 @@ mod tests {
         let says = |law, rule| refused(&tree, law, rule).unwrap();
         let with = SchemeName::WITH_REPLACEMENT;
         assert!(says(with, RuleName::TOKEN).contains("chains"));
-        assert!(says(with, RuleName::RRS_WO).contains("--scheme"));
-        assert!(says(with, RuleName::LEVEL_4).contains("--scheme"));
+        assert!(says(with, RuleName::RRS_WO).contains("--law"));
+        assert!(says(with, RuleName::LEVEL_4).contains("--law"));
         let apart = SchemeName::STRATIFIED_INDEPENDENT;
         assert_eq!(refused(&tree, apart, RuleName::LEVEL_4), None);
-        assert!(says(apart, RuleName::RRS).contains("--scheme"));
+        assert!(says(apart, RuleName::RRS).contains("--law"));
         assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
         assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
         assert!(says(with, RuleName::CODED_RRS).contains("--paths"));

@@ -49,7 +49,7 @@ fn nothing(settings: &Settings, reasons: &[String]) -> GapError {
     let mut options = Vec::new();
     if settings.schemes != Settings::schemes() {
         let names = settings.schemes.iter().map(ToString::to_string).collect();
-        options.push(format!("--schemes {}", list(names)));
+        options.push(format!("--laws {}", list(names)));
     }
     if settings.verifiers != Settings::verifiers() {
         let names = settings.verifiers.iter().map(ToString::to_string).collect();
@@ -162,7 +162,7 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                 .map(SchemeName::as_str)
                 .collect();
             let cure = any_of(&measured);
-            Some(format!("{name}{place}: {why}, so ask for --schemes {cure}"))
+            Some(format!("{name}{place}: {why}, so ask for --laws {cure}"))
         })
 }
 
@@ -216,7 +216,7 @@ fn own_rules_left_out(settings: &Settings) -> Vec<String> {
         };
         if !settings.schemes.contains(&scheme) {
             return Some(format!(
-                "own rule {name}: it is for {scheme} drafts, so ask for --schemes {scheme}"
+                "own rule {name}: it is for {scheme} drafts, so ask for --laws {scheme}"
             ));
         }
         let missing = settings.drafts.iter().any(|&n| !scheme.fits(n));

@@ -423,7 +423,7 @@ fn refusals_name_the_rule_and_the_cure() {
     other.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
     let report = report(&other);
     assert!(report.left_out.iter().any(|line| {
-        line.contains("own rule mine") && line.contains("--schemes with-replacement")
+        line.contains("own rule mine") && line.contains("--laws with-replacement")
     }));
     other.verifiers.clear();
     assert!(

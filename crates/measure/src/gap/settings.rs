@@ -557,7 +557,7 @@ impl Settings {
                 list(&other.temperatures),
             ),
             ("--drafts", list(&self.drafts), list(&other.drafts)),
-            ("--schemes", own_names[0].join(","), names[0].join(",")),
+            ("--laws", own_names[0].join(","), names[0].join(",")),
             ("--verifiers", own_names[1].join(","), names[1].join(",")),
             (
                 "--plans",
@@ -591,7 +591,7 @@ impl Settings {
             ),
             ("--seed", self.seed.to_string(), other.seed.to_string()),
             (
-                "--timing",
+                "--solve-times",
                 self.timing.to_string(),
                 other.timing.to_string(),
             ),
@@ -665,7 +665,7 @@ impl Settings {
         );
         options += &self.cuts.options();
         if self.schemes != Self::schemes() {
-            options += &format!(" --schemes {}", schemes.join(","));
+            options += &format!(" --laws {}", schemes.join(","));
         }
         if self.verifiers != Self::verifiers() {
             options += &format!(" --verifiers {}", verifiers.join(","));
@@ -680,7 +680,7 @@ impl Settings {
             options += &format!(" --block-length {}", self.block_length);
         }
         if self.timing {
-            options += " --timing";
+            options += " --solve-times";
         }
         if !self.draft_temperatures.is_empty() {
             let words = self.draft_temperatures.iter().map(|t| format!("{t:?}"));
