@@ -731,11 +731,6 @@ impl Logits {
         Err(format!("output {name} is {x}; it must be in [0, 1]"))
     }
 
-    /// V.
-    pub fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
-
     /// The row after the last token of a sequence, V numbers; `scratch` is used
     /// if they have to be converted.
     ///

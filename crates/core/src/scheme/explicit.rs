@@ -70,11 +70,6 @@ impl Explicit {
         })
     }
 
-    /// The tuples as listed.
-    pub fn tuples(&self) -> &[Vec<u32>] {
-        &self.tuples
-    }
-
     fn set_of(tuple: &[u32]) -> Vec<u32> {
         let mut set = tuple.to_vec();
         set.sort_unstable();

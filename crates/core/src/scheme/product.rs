@@ -64,11 +64,6 @@ impl Product {
         })
     }
 
-    /// The n distributions in draft order.
-    pub fn rows(&self) -> &[Draft] {
-        &self.rows
-    }
-
     fn tuples<M: Number>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
         let rows: Vec<Vec<M>> = self.rows.iter().map(|row| M::row(row)).collect();
         independent_tuples(&rows, visit);

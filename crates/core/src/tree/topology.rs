@@ -215,44 +215,6 @@ impl AcceptanceRates {
         Ok(Self { by_depth })
     }
 
-    /// From the acceptance rate with 1, 2, 3, ... drafts, one list a depth: the
-    /// j-th draft is worth what it adds. A fall, which only rounding or a
-    /// verifier that wastes drafts makes, counts as nothing added.
-    ///
-    /// # Errors
-    /// Those of [`Self::new`].
-    ///
-    /// # Example
-    /// ```
-    /// use specgap_core::tree::AcceptanceRates;
-    /// let rates = AcceptanceRates::from_totals(&[vec![0.5, 0.75]])?;
-    /// assert_eq!(rates.rate(3, 1), 0.25);
-    /// # Ok::<(), specgap_core::tree::TopologyError>(())
-    /// ```
-    pub fn from_totals(by_depth: &[Vec<f64>]) -> Result<Self, TopologyError> {
-        Self::new(
-            by_depth
-                .iter()
-                .map(|totals| {
-                    let mut reached = 0.0f64;
-                    totals
-                        .iter()
-                        .map(|&total| {
-                            // NaN passes through, to be refused.
-                            let gain = if total < reached {
-                                0.0
-                            } else {
-                                total - reached
-                            };
-                            reached = reached.max(total);
-                            gain
-                        })
-                        .collect()
-                })
-                .collect(),
-        )
-    }
-
     /// Rate of the child of `rank` under a node of `depth`.
     pub fn rate(&self, depth: usize, rank: usize) -> f64 {
         self.by_depth
@@ -393,11 +355,6 @@ impl DraftTree {
         }))
     }
 
-    /// `E[tau]` + 1: tokens per call of the target.
-    pub fn block_efficiency(&self, rates: &AcceptanceRates) -> f64 {
-        self.expected_accepted_length(rates) + 1.0
-    }
-
     /// Sequoia's form. O(nodes^2) for the mask.
     pub fn sequoia(&self) -> SequoiaGrowMap {
         let size = self.paths.len() + 1;
@@ -499,6 +456,5 @@ mod tests {
             AcceptanceRates::new(Vec::new()),
             Err(TopologyError::NoRates)
         );
-        assert!(AcceptanceRates::from_totals(&[vec![0.5, f64::NAN]]).is_err());
     }
 }

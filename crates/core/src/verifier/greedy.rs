@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{Greedy, SchemeName};
 use rand::RngCore;
-use specgap_number::distribution::{Draft, Rational, compensated_sum, token_id};
+use specgap_number::distribution::{Draft, Rational, compensated_sum};
 use specgap_number::known::Known;
 use specgap_number::number::{Number, normalised};
 use std::sync::{Arc, OnceLock};
@@ -167,11 +167,6 @@ impl GreedyVerifier {
                 self.scheme.top(),
             )
         })
-    }
-
-    /// The deterministic drafts.
-    pub fn top(&self) -> impl Iterator<Item = u32> {
-        self.scheme.top().iter().copied().map(token_id)
     }
 }
 

@@ -172,14 +172,6 @@ impl Optimal {
         let rule = Rule::Level(Box::new(level));
         Ok(Self { rule })
     }
-
-    /// The flow behind the rule, if it is one of a flow.
-    pub fn flow(&self) -> Option<&SolvedFlow> {
-        match &self.rule {
-            Rule::Flow(rule) => Some(&rule.solved),
-            Rule::Level(_) => None,
-        }
-    }
 }
 
 impl FlowRule {

@@ -104,11 +104,6 @@ impl fmt::Display for Lossless {
 pub struct VerifierName(pub(super) &'static Entry);
 
 impl VerifierName {
-    /// The rule in the table of all rules.
-    pub fn rule(self) -> RuleName {
-        self.0.rule
-    }
-
     /// The rule in one line, for reports.
     pub fn words(self) -> &'static str {
         self.0.rule.words()

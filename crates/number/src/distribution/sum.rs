@@ -387,12 +387,6 @@ impl UnitSum {
     pub fn value(self) -> f64 {
         self.multiples + self.rests
     }
-
-    /// A total less the sum, rounded twice.
-    #[inline(always)]
-    pub fn short_of(self, total: f64) -> f64 {
-        (total - self.multiples) - self.rests
-    }
 }
 
 /// Turns non-negative terms into their running sums.

@@ -59,15 +59,6 @@ pub fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
     format!("{} to {}", number(low), number(high))
 }
 
-/// A difference, with its sign always.
-pub fn difference(value: f64) -> String {
-    if value > 0.0 {
-        format!("+{}", rate(value))
-    } else {
-        rate(value)
-    }
-}
-
 /// A small number in powers of ten; 0 as it is.
 pub fn small(value: f64, decimals: usize) -> String {
     if value == 0.0 {

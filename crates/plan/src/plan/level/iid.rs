@@ -170,12 +170,6 @@ impl LevelPlan {
         &self.thinning.residual
     }
 
-    /// Given that the output is this token: the probability that a draft was accepted, each of
-    /// the n equally often.
-    pub fn given(&self, token: u32, p: f64) -> f64 {
-        self.thinning.given(token, p, self.acceptance.value())
-    }
-
     /// Groups of tokens that run one after the other.
     pub fn tiers(&self) -> usize {
         self.tiers as usize

@@ -105,7 +105,6 @@ pub struct LevelPasses {
     inside: f64,
     acceptance: Known,
     optimum: Known,
-    passes: usize,
 }
 
 /// A token over a cut.
@@ -218,7 +217,6 @@ struct Run<'a> {
 struct Trace {
     steps: Vec<Step>,
     over: Vec<Over>,
-    passes: usize,
 }
 
 /// What a trace accepts, and what its H bounds.
@@ -516,11 +514,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn trace(&self, passes: usize) -> Trace {
+    fn trace(&self) -> Trace {
         Trace {
             steps: self.steps.clone(),
             over: self.over.clone(),
-            passes,
         }
     }
 }
@@ -760,7 +757,7 @@ fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>
                 run.pass(level);
             }
             run.pass(0.0);
-            of(run.trace(levels.len() + 1))
+            of(run.trace())
         }
         Levels::Adaptive { width, passes } => {
             let mut run = Run::new(all, links, straddle == Straddle::Once);
@@ -771,7 +768,7 @@ fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>
                 let most = passes.saturating_sub(spent).max(1);
                 let count = run.adaptive(part, most);
                 spent += count;
-                let next = of(run.trace(count));
+                let next = of(run.trace());
                 let better = match best {
                     Some(best) => best.better(next),
                     None => next,
@@ -896,7 +893,6 @@ impl LevelPasses {
             inside: found.tally.inside,
             acceptance: found.rates.acceptance,
             optimum: found.rates.optimum,
-            passes: found.best.passes,
             steps: found.best.steps,
         }
     }
@@ -924,11 +920,6 @@ impl LevelPasses {
     /// Q(H).
     pub fn inside(&self) -> f64 {
         self.inside
-    }
-
-    /// Passes through all strata.
-    pub fn passes(&self) -> usize {
-        self.passes
     }
 
     /// Law of the output where no draft of a stratum was accepted. What it gives F is

@@ -66,7 +66,6 @@ impl Pass {
 /// specgap's: `docs/theory/`.
 #[derive(Clone, Debug)]
 pub struct SymmetricPasses {
-    drafts: usize,
     /// p/q, by token.
     ratio: Vec<f64>,
     passes: Vec<Pass>,
@@ -151,18 +150,12 @@ impl SymmetricPasses {
         let value = most.clamp(accepted, 1.0);
         let optimum = Known::rate(value, acceptance.lower(), (most + most_error).max(value));
         Ok(Self {
-            drafts,
             ratio,
             passes,
             thinning,
             acceptance,
             optimum,
         })
-    }
-
-    /// n.
-    pub fn drafts(&self) -> usize {
-        self.drafts
     }
 
     /// Probability that a draft is accepted, enclosed.
