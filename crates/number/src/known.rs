@@ -60,7 +60,7 @@ impl fmt::Display for Kind {
 }
 
 /// How a Monte Carlo mean came about.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sampling {
     /// Probability that the interval holds the true number, at least.
     pub confidence: f64,

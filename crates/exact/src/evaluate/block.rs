@@ -238,7 +238,7 @@ impl Serialize for BlockEvaluation {
             .map(|row| JsonVerifier(row, self.drafts))
             .collect();
         object.put("verifiers", &verifiers)?;
-        object.put_some("expected", self.meets_file().map(MeetsFile))?;
+        object.put_some("expected", self.meets_file().map(|ok| MeetsFile { ok }))?;
         object.put("disagreements", &self.complaints())?;
         object.put("ok", &self.is_ok())?;
         object.end()
@@ -272,14 +272,9 @@ impl Serialize for JsonOptimum<'_> {
     }
 }
 
-struct MeetsFile(bool);
-
-impl Serialize for MeetsFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("ok", &self.0)?;
-        object.end()
-    }
+#[derive(Serialize)]
+struct MeetsFile {
+    ok: bool,
 }
 
 /// A verifier and what it does, with K drafts.
@@ -313,6 +308,7 @@ impl Serialize for JsonVerifier<'_> {
     }
 }
 
+#[derive(Serialize)]
 struct ExactLaw {
     expected_accepted_length: String,
     total_variation: String,
@@ -326,16 +322,6 @@ impl ExactLaw {
             total_variation: fraction(&law.total_variation)?,
             undefined_mass: fraction(&law.undefined_mass)?,
         })
-    }
-}
-
-impl Serialize for ExactLaw {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("expected_accepted_length", &self.expected_accepted_length)?;
-        object.put("total_variation", &self.total_variation)?;
-        object.put("undefined_mass", &self.undefined_mass)?;
-        object.end()
     }
 }
 

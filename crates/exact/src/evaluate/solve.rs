@@ -99,7 +99,8 @@ impl Serialize for Solution {
         object.put("agreement", &self.agreement)?;
         object.put_some("expected", self.expected.as_ref().map(ExpectedOptimum))?;
         let sibling = self.sibling.as_ref().map(|sibling| Sibling {
-            sibling,
+            scheme: sibling.scheme.as_str(),
+            optimal_acceptance_rate: Rate(&sibling.rate),
             difference: sibling.rate.value() - self.optimal_acceptance_rate.value(),
         });
         object.put_some("other_law_without_replacement", sibling)?;
@@ -142,19 +143,11 @@ impl Serialize for ExpectedOptimum<'_> {
     }
 }
 
+#[derive(Serialize)]
 struct Sibling<'a> {
-    sibling: &'a SiblingLaw,
+    scheme: &'static str,
+    optimal_acceptance_rate: Rate<'a>,
     difference: f64,
-}
-
-impl Serialize for Sibling<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("scheme", self.sibling.scheme.as_str())?;
-        object.put("optimal_acceptance_rate", &Rate(&self.sibling.rate))?;
-        object.put("difference", &self.difference)?;
-        object.end()
-    }
 }
 
 /// Solves a problem by every method that fits, and certifies the answer.
