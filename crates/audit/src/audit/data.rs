@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How an engine claims to sample.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claimed {
     /// The temperature of the target.
@@ -38,12 +38,7 @@ impl Claimed {
         Self {
             temperature,
             draft_temperature: temperature,
-            top_k: None,
-            top_p: None,
-            min_p: None,
-            draft_cut: false,
-            draft_top_k: None,
-            draft_mask: false,
+            ..Self::default()
         }
     }
 

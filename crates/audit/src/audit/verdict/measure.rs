@@ -195,21 +195,16 @@ impl Sums {
     }
 
     fn settle(mut self, judge: &Judge, requests: &Requests) -> Found {
-        let none = Map::new();
-        let whole = self.tallies.remove(&None).unwrap_or(none);
-        let groups = self.tallies.into_iter().filter_map(|(group, units)| {
+        let mut tallies = std::mem::take(&mut self.tallies);
+        let whole = tallies.remove(&None).unwrap_or_default();
+        let groups = tallies.into_iter().filter_map(|(group, units)| {
             let group = group?;
             Some((group, requests.settle(judge.book.logs, Some(group), &units)))
         });
         Found {
             total: requests.settle(judge.book.logs, None, &whole),
             groups: groups.collect(),
-            checks: self.checks,
-            lossy: self.lossy,
-            tokens: self.tokens,
-            estimates: self.estimates,
-            surprises: self.surprises,
-            drawn: self.drawn,
+            rows: self,
         }
     }
 }
@@ -219,12 +214,8 @@ impl Sums {
 struct Found {
     total: Settled,
     groups: Map<Group, Settled>,
-    checks: RowChecks,
-    lossy: (f64, u64),
-    tokens: Vec<(usize, u32, f64)>,
-    estimates: Estimates,
-    surprises: Vec<Told>,
-    drawn: Vec<(usize, Drawn)>,
+    /// All but tallies.
+    rows: Sums,
 }
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
@@ -663,13 +654,8 @@ fn drafted_nowhere() -> String {
 /// Total variation between p and what an engine puts out.
 fn output_tv(rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<f64> {
     let out = Laws::new(rule, engine, at).of_text(at.stands)?;
-    Some(
-        0.5 * out
-            .iter()
-            .zip(at.p)
-            .map(|(a, b)| (a - b).abs())
-            .sum::<f64>(),
-    )
+    let apart = out.iter().zip(at.p).map(|(a, b)| (a - b).abs());
+    Some(0.5 * apart.sum::<f64>())
 }
 
 /// The verdicts on a log, and the log as it was opened for them.
@@ -682,10 +668,11 @@ pub(crate) fn judged_log<'a>(
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let judge = Judge::new(settings.rule, settings.tolerance);
     let found = opened.found(&judge, progress)?;
+    let lossy = found.rows.lossy;
     let mut parts: Vec<PartReport> = Part::ALL
         .map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha))
         .into();
-    let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
+    let mut hard_checks = found.rows.checks.list(&opened.steps, opened.claimed.cuts());
     if settings.rule == Rule::TEXT {
         parts.retain(|one| one.part == Part::TargetLaw.name());
         let of_texts = [
@@ -696,7 +683,7 @@ pub(crate) fn judged_log<'a>(
         ];
         hard_checks.retain(|one| of_texts.contains(&one.name.as_str()));
     }
-    let (requests, repeats) = requests_report(&opened.requests, &found.tokens);
+    let (requests, repeats) = requests_report(&opened.requests, &found.rows.tokens);
     hard_checks.extend(repeats);
     hard_checks.extend(lost(log));
     let audited = opened.steps.at.iter().flatten().count();
@@ -705,10 +692,10 @@ pub(crate) fn judged_log<'a>(
     // How strong a departure is, of suspects that have evidence.
     let named = parts.iter().flat_map(|one| &one.evidence);
     let sizes: BTreeSet<String> = named
-        .filter_map(|one| found.estimates.words(&one.name))
+        .filter_map(|one| found.rows.estimates.words(&one.name))
         .collect();
     notes.extend(sizes);
-    let fresh = fresh_numbers(&opened.requests, &found.drawn, settings);
+    let fresh = fresh_numbers(&opened.requests, &found.rows.drawn, settings);
     let fresh = given_the_laws(fresh, &parts);
     let command = if log.is_held() { "" } else { command };
     let mut report = AuditReport {
@@ -730,9 +717,9 @@ pub(crate) fn judged_log<'a>(
         not_comparable: log.metadata().not_comparable.clone(),
         hard_checks,
         parts,
-        lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
+        lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
         notes,
-        surprise: summed(&found.surprises),
+        surprise: summed(&found.rows.surprises),
         fresh_numbers: Some(fresh),
         ..AuditReport::begun(log.name(), command, settings, requests)
     };
@@ -930,7 +917,7 @@ fn another_rule(
         let found = other.found(&judge, &|_| {})?;
         let all =
             Part::ALL.map(|one| judged(&judge, one, &found.total, &found.groups, settings.alpha));
-        let checks = found.checks.list(&other.steps, other.claimed.cuts());
+        let checks = found.rows.checks.list(&other.steps, other.claimed.cuts());
         if fits(&all, &checks) {
             return Ok(Some(rule.to_string()));
         }
@@ -1146,11 +1133,6 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
     (positions < 1e12).then_some(positions as u64)
 }
 
-/// What of an error names a position.
-pub(crate) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
-    refused_at(log, position, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1323,8 +1305,8 @@ mod tests {
             .collect();
         let depth = |depth| (Family::Depth, depth);
         assert_eq!(depths, [(depth(0), 3), (depth(1), 2), (depth(2), 2)]);
-        assert_eq!(found.checks, RowChecks::default());
-        assert_eq!(found.lossy, (0.0, 0));
+        assert_eq!(found.rows.checks, RowChecks::default());
+        assert_eq!(found.rows.lossy, (0.0, 0));
         let lossy = Opened::new(
             &log,
             &Settings::new(Rule::TOKEN),
@@ -1334,11 +1316,11 @@ mod tests {
         let judge = Judge::new(Rule::threshold(0.625).unwrap(), 0.0);
         let found = lossy.unwrap().found(&judge, &|_| {}).unwrap();
         // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
-        assert_eq!(found.lossy.1, 7);
+        assert_eq!(found.rows.lossy.1, 7);
         assert!(
-            (found.lossy.0 / 7.0 - 0.3).abs() < 1e-6,
+            (found.rows.lossy.0 / 7.0 - 0.3).abs() < 1e-6,
             "{:?}",
-            found.lossy
+            found.rows.lossy
         );
     }
 
@@ -1648,7 +1630,7 @@ mod tests {
         sums.add(more);
         let found = sums.settle(&judge, &requests);
         assert_eq!(found.total.total.steps, [2, 1, 4, 10]);
-        assert_eq!(found.lossy, (0.75, 3));
+        assert_eq!(found.rows.lossy, (0.75, 3));
         assert_eq!(found.groups.len(), 4);
         assert_eq!(found.groups[&(Family::Prompt, 2)].total.steps, [7; 4]);
     }

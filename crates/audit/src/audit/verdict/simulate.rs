@@ -1,6 +1,5 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
-use crate::audit::AuditError;
 use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::book::{Part, Tally};
 use crate::audit::evidence::judge::{Judge, Step};
@@ -12,7 +11,8 @@ use crate::audit::model::bugs::BUGS;
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::judged;
-use crate::audit::verdict::measure::{Opened, claimed_of, position_error};
+use crate::audit::verdict::measure::{Opened, claimed_of};
+use crate::audit::{AuditError, refused_at};
 use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
@@ -472,7 +472,7 @@ pub(crate) fn tampered_rounds(
             continue;
         };
         let checks = Steps::from_records(&changed, opened.rule, has_rounds, stop)
-            .map_err(|error| position_error(opened.log, error))?
+            .map_err(|(position, message)| refused_at(opened.log, position, message))?
             .checks;
         let count = match name {
             "accepted-after-rejection" => checks.after_rejection,
