@@ -124,14 +124,8 @@ fn advice(report: &CountersReport) -> String {
 }
 
 /// How much quicker that length is; what its bracket leaves, where only that is known.
-fn speed(report: &CountersReport, best: &Best) -> String {
-    let at = report.lengths.iter().find(|at| at.length == best.length);
-    let ends = at.and_then(|at| {
-        let mean = at.acceptance_length.mean;
-        let ends = at.acceptance_length.between?;
-        Some(ends.map(|end| best.speedup * end / mean))
-    });
-    match ends.filter(|_| best.kind == Kind::Bracket) {
+fn speed(best: &Best) -> String {
+    match best.speedup_between {
         Some(ends) => range(ends, |end| decimals(end, 2)),
         None => decimals(best.speedup, 2),
     }
@@ -158,7 +152,13 @@ fn verdict(report: &CountersReport, best: &Best) -> String {
             counted(ran, "draft")
         ),
         (Kind::Bracket, Some(_)) => {
-            "Rounds were too short to tell more than the ends of a bracket".to_owned()
+            let gains = best.speedup_between.is_some_and(|[low, _]| low > 1.0);
+            let holds = if gains {
+                ""
+            } else {
+                ", which do not show a gain"
+            };
+            format!("Rounds were too short to tell more than the ends of a bracket{holds}")
         }
         (_, Some(ran)) => format!("It is read off rounds of {}", counted(ran, "draft")),
         _ => "It is read off longer rounds".to_owned(),
@@ -166,7 +166,7 @@ fn verdict(report: &CountersReport, best: &Best) -> String {
     format!(
         "Set K = {}: {} times as fast as the target alone at these costs. {how}.{alike}{}",
         best.length,
-        speed(report, best),
+        speed(best),
         of_counts(&report.advice)
     )
 }

@@ -56,8 +56,14 @@ fn counters(ratios: &[f64], most: usize) -> (f64, f64, Vec<f64>) {
     (rounds, drafted, reached)
 }
 
-/// The same as the text that GET /metrics gives, and what is made of it.
-fn predicted(ratios: &[f64], most: usize) -> CountersReport {
+/// The same as the text that GET /metrics gives, with or without counts by place, and what is made of
+/// it.
+pub(crate) fn predicted(
+    ratios: &[f64],
+    most: usize,
+    by_place: bool,
+    settings: &Settings,
+) -> CountersReport {
     let (rounds, drafted, reached) = counters(ratios, most);
     let mut text = String::new();
     let labels = "engine=\"0\",model_name=\"m\"";
@@ -73,7 +79,7 @@ fn predicted(ratios: &[f64], most: usize) -> CountersReport {
         )
         .unwrap();
     }
-    for (position, count) in reached.iter().enumerate() {
+    for (position, count) in reached.iter().enumerate().filter(|_| by_place) {
         writeln!(
             text,
             "vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position=\"{position}\"}} {count:?}"
@@ -84,7 +90,7 @@ fn predicted(ratios: &[f64], most: usize) -> CountersReport {
         name: "metrics",
         text: &text,
     };
-    predict(&count(&[file], None, &[]).unwrap(), &Settings::default())
+    predict(&count(&[file], None, &[]).unwrap(), settings)
 }
 
 /// All texts of a draft one behind the other, again and again: ends of texts would cut rounds, which is
@@ -106,7 +112,7 @@ fn counters_say_other_lengths_within_the_stated_error() {
     for draft in DRAFTS {
         let ratios = glued(draft);
         for (most, judged) in [(8, 7), (5, 7), (3, 7)] {
-            let report = predicted(&ratios, most);
+            let report = predicted(&ratios, most, true, &Settings::default());
             assert_eq!(report.length, Some(most));
             assert_eq!(report.lengths.len(), 8);
             let mut compared = 0;

@@ -86,6 +86,7 @@ pub(super) fn best(lengths: &[AtLength], costs: &Costs) -> Option<Best> {
     Some(Best {
         length,
         speedup,
+        speedup_between: ends(length).filter(|_| kind == Kind::Bracket),
         kind,
         alike: alike.map(|one| one.0).collect(),
     })

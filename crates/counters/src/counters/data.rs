@@ -89,6 +89,9 @@ pub struct Best {
     pub length: usize,
     /// Times as fast as the target alone.
     pub speedup: f64,
+    /// What that lies between, where the acceptance length is known by a bracket alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_between: Option<[f64; 2]>,
     /// How its acceptance length is known.
     pub kind: Kind,
     /// All lengths that the stated error cannot tell from it.
