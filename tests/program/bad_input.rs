@@ -38,248 +38,120 @@ fn refuse(name: &str, text: &str, wanted: &[&str]) {
     specgap(folder.path(), ["solve", name]).refused(&[&[name], wanted].concat());
 }
 
+/// Cases a line: what is written, `\n` for the end of a line, and all words of the refusal.
+fn cases(table: &str) -> impl Iterator<Item = (String, Vec<&str>)> {
+    let lines = table.lines().map(str::trim);
+    let cases = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    cases.map(|case| {
+        let (text, words) = case.split_once(" -> ").unwrap();
+        (text.replace("\\n", "\n"), words.split(" | ").collect())
+    })
+}
+
+const ENTRIES: &str = r#"
+    schema = 2 -> schema is 2 | schema 1
+    schema = "one" -> schema | invalid type
+    name = "" -> name
+    target = [] -> target | empty
+    target = [0.5, nan, 0.5] -> target | entry 1 | finite
+    target = [0.5, inf, 0.5] -> target | entry 1 | finite
+    target = [0.5, -0.1, 0.6] -> target | entry 1 | -0.1 | >= 0
+    target = ["1/2", "-1/2", "1"] -> target | entry 1 | -1/2 | >= 0
+    target = ["1/2", nan, "1/2"] -> target | entry 1 | finite
+    target = [0.5, 0.25, 0.2] -> target | sum to 0.95 | 1e-6
+    target = ["1/2", "1/4", "1/5"] -> target | sum to 0.95
+    target = [0.0, 0.0, 0.0] -> target | sum to 0
+    # The sum overflows, and no comparison with what it then is holds.
+    target = [1e308, 1e308, 0.0] -> target | sum to inf | 1e-6
+    q = [1e308, 1e308, 0.0] -> draft.q | sum to inf
+    target = ["1/2", "1/0", "1/2"] -> target | entry 1 | zero
+    target = ["1/2", "1/x", "1/2"] -> target | entry 1 | fraction
+    target = ["1/2", "", "1/2"] -> target | entry 1
+    target = ["1/2", "1e999999", "1/2"] -> target | entry 1 | too large
+    target = [0.5, true, 0.5] -> target[1] | a number
+    target = [0.5, 0.5] -> draft.q | 3 | length of target
+    target = 0.5 -> target | sequence
+    drafts = 0 -> drafts is 0 | 1..=64
+    drafts = 65 -> drafts is 65 | 1..=64
+    drafts = -3 -> drafts is -3 | 1..=64
+    drafts = 1.5 -> drafts | 1.5
+    drafts = 99999999999999999999 -> drafts
+    scheme = "without" -> draft.scheme | without | with-replacement
+    scheme = "without-replacement"\ncolour = 3 -> draft | colour
+    scheme = "product" -> draft.q | draft.qs
+    scheme = "explicit" -> draft.q | draft.tuples
+    q = [0.5, 0.5] -> draft.q | 2 | 3..=3
+    q = [0.5, 0.6, -0.1] -> draft.q | entry 2 | -0.1
+    q = [0.5, 0.5, 0.0]\nqs = [[0.5, 0.5, 0.0]] -> draft.qs | draft.q
+    q = [0.5, 0.5, 0.0]\nq = [0.5, 0.5, 0.0] -> duplicate key
+    target = [0.5, 0.25, 0.25 -> line 4
+    drafts = 2\nbogus = 1 -> bogus | unknown field
+"#;
+
 #[test]
 fn refused_entries_name_field_entry_and_limit() {
-    let cases: &[(&str, &[&str])] = &[
-        ("schema = 2", &["schema is 2", "schema 1"]),
-        ("schema = \"one\"", &["schema", "invalid type"]),
-        ("name = \"\"", &["name"]),
-        ("target = []", &["target", "empty"]),
-        ("target = [0.5, nan, 0.5]", &["target", "entry 1", "finite"]),
-        ("target = [0.5, inf, 0.5]", &["target", "entry 1", "finite"]),
-        (
-            "target = [0.5, -0.1, 0.6]",
-            &["target", "entry 1", "-0.1", ">= 0"],
-        ),
-        (
-            "target = [\"1/2\", \"-1/2\", \"1\"]",
-            &["target", "entry 1", "-1/2", ">= 0"],
-        ),
-        (
-            "target = [\"1/2\", nan, \"1/2\"]",
-            &["target", "entry 1", "finite"],
-        ),
-        (
-            "target = [0.5, 0.25, 0.2]",
-            &["target", "sum to 0.95", "1e-6"],
-        ),
-        (
-            "target = [\"1/2\", \"1/4\", \"1/5\"]",
-            &["target", "sum to 0.95"],
-        ),
-        ("target = [0.0, 0.0, 0.0]", &["target", "sum to 0"]),
-        // The sum overflows, and no comparison with what it then is holds.
-        (
-            "target = [1e308, 1e308, 0.0]",
-            &["target", "sum to inf", "1e-6"],
-        ),
-        ("q = [1e308, 1e308, 0.0]", &["draft.q", "sum to inf"]),
-        (
-            "target = [\"1/2\", \"1/0\", \"1/2\"]",
-            &["target", "entry 1", "zero"],
-        ),
-        (
-            "target = [\"1/2\", \"1/x\", \"1/2\"]",
-            &["target", "entry 1", "fraction"],
-        ),
-        ("target = [\"1/2\", \"\", \"1/2\"]", &["target", "entry 1"]),
-        (
-            "target = [\"1/2\", \"1e999999\", \"1/2\"]",
-            &["target", "entry 1", "too large"],
-        ),
-        ("target = [0.5, true, 0.5]", &["target[1]", "a number"]),
-        ("target = [0.5, 0.5]", &["draft.q", "3", "length of target"]),
-        ("target = 0.5", &["target", "sequence"]),
-        ("drafts = 0", &["drafts is 0", "1..=64"]),
-        ("drafts = 65", &["drafts is 65", "1..=64"]),
-        ("drafts = -3", &["drafts is -3", "1..=64"]),
-        ("drafts = 1.5", &["drafts", "1.5"]),
-        ("drafts = 99999999999999999999", &["drafts"]),
-        (
-            "scheme = \"without\"",
-            &["draft.scheme", "without", "with-replacement"],
-        ),
-        (
-            "scheme = \"without-replacement\"\ncolour = 3",
-            &["draft", "colour"],
-        ),
-        ("scheme = \"product\"", &["draft.q", "draft.qs"]),
-        ("scheme = \"explicit\"", &["draft.q", "draft.tuples"]),
-        ("q = [0.5, 0.5]", &["draft.q", "2", "3..=3"]),
-        ("q = [0.5, 0.6, -0.1]", &["draft.q", "entry 2", "-0.1"]),
-        (
-            "q = [0.5, 0.5, 0.0]\nqs = [[0.5, 0.5, 0.0]]",
-            &["draft.qs", "draft.q"],
-        ),
-        (
-            "q = [0.5, 0.5, 0.0]\nq = [0.5, 0.5, 0.0]",
-            &["duplicate key"],
-        ),
-        ("target = [0.5, 0.25, 0.25", &["line 4"]),
-        ("drafts = 2\nbogus = 1", &["bogus", "unknown field"]),
-    ];
-    for (line, wanted) in cases {
-        refuse("bad.toml", &toml_with(line), wanted);
+    for (line, wanted) in cases(ENTRIES) {
+        refuse("bad.toml", &toml_with(&line), &wanted);
     }
 }
+
+const SCHEMES: &str = r#"
+    drafts = 2\n -> draft is missing
+    drafts = 2\n[draft]\nq = [0.5, 0.5] -> draft.scheme is missing
+    drafts = 2\n[draft]\nscheme = "greedy" -> draft.q is missing
+    drafts = 3\n[draft]\nscheme = "without-replacement"\nq = [0.5, 0.5] -> drafts is 3 | 2 tokens | distinct
+    drafts = 3\n[draft]\nscheme = "distinct-conditioned"\nq = [0.5, 0.5] -> drafts is 3 | distinct
+    drafts = 3\n[draft]\nscheme = "greedy"\nq = [0.5, 0.5] -> drafts is 3
+    drafts = 1\n[draft]\nscheme = "hub"\nq = [0.5, 0.5] -> drafts is 1 | hub
+    drafts = 2\n[draft]\nscheme = "product"\nqs = [[0.5, 0.5]] -> draft.qs | is 1 | number of drafts
+    drafts = 2\n[draft]\nscheme = "product"\nqs = [[0.5, 0.5], [1.0]] -> draft.qs[1] | length of target
+    drafts = 2\n[draft]\nscheme = "product"\nqs = [[0.5, 0.5], [0.5, -0.5]] -> draft.qs[1] | entry 1 | -0.5
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1], [1]]\nprobabilities = [0.5, 0.5] -> draft.tuples | tuple 1 | 1 tokens
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1], [1, 2]]\nprobabilities = [0.5, 0.5] -> draft.tuples | tuple 1 | token 2 | 0..2
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, -1]]\nprobabilities = [1.0] -> draft.tuples | tuple 0 | token -1
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = [[0, 1]]\nprobabilities = [0.5, 0.5] -> draft.tuples | 1 tuples | 2 probabilities
+    drafts = 2\n[draft]\nscheme = "explicit"\ntuples = []\nprobabilities = [] -> draft.probabilities | empty
+    drafts = 1\n[draft]\nscheme = "explicit"\ntuples = [[0, 1]]\nprobabilities = [1.0] -> draft.tuples | drafts is 1
+"#;
 
 #[test]
 fn refused_schemes_name_what_they_need() {
     let head = "schema = 1\nname = \"p\"\ntarget = [0.5, 0.5]\n";
-    let cases: &[(&str, &[&str])] = &[
-        ("drafts = 2\n", &["draft is missing"]),
-        (
-            "drafts = 2\n[draft]\nq = [0.5, 0.5]",
-            &["draft.scheme is missing"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"greedy\"",
-            &["draft.q is missing"],
-        ),
-        (
-            "drafts = 3\n[draft]\nscheme = \"without-replacement\"\nq = [0.5, 0.5]",
-            &["drafts is 3", "2 tokens", "distinct"],
-        ),
-        (
-            "drafts = 3\n[draft]\nscheme = \"distinct-conditioned\"\nq = [0.5, 0.5]",
-            &["drafts is 3", "distinct"],
-        ),
-        (
-            "drafts = 3\n[draft]\nscheme = \"greedy\"\nq = [0.5, 0.5]",
-            &["drafts is 3"],
-        ),
-        (
-            "drafts = 1\n[draft]\nscheme = \"hub\"\nq = [0.5, 0.5]",
-            &["drafts is 1", "hub"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5]]",
-            &["draft.qs", "is 1", "number of drafts"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5], [1.0]]",
-            &["draft.qs[1]", "length of target"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5], [0.5, -0.5]]",
-            &["draft.qs[1]", "entry 1", "-0.5"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1], [1]]\nprobabilities = [0.5, 0.5]",
-            &["draft.tuples", "tuple 1", "1 tokens"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1], [1, 2]]\nprobabilities = [0.5, 0.5]",
-            &["draft.tuples", "tuple 1", "token 2", "0..2"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, -1]]\nprobabilities = [1.0]",
-            &["draft.tuples", "tuple 0", "token -1"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1]]\nprobabilities = [0.5, 0.5]",
-            &["draft.tuples", "1 tuples", "2 probabilities"],
-        ),
-        (
-            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = []\nprobabilities = []",
-            &["draft.probabilities", "empty"],
-        ),
-        (
-            "drafts = 1\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1]]\nprobabilities = [1.0]",
-            &["draft.tuples", "drafts is 1"],
-        ),
-    ];
-    for (tail, wanted) in cases {
-        refuse("bad.toml", &format!("{head}{tail}"), wanted);
+    for (tail, wanted) in cases(SCHEMES) {
+        refuse("bad.toml", &format!("{head}{tail}"), &wanted);
     }
 }
+
+const COMPOSITIONS: &str = r#"
+    { drafts = 2 } -> draft.law.law is missing | union, mixture
+    { law = "iid" } -> draft.law.law | "iid" | with-replacement
+    { law = "fixed", drafts = 2 } -> draft.law.drafts | law fixed | tokens
+    { law = "fixed", size = 2 } -> size | unknown field
+    { law = "fixed", tokens = [0, 3] } -> draft.law.tokens[1] is 3 | 0..=2
+    { law = "fixed", tokens = [] } -> draft.law | never drafts
+    { law = "union", of = [] } -> draft.law.of | empty
+    { law = "union", of = [{ law = "top", drafts = 1 }, { law = "top" }] } -> draft.law.of[1].drafts is missing
+    { law = "without-replacement", drafts = 4 } -> draft.law.drafts is 4 | 1..=3 | distinct
+    { law = "without-replacement", drafts = 2, stop = 0 } -> draft.law | stop is 0 | 1e-9
+    { law = "with-replacement", drafts = 2, stop = 1 } -> draft.law.stop | with-replacement
+    { law = "with-replacement", drafts = 2, q = [0.5, 0.5] } -> entries of draft.law.q is 2 | 3..=3
+    { law = "with-replacement", drafts = 2, top_p = 1.5 } -> draft.law.top_p is 3/2 | (0, 1]
+    { law = "with-replacement", drafts = 2, avoid = [0, 1, 2] } -> draft.law | avoid_top | empty
+    { law = "with-replacement", drafts = 1 } -> drafts is 2 | 1..=1 | draft.law
+    { law = "poisson", chances = [0.5, 0.5] } -> entries of draft.law.chances is 2
+    { law = "poisson", chances = [0.5, 1.5, 0] } -> draft.law | chances[1] is 3/2 | [0, 1]
+    { law = "mixture", weights = [1], of = [{ law = "top", drafts = 2 }, { law = "top", drafts = 1 }] } -> draft.law.weights is 1 | 2..=2
+    { law = "mixture", weights = [1, -1], of = [{ law = "top", drafts = 2 }, { law = "top", drafts = 1 }] } -> draft.law | weights[1] is -1 | above 0
+    { law = "avoiding", tokens = [0], of = [{ law = "top", drafts = 2 }] } -> draft.law | every draw holds one of the tokens to avoid
+    { law = "merged", into = [0, 1, 2, 2], of = [{ law = "top", drafts = 2 }] } -> draft.law.of[0].q is missing | draft.q
+"#;
 
 #[test]
 fn refused_compositions_name_the_part() {
     let with_q = "drafts = 2\n[draft]\nscheme = \"composed\"\nq = [0.5, 0.25, 0.25]\nlaw = ";
-    let cases: &[(&str, &[&str])] = &[
-        (
-            "{ drafts = 2 }",
-            &["draft.law.law is missing", "union, mixture"],
-        ),
-        (
-            "{ law = \"iid\" }",
-            &["draft.law.law", "\"iid\"", "with-replacement"],
-        ),
-        (
-            "{ law = \"fixed\", drafts = 2 }",
-            &["draft.law.drafts", "law fixed", "tokens"],
-        ),
-        ("{ law = \"fixed\", size = 2 }", &["size", "unknown field"]),
-        (
-            "{ law = \"fixed\", tokens = [0, 3] }",
-            &["draft.law.tokens[1] is 3", "0..=2"],
-        ),
-        (
-            "{ law = \"fixed\", tokens = [] }",
-            &["draft.law", "never drafts"],
-        ),
-        ("{ law = \"union\", of = [] }", &["draft.law.of", "empty"]),
-        (
-            "{ law = \"union\", of = [{ law = \"top\", drafts = 1 }, { law = \"top\" }] }",
-            &["draft.law.of[1].drafts is missing"],
-        ),
-        (
-            "{ law = \"without-replacement\", drafts = 4 }",
-            &["draft.law.drafts is 4", "1..=3", "distinct"],
-        ),
-        (
-            "{ law = \"without-replacement\", drafts = 2, stop = 0 }",
-            &["draft.law", "stop is 0", "1e-9"],
-        ),
-        (
-            "{ law = \"with-replacement\", drafts = 2, stop = 1 }",
-            &["draft.law.stop", "with-replacement"],
-        ),
-        (
-            "{ law = \"with-replacement\", drafts = 2, q = [0.5, 0.5] }",
-            &["entries of draft.law.q is 2", "3..=3"],
-        ),
-        (
-            "{ law = \"with-replacement\", drafts = 2, top_p = 1.5 }",
-            &["draft.law.top_p is 3/2", "(0, 1]"],
-        ),
-        (
-            "{ law = \"with-replacement\", drafts = 2, avoid = [0, 1, 2] }",
-            &["draft.law", "avoid_top", "empty"],
-        ),
-        (
-            "{ law = \"with-replacement\", drafts = 1 }",
-            &["drafts is 2", "1..=1", "draft.law"],
-        ),
-        (
-            "{ law = \"poisson\", chances = [0.5, 0.5] }",
-            &["entries of draft.law.chances is 2"],
-        ),
-        (
-            "{ law = \"poisson\", chances = [0.5, 1.5, 0] }",
-            &["draft.law", "chances[1] is 3/2", "[0, 1]"],
-        ),
-        (
-            "{ law = \"mixture\", weights = [1], of = [{ law = \"top\", drafts = 2 }, { law = \"top\", drafts = 1 }] }",
-            &["draft.law.weights is 1", "2..=2"],
-        ),
-        (
-            "{ law = \"mixture\", weights = [1, -1], of = [{ law = \"top\", drafts = 2 }, { law = \"top\", drafts = 1 }] }",
-            &["draft.law", "weights[1] is -1", "above 0"],
-        ),
-        (
-            "{ law = \"avoiding\", tokens = [0], of = [{ law = \"top\", drafts = 2 }] }",
-            &["draft.law", "every draw holds one of the tokens to avoid"],
-        ),
-        (
-            "{ law = \"merged\", into = [0, 1, 2, 2], of = [{ law = \"top\", drafts = 2 }] }",
-            &["draft.law.of[0].q is missing", "draft.q"],
-        ),
-    ];
     let head = "schema = 1\nname = \"p\"\ntarget = [0.5, 0.25, 0.25]\n";
-    for (law, wanted) in cases {
-        refuse("bad.toml", &format!("{head}{with_q}{law}"), wanted);
+    for (law, wanted) in cases(COMPOSITIONS) {
+        refuse("bad.toml", &format!("{head}{with_q}{law}"), &wanted);
     }
     refuse(
         "bad.toml",
@@ -303,41 +175,22 @@ fn refused_compositions_name_the_part() {
     );
 }
 
+const EXPECTATIONS: &str = r#"
+    optimal_acceptance_rate = "15/" -> expected.optimal_acceptance_rate | 15/
+    optimal_acceptance_rate = 1.5 -> expected.optimal_acceptance_rate | [0, 1]
+    optimal_acceptance_rate = nan -> expected.optimal_acceptance_rate | finite
+    tolerance = -1.0 -> expected.tolerance | [0, inf)
+    certainty = 1 -> certainty | unknown field
+    block_lp = 0.5 -> expected.block_lp | block problems
+    [expected.acceptance_rate]\nrrr = 0.5 -> bad.toml: expected.acceptance_rate: "rrr" is not a verifier; choose one of token, rrs,
+    [expected.acceptance_rate]\nrrs = -0.5 -> expected.acceptance_rate.rrs | [0, 1]
+"#;
+
 #[test]
 fn refused_expectations_name_the_field() {
-    let cases: &[(&str, &[&str])] = &[
-        (
-            "optimal_acceptance_rate = \"15/\"",
-            &["expected.optimal_acceptance_rate", "15/"],
-        ),
-        (
-            "optimal_acceptance_rate = 1.5",
-            &["expected.optimal_acceptance_rate", "[0, 1]"],
-        ),
-        (
-            "optimal_acceptance_rate = nan",
-            &["expected.optimal_acceptance_rate", "finite"],
-        ),
-        ("tolerance = -1.0", &["expected.tolerance", "[0, inf)"]),
-        ("certainty = 1", &["certainty", "unknown field"]),
-        ("block_lp = 0.5", &["expected.block_lp", "block problems"]),
-        (
-            "[expected.acceptance_rate]\nrrr = 0.5",
-            &[
-                "bad.toml: expected.acceptance_rate: \"rrr\" is not a verifier; choose one of token, rrs,",
-            ],
-        ),
-        (
-            "[expected.acceptance_rate]\nrrs = -0.5",
-            &["expected.acceptance_rate.rrs", "[0, 1]"],
-        ),
-    ];
-    for (line, wanted) in cases {
-        refuse(
-            "bad.toml",
-            &format!("{}\n[expected]\n{line}", toml_with("drafts = 2")),
-            wanted,
-        );
+    for (line, wanted) in cases(EXPECTATIONS) {
+        let text = format!("{}\n[expected]\n{line}", toml_with("drafts = 2"));
+        refuse("bad.toml", &text, &wanted);
     }
 }
 

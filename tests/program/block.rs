@@ -15,8 +15,7 @@ fn json_lines(args: &[&str]) -> Vec<Value> {
 
 /// Exit code 0 and an output that says all of these.
 fn says(args: &[&str], words: &[&str]) {
-    let run = block(args);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = block(args).ok();
     for word in words {
         assert!(run.out.contains(word), "{word:?} in {}", run.out);
     }

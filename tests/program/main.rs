@@ -27,3 +27,5 @@ mod made_log;
 mod made_paths;
 #[path = "../run/mod.rs"]
 mod run;
+#[path = "../says/mod.rs"]
+mod says;

@@ -36,6 +36,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// The run, which ended well.
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        self
+    }
+
     /// Exit code 2, nothing on standard output, no panic, and a message that says all
     /// of these.
     pub fn refused(&self, words: &[&str]) {

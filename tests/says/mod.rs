@@ -1,0 +1,13 @@
+//! What a text has to say.
+
+pub trait Says {
+    /// Fails unless these words are in it.
+    fn says(&self, words: &str);
+}
+
+impl Says for str {
+    #[track_caller]
+    fn says(&self, words: &str) {
+        assert!(self.contains(words), "{words:?} is not in {self}");
+    }
+}
