@@ -6,7 +6,6 @@ mod blocks;
 mod bonus_rows;
 mod by_depth;
 mod certificates;
-mod claims;
 mod counters;
 mod engines;
 mod engines_report;
@@ -48,3 +47,5 @@ mod verify_large;
 mod made_log;
 #[path = "../made_paths/mod.rs"]
 mod made_paths;
+#[path = "../says/mod.rs"]
+mod says;

@@ -3,6 +3,8 @@
 
 use crate::run::{ROOT, Run, specgap};
 use specgap::claims::Baseline;
+use std::collections::BTreeSet;
+use std::fs::read_dir;
 use std::path::Path;
 
 fn check(args: &[&str]) -> Run {
@@ -13,54 +15,19 @@ fn check(args: &[&str]) -> Run {
 const REFUTED: &str = "problems/refuted";
 
 /// The committed baseline, of these problems alone.
-fn baseline_of(problems: &[&str]) -> String {
+fn baseline() -> Baseline {
     let text = std::fs::read_to_string("reports/baseline.json").unwrap();
     let mut baseline: Baseline = serde_json::from_str(&text).unwrap();
+    let files = read_dir(REFUTED).unwrap().map(|file| file.unwrap().path());
+    let names: BTreeSet<_> = files.map(|path| path.with_extension("")).collect();
+    (baseline.problems).retain(|name, _| names.contains(&Path::new(REFUTED).join(name)));
+    assert_eq!(baseline.problems.len(), names.len());
     baseline
-        .problems
-        .retain(|name, _| problems.contains(&name.as_str()));
-    assert_eq!(baseline.problems.len(), problems.len());
-    serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 36] = [
-    "calls-by-start",
-    "certain-not-monotone-none",
-    "certain-not-monotone-one",
-    "distinct-below-replacement-distinct",
-    "distinct-below-replacement-iid",
-    "entropy-lower-bound",
-    "fixed-levels-do-not-converge",
-    "gbv-lossless-uniform-2",
-    "gbv-upper-bernoulli",
-    "gbv-upper-k-seq",
-    "level-not-universal",
-    "lossy-coin",
-    "madow-not-dominating-iid",
-    "madow-not-dominating-madow",
-    "per-depth-nested",
-    "per-depth-not-nested",
-    "prune-after-draw",
-    "race-not-proportional-early",
-    "race-not-proportional-late",
-    "seed-reset-each-round",
-    "sequential-below-distinct-distinct",
-    "sequential-below-distinct-sequential",
-    "single-token-moves",
-    "slot-weights-one-tier",
-    "slots-apart-below-three-quarters",
-    "specdec-threshold-form",
-    "straddled-strata-not-reached",
-    "strata-not-undominated-independent",
-    "strata-not-undominated-sequential",
-    "thresholds-not-optimal",
-    "two-models-left",
-    "two-models-right",
-    "two-temperatures-heavy",
-    "two-temperatures-light",
-    "two-temperatures-sequential-heavy",
-    "two-temperatures-sequential-light",
-];
+fn baseline_text() -> String {
+    serde_json::to_string(&baseline()).unwrap()
+}
 
 #[test]
 fn the_ledger_stands_and_is_written_as_documented() {
@@ -68,7 +35,8 @@ fn the_ledger_stands_and_is_written_as_documented() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (committed, written) = (path("committed.json"), path("written.json"));
     let (junit, page) = (path("junit.xml"), path("claims.md"));
-    std::fs::write(&committed, baseline_of(&NAMES)).unwrap();
+    std::fs::write(&committed, baseline_text()).unwrap();
+    let problems = baseline().problems.len();
     let run = check(&[
         "--format",
         "json",
@@ -88,7 +56,7 @@ fn the_ledger_stands_and_is_written_as_documented() {
     assert_eq!(object["schema"], 1);
     assert_eq!(object["ok"], true);
     assert_eq!(object["problems"]["failed"], 0);
-    assert_eq!(object["problems"]["passed"], NAMES.len());
+    assert_eq!(object["problems"]["passed"], problems);
     let claims = object["claims"].as_array().unwrap();
     for claim in claims {
         let id = &claim["id"];
@@ -115,7 +83,7 @@ fn the_ledger_stands_and_is_written_as_documented() {
         "{xml}"
     );
     // Claims, problems, the baseline.
-    let cases = claims.len() + NAMES.len() + 1;
+    let cases = claims.len() + problems + 1;
     assert_eq!(xml.matches("<testcase").count(), cases);
 
     // The committed page is what this version generates.
@@ -134,7 +102,7 @@ fn the_ledger_stands_and_is_written_as_documented() {
     let written: Baseline = serde_json::from_str(&text).unwrap();
     assert_eq!(written.schema, 1);
     assert_eq!(written.claims.len(), claims.len());
-    assert_eq!(written.problems.len(), NAMES.len());
+    assert_eq!(written.problems.len(), problems);
 }
 
 #[test]
@@ -144,7 +112,7 @@ fn a_wrong_expectation_and_a_changed_baseline_fail_the_check() {
     let (wrong, baseline, junit) = (path("wrong.toml"), path("baseline.json"), path("junit.xml"));
     let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
     std::fs::write(&wrong, text.replace("\"15/16\"", "\"7/8\"")).unwrap();
-    let tampered = baseline_of(&NAMES).replace("0.875", "0.876");
+    let tampered = baseline_text().replace("0.875", "0.876");
     let tampered = tampered.replacen("\"refuted\"", "\"holds\"", 1);
     std::fs::write(&baseline, tampered).unwrap();
     let run = check(&[
@@ -184,7 +152,7 @@ fn claims_can_be_chosen_listed_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (baseline, junit) = (path("baseline.json"), path("junit.xml"));
-    std::fs::write(&baseline, baseline_of(&NAMES)).unwrap();
+    std::fs::write(&baseline, baseline_text()).unwrap();
     let common = [
         "--problems",
         REFUTED,
@@ -205,7 +173,7 @@ fn claims_can_be_chosen_listed_and_left_out() {
         assert!(xml.contains(words), "{words}: {xml}");
     }
     // Each regression is a case of its own.
-    let tampered = baseline_of(&NAMES).replace("0.875", "0.876");
+    let tampered = baseline_text().replace("0.875", "0.876");
     std::fs::write(&baseline, tampered).unwrap();
     let run = check(&[&["--claims", "none", "-q"], &common[..]].concat());
     assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);

@@ -441,13 +441,7 @@ fn coin() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::family::fraction;
-    use super::super::tests::all_end_as_expected;
     use super::*;
-
-    #[test]
-    fn every_check_ends_as_expected() {
-        all_end_as_expected(CLAIMS);
-    }
 
     /// One draft from (7, 5, 0)/12 and p uniform, by hand at beta = 5/6: 5/12 and 3/12 are
     /// demanded of the first two tokens, 10/12 of both.

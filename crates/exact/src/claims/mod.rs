@@ -138,14 +138,6 @@ pub fn check_some(asked: impl Fn(&Claim) -> bool, done: impl Fn() + Sync) -> Vec
 mod tests {
     use super::*;
 
-    /// Runs the checks of a room's claims.
-    pub(super) fn all_end_as_expected(claims: &[Claim]) {
-        for claim in claims {
-            let checked = check_one(claim);
-            assert!(checked.is_ok(), "{}: {:?}", claim.id, checked.finding);
-        }
-    }
-
     #[test]
     fn ids_are_unique_and_refuted_claims_have_counterexamples() {
         let ledger = ledger();

@@ -405,13 +405,7 @@ fn single_tokens() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::family::fraction;
-    use super::super::tests::all_end_as_expected;
     use super::*;
-
-    #[test]
-    fn every_check_ends_as_expected() {
-        all_end_as_expected(CLAIMS);
-    }
 
     /// One token, two i.i.d. drafts of q = (3/4, 1/4), p even, by hand: J of price 1 on token 0
     /// alone is 1/2 + 1 - 9/16; and an optimum that is not, a step that is not and shifts that

@@ -496,13 +496,7 @@ fn one_tier() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::family::fraction;
-    use super::super::tests::all_end_as_expected;
     use super::*;
-
-    #[test]
-    fn every_check_ends_as_expected() {
-        all_end_as_expected(CLAIMS);
-    }
 
     /// Two i.i.d. drafts of two even tokens and p = (1/4, 3/4), by hand: three minimisers, two
     /// tiers of one token each; and a chain that lacks the one in the middle is noticed.
