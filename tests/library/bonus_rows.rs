@@ -2,6 +2,7 @@
 //! of the target and none of the draft. What the log does not know is bounded or left out.
 
 use crate::made_log::V;
+use crate::says::Says;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use specgap::audit::{Conclusion, Rule, audit};
@@ -317,10 +318,7 @@ fn an_audit_uses_the_target_and_refuses_drafts_of_unknown_rows() {
     let message = found("drafted", |one| one.record.round != Some(0))
         .unwrap_err()
         .to_string();
-    assert!(
-        message.contains("no row of the draft (draft_row is 0)"),
-        "{message}"
-    );
+    message.says("no row of the draft (draft_row is 0)");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Drafts with a row for each start and depth: what is replayed along their texts is what a decoder
 //! does, found by going through every draft and every coin.
 
+use crate::says::Says;
 use specgap::gap::{self, Settings};
 use specgap::log::{Dtype, HeldTensor, Log, Metadata, Row, Sampling};
 use specgap::replay::{LengthReport, LengthSettings, Policy, ReplayError, measure_lengths};
@@ -356,10 +357,7 @@ fn tables_of_tokens_by_depth_are_logs_by_depth() {
     let told = specgap::import::open_tokens(&path, None)
         .unwrap_err()
         .to_string();
-    assert!(
-        told.contains("has a column logq_3 and none logq_2"),
-        "{told}"
-    );
+    told.says("has a column logq_3 and none logq_2");
 }
 
 #[test]
@@ -512,10 +510,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
             }),
         );
     });
-    assert!(
-        bad.contains("draft_probs at depth 2: row 1: sums to 1.5"),
-        "{bad}"
-    );
+    bad.says("draft_probs at depth 2: row 1: sums to 1.5");
     let twice = told(&|all| all.push(numbers("d2t", [0, 0, -1].into_iter())));
     assert!(
         twice.contains("d2t: row 2, column 0: leads to token 1 of the target, as entry 1 does")
@@ -1002,10 +997,7 @@ fn one_path_is_a_chain() {
         ..settings
     };
     let told = measure_paths(&[log()], &longer, "test", &|_| {}).unwrap_err();
-    assert!(
-        told.to_string().contains("rows of the draft at 3 depths"),
-        "{told}"
-    );
+    told.to_string().says("rows of the draft at 3 depths");
 }
 
 /// Each depth by itself is a log like any other: the optimum and the overlap of its rows.

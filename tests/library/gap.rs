@@ -2,6 +2,7 @@
 //! promises: the same to the bit on any number of threads, means and intervals
 //! by hand, refusals with their place.
 
+use crate::says::Says;
 use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
@@ -169,10 +170,7 @@ fn the_optimum_of_sequential_draws_stays_as_a_ceiling() {
     let why = "without-replacement";
     let said = |line: &&String| line.starts_with("optimal of ") && line.contains(why);
     let line = report.left_out.iter().find(said).unwrap();
-    assert!(
-        line.contains("it accepts alpha*, which is measured"),
-        "{line}"
-    );
+    line.says("it accepts alpha*, which is measured");
     assert!(
         report
             .published_formula

@@ -1,6 +1,7 @@
 //! Logs: what is written is read, what NumPy wrote is read, and what is wrong
 //! is named.
 
+use crate::says::Says;
 use proptest::prelude::*;
 use specgap::log::{
     Container, DraftLogs, Dtype, KeptTokens, Layout, Log, LogError, LogWriter, Metadata, Position,
@@ -258,10 +259,7 @@ fn a_writer_that_dies_loses_what_it_did_not_commit_and_nothing_else() {
         assert_eq!(row.target, held(target, Dtype::F16));
     }
     let other = LogWriter::resume(&path, Layout::new(21)).unwrap_err();
-    assert!(
-        other.to_string().contains("vocabulary of 20, not 21"),
-        "{other}"
-    );
+    other.to_string().says("vocabulary of 20, not 21");
     let again = LogWriter::create(&path, Metadata::default(), layout).unwrap_err();
     assert!(again.to_string().contains("holds a log already"), "{again}");
 }
@@ -651,10 +649,7 @@ fn every_malformed_log_is_refused_with_its_place() {
         ),
     ] {
         let error = read_all("x.safetensors", bytes).unwrap_err().to_string();
-        assert!(
-            error.contains(expected),
-            "{error}\nshould contain {expected}"
-        );
+        error.says(expected);
         assert!(error.starts_with("x.safetensors: "), "{error}");
     }
 
@@ -672,10 +667,7 @@ fn every_malformed_log_is_refused_with_its_place() {
         ("", "has no log.json"),
     ] {
         let error = Log::open(&fixture(name)).unwrap_err().to_string();
-        assert!(
-            error.contains(expected),
-            "{error}\nshould contain {expected}"
-        );
+        error.says(expected);
     }
     let stored = std::fs::read(fixture("numpy-stored.npz")).unwrap();
     for cut in [0, 3, 100, stored.len() / 2, stored.len() - 1] {
@@ -765,10 +757,7 @@ fn a_top_heavy_row_lists_each_token_once_and_within_the_vocabulary() {
             (None, result) => result.unwrap(),
             (Some(expected), result) => {
                 let error = result.unwrap_err().to_string();
-                assert!(
-                    error.contains(expected),
-                    "{error}\nshould contain {expected}"
-                );
+                error.says(expected);
             }
         }
         for (text, expected) in [
@@ -783,10 +772,7 @@ fn a_top_heavy_row_lists_each_token_once_and_within_the_vocabulary() {
         ] {
             std::fs::write(path.join("log.json"), text).unwrap();
             let error = Log::open(&path).unwrap_err().to_string();
-            assert!(
-                error.contains(expected),
-                "{error}\nshould contain {expected}"
-            );
+            error.says(expected);
         }
     }
 }
@@ -1199,10 +1185,7 @@ fn drafts_that_a_kill_left_a_commit_apart_go_on_together() {
     append_drafts(&mut open_drafts(&killed, &layout).unwrap(), &rows, 6..9);
     std::fs::remove_dir_all(killed.join("b")).unwrap();
     let error = open_drafts(&killed, &layout).unwrap_err().to_string();
-    assert!(
-        error.contains("has 0 prompts where a log beside it has 3"),
-        "{error}"
-    );
+    error.says("has 0 prompts where a log beside it has 3");
     assert_eq!(Log::open(&killed.join("a")).unwrap().positions(), 9);
 }
 

@@ -723,87 +723,39 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_its_line_and_column() {
-        let head = "prompt,position,logp,logq";
-        for (text, words) in [
-            (String::new(), ["is empty", ""]),
-            (head.to_owned(), ["no line of a token", ""]),
-            (
-                "prompt,position,logp\na,0,-1\n".to_owned(),
-                ["no column logq", "prompt, position, logp"],
-            ),
-            (
-                format!("{head}\na,0,0.7,-1\n"),
-                ["(line 2): logp", "not the probability itself"],
-            ),
-            (
-                format!("{head}\na,0,-1,0.3\n"),
-                ["(line 2): logq", "at most 0"],
-            ),
-            (format!("{head}\na,0,-inf,-1\n"), ["(line 2): logp", "-inf"]),
-            (format!("{head}\na,0,nan,-1\n"), ["(line 2): logp", "NaN"]),
-            (format!("{head}\na,0,-1,nan\n"), ["(line 2): logq", "NaN"]),
-            (
-                format!("{head}\na,0,-1,x\n"),
-                ["(line 2): logq", "\"x\" is no number"],
-            ),
-            (
-                format!("{head}\na,0,-1,\n"),
-                ["(line 2): logq", "is missing"],
-            ),
-            (
-                format!("{head}\na,0,-1\n"),
-                ["line 2 has 3 entries", "4 columns"],
-            ),
-            (
-                format!("{head}\na,1,-1,-1\n"),
-                ["(line 2): position", "0 is expected"],
-            ),
-            (
-                format!("{head}\na,0,-1,-1\na,2,-1,-1\n"),
-                ["(line 3): position", "1 is expected"],
-            ),
-            (
-                format!("{head}\na,0,-1,-1\nb,1,-1,-1\n"),
-                ["(line 3): position", "0 is expected"],
-            ),
-            (
-                format!("{head}\na,0.5,-1,-1\n"),
-                ["(line 2): position", "whole number"],
-            ),
-            (
-                format!("{head},hit\na,0,-1,-1,0.5\n"),
-                ["(line 2): hit", "neither 0 nor 1"],
-            ),
-            (
-                format!("{head},overlap\na,0,-1,-1,1.5\n"),
-                ["(line 2): overlap", "[0, 1]"],
-            ),
-            (
-                format!("{head},hit,max_q\na,0,-1,-1,1,0.9\n"),
-                ["(line 2): max_q", "contradicts logq"],
-            ),
-            (
-                format!("{head},max_q\na,0,-1,-0.1,0.2\n"),
-                ["(line 2): max_q", "contradicts logq"],
-            ),
-            (
-                format!("{head},hit,p_hit\na,0,-1,-1,1,0.9\n"),
-                ["(line 2): p_hit", "contradicts logp"],
-            ),
-            (
-                format!("{head},overlap\na,0,-0.1,-0.1,0.2\n"),
-                ["(line 2): overlap", "contradicts"],
-            ),
-            (
-                format!("{head},token\na,0,-1,-1,9e12\n"),
-                ["(line 2): token", "no token's id"],
-            ),
-        ] {
-            let error = refused("tokens.csv", &text);
-            for word in words {
+        // `$` is the head of a table, and `\n` the end of a line.
+        let cases = r#"
+            $ -> no line of a token
+            prompt,position,logp\na,0,-1\n -> no column logq | prompt, position, logp
+            $\na,0,0.7,-1\n -> (line 2): logp | not the probability itself
+            $\na,0,-1,0.3\n -> (line 2): logq | at most 0
+            $\na,0,-inf,-1\n -> (line 2): logp | -inf
+            $\na,0,nan,-1\n -> (line 2): logp | NaN
+            $\na,0,-1,nan\n -> (line 2): logq | NaN
+            $\na,0,-1,x\n -> (line 2): logq | "x" is no number
+            $\na,0,-1,\n -> (line 2): logq | is missing
+            $\na,0,-1\n -> line 2 has 3 entries | 4 columns
+            $\na,1,-1,-1\n -> (line 2): position | 0 is expected
+            $\na,0,-1,-1\na,2,-1,-1\n -> (line 3): position | 1 is expected
+            $\na,0,-1,-1\nb,1,-1,-1\n -> (line 3): position | 0 is expected
+            $\na,0.5,-1,-1\n -> (line 2): position | whole number
+            $,hit\na,0,-1,-1,0.5\n -> (line 2): hit | neither 0 nor 1
+            $,overlap\na,0,-1,-1,1.5\n -> (line 2): overlap | [0, 1]
+            $,hit,max_q\na,0,-1,-1,1,0.9\n -> (line 2): max_q | contradicts logq
+            $,max_q\na,0,-1,-0.1,0.2\n -> (line 2): max_q | contradicts logq
+            $,hit,p_hit\na,0,-1,-1,1,0.9\n -> (line 2): p_hit | contradicts logp
+            $,overlap\na,0,-0.1,-0.1,0.2\n -> (line 2): overlap | contradicts
+            $,token\na,0,-1,-1,9e12\n -> (line 2): token | no token's id
+        "#;
+        for case in cases.trim().lines() {
+            let (text, words) = case.trim().split_once(" -> ").unwrap();
+            let text = text.replace('$', "prompt,position,logp,logq");
+            let error = refused("tokens.csv", &text.replace("\\n", "\n"));
+            for word in words.split(" | ") {
                 assert!(error.contains(word), "{text:?}: {error}");
             }
         }
+        assert!(refused("tokens.csv", "").contains("is empty"));
         assert!(refused("tokens.jsonl", "{\"prompt\": 1}\n[]\n").contains("line 2 is no JSON"));
         assert!(refused("tokens.parquet", "no such").contains("tokens.parquet"));
     }
