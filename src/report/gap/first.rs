@@ -5,7 +5,7 @@ use super::select::{
     ahead, along_text, attains, cells_at, is_lossless, is_measured, opened_by, sampled_at,
 };
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow, changes};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
 use crate::page::Fact;
 use crate::page::words::{listed, temperature};
@@ -24,7 +24,7 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> (Option<String>, V
     let paths = report.draft_paths.as_ref();
     let logs = report.logs.iter().map(|log| log.name.as_str());
     let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
-    let (verdict, others, not_worth) = match of_gap(&changes(report), report.engine.as_ref(), at, n) {
+    let (verdict, others, not_worth) = match of_gap(&report.advice, report.engine.as_ref(), at, n) {
         Some(Said {
             verdict,
             others,

@@ -1,7 +1,7 @@
 //! What an engine could change, from the same positions.
 
 use super::compare::LogComparison;
-use super::data::{Comparison, GapReport, LogSummary, OneDraft};
+use super::data::{GapReport, LogSummary, OneDraft};
 use super::metric::{Metric, Place, Rule, Temperature};
 use super::summary::Summary;
 use super::tally::{ExactSum, Tally};
@@ -10,9 +10,6 @@ use crate::advice::{
 };
 use specgap_core::scheme::{EngineName, Here, SchemeName, engines_with};
 use specgap_core::verifier::VerifierName;
-
-/// The level that a difference of several has to reach after Holm's correction.
-const LEVEL: f64 = 0.05;
 
 /// What is done now with several drafts: the likeliest tokens with the target's own draw, as engines
 /// do it, and i.i.d. drafts by recursive rejection, as most papers do.
@@ -221,25 +218,6 @@ fn assume(asked: Option<EngineName>, engine: &mut Option<Assumed>, command: &mut
     }
 }
 
-/// What a report advises: what it says itself; of one that was made before reports said it, and of
-/// a few prompts, the paired differences that it has, among which nothing is chosen.
-///
-/// # Example
-/// ```no_run
-/// let report = serde_json::from_slice(&std::fs::read("report.json")?)?;
-/// for change in specgap_measure::gap::changes(&report) {
-///     println!("{} to {}: {}", change.from, change.to, change.difference.mean);
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn changes(report: &GapReport) -> Vec<Change> {
-    if !report.advice.is_empty() {
-        return report.advice.clone();
-    }
-    made_before(report)
-}
-
 /// Whether the text is not that of the rows, not all of it, or of another temperature.
 pub(super) fn is_void(logs: &[LogSummary], change: &Change) -> bool {
     logs.iter().any(|log| {
@@ -249,53 +227,5 @@ pub(super) fn is_void(logs: &[LogSummary], change: &Change) -> bool {
             .is_some_and(|surprise| surprise.not_drawn().is_some())
             || log.metadata.unfinished().is_some()
             || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
-    })
-}
-
-fn made_before(report: &GapReport) -> Vec<Change> {
-    let mut all = of_one_draft(&report.one_draft);
-    let now: Vec<String> = NOW.into_iter().map(name).collect();
-    for one in &report.comparisons {
-        if now.contains(&one.second) {
-            all.extend(of_comparison(report, one));
-        }
-    }
-    all.retain(|change| !is_void(&report.logs, change));
-    all
-}
-
-fn of_comparison(report: &GapReport, one: &Comparison) -> Option<Change> {
-    let rate = |of: &str| {
-        let (law, rule) = of.split_once('/')?;
-        let cell = report.cells.iter().find(|cell| {
-            cell.temperature == one.temperature && cell.drafts == one.drafts && cell.scheme == law
-        })?;
-        cell.verifiers
-            .iter()
-            .find(|row| row.name == rule && row.own.is_none())
-    };
-    let now = rate(&one.second)?.acceptance;
-    let achieved = rate(&one.first)?.name != VerifierName::OPTIMAL.as_str();
-    let verdict = match Verdict::of(&one.difference, Unit::Acceptance.floor(0.0)) {
-        told @ (Verdict::Worth | Verdict::BelowFloor | Verdict::Worse) if one.p_holm < LEVEL => {
-            told
-        }
-        Verdict::Open => Verdict::Open,
-        _ => Verdict::NotToldApart,
-    };
-    achieved.then(|| Change {
-        temperature: Some(one.temperature),
-        drafts: Some(one.drafts),
-        cost_ratio: None,
-        from: one.second.clone(),
-        to: one.first.clone(),
-        engines: engines_of(&one.second),
-        settings: Vec::new(),
-        needs: needs(&one.second, &one.first),
-        unit: Unit::Acceptance,
-        now,
-        difference: one.difference,
-        basis: Basis::Paired,
-        verdict,
     })
 }

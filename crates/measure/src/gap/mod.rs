@@ -63,7 +63,6 @@ mod truncation;
 mod unit;
 
 pub use baseline::{Against, Regression, against, regressions};
-pub use changes::changes;
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
     folders,
