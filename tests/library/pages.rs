@@ -150,6 +150,19 @@ fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
     }
 }
 
+/// Commands stand without the folders of the machine that ran them.
+#[test]
+fn shipped_reports_name_no_folder_of_a_machine() {
+    for name in SHIPPED {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("reports/{name}/report.json"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut words = text.split_whitespace().map(|word| word.trim_matches('"'));
+        let found = words.find(|word| word.len() > 1 && word.starts_with('/'));
+        assert_eq!(found, None, "{name}");
+    }
+}
+
 /// Every place has its picture and its table, and without a choice none is hidden.
 #[test]
 fn what_is_not_chosen_is_hidden_on_screens_alone() {
