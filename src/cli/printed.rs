@@ -71,7 +71,9 @@ pub(crate) fn print_report(
             }
             match out {
                 Some(folder) => {
-                    write!(stdout, "{last}")?;
+                    if !last.is_empty() {
+                        write!(stdout, "\n{last}")?;
+                    }
                     writeln!(stdout, "report: {}", folder.join("report.html").display())?;
                 }
                 None if common.quiet => {}

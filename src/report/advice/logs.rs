@@ -100,7 +100,7 @@ fn on_logs(worth: &[(String, Change)], all: usize, engine: Option<&Assumed>) -> 
         some => format!("on {some} of {}", counted(all, "log")),
     };
     Some(format!(
-        "{} {}{others}: {brings} {place}{}.",
+        "{} {}{others}, {place}: {brings}{}.",
         now(first, engine),
         then(first),
         settings(first, engine)

@@ -239,11 +239,10 @@ pub(in crate::report) fn of_paths(changes: &[Change], drafts: usize) -> Option<(
                 true => "one path as a block",
                 false => "one path token by token",
             };
+            let more = plus_minus(&change.difference, 2);
             match (is_worth(change), change.difference.side()) {
-                (true, _) => format!("{} over {how}", gain(change)),
-                (false, Some(Ordering::Greater)) => {
-                    format!("{} over {how}, less than 1%", gain(change))
-                }
+                (true, _) => format!("+{more} over {how}"),
+                (false, Some(Ordering::Greater)) => format!("+{more} over {how}, less than 1%"),
                 _ => format!("not told to be ahead of {how}"),
             }
         })

@@ -4,7 +4,6 @@ use super::numbers::{cost, decimals, plus_minus};
 use super::tables::{of, verifiers};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::page::words::counted;
 use crate::replay::{
     AtCost, ChosenPolicy, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult,
     costs_shown,
@@ -137,21 +136,20 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
     })
 }
 
-/// What the best length gives at the first cost that is spoken of, where it is told from the target
-/// alone.
+/// What the best length gives at the least cost and at the largest, where their intervals are apart.
 fn quicker(report: &LengthReport) -> Option<String> {
-    let at = *costs_shown(report).first()?;
-    let best = at.first()?;
-    let [low, high] = best.speedup.ci95;
-    let length = counted(best.parameter as usize, "token");
-    let c = cost(at.cost_ratio);
-    if low > 1.0 {
-        let times = decimals(best.speedup.mean, 2);
-        return Some(format!(
-            "At c = {c}, {length} a round are {times} times as fast as the target alone"
-        ));
-    }
-    (high < 1.0).then(|| format!("At c = {c} no fixed length is as fast as the target alone"))
+    let ends = [report.by_cost.first()?, report.by_cost.last()?];
+    let [cheap, dear] = ends.map(AtCost::first);
+    let [cheap, dear] = [cheap?, dear?];
+    (larger(&cheap.speedup, &dear.speedup) == Some(Ordering::Greater)).then(|| {
+        format!(
+            "The best fixed length is {} times as fast as the target alone at c = {}, {} times at {}",
+            decimals(cheap.speedup.mean, 2),
+            cost(ends[0].cost_ratio),
+            decimals(dear.speedup.mean, 2),
+            cost(ends[1].cost_ratio)
+        )
+    })
 }
 
 /// From the shortest length of a verifier to the longest, where their intervals are apart.

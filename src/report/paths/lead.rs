@@ -74,10 +74,11 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
         ))];
     };
     let says = || {
-        vec![
-            Block::Paragraph(advice(report, at)),
-            Block::List(points(report, at)),
-        ]
+        let [got, possible] = [advice(report, at), Some(possible(at, report.length))];
+        let mut said = got.into_iter().chain(possible);
+        let first = said.next().map(Block::Paragraph);
+        let points = said.chain(points(report, at)).collect();
+        first.into_iter().chain([Block::List(points)]).collect()
     };
     let cautions = [
         unlisted(report),
@@ -87,16 +88,20 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
-/// What a decoder gets that follows round with round, by what needs nothing carried between them;
-/// then what no verifier passes in a round.
-fn advice(report: &PathsReport, at: &AtDrafts) -> String {
+/// How many paths of how many tokens.
+fn of(at: &AtDrafts, length: usize) -> String {
     let paths = counted(at.drafts, "draft path");
-    let of = format!("{paths} of {}", counted(report.length, "token"));
+    format!("{paths} of {}", counted(length, "token"))
+}
+
+/// What a decoder gets that follows round with round, by what needs nothing carried between them.
+fn advice(report: &PathsReport, at: &AtDrafts) -> Option<String> {
+    let of = of(at, report.length);
     let calls = |name: &str| {
         let one = at.verifiers.iter().find(|one| one.verifier == name)?;
         one.tokens_per_call.as_ref()
     };
-    let got = calls(CARRIED).map_or_else(String::new, |several| {
+    calls(CARRIED).map(|several| {
         let others = [(BLOCK, "as a block"), (COMMON, "token by token")];
         let others: Vec<String> = (others.into_iter())
             .filter_map(|(name, how)| Some(format!("{} {how}", plus_minus(calls(name)?, 2))))
@@ -111,15 +116,20 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> String {
             None => ("by", String::new()),
         };
         format!(
-            "With {of} {verb} {CARRIED}: {} tokens for each target call{others}{more}. ",
+            "With {of} {verb} {CARRIED}: {} tokens for each target call{others}{more}.",
             plus_minus(several, 2)
         )
-    });
+    })
+}
+
+/// What no verifier passes in a round.
+fn possible(at: &AtDrafts, length: usize) -> String {
+    let of = of(at, length);
     let one = named(at, ONE);
     let alone = one.map_or_else(String::new, |one| {
         format!("; one path gives at most {}", plus_minus(one, 2))
     });
-    let possible = match at.upper_bounds.first() {
+    match at.upper_bounds.first() {
         Some(bound) => format!(
             "In a round that starts with the target's own law, no verifier of {of} accepts more than \
              {} tokens on average{alone}.",
@@ -130,8 +140,7 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> String {
              least {} tokens on average{alone}.",
             plus_minus(&at.lower_bound, 2)
         ),
-    };
-    format!("{got}{possible}")
+    }
 }
 
 fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
