@@ -2,6 +2,7 @@
 //! merged, the result is that of all at once, to the byte. And what does not belong
 //! together is refused.
 
+use crate::says::Says;
 use proptest::prelude::*;
 use specgap::gap::{Columns, GapError, Part, Settings, Summary, measure, summarise};
 use specgap::known::Kind;
@@ -136,10 +137,7 @@ fn parts_that_do_not_belong_together_say_why() {
     let logs = open("log");
     let first = part(&logs, 1, 2);
     let twice = refusal(&first, &part(&logs, 1, 3));
-    assert!(
-        twice.contains("positions 0 to 9 of log are in another part"),
-        "{twice}"
-    );
+    twice.says("positions 0 to 9 of log are in another part");
 
     let measured = |settings: &Settings| {
         summarise(&logs, settings, Part { index: 2, count: 2 }, None, &|_| ()).unwrap()
@@ -645,10 +643,7 @@ fn surprises_are_of_the_positions_that_are_measured() {
     let at = whole.find("\"surprises\":[10,").unwrap();
     let more = format!("{}\"surprises\":[11,{}", &whole[..at], &whole[at + 16..]);
     let error = Summary::from_json(&more).unwrap_err().to_string();
-    assert!(
-        error.contains("surprises: are of more than the 10 positions"),
-        "{error}"
-    );
+    error.says("surprises: are of more than the 10 positions");
     let report = Summary::from_json(&whole).unwrap().report("");
     assert!(report.logs[0].surprise.unwrap().z.is_some());
 }

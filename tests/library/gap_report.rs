@@ -1,5 +1,6 @@
 //! What a gap report shows, in every format.
 
+use crate::says::Says;
 use specgap::gap::{
     BlockEstimate, Cell, ChainRounds, Comparison, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
     LogSummary, Optimum, OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, RestMass,
@@ -585,15 +586,9 @@ fn first_lines(report: &GapReport) -> [String; 3] {
 #[test]
 fn truncated_rows_are_called_so_and_bounded() {
     for lines in first_lines(&report()) {
-        assert!(
-            lines.contains("Truncated rows: they list at most 1,873 of 49,152 tokens"),
-            "{lines}"
-        );
+        lines.says("Truncated rows: they list at most 1,873 of 49,152 tokens");
         // The sampling error and the bounds stand apart.
-        assert!(
-            lines.contains("Full rows move an optimum by at most 0.17 points."),
-            "{lines}"
-        );
+        lines.says("Full rows move an optimum by at most 0.17 points.");
         assert!(!lines.contains("No bounds"), "{lines}");
     }
     let (page, markdown) = everything(&report());
@@ -646,10 +641,7 @@ fn bounds_that_are_not_known_are_not_promised() {
     change(&mut text);
     let report: GapReport = serde_json::from_value(text).unwrap();
     for lines in first_lines(&report) {
-        assert!(
-            lines.contains("No bounds of these are in this report"),
-            "{lines}"
-        );
+        lines.says("No bounds of these are in this report");
     }
     let (page, markdown) = everything(&report);
     for text in [page, markdown] {
@@ -750,10 +742,7 @@ fn plans_say_where_they_were_solved() {
     let (page, markdown) = everything(&report);
     for text in [&page, &markdown] {
         assert!(text.contains("Optimal plans, solved at audited positions as a check"));
-        assert!(
-            text.contains("is a theorem (docs/theory/level-rule.md)"),
-            "{text}"
-        );
+        text.says("is a theorem (docs/theory/level-rule.md)");
         assert!(!text.contains("solved at every position"), "{text}");
     }
     let cells = |scheme: &str| -> Vec<String> {
@@ -782,11 +771,8 @@ fn plans_say_where_they_were_solved() {
     ));
     report.plans[0].shortfall_max = 3e-5;
     for lines in first_lines(&report) {
-        assert!(
-            lines.contains(
-                "accept less than alpha*: with-replacement at T = 1.0 with 3 drafts: by up to 3.0e-5."
-            ),
-            "{lines}"
+        lines.says(
+            "accept less than alpha*: with-replacement at T = 1.0 with 3 drafts: by up to 3.0e-5.",
         );
     }
 }
@@ -1055,14 +1041,8 @@ fn the_first_lines_say_what_the_numbers_rest_on() {
     let mut report = report();
     for lines in first_lines(&report) {
         assert!(lines.contains("There are 4 prompts only."), "{lines}");
-        assert!(
-            lines.contains("The text was sampled at T = 1.0. What is said of T = 0.7 is evaluated"),
-            "{lines}"
-        );
-        assert!(
-            lines.contains("at temperature 1.0, at which the text was sampled, with 3 drafts"),
-            "{lines}"
-        );
+        lines.says("The text was sampled at T = 1.0. What is said of T = 0.7 is evaluated");
+        lines.says("at temperature 1.0, at which the text was sampled, with 3 drafts");
     }
     report.clusters = 10;
     report.logs[0]
@@ -1073,14 +1053,8 @@ fn the_first_lines_say_what_the_numbers_rest_on() {
         .temperature = 0.7;
     for lines in first_lines(&report) {
         assert!(!lines.contains("prompts only"), "{lines}");
-        assert!(
-            lines.contains("at temperature 0.7, at which the text was sampled, with 3 drafts"),
-            "{lines}"
-        );
-        assert!(
-            lines.contains("What is said of T = 1.0 is evaluated"),
-            "{lines}"
-        );
+        lines.says("at temperature 0.7, at which the text was sampled, with 3 drafts");
+        lines.says("What is said of T = 1.0 is evaluated");
     }
     report.cells.retain(|cell| cell.temperature == 0.7);
     for lines in first_lines(&report) {

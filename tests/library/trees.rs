@@ -5,6 +5,7 @@
 
 use crate::made_log::{self, rows};
 use crate::replay::{DRAFT, TARGET, TEXTS, near, ratios};
+use crate::says::Says;
 use specgap::log::{KeptTokens, Log};
 use specgap::replay::{
     Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
@@ -191,10 +192,7 @@ fn a_report_follows_dynamic_trees() {
         close(tree.speedup_at_least.unwrap().mean, speed, "speed");
     }
     let page = specgap::report::tree::page(&report).markdown();
-    assert!(
-        page.contains("Deterministic trees that follow the text"),
-        "{page}"
-    );
+    page.says("Deterministic trees that follow the text");
     // Of a log without rollouts the calls are known, and the command for the rest.
     let plain = folder.path().join("plain");
     made_log::write(&plain, &rows(30), KeptTokens::All);

@@ -2,6 +2,7 @@
 
 use crate::engine_log::{small, write};
 use crate::run::{ROOT, command, specgap};
+use crate::says::Says;
 use serde_json::Value;
 use specgap::audit::{BugName, Rule, Settings, Simulator};
 use specgap::log::Log;
@@ -154,16 +155,8 @@ fn a_text_is_audited_without_a_rule() {
         ["audit", "text.safetensors", "--seeds", "fresh"],
     );
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
-    assert!(
-        run.out.contains("against p as the law of this text"),
-        "{}",
-        run.out
-    );
-    assert!(
-        run.out.contains("Whose p it is, the log does not say"),
-        "{}",
-        run.out
-    );
+    run.out.says("against p as the law of this text");
+    run.out.says("Whose p it is, the log does not say");
     let json = ["audit", "text.safetensors", "--format", "json"];
     let run = specgap(folder.path(), json);
     let report: Value = serde_json::from_str(&run.out).unwrap();
@@ -192,8 +185,8 @@ fn a_text_is_audited_without_a_rule() {
     let run = specgap(
         folder.path(),
         ["audit", "bare.safetensors", "--format", "json"],
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     let alone: Value = serde_json::from_str(&run.out).unwrap();
     // Bets on bugs that need the draft's rows are not made, so that e-values differ.
     for field in ["part", "steps", "verdict", "reason"] {

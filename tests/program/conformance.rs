@@ -26,8 +26,7 @@ fn manifest(folder: &Path) -> Value {
 #[test]
 fn vectors_and_a_manifest_of_them_are_written() {
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(folder.path(), "--out vectors --vocab 2,5");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = conformance(folder.path(), "--out vectors --vocab 2,5").ok();
     let last = run.out.lines().last().unwrap();
     assert_eq!(
         last,
@@ -110,11 +109,11 @@ fn vectors_and_a_manifest_of_them_are_written() {
 #[test]
 fn rules_that_are_named_are_the_only_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(
+    conformance(
         folder.path(),
         "--out v --vocab 3 --verifiers rrs,chain --seed 4",
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     let manifest = manifest(&folder.path().join("v"));
     assert_eq!(manifest["seed"], 4);
     let files = manifest["files"].as_array().unwrap().iter();
@@ -167,11 +166,11 @@ fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(
+    conformance(
         folder.path(),
         "--out vectors --vocab 4,8,17,300 --verifiers level-4",
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     for (name, code) in [
         ("reference", None),
         ("rrs.py", Some("from reference import rrs as level_4")),
@@ -216,8 +215,7 @@ fn requests_that_broke_may_be_refused_and_others_may_not() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(folder.path(), "--out vectors --vocab 17 --verifiers token");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    conformance(folder.path(), "--out vectors --vocab 17 --verifiers token").ok();
     for (name, failed, code) in [
         (
             "sums.py",
@@ -280,11 +278,11 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(
+    conformance(
         folder.path(),
         "--out vectors --vocab 2,17 --verifiers chain,carried,carried-block",
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     let scripts = Path::new(ROOT).join("scripts/conformance");
     let broken = Command::new(&python)
         .arg(scripts.join("broken.py"))

@@ -3,6 +3,7 @@
 
 use crate::made_log::{rows, write, write_drawn};
 use crate::run::{ROOT, Run, specgap};
+use crate::says::Says;
 use serde_json::Value;
 use specgap::gap::GapReport;
 use specgap::log::KeptTokens;
@@ -59,8 +60,7 @@ const QUICK: &str = "--drafts 2 --temperature 1.0";
 #[test]
 fn a_log_becomes_a_folder_of_files() {
     let folder = folder_with_log();
-    let run = gap(folder.path(), &format!("log {QUICK} --out made/report"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = gap(folder.path(), &format!("log {QUICK} --out made/report")).ok();
     assert!(run.err.starts_with("12 positions in "), "{}", run.err);
     let last = run.out.lines().last().unwrap();
     assert_eq!(last, "report: made/report/report.html");
@@ -121,8 +121,7 @@ fn an_npz_log_is_as_good() {
     let folder = tempfile::tempdir().unwrap();
     let report = |name: &str| {
         std::fs::copy(fixture(name), folder.path().join(name)).unwrap();
-        let run = gap(folder.path(), &format!("{name} {QUICK} --format json"));
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        let run = gap(folder.path(), &format!("{name} {QUICK} --format json")).ok();
         serde_json::from_str::<GapReport>(&run.out).unwrap()
     };
     let stored = report("numpy-stored.npz");
@@ -207,11 +206,7 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
         ),
         (
             "--laws without-replacement --verifiers optimal",
-            [
-                "nothing to measure",
-                "optimal",
-                "--laws with-replacement",
-            ],
+            ["nothing to measure", "optimal", "--laws with-replacement"],
         ),
         (
             "--laws product",
@@ -229,8 +224,7 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
     }
     // What is left out beside something else is a line of the report.
     let line = "log --temperature 1.0 --drafts 2,3 --laws greedy,hub --verifiers greedy,rrs";
-    let run = gap(folder.path(), &format!("{line} --format json"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = gap(folder.path(), &format!("{line} --format json")).ok();
     let lines = run.json()["left_out"].to_string();
     for part in ["hub for 3 drafts: ", "rrs: it is lossless for"] {
         assert!(lines.contains(part), "{part} in {lines}");
@@ -246,13 +240,8 @@ fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
     };
     write(&folder.path().join("top"), &rows(6), kept);
     // Of the mass at another temperature there are bounds.
-    let run = gap(folder.path(), "top --temperature 0.7 --drafts 2 -v");
-    assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(
-        run.out.contains("Full rows move an optimum by"),
-        "{}",
-        run.out
-    );
+    let run = gap(folder.path(), "top --temperature 0.7 --drafts 2 -v").ok();
+    run.out.says("Full rows move an optimum by");
     let kept = KeptTokens::Top {
         count: 2,
         rest_temperatures: Vec::new(),
@@ -418,8 +407,7 @@ fn papers_get_pictures_and_tables_of_their_own() {
         "log {QUICK} -q --drafts 2-3 --cost-ratio 0.25 --out r --figures svg --table latex,csv"
     );
     let line = line.replace(" --drafts 2 ", " ");
-    let run = gap(path, &line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    gap(path, &line).ok();
     let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
     let (titled, bare) = (
         read("possible-t1.0-n3.svg"),
@@ -457,8 +445,7 @@ fn served_rows_say_so_wherever_they_are_told() {
     let folder = folder_with_log();
     let path = folder.path();
     let line = "log --drafts 2 --temperature 0,0.7,1 --top-p 0.9 --min-p 0.05 -q --out r";
-    let run = gap(path, line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    gap(path, line).ok();
     let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
     let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();
     let served = report.served.unwrap();
@@ -482,8 +469,7 @@ fn served_rows_say_so_wherever_they_are_told() {
         );
     }
     let again = line.replace("--out r", "--out again");
-    let again = gap(path, &format!("{again} --baseline r/report.json"));
-    assert_eq!(again.code, Some(0), "{}", again.err);
+    gap(path, &format!("{again} --baseline r/report.json")).ok();
     gap(
         path,
         "log --drafts 2 --temperature 1 --baseline r/report.json",
@@ -499,8 +485,7 @@ fn served_rows_say_so_wherever_they_are_told() {
         }
     }
     assert!(seen > 4, "{seen}");
-    let plain = gap(path, "log --drafts 2 --temperature 0");
-    assert_eq!(plain.code, Some(0), "{}", plain.err);
+    let plain = gap(path, "log --drafts 2 --temperature 0").ok();
     assert!(
         plain.out.contains("--draft-temperature 1") && !plain.out.contains("as served"),
         "{}",
@@ -518,11 +503,11 @@ fn costs_make_speeds_and_say_what_a_better_rule_may_take() {
         verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 3, seconds = 0.025 }]\n\
         rules = [{ name = \"optimal\", seconds = 0.01 }, { name = \"rrs\", seconds = 0.002 }]\n";
     std::fs::write(path.join("times.toml"), table).unwrap();
-    let run = gap(
+    gap(
         path,
         &format!("log {QUICK} --timings times.toml -q --out r"),
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
     let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();
     assert!(
@@ -583,8 +568,7 @@ fn a_report_is_its_own_baseline_until_a_number_leaves() {
     let path = folder.path();
     let line = format!("log {QUICK} -q");
     assert_eq!(gap(path, &format!("{line} --out first")).code, Some(0));
-    let run = gap(path, &format!("{line} --baseline first/report.json"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = gap(path, &format!("{line} --baseline first/report.json")).ok();
     assert!(run.err.contains("every number is in its interval"));
 
     let json = std::fs::read_to_string(path.join("first/report.json")).unwrap();
@@ -733,8 +717,8 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
         let run = gap(
             path,
             &format!("{line} --shard {index}/3 --partial part-{index}"),
-        );
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        )
+        .ok();
         assert_eq!(run.out, format!("summary of 4 positions: part-{index}\n"));
     }
     let run = merge(path, "part-3 part-1 part-2 --out merged");
@@ -758,14 +742,11 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
         (run.code, run.out.as_str()),
         (Some(0), "summary of 8 positions: first-two\n")
     );
-    let run = merge(path, "part-3 first-two --baseline whole/report.json -q");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    merge(path, "part-3 first-two --baseline whole/report.json -q").ok();
     // A summary beside a report is that of all positions.
-    let run = gap(path, &format!("{line} --partial all --out beside -q"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    gap(path, &format!("{line} --partial all --out beside -q")).ok();
     assert!(files("whole") == files("beside"));
-    let run = merge(path, "part-1 part-2 part-3 --partial together");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    merge(path, "part-1 part-2 part-3 --partial together").ok();
     assert_eq!(
         std::fs::read(path.join("all")).unwrap(),
         std::fs::read(path.join("together")).unwrap()
@@ -924,8 +905,7 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
         serde_json::from_str(&run.out).unwrap()
     };
     let (first, second) = (each("log"), each("sub/log"));
-    let run = gap(path, &format!("log sub/log {QUICK} --out both"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = gap(path, &format!("log sub/log {QUICK} --out both")).ok();
     for words in ["log-2 and log are paired", "12 positions of 3 prompts"] {
         assert!(run.out.contains(words), "{}", run.out);
     }
@@ -1059,8 +1039,7 @@ fn temporary_files_of_a_killed_run_are_removed() {
     std::fs::create_dir(folder.path().join("out")).unwrap();
     let left = folder.path().join("out/.specgap-a1B2c3");
     std::fs::write(&left, "half a report").unwrap();
-    let run = gap(folder.path(), &format!("log {QUICK} --out out"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    gap(folder.path(), &format!("log {QUICK} --out out")).ok();
     assert!(!left.exists());
     let hidden = contents(&folder.path().join("out"));
     let mut names = hidden
@@ -1118,8 +1097,7 @@ fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
     let place = |n: usize| (0, n as i64, 1);
     crate::made_log::write_at(&folder.path().join("log"), &rows(6), layout, place);
     let line = "log --vocab 2 --drafts 3 --temperature 1 --out out";
-    let run = gap(folder.path(), &format!("{line} --laws with-replacement"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    gap(folder.path(), &format!("{line} --laws with-replacement")).ok();
     let words = &["fewer than the 3 distinct drafts"];
     refused(
         folder.path(),
@@ -1135,8 +1113,7 @@ fn fast_rates_and_enclosed_ones_are_not_mixed() {
     let folder = folder_with_log();
     let line = "log --drafts 3 --temperature 1.0 --verifiers rrs-wo --format json";
     let of = |options: &str| -> GapReport {
-        let run = gap(folder.path(), &format!("{line} {options}"));
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        let run = gap(folder.path(), &format!("{line} {options}")).ok();
         serde_json::from_str(&run.out).unwrap()
     };
     let (fast, enclosed) = (of(""), of("--rrs-wo enclosed"));
@@ -1150,11 +1127,11 @@ fn fast_rates_and_enclosed_ones_are_not_mixed() {
         &["--rrs-wo", "fast", "enclosed"],
     );
     for (index, how) in [(1, "fast"), (2, "enclosed")] {
-        let run = gap(
+        gap(
             folder.path(),
             &format!("{line} --rrs-wo {how} --shard {index}/2 --partial {how}.json"),
-        );
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        )
+        .ok();
     }
     let run = specgap(folder.path(), ["merge", "fast.json", "enclosed.json"]);
     run.refused(&["--rrs-wo", "same options"]);
@@ -1167,8 +1144,7 @@ fn plans_of_every_position_and_audited_ones_are_not_mixed() {
     let folder = folder_with_log();
     let line = "log --drafts 3 --temperature 1.0 --laws with-replacement --verifiers optimal";
     let of = |options: &str| -> GapReport {
-        let run = gap(folder.path(), &format!("{line} --format json {options}"));
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        let run = gap(folder.path(), &format!("{line} --format json {options}")).ok();
         serde_json::from_str(&run.out).unwrap()
     };
     let (audited, every) = (of(""), of("--plans every"));
@@ -1180,11 +1156,11 @@ fn plans_of_every_position_and_audited_ones_are_not_mixed() {
         &["--plans", "audited", "every"],
     );
     for (index, plans) in [(1, "audited"), (2, "every")] {
-        let run = gap(
+        gap(
             folder.path(),
             &format!("{line} --plans {plans} --shard {index}/2 --partial {plans}.json"),
-        );
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        )
+        .ok();
     }
     let run = specgap(folder.path(), ["merge", "audited.json", "every.json"]);
     run.refused(&["--plans", "same options"]);
@@ -1205,18 +1181,14 @@ fn the_temperature_is_that_of_the_text_unless_another_is_asked_for() {
         let run = gap(
             folder.path(),
             &format!("log --drafts 2 {line} --format json"),
-        );
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        )
+        .ok();
         let report: GapReport = serde_json::from_str(&run.out).unwrap();
         let mut all: Vec<f64> = report.cells.iter().map(|cell| cell.temperature).collect();
         all.dedup_by(|a, b| a == b);
         all.sort_by(f64::total_cmp);
         all.dedup();
-        assert!(
-            report.command.contains("--temperature "),
-            "{}",
-            report.command
-        );
+        report.command.says("--temperature ");
         all
     };
     let sampled_at = |temperature: f64| {
@@ -1265,8 +1237,7 @@ fn a_log_that_is_not_finished_says_so_in_the_first_lines() {
                 ""
             };
             let line = format!("{command} log{more}");
-            let run = specgap(folder.path(), line.split(' '));
-            assert_eq!(run.code, Some(0), "{}", run.err);
+            let run = specgap(folder.path(), line.split(' ')).ok();
             let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
             let at = words.find("The capture did not finish: 3 of 5 prompts are in the log");
             assert_eq!(at.is_some(), told, "{command}: {words}");
@@ -1338,8 +1309,7 @@ fn depths_are_compared() {
     let run = gap(
         folder.path(),
         "heads.safetensors --depth 2,1 --drafts 2 --verifiers rrs --laws with-replacement --out all --format json",
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    ).ok();
     let page: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     let command = page["command"].as_str().unwrap();
     let start = "specgap gap heads.safetensors --depth 1,2 ";
@@ -1383,8 +1353,7 @@ fn an_engine_is_named_or_refused() {
     for command in ["gap", "length", "tree"] {
         let wrong = run(&format!("{command} log --engine vlm"));
         wrong.refused(&["--engine", "vlm", "there are vLLM, SGLang", "'vLLM'"]);
-        let made = run(&format!("{command} log --engine llama-cpp --format json"));
-        assert_eq!(made.code, Some(0), "{}", made.err);
+        let made = run(&format!("{command} log --engine llama-cpp --format json")).ok();
         let report: Value = serde_json::from_str(&made.out).unwrap();
         assert_eq!(report["engine"]["engine"], "llama.cpp");
         assert_eq!(report["engine"]["known_by"], "option");

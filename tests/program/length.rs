@@ -3,6 +3,7 @@
 
 use crate::made_log::{V, drawn, rows, write_at, write_drawn};
 use crate::run::{ROOT, Run, specgap};
+use crate::says::Says;
 use serde_json::Value;
 use specgap::log::{Dtype, KeptTokens, Layout};
 use specgap::replay::LengthReport;
@@ -43,8 +44,8 @@ fn a_log_becomes_a_folder_of_files() {
     let run = length(
         folder.path(),
         "log --lengths 1,2,4 --verifiers token,block --cost-ratio 0.1 --out made",
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     assert!(run.out.starts_with("Draft lengths: log, "), "{}", run.out);
     let last = run.out.lines().last().unwrap();
     assert_eq!(last, "report: made/report.html");
@@ -135,26 +136,17 @@ fn the_shipped_log_gives_advice() {
     let log = Path::new(ROOT).join("models/logs/smollm2-demo");
     let folder = tempfile::tempdir().unwrap();
     let line = format!("{} --cost-ratio 0.05", log.display());
-    let run = length(folder.path(), &line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = length(folder.path(), &line).ok();
     assert!(
         run.out
             .contains("Draft 2 tokens a round with token verification: 1.40"),
         "{}",
         run.out
     );
-    assert!(
-        run.out.contains("3 of the text's 400 tokens"),
-        "{}",
-        run.out
-    );
+    run.out.says("3 of the text's 400 tokens");
     let without = length(folder.path(), &log.display().to_string());
     assert_eq!(without.code, Some(0));
-    assert!(
-        without.out.contains("depends on what a draft step costs"),
-        "{}",
-        without.out
-    );
+    without.out.says("depends on what a draft step costs");
 }
 
 /// One prompt chooses nothing; a verifier without rounds has nothing to choose.
@@ -162,22 +154,12 @@ fn the_shipped_log_gives_advice() {
 fn what_cannot_be_chosen_is_said() {
     let folder = tempfile::tempdir().unwrap();
     write_drawn(&folder.path().join("log"), &rows(5));
-    let one = length(folder.path(), "log --max 3");
-    assert_eq!(one.code, Some(0), "{}", one.err);
-    assert!(
-        one.out.contains("There is one prompt only. A length has"),
-        "{}",
-        one.out
-    );
+    let one = length(folder.path(), "log --max 3").ok();
+    one.out.says("There is one prompt only. A length has");
     assert!(one.out.contains("no interval"), "{}", one.out);
     write_drawn(&folder.path().join("more"), &rows(20));
-    let greedy = length(folder.path(), "more --verifiers greedy-block");
-    assert_eq!(greedy.code, Some(0), "{}", greedy.err);
-    assert!(
-        greedy.out.contains("whose rounds can be replayed"),
-        "{}",
-        greedy.out
-    );
+    let greedy = length(folder.path(), "more --verifiers greedy-block").ok();
+    greedy.out.says("whose rounds can be replayed");
 }
 
 #[test]
@@ -331,8 +313,7 @@ fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
 fn drafts_of_cut_rows_are_said_everywhere() {
     let folder = folder_with_log();
     let line = "log --lengths 1,2 --draft-top-k 3 --draft-top-p 0.9 --cost-ratio 0.1 --out made";
-    let run = length(folder.path(), line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = length(folder.path(), line).ok();
     let said = "q cut to top-k 3, then top-p 0.9, renormalised";
     let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(said), "{}", run.out);
@@ -384,8 +365,7 @@ fn groups_of_a_table_are_told_everywhere() {
     }
     std::fs::write(folder.path().join("text.csv"), text).unwrap();
     let line = "text.csv --lengths 1,3 --cost-ratio 0.1 --profile model-optimizer,card --out made";
-    let run = length(folder.path(), line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = length(folder.path(), line).ok();
     let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "By group of prompts",
@@ -418,19 +398,16 @@ fn groups_of_a_table_are_told_everywhere() {
         );
     }
     let card = read("one-hot/card.md");
-    assert!(
-        card.contains("|tokens a round of|K = 1|K = 3|\n|---|---|---|\n"),
-        "{card}"
-    );
+    card.says("|tokens a round of|K = 1|K = 3|\n|---|---|---|\n");
     assert!(
         card.contains("|a chat \\| \\_x\\_|") && card.contains("|code|"),
         "{card}"
     );
-    let run = specgap(
+    specgap(
         folder.path(),
         ["import", "--from", "tokens", "text.csv", "--out", "log"],
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    )
+    .ok();
     let run = length(
         folder.path(),
         "log --lengths 1,3 --cost-ratio 0.1 --format json",
@@ -460,13 +437,9 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
     let made = specgap(
         folder.path(),
         ["import", "--from", "tokens", "text.csv", "--out", "log"],
-    );
-    assert_eq!(made.code, Some(0), "{}", made.err);
-    assert!(
-        made.out.contains("400 positions of 10 texts from tokens"),
-        "{}",
-        made.out
-    );
+    )
+    .ok();
+    made.out.says("400 positions of 10 texts from tokens");
     assert!(
         made.out
             .ends_with("next: specgap length log --cost-ratio 0.1\n"),
@@ -492,8 +465,7 @@ fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
         assert!(plain.contains(words), "{words}: {}", page.out);
     }
     // One draft is told by the text, which nothing checks.
-    let gap = specgap(folder.path(), ["gap", "log", "--drafts", "1"]);
-    assert_eq!(gap.code, Some(0), "{}", gap.err);
+    let gap = specgap(folder.path(), ["gap", "log", "--drafts", "1"]).ok();
     for words in [
         "by the text's own tokens, which leave nothing open",
         "! Nothing checks that the text was drawn from these rows",
@@ -566,8 +538,7 @@ fn files(folder: &Path) -> Vec<String> {
 fn profiles_stand_beside_the_report_by_what_is_drafted() {
     let folder = folder_with_log();
     let line = "log --lengths 1,2 --profile vllm,card,llama.cpp,card --out made";
-    let run = length(folder.path(), line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = length(folder.path(), line).ok();
     let made = folder.path().join("made");
     let found = files(&made);
     for way in ["sampled-token", "sampled-block", "one-hot", "exact-match"] {
@@ -606,16 +577,13 @@ fn profiles_stand_beside_the_report_by_what_is_drafted() {
         assert!((rate.as_f64().unwrap() - share.mean).abs() < 1e-6);
     }
     let card = read("one-hot/card.md");
-    assert!(
-        card.contains("one-hot drafts, token verification, temperature 1.0"),
-        "{card}"
-    );
+    card.says("one-hot drafts, token verification, temperature 1.0");
     assert!(card.contains("4 prompts, 20 tokens"), "{card}");
     assert!(run.out.contains("How far rounds get"), "{}", run.out);
     // Named drafts and verifiers alone.
-    let line = "log --lengths 2 --draft-kinds sampled --verifiers block --profile sglang --out less";
-    let run = length(folder.path(), line);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let line =
+        "log --lengths 2 --draft-kinds sampled --verifiers block --profile sglang --out less";
+    length(folder.path(), line).ok();
     let profiles: Vec<String> = (files(&folder.path().join("less")).into_iter())
         .filter(|name| name.contains('/'))
         .collect();
@@ -684,18 +652,14 @@ fn profiles_are_made_of_counters_too() {
     std::fs::write(here.join("places.txt"), whole.to_owned() + &by_place).unwrap();
     std::fs::write(here.join("whole.txt"), whole).unwrap();
     let counters = |line: &str| specgap(here, ["counters"].into_iter().chain(line.split(' ')));
-    let run = counters("places.txt --profile vllm,card,model-optimizer --out made");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    counters("places.txt --profile vllm,card,model-optimizer --out made").ok();
     let read = |name: &str| std::fs::read_to_string(here.join("made").join(name)).unwrap();
     for (length, rates) in [(1, "[0.7]"), (2, "[0.7,0.4]"), (3, "[0.7,0.4,0.2]")] {
         let config = read(&format!("vllm-k{length}.json"));
         assert!(config.contains(rates), "{config}");
     }
     let card = read("card.md");
-    assert!(
-        card.contains("|2|2.100|0.700, 0.400|0.700, 0.571|"),
-        "{card}"
-    );
+    card.says("|2|2.100|0.700, 0.400|0.700, 0.571|");
     assert!(
         card.contains("at K = 3") && card.contains("approximation"),
         "{card}"

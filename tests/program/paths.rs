@@ -19,8 +19,7 @@ fn folder_with_log() -> tempfile::TempDir {
 #[test]
 fn a_log_becomes_a_folder_of_files() {
     let folder = folder_with_log();
-    let run = paths(folder.path(), "log --paths 1,2,3 --length 2 --out made");
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = paths(folder.path(), "log --paths 1,2,3 --length 2 --out made").ok();
     assert!(
         run.out.starts_with("Several draft paths: log, "),
         "{}",
@@ -153,12 +152,9 @@ fn gap_and_length_say_what_draft_paths_could_give() {
     }
 
     // Parts do not hold the paths, and the report of all says so.
-    let run = specgap(
-        at,
-        "gap log --drafts 2 --shard 1/1 --partial part.json --laws with-replacement --verifiers rrs"
-            .split_whitespace(),
-    );
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    let line = "gap log --drafts 2 --shard 1/1 --partial part.json --laws with-replacement \
+                --verifiers rrs";
+    specgap(at, line.split_whitespace()).ok();
     let merged = json("merge part.json");
     assert!(merged.get("draft_paths").is_none());
     let left_out = merged["left_out"].to_string();
@@ -190,8 +186,7 @@ fn gap_leaves_out_paths_that_bound_nothing() {
         write(&folder.path().join(name), &made);
         let line = format!("gap {name} --drafts 2 --laws with-replacement --verifiers rrs");
         let line = line.split_whitespace().chain(["--format", "json"]);
-        let run = specgap(folder.path(), line);
-        assert_eq!(run.code, Some(0), "{}", run.err);
+        let run = specgap(folder.path(), line).ok();
         let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
         assert!(report.get("draft_paths").is_none(), "{name}");
         let left_out = report["left_out"].to_string();
