@@ -39,8 +39,8 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     let says = || {
         let points = points(report);
         let points = (!points.is_empty()).then_some(Block::List(points));
-        let first = Block::Paragraph(advice(report));
-        std::iter::once(first).chain(points).collect()
+        let said = advice(report).into_iter().map(Block::Paragraph);
+        said.chain(points).collect()
     };
     let cautions = [
         unlisted(report),
@@ -53,10 +53,10 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
 
 /// What to set and what it buys, in a sentence or two: a tree that engines have, unless these
 /// prompts tell the grown one apart from it.
-fn advice(report: &TreeReport) -> String {
+fn advice(report: &TreeReport) -> Vec<String> {
     let Some(best) = report.best.first() else {
-        return "Too few prompts: a tree has to be chosen on some and reported on others."
-            .to_owned();
+        let why = "Too few prompts: a tree has to be chosen on some and reported on others.";
+        return vec![why.to_owned()];
     };
     let depth = best.paths.iter().map(Vec::len).max().unwrap_or(0);
     let grown = format!(
@@ -70,11 +70,11 @@ fn advice(report: &TreeReport) -> String {
         (Some(speed), Some(timings)) => {
             let c = cost(timings.draft_cost());
             if speed.ci95[1] <= 1.0 {
-                return format!(
+                return vec![format!(
                     "Do not draft at this cost: at c = {c} the best tree, {grown}, gives {} times \
                      the speed of the target alone.",
                     plus_minus(speed, 2)
-                );
+                )];
             }
             format!("At c = {c}")
         }
@@ -86,11 +86,11 @@ fn advice(report: &TreeReport) -> String {
     let of_best = buys(best.speedup.as_ref(), &best.tokens_per_call);
     let doubt = unsure(best.speedup.as_ref());
     let Some(reference) = &report.reference else {
-        return format!(
+        let only = format!(
             "The tree below, {grown}, is the best that was grown here: {of_best}, on prompts that \
-             had no say in the choice{doubt}. {}",
-            no_reference(report.engine.as_ref())
+             had no say in the choice{doubt}."
         );
+        return vec![only, no_reference(report.engine.as_ref())];
     };
     let theirs = format!(
         "{} with {} on {} drafts{}",
@@ -102,19 +102,28 @@ fn advice(report: &TreeReport) -> String {
     let of_reference = buys(reference.speedup.as_ref(), &reference.tokens_per_call);
     let changes = tree_changes(report);
     let Some((is_worth, difference)) = changes.first().map(of_tree) else {
-        return format!("{at}, verify {theirs}: {of_reference}.");
+        return vec![format!("{at}, verify {theirs}: {of_reference}.")];
     };
-    match is_worth {
-        true => format!(
-            "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
-             choice{doubt}. On these it has {difference} more than {theirs}: {of_reference}."
-        ),
-        false => format!(
-            "{at}, verify {theirs}: {of_reference}{}. The tree below, grown for this log, {grown}, \
-             {difference} on the same prompts, which had no say in the choice.",
-            unsure(reference.speedup.as_ref())
-        ),
-    }
+    let [first, then] = match is_worth {
+        true => [
+            format!(
+                "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
+                 choice{doubt}."
+            ),
+            format!("On these it has {difference} more than {theirs}: {of_reference}."),
+        ],
+        false => [
+            format!(
+                "{at}, verify {theirs}: {of_reference}{}.",
+                unsure(reference.speedup.as_ref())
+            ),
+            format!(
+                "The tree below, grown for this log, {grown}, {difference} on the same prompts, which \
+                 had no say in the choice."
+            ),
+        ],
+    };
+    vec![first, then]
 }
 
 /// What a tree buys.
