@@ -293,11 +293,11 @@ fn a_report_without_advice_is_drawn_without() {
 #[test]
 fn advice_starts_from_what_an_engine_does() {
     let mut report = made();
-    let plain = report::gap::page(&report).text(400, false);
+    let plain = report::gap::page(&report).markdown();
     assert!(plain.contains("as SGLang and EAGLE do unless told otherwise"));
     let said = |report: &GapReport| {
-        let text = report::gap::page(report).text(400, false);
-        let lead = text.split("\n\n").next().unwrap().to_owned();
+        let text = report::gap::page(report).markdown();
+        let lead = text.split("\n## ").next().unwrap().to_owned();
         let wanted = |line: &&str| line.contains("unless told otherwise") || line.contains("in ");
         lead.lines()
             .filter(wanted)
@@ -362,7 +362,7 @@ fn lengths_and_trees_start_from_what_an_engine_does() {
             engine: engine.parse().ok(),
             ..LengthSettings::default()
         });
-        let text = report::length::page(&report).text(400, false);
+        let text = report::length::page(&report).markdown();
         assert!(text.contains(says), "{engine}: {text}");
         assert!(!text.contains("One-hot drafts, the default of"), "{engine}");
     }
@@ -389,13 +389,13 @@ fn lengths_and_trees_start_from_what_an_engine_does() {
             report.advice[0].engines,
             [settings.engine.unwrap().as_str()]
         );
-        let text = report::tree::page(&report).text(400, false);
+        let text = report::tree::page(&report).markdown();
         assert!(
             text.contains(" does unless told otherwise: "),
             "{engine}: {text}"
         );
         report.reference = None;
-        let text = report::tree::page(&report).text(400, false);
+        let text = report::tree::page(&report).markdown();
         assert!(
             text.contains("was not replayed: it takes"),
             "{engine}: {text}"
@@ -409,7 +409,11 @@ fn compared() -> LogComparison {
     let rows = made_log::rows(80);
     let mixed = |share: f32| {
         let one = |(p, q): &made_log::Pair| {
-            let draft = p.iter().zip(q).map(|(p, q)| share * p + (1.0 - share) * q);
+            let mix = |(p, q): (&f32, &f32)| match p.is_finite() {
+                true => share * p + (1.0 - share) * q,
+                false => *q,
+            };
+            let draft = p.iter().zip(q).map(mix);
             (p.clone(), draft.collect())
         };
         rows.iter().map(one).collect::<Vec<made_log::Pair>>()

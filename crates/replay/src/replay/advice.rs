@@ -4,7 +4,7 @@ use super::measured::MeasuredTexts;
 use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family};
 use super::{LengthReport, TreeReport};
 use specgap_core::scheme::engines_with;
-use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict, settings_of};
+use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict};
 use specgap_measure::gap::Surprise;
 use specgap_measure::statistics::Estimate;
 
@@ -120,27 +120,20 @@ pub fn length_changes(report: &LengthReport) -> Vec<Change> {
     }
     let mut all = Vec::new();
     for at in costs_shown(report) {
-        let change = |from: &Chosen, to: String, needs: Needs, difference: Estimate| {
-            let engines = engines_of(from.drafts);
-            let settings = match needs {
-                Needs::Setting => settings_of(&engines),
-                _ => Vec::new(),
-            };
-            Change {
-                temperature: Some(report.of.temperature),
-                drafts: None,
-                cost_ratio: Some(at.cost_ratio),
-                from: name(from),
-                to,
-                engines,
-                settings,
-                needs,
-                unit: Unit::Speed,
-                now: from.speedup,
-                difference,
-                basis: Basis::OtherPrompts,
-                verdict: Verdict::of(&difference, Unit::Speed.floor(from.speedup.mean)),
-            }
+        let change = |from: &Chosen, to: String, needs: Needs, difference: Estimate| Change {
+            temperature: Some(report.of.temperature),
+            drafts: None,
+            cost_ratio: Some(at.cost_ratio),
+            from: name(from),
+            to,
+            engines: engines_of(from.drafts),
+            settings: Vec::new(),
+            needs,
+            unit: Unit::Speed,
+            now: from.speedup,
+            difference,
+            basis: Basis::OtherPrompts,
+            verdict: Verdict::of(&difference, Unit::Speed.floor(from.speedup.mean)),
         };
         let token = at.found(Drafts::Sampled, "token");
         for kind in [Drafts::OneHot, Drafts::ExactMatch] {
