@@ -294,8 +294,8 @@ mod tests {
     }
 
     /// z of a text, each token drawn from the row that is `late` positions before its own.
-    fn z(cut: Cut, singles: impl Fn(&[usize]) -> Singles, late: usize, seed: u64) -> Option<f64> {
-        let mut rng = SmallRng::seed_from_u64(seed);
+    fn z(cut: Cut, singles: impl Fn(&[usize]) -> Singles, late: usize) -> Option<f64> {
+        let mut rng = SmallRng::seed_from_u64(0);
         let rows: Vec<Vec<f64>> = (0..POSITIONS).map(|_| row_of(&mut rng)).collect();
         let drafts: Vec<Vec<f64>> = (0..POSITIONS).map(|_| row_of(&mut rng)).collect();
         let texts: Vec<usize> = rows.iter().map(|row| drawn(&mut rng, row)).collect();
@@ -357,31 +357,26 @@ mod tests {
         let shortest = |lengths: &[usize]| lengths.iter().copied().min().unwrap();
         let own = |lengths: &[usize]| Singles::Top(shortest(lengths).saturating_sub(1));
         let half = |lengths: &[usize]| Singles::Top(shortest(lengths) / 2);
-        for seed in 0..3 {
-            let z = |cut, singles: &dyn Fn(&[usize]) -> Singles, late| {
-                z(cut, singles, late, seed).unwrap()
-            };
-            for (cut, singles) in [
-                (Cut::Full, &all as &dyn Fn(&[usize]) -> Singles),
-                (Cut::Own(200), &told(200)),
-                (Cut::Own(64), &told(64)),
-                (Cut::Own(64), &own),
-                (Cut::Own(20), &told(20)),
-                (Cut::Own(20), &own),
-                (Cut::Joined(20), &told(20)),
-                (Cut::Joined(20), &half),
-                (Cut::Own(1), &told(1)),
-            ] {
-                let [honest, shifted] = [0, 1].map(|late| z(cut, singles, late));
-                assert!(honest.abs() < 4.0, "{cut:?}, seed {seed}: {honest}");
-                assert!(shifted > 20.0, "{cut:?}, seed {seed}: {shifted}");
-            }
+        for (cut, singles) in [
+            (Cut::Full, &all as &dyn Fn(&[usize]) -> Singles),
+            (Cut::Own(200), &told(200)),
+            (Cut::Own(64), &told(64)),
+            (Cut::Own(64), &own),
+            (Cut::Own(20), &told(20)),
+            (Cut::Own(20), &own),
+            (Cut::Joined(20), &told(20)),
+            (Cut::Joined(20), &half),
+            (Cut::Own(1), &told(1)),
+        ] {
+            let [honest, shifted] = [0, 1].map(|late| z(cut, singles, late).unwrap());
+            assert!(honest.abs() < 4.0, "{cut:?}: {honest}");
+            assert!(shifted > 20.0, "{cut:?}: {shifted}");
         }
         // Nothing but the text's own token is listed.
         for late in [0, 1] {
-            assert_eq!(z(Cut::Own(0), told(0), late, 0), None);
-            assert_eq!(z(Cut::Own(0), own, late, 0), None);
-            assert_eq!(z(Cut::Own(0), half, late, 0), None);
+            assert_eq!(z(Cut::Own(0), told(0), late), None);
+            assert_eq!(z(Cut::Own(0), own, late), None);
+            assert_eq!(z(Cut::Own(0), half, late), None);
         }
     }
 
