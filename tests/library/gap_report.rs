@@ -1,6 +1,7 @@
 //! What a gap report shows, in every format.
 
 use crate::says::Says;
+use specgap::advice::{Basis, Change, Needs, Unit, Verdict};
 use specgap::gap::{
     BlockEstimate, Cell, ChainRounds, Comparison, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
     LogSummary, Optimum, OverlapRow, OwnNumbers, OwnRuleRow, PlanRow, RateAudit, RestMass,
@@ -20,6 +21,25 @@ fn estimate(mean: f64, half: f64) -> Estimate {
         ci95: [mean - half, mean + half],
         truncation: Some([mean - 0.0015, mean + 0.002]),
         between: None,
+    }
+}
+
+/// From rrs on i.i.d. drafts to another law and rule.
+fn change(to: &str, needs: Needs, difference: Estimate) -> Change {
+    Change {
+        temperature: Some(1.0),
+        drafts: Some(3),
+        cost_ratio: None,
+        from: "with-replacement/rrs".into(),
+        to: to.into(),
+        engines: Vec::new(),
+        settings: Vec::new(),
+        needs,
+        unit: Unit::Acceptance,
+        now: estimate(0.829, 0.01),
+        difference,
+        basis: Basis::Paired,
+        verdict: Verdict::of(&difference, Unit::Acceptance.floor(0.829)),
     }
 }
 
@@ -173,7 +193,14 @@ fn report() -> GapReport {
         }],
         cells,
         engine: None,
-        advice: Vec::new(),
+        advice: vec![
+            change(
+                "with-replacement/k-seq",
+                Needs::Rule,
+                estimate(0.0425, 0.004),
+            ),
+            change("greedy/greedy", Needs::Law, estimate(0.076, 0.004)),
+        ],
         comparisons: [
             ("with-replacement/k-seq", "with-replacement/rrs", 0.0425),
             ("greedy/greedy", "with-replacement/rrs", 0.076),
@@ -346,6 +373,8 @@ fn the_page_has_all_numbers_of_the_data() {
             assert!(row.as_object_mut().unwrap().remove("p_value").is_some());
         }
     }
+    // Told in points, whose every digit tests/library/advice.rs finds in the JSON.
+    assert!(data.as_object_mut().unwrap().remove("advice").is_some());
     numbers(&data, &mut all);
     assert!(all.len() > 300);
     for number in all {
@@ -504,7 +533,6 @@ fn a_report_of_little_reads_well_too() {
         "Left out",
         "Where the gap lies",
         "Rounds along the text",
-        "specgap length",
     ] {
         assert!(
             !page.contains(absent) && !markdown.contains(absent),
@@ -968,7 +996,8 @@ fn no_middle_of_wide_bounds_is_shown() {
 #[test]
 fn what_is_not_told_apart_is_not_advised() {
     let mut report = report();
-    report.comparisons[1].difference = estimate(0.002, 0.004);
+    let greedy = |difference| change("greedy/greedy", Needs::Law, difference);
+    report.advice[1] = greedy(estimate(0.002, 0.004));
     let instead = "draw greedy drafts, verified by their rule";
     for lines in first_lines(&report) {
         let words = format!("{instead} (+0.2 ± 0.4 points, not told apart).");
@@ -976,10 +1005,11 @@ fn what_is_not_told_apart_is_not_advised() {
         assert!(!lines.contains(&format!("{instead},")), "{lines}");
     }
     // An interval that does not hold 0 is not enough where full rows may be on the other side.
-    report.comparisons[1].difference = Estimate {
-        truncation: Some([-0.01, 0.014]),
+    let open = |truncation| Estimate {
+        truncation: Some(truncation),
         ..estimate(0.002, 0.001)
     };
+    report.advice[1] = greedy(open([-0.01, 0.014]));
     for lines in first_lines(&report) {
         let words = format!("{instead} (−1.0 to +1.4 points, which the rows leave open).");
         assert!(lines.contains(&words), "{lines}");
@@ -992,12 +1022,12 @@ fn what_is_not_told_apart_is_not_advised() {
             format!("{instead} (+0.3 to +1.4 points, less than half a point)."),
         ),
     ] {
-        report.comparisons[1].difference.truncation = Some([low, 0.014]);
+        report.advice[1] = greedy(open([low, 0.014]));
         for lines in first_lines(&report) {
             assert!(lines.contains(&words), "{words}: {lines}");
         }
     }
-    report.comparisons.clear();
+    report.advice.clear();
     for lines in first_lines(&report) {
         assert!(!lines.contains("If you draft"), "{lines}");
     }
@@ -1010,6 +1040,7 @@ fn where_numbers_are_of_another_text_nothing_is_advised() {
     let sampling = report.logs[0].metadata.sampling.as_mut().unwrap();
     sampling.temperature = 0.6;
     report.cells.retain(|cell| cell.temperature == 1.0);
+    report.advice.clear();
     for lines in first_lines(&report) {
         let words = "Nothing is advised at temperature 1.0: the text was sampled at 0.6.";
         assert!(lines.contains(words), "{lines}");
