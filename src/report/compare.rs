@@ -126,7 +126,8 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         points.extend(changes.filter(|_| !is_ladder).cloned());
     }
     let mut blocks = Vec::new();
-    if not_drawn.is_empty() && !points.is_empty() {
+    let leads = not_drawn.is_empty() && !points.is_empty();
+    if leads {
         blocks.push(Block::Paragraph(points.remove(0)));
     }
     blocks.push(Block::Paragraph(format!(
@@ -141,7 +142,12 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         return not_drawn.into_iter().chain(blocks).collect();
     }
     // What a ladder of drafts shows is another thing than how far each is from the first.
-    if let Some(facts) = ladder::facts(comparison, said) {
+    if let Some(mut facts) = ladder::facts(comparison, said) {
+        // Made before comparisons had advice, it leads with what one draft gets.
+        if !leads && let Some(found) = facts.pop() {
+            let text = format!("{}: {}", found.name, found.value);
+            blocks.insert(0, Block::Paragraph(text));
+        }
         blocks.push(Block::Facts(facts));
         return blocks;
     }
