@@ -1,6 +1,8 @@
 //! Advice of a gap report: other drafts and other rules at a position.
 
-use super::{as_engines_do, chosen, gain, settings, shortfall, who};
+use super::{
+    NOTHING_TO_CHANGE, as_engines_do, chosen, gain, measured_by, settings, shortfall, who,
+};
 use crate::advice::{Assumed, Change, Needs, Verdict};
 use crate::page::words::counted;
 use crate::scheme::Here;
@@ -47,10 +49,7 @@ pub(in crate::report) fn of_gap(
         ![Verdict::Worth, Verdict::Worse].contains(&change.verdict)
     });
     let mut said = worth.iter().map(|group| sentence(group, engine));
-    let verdict = said.next().unwrap_or_else(|| {
-        "Nothing to change: no other drafts and no other rule are shown to be worth it here."
-            .to_owned()
-    });
+    let verdict = said.next().unwrap_or_else(|| NOTHING_TO_CHANGE.to_owned());
     let others: Vec<String> = said.collect();
     let how = chosen(worth.iter().flatten().copied());
     let others = others.join(" ") + how;
@@ -100,9 +99,8 @@ fn nothing_from(engine: &Assumed, at: f64) -> String {
              no rule accepts more of one sampled draft."
         ),
         _ => format!(
-            "Nothing is advised: what {who} drafts was not measured; it takes several --drafts, {} \
-             among --laws and {} among --verifiers.",
-            here.law, here.verifier
+            "Nothing is advised: what {who} drafts was not measured; it takes several --drafts, {}.",
+            measured_by(*here)
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! Advice of a comparison: one change on several logs, and one draft instead of another.
 
 use super::gap::{Said, now, then};
-use super::{gain, settings};
+use super::{NOTHING_TO_CHANGE, gain, settings};
 use crate::advice::{Assumed, Change, Unit, Verdict};
 use crate::page::words::{counted, listed};
 use crate::report::certainty::larger;
@@ -57,10 +57,7 @@ pub(in crate::report) fn of_logs(
     let verdict = match said.next() {
         Some(first) => first,
         None if not_worth.is_empty() => return None,
-        None => {
-            "Nothing to change: no other drafts and no other rule are shown to be worth it here."
-                .to_owned()
-        }
+        None => NOTHING_TO_CHANGE.to_owned(),
     };
     let others: Vec<String> = said.collect();
     let joined = |all: Vec<String>| (!all.is_empty()).then(|| all.join(" "));

@@ -19,6 +19,7 @@ use super::length::numbers::{decimals, plus_minus};
 use super::points::{more, signed};
 use crate::advice::{Assumed, Basis, Change, KnownBy, Needs, Unit, Verdict};
 use crate::page::words::listed;
+use crate::scheme::Here;
 
 /// What a change brings: its worst case, where only bounds are known.
 pub(super) fn gain(change: &Change) -> String {
@@ -76,6 +77,18 @@ fn as_engines_do(change: &Change) -> String {
             listed(&change.engines)
         ),
     }
+}
+
+/// Where changes were measured and none is worth it.
+const NOTHING_TO_CHANGE: &str =
+    "Nothing to change: no other drafts and no other rule are shown to be worth it here.";
+
+/// What measures an engine's own way.
+fn measured_by(here: Here) -> String {
+    format!(
+        "{} among --laws and {} among --verifiers",
+        here.law, here.verifier
+    )
 }
 
 /// The engine that advice starts from, as a subject.

@@ -1,6 +1,6 @@
 //! Advice of reports on replayed text: lengths, trees and paths.
 
-use super::{gain, settings, shortfall, who};
+use super::{gain, measured_by, settings, shortfall, who};
 use crate::advice::{Assumed, Change, Needs, Verdict, settings_of};
 use crate::page::words::{counted, listed};
 use crate::report::length::numbers::{cost, plus_minus};
@@ -201,11 +201,9 @@ pub(in crate::report) fn no_reference(engine: Option<&Assumed>) -> String {
         let row = engine.name()?.defaults().find_map(|row| row.here)?;
         let what = if row.one { "chains" } else { "trees" };
         Some(format!(
-            "What {} does unless told otherwise was not replayed: it takes {what} in --trees, {} \
-             among --laws and {} among --verifiers.",
+            "What {} does unless told otherwise was not replayed: it takes {what} in --trees, {}.",
             who(engine),
-            row.law,
-            row.verifier
+            measured_by(row)
         ))
     });
     here.unwrap_or_else(|| {
