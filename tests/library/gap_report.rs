@@ -539,6 +539,9 @@ fn a_report_of_little_reads_well_too() {
             "{absent}"
         );
     }
+    // Only as what comes next, with a text.
+    assert_eq!(markdown.matches("specgap length").count(), 1);
+    assert!(markdown.contains("then specgap length and tree say"));
     let (page, _) = everything(&GapReport {
         cells: Vec::new(),
         ..bare
