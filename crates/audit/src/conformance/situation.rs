@@ -378,8 +378,9 @@ impl Situation {
 fn of_strata(row: &[f32], wanted: u32, count: usize, random: &mut ChaCha8Rng) -> Vec<u32> {
     let q: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
     let (mut drafts, mut weights) = (Vec::with_capacity(count), Vec::new());
+    let drafting = SchemeName::STRATIFIED.drafting(&q, count);
     for _ in 0..count {
-        SchemeName::STRATIFIED.next_draft(&q, &drafts, count, &mut weights);
+        drafting.next(&drafts, &mut weights);
         let law: Vec<f32> = weights.iter().map(|&x| x as f32).collect();
         let can_be = law.get(wanted as usize).is_some_and(|&x| x > 0.0);
         drafts.push(match can_be && !drafts.contains(&wanted) {

@@ -237,11 +237,12 @@ pub(super) fn children(
 ) -> Vec<u32> {
     let mut drawn = Vec::with_capacity(count);
     let row: Vec<f64> = q.probabilities().collect();
+    let drafting = law.drafting(&row, count);
     for _ in 0..count {
         let token = if law == SchemeName::WITH_REPLACEMENT {
             Some(chance.token(q))
         } else {
-            law.next_draft(&row, &drawn, count, scratch);
+            drafting.next(&drawn, scratch);
             chance.of(scratch)
         };
         let Some(token) = token else { break };
@@ -472,7 +473,8 @@ impl<E> Visits<'_, '_, E> {
         let (start, count) = owed.own.get(place).copied().unwrap_or_default();
         let siblings = before.get(start..).unwrap_or_default();
         self.law
-            .next_draft(&row, siblings, count, &mut owed.scratch);
+            .drafting(&row, count)
+            .next(siblings, &mut owed.scratch);
         let open: f64 = owed.scratch.iter().sum();
         let step = if before.contains(&token) {
             Step::Again

@@ -17,9 +17,9 @@ impl Step for Rejection {
         let mut residual = p.to_vec();
         let (mut offered, mut next) = (Vec::new(), Vec::new());
         let mut ratios = Vec::with_capacity(drafts.len());
+        let drafting = self.0.drafting(q, drafts.len());
         for (place, &token) in drafts.iter().enumerate() {
-            self.0
-                .next_draft(q, &drafts[..place], drafts.len(), &mut offered);
+            drafting.next(&drafts[..place], &mut offered);
             if !normalise(&mut offered) {
                 // Such a draft cannot be.
                 ratios.resize(drafts.len(), 0.0);

@@ -190,8 +190,9 @@ fn next_drafts_make_the_tuples_of_their_law() {
             let mut total = 0.0;
             scheme.for_each_tuple(&mut |tuple, mass| {
                 let (mut chance, mut weights) = (1.0, Vec::new());
+                let drafting = law.drafting(&q, tuple.len());
                 for (place, &token) in tuple.iter().enumerate() {
-                    law.next_draft(&q, &tuple[..place], tuple.len(), &mut weights);
+                    drafting.next(&tuple[..place], &mut weights);
                     chance *= weights[token as usize] / weights.iter().sum::<f64>();
                 }
                 assert!(

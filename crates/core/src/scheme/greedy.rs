@@ -294,9 +294,9 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
     sort_theorem: None,
-    next_draft: Some(|_, before, drafts, weights| {
+    next_draft: Some(|row, before, weights| {
         without(before, weights);
-        if before.len() + 1 < drafts {
+        if before.len() + 1 < row.drafts {
             only_likeliest(weights);
         }
     }),

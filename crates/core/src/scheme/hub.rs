@@ -193,8 +193,8 @@ pub const LAW: Law = Law {
     only: Some(2),
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
     sort_theorem: None,
-    next_draft: Some(|q, before, _, weights| {
-        let hub = likeliest(q);
+    next_draft: Some(|row, before, weights| {
+        let hub = likeliest(row.q);
         match before {
             [] => {}
             // The hub is the other one.

@@ -9,7 +9,9 @@ use super::{LAWS, UNDERFLOW};
 use crate::entry_name::{Named, entry_name};
 use specgap_number::distribution::{Draft, Rational, TupleProbabilities};
 use specgap_number::number::Number;
+use specgap_plan::plan::Strata;
 use specgap_row::row::Question;
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,9 +50,39 @@ pub struct Law {
     pub hue: usize,
 }
 
-/// Of q, the drafts so far and n, makes weights that are q those of the next draft: V entries
+/// Of a row and the drafts so far, makes weights that are q those of the next draft: V entries
 /// whose sum need not be 1, all 0 where q has no mass on others.
-pub type NextDraft = fn(&[f64], &[u32], usize, &mut Vec<f64>);
+pub type NextDraft = fn(&Drafting<'_>, &[u32], &mut [f64]);
+
+/// How n drafts are drawn from a row, one after another.
+#[derive(Debug)]
+pub struct Drafting<'a> {
+    law: SchemeName,
+    pub(super) q: &'a [f64],
+    pub(super) drafts: usize,
+    strata: OnceCell<Strata>,
+}
+
+impl Drafting<'_> {
+    /// Puts the weights of the next draft into `weights`, given the drafts so far. All 0 where
+    /// there is none, and for laws that do not draw one draft after another.
+    pub fn next(&self, before: &[u32], weights: &mut Vec<f64>) {
+        weights.clear();
+        match self.law.0.next_draft {
+            Some(next) => {
+                weights.extend(self.q);
+                next(self, before, weights);
+            }
+            None => weights.resize(self.q.len(), 0.0),
+        }
+    }
+
+    /// The strata of the row, found once: those of the plans, at any vocabulary, in `f64`.
+    pub(super) fn strata(&self) -> &Strata {
+        self.strata
+            .get_or_init(|| Strata::of_row(self.q, self.drafts))
+    }
+}
 
 /// Builds a law from its numbers; by this a problem file's `[draft]` becomes one.
 #[derive(Clone, Copy, Debug)]
@@ -147,16 +179,13 @@ impl Named for Law {
 entry_name!(SchemeName of Law);
 
 impl SchemeName {
-    /// Puts the weights of the next of n drafts into `weights`, given q and the drafts so far.
-    /// All 0 where there is none, and for laws that do not draw one draft after another.
-    pub fn next_draft(self, q: &[f64], before: &[u32], drafts: usize, weights: &mut Vec<f64>) {
-        weights.clear();
-        match self.0.next_draft {
-            Some(next) => {
-                weights.extend(q);
-                next(q, before, drafts, weights);
-            }
-            None => weights.resize(q.len(), 0.0),
+    /// Of n drafts of q.
+    pub fn drafting(self, q: &[f64], drafts: usize) -> Drafting<'_> {
+        Drafting {
+            law: self,
+            q,
+            drafts,
+            strata: OnceCell::new(),
         }
     }
 }

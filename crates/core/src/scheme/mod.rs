@@ -50,7 +50,7 @@ pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;
 pub use hub::Hub;
 pub use law::{
-    DraftScheme, LARGEST_CHECKED_SET, Law, MadeOf, NextDraft, OnRow, PartsToLaw, PrefixScan,
+    DraftScheme, Drafting, LARGEST_CHECKED_SET, Law, MadeOf, NextDraft, OnRow, PartsToLaw, PrefixScan,
     SchemeName, TuplesToLaw,
 };
 pub use product::Product;

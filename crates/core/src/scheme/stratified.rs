@@ -452,12 +452,6 @@ impl SchemeName {
     pub const STRATIFIED_INDEPENDENT: Self = Self(&INDEPENDENT);
 }
 
-/// Puts the law of the next draft in place of q. The strata are those of the plans: at any
-/// vocabulary, in `f64`.
-fn next_draft(straddle: Straddle, q: &[f64], before: &[u32], drafts: usize, weights: &mut [f64]) {
-    specgap_plan::plan::Strata::of_row(q, drafts).next_draft(straddle, before, weights);
-}
-
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.
 pub const LAW: Law = Law {
     name: "stratified",
@@ -470,8 +464,8 @@ pub const LAW: Law = Law {
         Arc::new(Stratified::new(draft, drafts, Straddle::Once))
     }),
     sort_theorem: None,
-    next_draft: Some(|q, before, drafts, weights| {
-        next_draft(Straddle::Once, q, before, drafts, weights);
+    next_draft: Some(|row, before, weights| {
+        row.strata().next_draft(Straddle::Once, before, weights);
     }),
     on_row: Some(OnRow {
         optimum: Question {
@@ -497,8 +491,8 @@ pub const INDEPENDENT: Law = Law {
         Arc::new(Stratified::new(draft, drafts, Straddle::Independent))
     }),
     sort_theorem: None,
-    next_draft: Some(|q, before, drafts, weights| {
-        next_draft(Straddle::Independent, q, before, drafts, weights);
+    next_draft: Some(|row, before, weights| {
+        row.strata().next_draft(Straddle::Independent, before, weights);
     }),
     on_row: Some(OnRow {
         optimum: Question {

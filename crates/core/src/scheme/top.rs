@@ -183,7 +183,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
     sort_theorem: None,
-    next_draft: Some(|_, before, _, weights| {
+    next_draft: Some(|_, before, weights| {
         without(before, weights);
         only_likeliest(weights);
     }),

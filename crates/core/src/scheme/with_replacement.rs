@@ -326,7 +326,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorems 3 and 6"),
-    next_draft: Some(|_, _, _, _| {}),
+    next_draft: Some(|_, _, _| {}),
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.with_replacement(drafts)?.rate),

@@ -553,7 +553,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
     sort_theorem: Some("docs/theory/sequential-draws.md, Theorem 1"),
-    next_draft: Some(|_, before, _, weights| without(before, weights)),
+    next_draft: Some(|_, before, weights| without(before, weights)),
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.without_replacement(drafts)?.rate),

@@ -4,7 +4,7 @@ use super::bets::{Bet, ShareBet, get};
 use super::book::{Book, Component, Part, Tally};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::engine::{Change, Engine, Laws, Position, change};
-use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
@@ -699,11 +699,10 @@ impl Judge {
         let is_drafted = !drafts.is_empty();
         if is_drafted && self.rule.drafts() != Drafts::Any {
             tally.steps[0] += 1;
-            for k in 0..drafts.len() {
-                self.next(at, drafts, k, tally);
-            }
+            self.drafts(at, drafts, tally);
         }
-        let claimed = decide(self.rule, &Engine::HONEST, at, drafts);
+        let tested = Tested::new(self.rule, &Engine::HONEST, at, drafts);
+        let claimed = tested.decide(&Engine::HONEST);
         let kept = match step.accepted {
             true => claimed.tokens.binary_search(&y).ok(),
             false => Some(claimed.tokens.len()),
@@ -729,7 +728,7 @@ impl Judge {
             let [_, of_kept, of_replaced, of_output] = places.map(|place| self.component(place));
             let (on_kept, on_replaced) = (kept.zip(of_kept), replaced.zip(of_replaced));
             if on_kept.is_some() || on_replaced.is_some() {
-                let wrong = decide(self.rule, &bug.engine, at, drafts);
+                let wrong = tested.decide(&bug.engine);
                 if let Some((kept, one)) = on_kept {
                     self.book
                         .against(tally, one, [&claimed.law, &wrong.law], kept);
@@ -745,39 +744,58 @@ impl Judge {
         }
     }
 
-    /// One of several drafts, given those before it. A log says how many drafts there are
-    /// by their number alone; where a law drafts fewer as q has no more tokens, it is the law of
-    /// so many.
-    fn next(&self, at: &Position<'_>, drafts: &[usize], k: usize, tally: &mut Tally) {
-        let (earlier, Some(&draft)) = (drafts.get(..k).unwrap_or_default(), drafts.get(k)) else {
-            return;
-        };
-        let law_of = |engine: &Engine| next_draft(self.rule, engine, at, drafts.len(), earlier);
-        let Some(law) = law_of(&Engine::HONEST) else {
-            return;
-        };
+    /// Several drafts, each given those before it. A log says how many drafts there are by their
+    /// number alone; where a law drafts fewer as q has no more tokens, it is the law of so many.
+    fn drafts(&self, at: &Position<'_>, drafts: &[usize], tally: &mut Tally) {
+        let claimed = self.laws_of(&Engine::HONEST, at, drafts);
+        for (law, &draft) in claimed.iter().zip(drafts) {
+            let Some(law) = law else { continue };
+            if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
+                let least = NEAR * get(at.q, at.likeliest(law));
+                let hit = one_if(get(at.q, draft) >= least);
+                self.score(tally, Score::DraftBest, hit, 1.0);
+                continue;
+            }
+            self.ranks(
+                tally,
+                [Score::DraftInQ, Score::DraftInRatio],
+                law,
+                [at.q, at.p],
+                draft,
+            );
+            let shares = self.share_bets(at, Part::DraftLaw, law);
+            self.shares(tally, at, &shares, law, draft);
+        }
         if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
-            let least = NEAR * get(at.q, at.likeliest(&law));
-            let hit = one_if(get(at.q, draft) >= least);
-            self.score(tally, Score::DraftBest, hit, 1.0);
             return;
         }
-        self.ranks(
-            tally,
-            [Score::DraftInQ, Score::DraftInRatio],
-            &law,
-            [at.q, at.p],
-            draft,
-        );
-        let shares = self.share_bets(at, Part::DraftLaw, &law);
-        self.shares(tally, at, &shares, &law, draft);
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
-            if let Some(one) = self.component(places[0])
-                && let Some(wrong) = law_of(&bug.engine)
-            {
-                self.book.against(tally, one, [&law, &wrong], draft);
+            let Some(one) = self.component(places[0]) else {
+                continue;
+            };
+            let wrong = self.laws_of(&bug.engine, at, drafts);
+            for ((law, wrong), &draft) in claimed.iter().zip(&wrong).zip(drafts) {
+                if let (Some(law), Some(wrong)) = (law, wrong) {
+                    self.book.against(tally, one, [law, wrong], draft);
+                }
             }
         }
+    }
+
+    /// The law of each draft, given those before it; `None` where an engine has none.
+    fn laws_of(
+        &self,
+        engine: &Engine,
+        at: &Position<'_>,
+        drafts: &[usize],
+    ) -> Vec<Option<Vec<f64>>> {
+        let Some((law, row)) = drawn_from(self.rule, engine, at) else {
+            return vec![None; drafts.len()];
+        };
+        let drafting = law.drafting(&row, drafts.len());
+        (0..drafts.len())
+            .map(|k| next_draft(&drafting, &drafts[..k]))
+            .collect()
     }
 
     fn component(&self, place: Option<usize>) -> Option<&Component> {
@@ -1172,18 +1190,17 @@ mod tests {
                 };
                 let check = |step: &Step| {
                     let (claimed, wrong) = (
-                        decide(rule, &honest, &at, &step.drafts),
-                        decide(rule, &bug.engine, &at, &step.drafts),
+                        Tested::new(rule, &honest, &at, &step.drafts).decide(&honest),
+                        Tested::new(rule, &bug.engine, &at, &step.drafts).decide(&bug.engine),
                     );
                     let mut sums = [0.0; 4];
-                    for (k, &x) in step.drafts.iter().enumerate() {
-                        let law = |engine| {
-                            next_draft(rule, engine, &at, step.drafts.len(), &step.drafts[..k])
-                        };
-                        if let (Some(claimed), Some(wrong)) = (law(&honest), law(&bug.engine))
+                    let laws = |engine| judge.laws_of(engine, &at, &step.drafts);
+                    let (first, second) = (laws(&honest), laws(&bug.engine));
+                    for ((claimed, wrong), &x) in first.iter().zip(&second).zip(&step.drafts) {
+                        if let (Some(claimed), Some(wrong)) = (claimed, wrong)
                             && rule != Rule::ONE_HOT
                         {
-                            sums[0] += expected(&claimed, &wrong, x);
+                            sums[0] += expected(claimed, wrong, x);
                         }
                     }
                     let place = match claimed.tokens.binary_search(&step.output) {
@@ -1392,11 +1409,13 @@ mod tests {
             let judge = Judge::new(rule, 0.0);
             let mut mean = vec![0.0; judge.book.logs];
             let honest = Engine::HONEST;
-            let first = next_draft(rule, &honest, &at, 2, &[]).unwrap();
+            let (law, row) = drawn_from(rule, &honest, &at).unwrap();
+            let drafting = law.drafting(&row, 2);
+            let first = next_draft(&drafting, &[]).unwrap();
             for (a, mass_a) in first.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
-                let second = next_draft(rule, &honest, &at, 2, &[a]).unwrap();
+                let second = next_draft(&drafting, &[a]).unwrap();
                 for (b, mass_b) in second.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
-                    let found = decide(rule, &honest, &at, &[a, b]);
+                    let found = Tested::new(rule, &honest, &at, &[a, b]).decide(&honest);
                     let mut play = |mass: f64, accepted: bool, output: usize| {
                         let step = step(&[a, b], accepted, output);
                         let tally = tallied(&judge, &at, true, &step);

@@ -7,7 +7,7 @@
 use crate::audit::evidence::book::Tally;
 use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::model::engine::{Engine, Laws, Position};
-use crate::audit::model::multi_draft::{decide, next_draft};
+use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -165,13 +165,15 @@ impl Player {
 
     fn several(&mut self, at: &Position<'_>) -> Step {
         let mut drafts = Vec::with_capacity(self.drafts);
-        for _ in 0..self.drafts {
-            let Some(law) = next_draft(self.rule, &self.engine, at, self.drafts, &drafts) else {
-                break;
-            };
-            drafts.push(draw(&law, self.random.random()));
+        if let Some((law, row)) = drawn_from(self.rule, &self.engine, at) {
+            let drafting = law.drafting(&row, self.drafts);
+            while drafts.len() < self.drafts
+                && let Some(law) = next_draft(&drafting, &drafts)
+            {
+                drafts.push(draw(&law, self.random.random()));
+            }
         }
-        let found = decide(self.rule, &self.engine, at, &drafts);
+        let found = Tested::new(self.rule, &self.engine, at, &drafts).decide(&self.engine);
         let place = draw(&found.law, self.random.random());
         let kept = found.tokens.get(place).copied();
         let output = kept.unwrap_or_else(|| draw(&found.correction, self.random.random()));

@@ -1,20 +1,17 @@
 //! What an engine does with several drafts for one position.
 
-use crate::audit::model::engine::{Corrects, Engine, Keeps, Position, change};
+use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position, change};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
-use specgap_core::scheme::{SchemeName, Straddle};
+use specgap_core::scheme::{Drafting, SchemeName, Straddle};
 use specgap_number::distribution::token_id;
 
-/// The law of the next of so many drafts, given those before; `None` where nothing is claimed,
-/// or every token was drafted.
-pub(crate) fn next_draft(
+/// The law and the row that an engine draws drafts from; `None` where nothing is claimed.
+pub(crate) fn drawn_from(
     rule: Rule,
     engine: &Engine,
     at: &Position<'_>,
-    count: usize,
-    earlier: &[usize],
-) -> Option<Vec<f64>> {
+) -> Option<(SchemeName, Vec<f64>)> {
     let drawn = engine.draws_as.unwrap_or(rule).drafts();
     let likeliest = engine.likeliest || (drawn == Drafts::Likeliest && !engine.draws);
     let law = match drawn {
@@ -33,9 +30,14 @@ pub(crate) fn next_draft(
     } else {
         change(at.q, engine.draft, at)
     };
+    Some((law, row))
+}
+
+/// The law of the next draft, given those before; `None` where every token was drafted.
+pub(crate) fn next_draft(drafting: &Drafting<'_>, earlier: &[usize]) -> Option<Vec<f64>> {
     let before: Vec<u32> = earlier.iter().map(|&token| token_id(token)).collect();
     let mut weights = Vec::new();
-    law.next_draft(&row, &before, count, &mut weights);
+    drafting.next(&before, &mut weights);
     normalise(&mut weights).then_some(weights)
 }
 
@@ -50,43 +52,106 @@ pub(crate) struct Decisions {
     pub correction: Vec<f64>,
 }
 
-/// What an engine makes of drafts. O(nV), for k-seq 60 times that.
-pub(crate) fn decide(
+/// What tests drafts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Test {
+    /// One pass over strata.
+    OneLevel(Straddle),
+    /// A rule, at this scale.
+    Rule(Rule, f64),
+    TargetMass,
+}
+
+impl Test {
+    fn of(rule: Rule, engine: &Engine) -> Self {
+        if engine.levels_inside {
+            let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
+            return Self::OneLevel(match rule.drafts() == independent {
+                true => Straddle::Independent,
+                false => Straddle::Once,
+            });
+        }
+        match engine.keeps {
+            Keeps::Target => Self::TargetMass,
+            _ if rule.tests_drafts() => Self::Rule(rule, 1.0),
+            // One that always or never looks at q tests drafts in turn, whatever it claims.
+            Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => Self::Rule(Rule::RRS, 1.0),
+            Keeps::Over(factor) => Self::Rule(rule, factor),
+            Keeps::Rule => Self::Rule(rule, 1.0),
+        }
+    }
+}
+
+/// Drafts at a position under a test: what engines of the same test and rows share.
+pub(crate) struct Tested<'a> {
+    at: &'a Position<'a>,
+    drafts: &'a [usize],
     rule: Rule,
-    engine: &Engine,
-    at: &Position<'_>,
-    drafts: &[usize],
-) -> Decisions {
-    let rule = engine.tests_as.unwrap_or(rule);
-    let p = change(at.p, engine.target, at);
-    let q = change(at.q, engine.ratio, at);
-    let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
+    by: (Test, Change, Change),
+    p: Vec<f64>,
+    q: Vec<f64>,
+    turn: InTurn,
+}
+
+impl<'a> Tested<'a> {
+    /// As an engine tests them. O(nV), for k-seq 60 times that.
+    pub(crate) fn new(
+        rule: Rule,
+        engine: &Engine,
+        at: &'a Position<'a>,
+        drafts: &'a [usize],
+    ) -> Self {
+        let by = Self::key(rule, engine);
+        let p = change(at.p, engine.target, at);
+        let q = change(at.q, engine.ratio, at);
+        let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
+        let turn = match by.0 {
+            Test::OneLevel(straddle) => LevelStep::one(straddle).in_turn(&p, &q, &tuple),
+            Test::Rule(rule, scale) => rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple)),
+            Test::TargetMass => TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple),
+        };
+        Self {
+            at,
+            drafts,
+            rule,
+            by,
+            p,
+            q,
+            turn,
+        }
+    }
+
+    fn key(rule: Rule, engine: &Engine) -> (Test, Change, Change) {
+        let tested = engine.tests_as.unwrap_or(rule);
+        (Test::of(tested, engine), engine.target, engine.ratio)
+    }
+
+    /// What another engine makes of them.
+    pub(crate) fn decide(&self, engine: &Engine) -> Decisions {
+        match Self::key(self.rule, engine) == self.by {
+            true => decisions(engine, self),
+            false => decisions(engine, &Self::new(self.rule, engine, self.at, self.drafts)),
+        }
+    }
+}
+
+fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
+    let Tested {
+        at,
+        drafts,
+        rule,
+        p,
+        q,
+        turn: InTurn { ratios, residual },
+        ..
+    } = tested;
+    let rule = engine.tests_as.unwrap_or(*rule);
+    // Where a rule that tests in turn is scaled, its ratios are.
     let scale = match engine.keeps {
-        Keeps::Over(factor) => factor,
+        Keeps::Over(factor) if rule.tests_drafts() => factor,
         _ => 1.0,
     };
-    // One that always or never looks at q tests drafts in turn, whatever it claims.
-    let in_turn = match engine.keeps {
-        Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => true,
-        Keeps::Target => false,
-        Keeps::Rule | Keeps::Over(_) => rule.tests_drafts(),
-    };
-    let InTurn { ratios, residual } = if engine.levels_inside {
-        let independent = Drafts::Drawn(SchemeName::STRATIFIED_INDEPENDENT);
-        let straddle = match rule.drafts() == independent {
-            true => Straddle::Independent,
-            false => Straddle::Once,
-        };
-        LevelStep::one(straddle).in_turn(&p, &q, &tuple)
-    } else if in_turn {
-        let rule = if rule.tests_drafts() { rule } else { Rule::RRS };
-        rule.with_step(1.0, |step| step.in_turn(&p, &q, &tuple))
-    } else if engine.keeps == Keeps::Target {
-        TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple)
-    } else {
-        rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple))
-    };
-    let best = at.likeliest(&p);
+    let best = at.likeliest(p);
     let mut tokens: Vec<usize> = drafts.to_vec();
     tokens.sort_unstable();
     tokens.dedup();
@@ -96,8 +161,7 @@ pub(crate) fn decide(
         let keep = match engine.keeps {
             Keeps::Always => 1.0,
             Keeps::IfLikeliest => f64::from(u8::from(token == best)),
-            _ if in_turn => (ratio / scale).min(1.0),
-            _ => ratio.min(1.0),
+            _ => (ratio / scale).min(1.0),
         };
         if let Ok(place) = tokens.binary_search(&token)
             && let Some(slot) = law.get_mut(place)
@@ -110,12 +174,12 @@ pub(crate) fn decide(
         *none = alive.max(0.0);
     }
     let correction = match engine.corrects {
-        Corrects::Rule => residual,
-        Corrects::Target => p,
-        Corrects::Draft => q,
+        Corrects::Rule => residual.clone(),
+        Corrects::Target => p.clone(),
+        Corrects::Draft => q.clone(),
         Corrects::Residual | Corrects::OwnNoise => {
-            let first = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0));
-            or_else(first.collect(), &p)
+            let first = p.iter().zip(q).map(|(p, q)| (p - q).max(0.0));
+            or_else(first.collect(), p)
         }
         Corrects::OffDraft => {
             let mut off = p.clone();
@@ -124,7 +188,7 @@ pub(crate) fn decide(
                     *mass = 0.0;
                 }
             }
-            or_else(off, &p)
+            or_else(off, p)
         }
     };
     Decisions {
@@ -145,7 +209,23 @@ fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::model::engine::Change;
+
+    fn decide(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Decisions {
+        Tested::new(rule, engine, at, drafts).decide(engine)
+    }
+
+    /// The law of the next of so many drafts.
+    fn next_law(
+        rule: Rule,
+        engine: &Engine,
+        at: &Position<'_>,
+        count: usize,
+        earlier: &[usize],
+    ) -> Option<Vec<f64>> {
+        let (law, row) = drawn_from(rule, engine, at)?;
+        next_draft(&law.drafting(&row, count), earlier)
+    }
+
     use specgap_core::problem::Problem;
     use specgap_core::scheme::{WithReplacement, WithoutReplacement};
     use specgap_core::verifier::{KSeq, Rrs, RrsWo, Verifier};
@@ -408,7 +488,7 @@ mod tests {
             (Rule::EXACT_MATCH, likeliest, &[2], Some([0., 1., 0., 0.])),
         ];
         for (rule, engine, earlier, expected) in cases {
-            let found = next_draft(rule, &engine, &at(), earlier.len() + 1, earlier);
+            let found = next_law(rule, &engine, &at(), earlier.len() + 1, earlier);
             assert_eq!(found.is_some(), expected.is_some(), "{rule} {earlier:?}");
             if let (Some(found), Some(expected)) = (found, expected) {
                 assert!(near(&found, &expected), "{rule} {earlier:?}: {found:?}");
@@ -423,7 +503,7 @@ mod tests {
         let at = Position::new(&p, &[0.25; 4]);
         let honest = Engine::HONEST;
         let law = |engine, count, earlier: &[usize]| {
-            next_draft(Rule::LEVEL_4, engine, &at, count, earlier).unwrap()
+            next_law(Rule::LEVEL_4, engine, &at, count, earlier).unwrap()
         };
         assert!(near(&law(&honest, 2, &[]), &[0.5, 0.5, 0.0, 0.0]));
         assert!(near(&law(&honest, 2, &[1]), &[0.0, 0.0, 0.5, 0.5]));
