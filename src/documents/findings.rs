@@ -173,14 +173,13 @@ fn strata() -> String {
     )
 }
 
-/// What a rule of three i.i.d. drafts leaves of the optimum on every draft of the ladder.
-fn ladder_losses(at: f64, rule: &str) -> Vec<f64> {
-    let ladder: LogComparison = report("ladder");
+/// What recursive rejection of so many i.i.d. drafts leaves of the optimum, log by log.
+fn losses(logs: &LogComparison, at: f64, drafts: usize) -> Vec<f64> {
     let rates = |what: Option<&str>| -> Vec<f64> {
-        let mut all = ladder.rates.iter();
+        let mut all = logs.rates.iter();
         let found = all.find(|rate| {
             rate.temperature == at
-                && rate.drafts == Some(3)
+                && rate.drafts == Some(drafts)
                 && rate.scheme.as_deref() == Some("with-replacement")
                 && rate.verifier.as_deref() == what
         });
@@ -189,7 +188,7 @@ fn ladder_losses(at: f64, rule: &str) -> Vec<f64> {
             .map(|one| one.as_ref().unwrap().estimate.mean)
             .collect()
     };
-    let optimum = rates(None).into_iter().zip(rates(Some(rule)));
+    let optimum = rates(None).into_iter().zip(rates(Some("rrs")));
     optimum.map(|(best, gets)| best - gets).collect()
 }
 
@@ -207,11 +206,22 @@ fn rules() -> String {
         let [low, high] = ends(percent);
         format!("{low:.1} to {high:.1}%")
     };
+    let ladder: LogComparison = report("ladder");
+    let head: LogComparison = serde_json::from_str(&text("reports/qwen-head/depth.json")).unwrap();
+    let qwen: GapReport = report("qwen");
+    let pair = (qwen.comparisons.iter())
+        .find(|one| {
+            (one.temperature, one.drafts) == (1.0, 3)
+                && &*one.first == "with-replacement/level"
+                && &*one.second == "with-replacement/rrs"
+        })
+        .unwrap();
     format!(
         "## 2. One round at a time verifiers are nearly optimal; over a text they are not\n\n\
          Three i.i.d. drafts, eight drafts of SmolLM2 (overlap 0.43 to 0.80): recursive rejection \
-         leaves {} points of what any lossless rule could accept at T = 1, and {} at T = 0.3. Over \
-         a text, with four tokens drafted a round, token verification makes {} more target calls than \
+         leaves {} points of what any lossless rule could accept at T = 1, and {} at T = 0.3; on \
+         Qwen2.5-Coder (1.5B, drafted by 0.5B) {} at T = 1; under the trained head of card 1, four drafts, \
+         {}. Over a text of SmolLM2, Qwen or Gemma, with four tokens drafted a round, token verification makes {} more target calls than \
          the fewest possible, block verification {}, block verification that carries a number from \
          round to round {}.\n\n\
          ![What verifiers leave and what another law gives, T = 1](../reports/ladder/worth-by-overlap-t1.0-n3.svg)\n\n\
@@ -219,8 +229,10 @@ fn rules() -> String {
          *Where it does not win*: with one draft, and where the draft is poor (Gemma 3), 1 to 3% of the \
          calls are at stake. Rules that carry need their state per request. \
          [Numbers](guide/best-possible.md).\n\n",
-        points(ladder_losses(1.0, "rrs").into_iter()),
-        points(ladder_losses(0.3, "rrs").into_iter()),
+        points(losses(&ladder, 1.0, 3).into_iter()),
+        points(losses(&ladder, 0.3, 3).into_iter()),
+        plus_minus(&pair.difference, 100.0, 1),
+        points(losses(&head, 1.0, 4).into_iter()),
         above(1),
         above(2),
         above(5),
@@ -265,14 +277,25 @@ fn switch() -> String {
         })
         .map(|engine| format!("{} `{}`", engine.name, engine.setting))
         .collect();
+    let depths = rows(
+        &text("reports/qwen-head/report.md"),
+        "|depth|one sampled draft|one likeliest|",
+    );
+    let head = |row: &[String]| {
+        let share = |cell: &str| format!("{:.1}%", 100.0 * number(cell));
+        format!("{} instead of {}", share(&row[1]), share(&row[2]))
+    };
     format!(
         "## 3. One switch: sample the one draft\n\nEngines that draft one token draft the likeliest \
          unless told otherwise. Sampling it and keeping it with min(1, p/q) accepts more:\n\n{table}\n\
-         The settings: {}.\n\n\
+         Under the trained head of card 1, at T = 1, its first token is kept {} of the time, its fourth \
+         {}.\n\nThe settings: {}.\n\n\
          ![One draft: one-hot, sampled or strict, by overlap](../reports/ladder/one-draft-by-overlap-t1.0.svg)\n\n\
          `specgap gap LOG --temperature 1`\n\n\
          *Where it does not win*: the gain goes to nothing as T goes to 0, and an engine has to keep \
          the draft's probabilities. transformers samples already.\n\n",
+        head(depths.first().unwrap()),
+        head(depths.last().unwrap()),
         listed(&settings)
     )
 }
@@ -368,11 +391,17 @@ fn lengths() -> String {
     ) {
         table.push_str(&format!("|{}|\n", row.join("|")));
     }
+    let head = text("reports/qwen-head/report.md");
+    let chains = rows(&head, "|K|token verification|block verification|");
+    let trees = rows(&head, "|tree|nodes|`rrs`, i.i.d.|");
+    let (chain, tree) = (chains.last().unwrap(), trees.last().unwrap());
     format!(
         "## 6. How many tokens, which tree\n\nOn the texts of card 1's tree (SmolLM2, a four-layer \
          draft, T = 1):\n\n{table}\n\
          A draft step at {} of a target step: the best chain of token verification has {} times the \
-         target's speed; of block verification {}; no lengths of token verification pass {}.\n\n\
+         target's speed; of block verification {}; no lengths of token verification pass {}. Under the trained \
+         head of card 1: {} tokens per call of {} tokens in a row by token verification, {} by block \
+         verification; {} of a tree of {}, strata and level-4.\n\n\
          ![Speed-up by the cost of a draft step](../reports/length/speed-by-cost.svg)\n\n\
          `specgap length LOG --cost-ratio 0.05`, `specgap tree LOG --budget 16`\n\n\
          *Where it does not win*: where drafting costs much. And a tree of 20 tokens costs more in a pass \
@@ -380,7 +409,12 @@ fn lengths() -> String {
         at.cost_ratio,
         chosen("token"),
         chosen("block"),
-        plus_minus(&at.oracle, 1.0, 2)
+        plus_minus(&at.oracle, 1.0, 2),
+        chain[1],
+        chain[0],
+        chain[2],
+        tree[4],
+        tree[1],
     )
 }
 
