@@ -9,6 +9,9 @@ pub(super) fn share(estimate: &Estimate) -> String {
     format!("{}%", points(estimate))
 }
 
+/// What is less, with its interval, is not said in digits.
+const LEAST: f64 = 1e-5;
+
 /// A rate or a difference of rates in percentage points, with half the width of its interval;
 /// its bounds where only these are known.
 pub(super) fn points(estimate: &Estimate) -> String {
@@ -17,6 +20,9 @@ pub(super) fn points(estimate: &Estimate) -> String {
     }
     let [low, high] = estimate.ci95;
     let half = (high - low) / 2.0;
+    if half > 0.0 && estimate.mean.abs() + half < LEAST {
+        return format!("under {}", 100.0 * LEAST);
+    }
     // As many digits as tell it from 0.
     let size = if half > 0.0 {
         half
@@ -69,7 +75,26 @@ pub(super) fn signed(value: f64) -> String {
 pub(super) fn more(difference: &Estimate) -> String {
     match difference.open() {
         Some(ends) => range(ends, signed),
-        None if difference.mean > 0.0 => format!("+{}", points(difference)),
+        None if difference.mean > LEAST => format!("+{}", points(difference)),
         None => points(difference),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_too_small_for_digits_is_said_to_be_under_them() {
+        let of = |mean: f64, half: f64| Estimate {
+            mean,
+            ci95: [mean - half, mean + half],
+            ..Estimate::default()
+        };
+        assert_eq!(points(&of(1.4e-8, 2.5e-8)), "under 0.001");
+        assert_eq!(more(&of(1.4e-8, 2.5e-8)), "under 0.001");
+        assert_eq!(points(&of(1.2e-5, 2e-6)), "0.001 ± 0.000");
+        assert_eq!(points(&of(0.0, 0.0)), "0.0");
+        assert_eq!(more(&of(0.031, 0.002)), "+3.1 ± 0.2");
     }
 }
