@@ -963,10 +963,10 @@ fn forms_of_strata_and_their_bugs_are_told_apart() {
             "verified-as-straddling-once",
         ),
     ] {
-        let (parts, _) = play(of_strata(rule, rule, None), 2, 6_000);
+        let (parts, _) = play(of_strata(rule, rule, None), 1, 6_000);
         assert_eq!(parts, [0; 4], "{rule}");
-        let (parts, _) = play(of_strata(rule, other, None), 2, 6_000);
-        assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (2, 0));
+        let (parts, _) = play(of_strata(rule, other, None), 1, 6_000);
+        assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (1, 0));
         for (bug, part) in [
             (drawn, DraftLaw),
             (verified, Acceptance),
