@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tree::page(&report)
     } else if let Ok(report) = serde_json::from_slice::<LengthReport>(&text) {
         std::fs::create_dir_all(&folder)?;
-        let json = serde_json::to_string_pretty(&report)? + "\n";
+        let json = serde_json::to_string(&report)? + "\n";
         std::fs::write(folder.join("report.json"), json)?;
         length::page(&report)
     } else if let Ok(report) = serde_json::from_slice::<PathsReport>(&text) {

@@ -143,7 +143,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     }
     // What a ladder of drafts shows is another thing than how far each is from the first.
     if let Some(mut facts) = ladder::facts(comparison, said) {
-        // Made before comparisons had advice, it leads with what one draft gets.
+        // Where nothing is advised, it leads with what one draft gets.
         if !leads && let Some(found) = facts.pop() {
             let text = format!("{}: {}", found.name, found.value);
             blocks.insert(0, Block::Paragraph(text));
