@@ -4,7 +4,7 @@ use super::root;
 use crate::claims::{Claim, Verdict, ledger};
 use crate::gap::{GapReport, LogComparison};
 use crate::page::words::listed;
-use crate::replay::LengthReport;
+use crate::replay::{Drafts, LengthReport};
 use crate::scheme::ENGINES;
 use crate::statistics::Estimate;
 use serde::de::DeserializeOwned;
@@ -128,6 +128,46 @@ pub(super) fn first_lines() -> String {
     format!("\n{}\n", lines.join("\n"))
 }
 
+/// What is measured under the heads: of the 0.5B, then of the 1.5B.
+struct Heads([String; 2]);
+
+impl Heads {
+    fn read() -> Self {
+        let found = text("reports/qwen-head/report.md");
+        let (first, second) = found.split_once("## The same on the 1.5B").unwrap();
+        Self([first, second].map(str::to_owned))
+    }
+
+    fn rows(&self, of: usize, behind: &str) -> Vec<Vec<String>> {
+        rows(&self.0[of], behind)
+    }
+
+    fn trees(&self, of: usize) -> Vec<Vec<String>> {
+        self.rows(of, "|tree|nodes|`rrs`, i.i.d.|")
+    }
+
+    /// A column of trees that branch, from the least to the most.
+    fn in_trees(&self, of: usize, column: usize) -> String {
+        let trees = self.trees(of);
+        let several = trees.iter().filter(|row| !row[0].contains("chain"));
+        let [low, high] = ends(several.map(|row| number(&row[column])));
+        format!("{low:.2} to {high:.2}")
+    }
+
+    fn by_depth(&self, of: usize) -> Vec<Vec<String>> {
+        self.rows(of, "|depth|one sampled draft|one likeliest|")
+    }
+
+    /// What recursive rejection of four drafts leaves of the optimum, by depth and head.
+    fn losses() -> Vec<f64> {
+        let of = |name: &str| {
+            let logs = serde_json::from_str(&text(&format!("reports/qwen-head/{name}.json")));
+            losses(&logs.unwrap(), 1.0, 4)
+        };
+        [of("depth"), of("depth-1.5b")].concat()
+    }
+}
+
 fn strata() -> String {
     let optimum = Optimum::read();
     let (told, of) = optimum.cells("Against the best of these and `greedy` drafts");
@@ -139,21 +179,16 @@ fn strata() -> String {
         let row = tree.iter().find(|row| row[0].contains(what)).unwrap();
         row.last().unwrap()
     };
-    let trees = rows(
-        &text("reports/qwen-head/report.md"),
-        "|tree|nodes|`rrs`, i.i.d.|",
-    );
-    let head = |column: usize| {
-        let several = trees.iter().filter(|row| !row[0].contains("chain"));
-        let [low, high] = ends(several.map(|row| number(&row[column])));
-        format!("{low:.2} to {high:.2}")
+    let heads = Heads::read();
+    let head = |of: usize| {
+        let [strata, likeliest, rejection] = [4, 5, 2].map(|column| heads.in_trees(of, column));
+        format!("{strata}, likeliest tokens {likeliest}, recursive rejection {rejection}")
     };
     format!(
         "## 1. Draw one draft from each stratum, reject by level\n\n{} Against the half-way, three \
          likeliest tokens and one drawn (`greedy`), it is {} points more. In a tree of 20 tokens that \
          ran in transformers: {} tokens per call, likeliest tokens {}, recursive rejection {}. Under a \
-         trained head (EAGLE-like, Qwen2.5-Coder-0.5B), in three trees: {}, likeliest tokens {}, recursive \
-         rejection {}.\n\n\
+         trained head (EAGLE-like, Qwen2.5-Coder-0.5B), in three trees: {}; under one of the 1.5B: {}.\n\n\
          ![More than engines get, by temperature](../reports/optimum/gain.svg)\n\n\
          `specgap gap LOG --drafts 4 --laws top,with-replacement,greedy,stratified`\n\n\
          *Where it does not win*: at T = 0.1 it is {} points against the likeliest tokens and {} against \
@@ -165,9 +200,8 @@ fn strata() -> String {
         calls("the same tree, strata, level-4"),
         calls("the tree of likeliest tokens"),
         calls("the same tree, i.i.d. drafts"),
-        head(4),
-        head(5),
-        head(2),
+        head(0),
+        head(1),
         points(optimum.column(0.1, Optimum::LIKELIEST)),
         points(optimum.column(0.1, Optimum::GREEDY)),
     )
@@ -207,7 +241,6 @@ fn rules() -> String {
         format!("{low:.1} to {high:.1}%")
     };
     let ladder: LogComparison = report("ladder");
-    let head: LogComparison = serde_json::from_str(&text("reports/qwen-head/depth.json")).unwrap();
     let qwen: GapReport = report("qwen");
     let pair = (qwen.comparisons.iter())
         .find(|one| {
@@ -220,7 +253,7 @@ fn rules() -> String {
         "## 2. One round at a time verifiers are nearly optimal; over a text they are not\n\n\
          Three i.i.d. drafts, eight drafts of SmolLM2 (overlap 0.43 to 0.80): recursive rejection \
          leaves {} points of what any lossless rule could accept at T = 1, and {} at T = 0.3; on \
-         Qwen2.5-Coder (1.5B, drafted by 0.5B) {} at T = 1; under the trained head of card 1, four drafts, \
+         Qwen2.5-Coder (1.5B, drafted by 0.5B) {} at T = 1; under the trained heads of card 1, four drafts, \
          {}. Over a text of SmolLM2, Qwen or Gemma, with four tokens drafted a round, token verification makes {} more target calls than \
          the fewest possible, block verification {}, block verification that carries a number from \
          round to round {}.\n\n\
@@ -232,7 +265,7 @@ fn rules() -> String {
         points(losses(&ladder, 1.0, 3).into_iter()),
         points(losses(&ladder, 0.3, 3).into_iter()),
         plus_minus(&pair.difference, 100.0, 1),
-        points(losses(&head, 1.0, 4).into_iter()),
+        points(Heads::losses().into_iter()),
         above(1),
         above(2),
         above(5),
@@ -277,25 +310,27 @@ fn switch() -> String {
         })
         .map(|engine| format!("{} `{}`", engine.name, engine.setting))
         .collect();
-    let depths = rows(
-        &text("reports/qwen-head/report.md"),
-        "|depth|one sampled draft|one likeliest|",
-    );
-    let head = |row: &[String]| {
+    let heads = Heads::read();
+    let head = |of: usize| {
         let share = |cell: &str| format!("{:.1}%", 100.0 * number(cell));
-        format!("{} instead of {}", share(&row[1]), share(&row[2]))
+        let depths = heads.by_depth(of);
+        format!(
+            "{} instead of {}",
+            share(&depths[0][1]),
+            share(&depths[0][2])
+        )
     };
     format!(
         "## 3. One switch: sample the one draft\n\nEngines that draft one token draft the likeliest \
          unless told otherwise. Sampling it and keeping it with min(1, p/q) accepts more:\n\n{table}\n\
-         Under the trained head of card 1, at T = 1, its first token is kept {} of the time, its fourth \
-         {}.\n\nThe settings: {}.\n\n\
+         Under the trained heads of card 1, at T = 1, the first token is kept {} of the time (0.5B) and {} \
+         (1.5B).\n\nThe settings: {}.\n\n\
          ![One draft: one-hot, sampled or strict, by overlap](../reports/ladder/one-draft-by-overlap-t1.0.svg)\n\n\
          `specgap gap LOG --temperature 1`\n\n\
          *Where it does not win*: the gain goes to nothing as T goes to 0, and an engine has to keep \
          the draft's probabilities. transformers samples already.\n\n",
-        head(depths.first().unwrap()),
-        head(depths.last().unwrap()),
+        head(0),
+        head(1),
         listed(&settings)
     )
 }
@@ -369,20 +404,6 @@ fn engines() -> String {
 }
 
 fn lengths() -> String {
-    let length: LengthReport = report("length");
-    let at = length.at_cost.as_ref().unwrap();
-    let chosen = |verifier: &str| {
-        let one = at
-            .chosen
-            .iter()
-            .find(|one| one.verifier == verifier)
-            .unwrap();
-        format!(
-            "{} tokens, {}",
-            one.parameter,
-            plus_minus(&one.speedup, 1.0, 2)
-        )
-    };
     let mut table =
         "|drafts and rule|where it is what runs|tokens per call|\n|---|---|---:|\n".to_owned();
     for row in rows(
@@ -391,25 +412,45 @@ fn lengths() -> String {
     ) {
         table.push_str(&format!("|{}|\n", row.join("|")));
     }
-    let head = text("reports/qwen-head/report.md");
-    let chains = rows(&head, "|K|token verification|block verification|");
-    let trees = rows(&head, "|tree|nodes|`rrs`, i.i.d.|");
-    let (chain, tree) = (chains.last().unwrap(), trees.last().unwrap());
+    let pairs = [
+        ("SmolLM2, a four-layer draft", "length"),
+        ("Qwen2.5-Coder 1.5B, drafted by 0.5B", "qwen-length"),
+    ]
+    .map(|(name, file)| {
+        let length: LengthReport = report(file);
+        let at = length.at_cost.unwrap();
+        assert_eq!(at.cost_ratio, 0.05);
+        let chosen = |drafts: Drafts, verifier: &str| {
+            let mut all = at.chosen.iter();
+            let found = all.find(|one| (one.drafts, &*one.verifier) == (drafts, verifier));
+            let one = found.unwrap();
+            format!("{}: {}", one.parameter, plus_minus(&one.speedup, 1.0, 2))
+        };
+        format!(
+            "|{name}|{}|{}|{}|{}|\n",
+            chosen(Drafts::OneHot, "token"),
+            chosen(Drafts::Sampled, "token"),
+            chosen(Drafts::Sampled, "block"),
+            plus_minus(&at.oracle, 1.0, 2),
+        )
+    });
+    let heads = Heads::read();
+    let chains = heads.rows(0, "|K|token verification|block verification|");
+    let (chain, tree) = (chains.last().unwrap(), &heads.trees(0)[3]);
     format!(
         "## 6. How many tokens, which tree\n\nOn the texts of card 1's tree (SmolLM2, a four-layer \
          draft, T = 1):\n\n{table}\n\
-         A draft step at {} of a target step: the best chain of token verification has {} times the \
-         target's speed; of block verification {}; no lengths of token verification pass {}. Under the trained \
-         head of card 1: {} tokens per call of {} tokens in a row by token verification, {} by block \
-         verification; {} of a tree of {}, strata and level-4.\n\n\
+         The best number of drafts in a row, and the speed over the target's alone, where a draft step costs \
+         0.05 of a target step:\n\n\
+         |pair|likeliest tokens|token verification|block verification|no lengths of token verification pass|\n\
+         |---|---|---|---|---|\n{}\n\
+         Under a trained head (card 1, the 0.5B): {} tokens per call of {} tokens in a row by token \
+         verification, {} by block verification; {} of a tree of {}, strata and level-4.\n\n\
          ![Speed-up by the cost of a draft step](../reports/length/speed-by-cost.svg)\n\n\
          `specgap length LOG --cost-ratio 0.05`, `specgap tree LOG --budget 16`\n\n\
          *Where it does not win*: where drafting costs much. And a tree of 20 tokens costs more in a pass \
          than a chain of 4; how much is your hardware's (`--timings`).\n",
-        at.cost_ratio,
-        chosen("token"),
-        chosen("block"),
-        plus_minus(&at.oracle, 1.0, 2),
+        pairs.concat(),
         chain[1],
         chain[0],
         chain[2],
