@@ -132,11 +132,16 @@ impl<M: Number> Symmetric<M> {
     pub(super) fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
         let mut accepted = vec![M::zero(); tuple.len()];
         let mut reached = M::one();
+        let mut powers = Vec::with_capacity(tuple.len());
         for chance in &self.chances {
             let chances: Vec<&M> = tuple.iter().map(|&x| &chance[x as usize]).collect();
             for (slot, &own) in chances.iter().enumerate() {
+                if *own == M::zero() {
+                    continue;
+                }
                 let others = (0..tuple.len()).filter(|&other| other != slot);
-                let alone = mean_of_survival(others.map(|other| chances[other]), &self.shares);
+                let others = others.map(|other| chances[other]);
+                let alone = mean_of_survival(others, &self.shares, &mut powers);
                 accepted[slot].gain(&reached.times(&own.times(&alone)));
             }
             for own in chances {
@@ -155,17 +160,23 @@ impl<M: Number> Symmetric<M> {
 }
 
 /// The integral over u in [0, 1] of the product of 1 - e u; `shares` are 1/1, 1/2 and so on.
-fn mean_of_survival<'a, M: Number>(chances: impl Iterator<Item = &'a M>, shares: &[M]) -> M {
+fn mean_of_survival<'a, M: Number>(
+    chances: impl Iterator<Item = &'a M>,
+    shares: &[M],
+    powers: &mut Vec<M>,
+) -> M {
     // In powers of 1 - u, 1 - e u = (1 - e) + e (1 - u): no term is negative.
-    let mut powers = vec![M::one()];
+    powers.clear();
+    powers.push(M::one());
     for chance in chances {
         let stays = chance.complement();
-        let mut next = vec![M::zero(); powers.len() + 1];
-        for (power, factor) in powers.iter().enumerate() {
-            next[power].gain(&factor.times(&stays));
-            next[power + 1].gain(&factor.times(chance));
+        let mut below = M::zero();
+        for factor in powers.iter_mut() {
+            let here = factor.times(chance);
+            *factor = below.plus(&factor.times(&stays));
+            below = here;
         }
-        powers = next;
+        powers.push(below);
     }
     let mut sum = M::zero();
     for (factor, share) in powers.iter().zip(shares) {
