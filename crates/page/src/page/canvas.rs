@@ -42,7 +42,7 @@ pub enum Ink {
     Hue(usize),
 }
 
-const PALETTE: [Ink; 11] = [
+const PALETTE: [Ink; 4 + Ink::HUES] = [
     Ink::Paper,
     Ink::Text,
     Ink::Quiet,
@@ -54,6 +54,8 @@ const PALETTE: [Ink; 11] = [
     Ink::Hue(4),
     Ink::Hue(5),
     Ink::Hue(6),
+    Ink::Hue(7),
+    Ink::Hue(8),
 ];
 
 impl Ink {
