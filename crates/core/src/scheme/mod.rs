@@ -50,8 +50,8 @@ pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;
 pub use hub::Hub;
 pub use law::{
-    DraftScheme, Drafting, LARGEST_CHECKED_SET, Law, MadeOf, NextDraft, OnRow, PartsToLaw, PrefixScan,
-    SchemeName, TuplesToLaw,
+    DraftScheme, Drafting, LARGEST_CHECKED_SET, Law, MadeOf, NextDraft, OnRow, PartsToLaw,
+    PrefixScan, SchemeName, TuplesToLaw,
 };
 pub use product::Product;
 pub use score::{Score, Scores, Term};

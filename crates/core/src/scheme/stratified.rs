@@ -492,7 +492,8 @@ pub const INDEPENDENT: Law = Law {
     }),
     sort_theorem: None,
     next_draft: Some(|row, before, weights| {
-        row.strata().next_draft(Straddle::Independent, before, weights);
+        row.strata()
+            .next_draft(Straddle::Independent, before, weights);
     }),
     on_row: Some(OnRow {
         optimum: Question {
