@@ -558,7 +558,7 @@ fn replay_of(drafts: usize, starts: &[f64]) -> (f64, f64) {
 
 #[test]
 fn sampled_text_has_the_targets_law() {
-    const PROMPTS: usize = 5000;
+    const PROMPTS: usize = 2500;
     let tree = |children, law| Shape::Tree(named(&format!("{children}x2")), law);
     let paths = Shape::Tree(named("prefix-3-1"), SchemeName::WITH_REPLACEMENT);
     // One child of the root has none.
@@ -763,12 +763,12 @@ fn a_prediction_tells_rules_apart() {
 /// Counts lie around what is predicted given the texts.
 #[test]
 fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
-    let bench = Bench::new(100);
+    let bench = Bench::new(60);
     let z = |out: &str, more: &[&str]| -> [f64; 2] {
         let more = [more, &["--predict", "--max-tokens", "24", "--no-stop"]].concat();
         let decoded = decoded(&bench, out, &more);
         let totals = &decoded["predicted"];
-        assert_eq!(totals["texts"], 100);
+        assert_eq!(totals["texts"], 60);
         let prompts = decoded["prompts"].as_array().unwrap();
         for what in ["calls", "draft_tokens_in_text"] {
             let sum = |of: &dyn Fn(&Value) -> f64| -> f64 { prompts.iter().map(of).sum() };
