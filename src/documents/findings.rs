@@ -158,6 +158,12 @@ impl Heads {
         self.rows(of, "|depth|one sampled draft|one likeliest|")
     }
 
+    /// What likeliest tokens reach in trees that follow the text.
+    fn following(&self, of: usize) -> &str {
+        let (_, behind) = self.0[of].split_once(" reach ").unwrap();
+        behind.split_once(" at a threshold").unwrap().0
+    }
+
     /// What recursive rejection of four drafts leaves of the optimum, by depth and head.
     fn losses() -> Vec<f64> {
         let of = |name: &str| {
@@ -193,7 +199,9 @@ fn strata() -> String {
          `specgap gap LOG --drafts 4 --laws top,with-replacement,greedy,stratified`\n\n\
          *Where it does not win*: at T = 0.1 it is {} points against the likeliest tokens and {} against \
          `greedy`; against the best of all three it is told apart to its gain in {told} of {of} cells, \
-         to its loss in none. A chain of single drafts gains nothing. No engine has it yet. \
+         to its loss in none. Trees of likeliest tokens that follow the text (EAGLE-2) reach {} and {} under \
+         the two heads, of an unknown number of tokens. A chain of single drafts gains nothing. No engine has \
+         it yet. \
          [How](guide/better-drafts.md), [numbers](../reports/optimum/report.md).\n\n",
         first(),
         points(optimum.column(1.0, Optimum::GREEDY)),
@@ -204,6 +212,8 @@ fn strata() -> String {
         head(1),
         points(optimum.column(0.1, Optimum::LIKELIEST)),
         points(optimum.column(0.1, Optimum::GREEDY)),
+        heads.following(0),
+        heads.following(1),
     )
 }
 
@@ -308,7 +318,10 @@ fn switch() -> String {
         .filter(|engine| {
             !engine.is_default && engine.here.is_some_and(|here| here.verifier == "token")
         })
-        .map(|engine| format!("{} `{}`", engine.name, engine.setting))
+        .map(|engine| match engine.setting.split_once(", ") {
+            Some((code, words)) => format!("{} `{code}` ({words})", engine.name),
+            None => format!("{} `{}`", engine.name, engine.setting),
+        })
         .collect();
     let heads = Heads::read();
     let head = |of: usize| {
