@@ -494,13 +494,7 @@ impl Judge {
                 tally.steps[0] += 1;
             }
             if let Some(law) = &here.draft {
-                self.ranks(
-                    tally,
-                    [Score::DraftInQ, Score::DraftInRatio],
-                    law,
-                    [at.q, at.p],
-                    draft,
-                );
+                self.draft(tally, at, (law, &here.draft_shares), draft);
                 let best = at.likeliest(at.q);
                 self.score(
                     tally,
@@ -508,7 +502,6 @@ impl Judge {
                     one_if(draft == best),
                     get(law, best),
                 );
-                self.shares(tally, at, &here.draft_shares, law, draft);
             } else if self.rule.drafts() == Drafts::Likeliest {
                 let hit = one_if(here.near.contains(&draft));
                 self.score(tally, Score::DraftBest, hit, 1.0);
@@ -744,29 +737,36 @@ impl Judge {
         }
     }
 
+    /// A draft that is a draw from a law, and the bets on where a share of drafts comes from.
+    fn draft(
+        &self,
+        tally: &mut Tally,
+        at: &Position<'_>,
+        (law, shares): (&[f64], &[Shared]),
+        draft: usize,
+    ) {
+        let scores = [Score::DraftInQ, Score::DraftInRatio];
+        self.ranks(tally, scores, law, [at.q, at.p], draft);
+        self.shares(tally, at, shares, law, draft);
+    }
+
     /// Several drafts, each given those before it. A log says how many drafts there are by their
     /// number alone; where a law drafts fewer as q has no more tokens, it is the law of so many.
     fn drafts(&self, at: &Position<'_>, drafts: &[usize], tally: &mut Tally) {
         let claimed = self.laws_of(&Engine::HONEST, at, drafts);
+        let are_drawn = matches!(self.rule.drafts(), Drafts::Drawn(_));
         for (law, &draft) in claimed.iter().zip(drafts) {
             let Some(law) = law else { continue };
-            if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
+            if are_drawn {
+                let shares = self.share_bets(at, Part::DraftLaw, law);
+                self.draft(tally, at, (law, &shares), draft);
+            } else {
                 let least = NEAR * get(at.q, at.likeliest(law));
                 let hit = one_if(get(at.q, draft) >= least);
                 self.score(tally, Score::DraftBest, hit, 1.0);
-                continue;
             }
-            self.ranks(
-                tally,
-                [Score::DraftInQ, Score::DraftInRatio],
-                law,
-                [at.q, at.p],
-                draft,
-            );
-            let shares = self.share_bets(at, Part::DraftLaw, law);
-            self.shares(tally, at, &shares, law, draft);
         }
-        if !matches!(self.rule.drafts(), Drafts::Drawn(_)) {
+        if !are_drawn {
             return;
         }
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {
