@@ -88,8 +88,9 @@ impl Log {
 mod tests {
     use super::super::beside::ALLOWED;
     use super::super::metadata::Metadata;
-    use super::super::tensor::{Dtype, HeldTensor};
+    use super::super::tensor::HeldTensor;
     use super::*;
+    use specgap_entries::Dtype;
     use std::sync::Arc;
 
     /// Two positions of 40 tokens, and a mask.

@@ -2,9 +2,9 @@
 
 use super::metadata::{INDEX_NAME, METADATA_KEY};
 use super::npy::NpyHeader;
-use super::tensor::Dtype;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype as SafeDtype, View};
+use specgap_entries::Dtype;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};

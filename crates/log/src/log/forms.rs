@@ -1,11 +1,11 @@
 //! What all rows of a log are, and what its lists leave out.
 
 use super::error::LogError;
-use super::guard::{Form, FormGuard};
 use super::metadata::UnlistedTokens;
 use super::reader::{Log, Row, RowKind};
-use super::tensor::Dtype;
 use serde::{Deserialize, Serialize};
+use specgap_entries::Dtype;
+use specgap_entries::{Form, FormGuard};
 
 /// Mass that lists leave out, in rows evenly spaced over a log that does not give it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,11 +153,21 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::guard::tests::{logits, probabilities};
     use crate::log::{HeldTensor, Metadata};
-    use rand::SeedableRng;
+    use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use std::sync::Arc;
+
+    fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
+        let level = 20.0 * rng.random::<f64>() - 10.0;
+        let one = |rng: &mut ChaCha8Rng| level + scale * (rng.random::<f64>() - 0.5);
+        (0..tokens).map(|_| one(rng)).collect()
+    }
+
+    fn probabilities(logits: &[f64]) -> Vec<f64> {
+        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
+        logits.iter().map(|x| x.exp() / sum).collect()
+    }
 
     /// What a row of probabilities is in a form.
     fn written(form: Form, row: &[f64]) -> Vec<f64> {

@@ -63,7 +63,6 @@ mod engine;
 mod error;
 mod forms;
 mod groups;
-mod guard;
 mod hash;
 mod identity;
 mod joined;
@@ -91,7 +90,6 @@ pub use engine::EngineRecord;
 pub use error::LogError;
 pub use forms::MissingMass;
 pub use groups::Groups;
-pub use guard::{Form, FormGuard};
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
 #[cfg(feature = "schema")]
@@ -104,8 +102,10 @@ pub use metadata::{
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;
-pub use tensor::{Dtype, HeldTensor};
-pub(crate) use tensor::{Scratch, Tensor};
+pub(crate) use specgap_entries::Scratch;
+pub use specgap_entries::{Dtype, Form, FormGuard};
+pub use tensor::HeldTensor;
+pub(crate) use tensor::Tensor;
 pub use tool::{tool, version};
 pub use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, HeadValues, KeptTokens, Layout, ListedPosition, LogWriter, Position};

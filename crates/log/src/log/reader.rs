@@ -3,14 +3,15 @@
 use super::beside::{Beside, Columns, DRAFT_ROW};
 use super::contents::Contents;
 use super::error::LogError;
-use super::guard::Form;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
 use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
 use super::sub_vocabulary::SubVocabulary;
-use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
+use super::tensor::{HeldTensor, RowWindow, Tensor};
 use super::{mask, npz, safetensors, shared};
 use specgap_base::typed;
+use specgap_entries::Form;
+use specgap_entries::{Dtype, Scratch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -1565,49 +1566,22 @@ fn check(
     let at =
         |column: usize, message: String| Err(LogError::entry(path, name, number, column, message));
     let instead = || instead(kind, entries, window.tensor.dtype);
-    // One pass in eight lanes, so that it is no longer than reading the row.
-    let mut largest = [f64::NEG_INFINITY; 8];
-    let mut bad = [false; 8];
-    let (chunks, rest) = entries.as_chunks::<8>();
-    for chunk in chunks {
-        for lane in 0..8 {
-            let x = chunk[lane];
-            bad[lane] |= x.is_nan();
-            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+    let largest = match specgap_entries::first_not_legal(entries) {
+        Ok(largest) => largest,
+        Err(column) => {
+            return at(
+                column,
+                not_legal(entries, column, kind, window.tensor.dtype),
+            );
         }
-    }
-    let bad = bad.contains(&true) || rest.iter().any(|x| x.is_nan());
-    let largest = largest
-        .into_iter()
-        .chain(rest.iter().copied())
-        .fold(f64::NEG_INFINITY, f64::max);
-    if bad || largest == f64::INFINITY {
-        let column = entries
-            .iter()
-            .position(|x| x.is_nan() || *x == f64::INFINITY)
-            .unwrap_or(0);
-        let what = if entries.get(column).is_some_and(|x| x.is_nan()) {
-            "NaN"
-        } else {
-            "+inf"
-        };
-        let legal = match kind {
-            RowKind::Probabilities => "probabilities are finite and >= 0",
-            _ if what == "+inf" && window.tensor.dtype == Dtype::F16 => {
-                "entries are finite, or -inf for tokens that cannot be drawn; f16 ends at 65504, \
-                 so take logits of a wider type, or subtract each row's largest"
-            }
-            _ => "entries are finite, or -inf for tokens that cannot be drawn",
-        };
-        return at(column, format!("is {what}; {legal}"));
-    }
+    };
     match kind {
         RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
             let none = "is -inf at every token, which leaves nothing to draw";
             return Err(LogError::row(path, name, number, none));
         }
         RowKind::Probabilities => {
-            if let Some(column) = entries.iter().position(|&x| x < 0.0) {
+            if let Some(column) = specgap_entries::first_negative(entries) {
                 let (x, instead) = (entries[column], instead());
                 let message = format!("is {x}; probabilities are finite and >= 0: {instead}");
                 return at(column, message);
@@ -1619,8 +1593,8 @@ fn check(
         return Ok(());
     }
     let sum: f64 = match kind {
-        RowKind::Probabilities => entries.iter().sum(),
-        _ => entries.iter().map(|&x| x.exp()).sum(),
+        RowKind::Probabilities => specgap_entries::sum(entries),
+        _ => specgap_entries::sum_of_exp(entries),
     };
     let tolerance = window.tensor.dtype.sum_tolerance();
     // Listed tokens of a top-heavy row have at most all of the mass.
@@ -1638,10 +1612,27 @@ fn check(
     Ok(())
 }
 
+/// What is said of an entry that is NaN or +inf.
+fn not_legal(entries: &[f64], column: usize, kind: RowKind, dtype: Dtype) -> String {
+    let what = match entries.get(column).is_some_and(|x| x.is_nan()) {
+        true => "NaN",
+        false => "+inf",
+    };
+    let legal = match kind {
+        RowKind::Probabilities => "probabilities are finite and >= 0",
+        _ if what == "+inf" && dtype == Dtype::F16 => {
+            "entries are finite, or -inf for tokens that cannot be drawn; f16 ends at 65504, \
+             so take logits of a wider type, or subtract each row's largest"
+        }
+        _ => "entries are finite, or -inf for tokens that cannot be drawn",
+    };
+    format!("is {what}; {legal}")
+}
+
 /// What entries may be that are not the probabilities or logarithms that they are called.
 fn instead(kind: RowKind, entries: &[f64], dtype: Dtype) -> String {
     let tolerance = dtype.sum_tolerance();
-    let natural = || (entries.iter().map(|x| x.exp()).sum::<f64>() - 1.0).abs() <= tolerance;
+    let natural = || (specgap_entries::sum_of_exp(entries) - 1.0).abs() <= tolerance;
     match Form::of(entries, tolerance) {
         _ if kind == RowKind::Probabilities && natural() => {
             "exp(x) sums to 1: these are logarithms, call the tensor *_logprobs".to_owned()

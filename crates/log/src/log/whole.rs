@@ -3,10 +3,11 @@
 use super::encoded::{Encoded, write_npz, write_safetensors};
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
-use super::tensor::{Dtype, Tensor};
+use super::tensor::Tensor;
 use specgap_base::files::{UnfinishedFolder, folder as folder_of};
 use specgap_base::sorted::Map;
 use specgap_base::typed;
+use specgap_entries::Dtype;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};

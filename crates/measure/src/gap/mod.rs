@@ -84,7 +84,7 @@ pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, Entry, PositionSink};
 pub use settings::{Part, Settings, SlowRates, SolvedPlans};
 pub use summary::Summary;
-pub use surprise::{Moments, Singles, Surprised, Surprises};
+pub use surprise::{Singles, Surprised, Surprises};
 
 use specgap_log::log::LogError;
 use specgap_number::distribution::DistributionError;

@@ -9,6 +9,7 @@
 use super::data::Surprise;
 use super::tally::ExactSum;
 use specgap_base::side_by_side;
+use specgap_entries::Moments;
 use specgap_log::log::{Log, LogError, Row, RowKind, Span};
 use specgap_row::row::Unlisted;
 use specgap_sampling::sampling::Lists;
@@ -92,7 +93,8 @@ impl Surprised {
         let top = match singles {
             Singles::Top(top) if unlisted != Unlisted::NONE => top,
             _ => {
-                let of_row = Moments::new(&row.target, row.target_kind, rule, shares);
+                let logarithms = row.target_kind != RowKind::Probabilities;
+                let of_row = Moments::new(&row.target, logarithms, rule, shares);
                 let observed = surprise_of(share);
                 return Some(Self {
                     observed,
@@ -105,13 +107,7 @@ impl Surprised {
         if top == 0 {
             return None;
         }
-        let mut listed: Vec<usize> = (0..shares.len())
-            .filter(|&place| !shares[place].is_nan())
-            .collect();
-        listed.sort_unstable_by(|&a, &b| {
-            let by_share = shares[b].total_cmp(&shares[a]);
-            by_share.then(row.token_at(a).cmp(&row.token_at(b)))
-        });
+        let listed = specgap_entries::descending(shares, &row.token_ids);
         let (alone, others) = listed.split_at(top.min(listed.len()));
         let is_alone = place.is_some_and(|place| alone.contains(&place));
         let mut sums = [0.0; 3];
@@ -204,46 +200,6 @@ impl Surprises {
             observed: observed / count,
             expected: expected / count,
             z: Some(z),
-        }
-    }
-}
-
-/// What is asked of the logarithms of a row's probabilities.
-#[derive(Default)]
-pub struct Moments {
-    /// The largest probability.
-    pub top: f64,
-    /// The mean of -ln p(x) over x ~ p, and its variance.
-    pub mean: f64,
-    /// The variance of -ln p(x).
-    pub variance: f64,
-}
-
-impl Moments {
-    /// Of a logged row, whose probabilities are given too.
-    pub fn new(row: &[f64], kind: RowKind, temperature: f64, probabilities: &[f64]) -> Self {
-        let top = probabilities.iter().copied().fold(0.0, f64::max);
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (mut first, mut second) = (0.0, 0.0);
-        let listed = row.iter().zip(probabilities);
-        // Where a cut leaves open what is kept a mass is not known.
-        let known = listed.filter(|(entry, mass)| !entry.is_nan() && !mass.is_nan());
-        for (&entry, &mass) in known {
-            // ln of the probability over the largest.
-            let below = if mass <= 0.0 {
-                0.0
-            } else if kind == RowKind::Probabilities {
-                (entry / largest).ln() / temperature
-            } else {
-                (entry - largest) / temperature
-            };
-            first += mass * below;
-            second += mass * below * below;
-        }
-        Self {
-            top,
-            mean: -top.ln() - first,
-            variance: (second - first * first).max(0.0),
         }
     }
 }
@@ -410,22 +366,5 @@ mod tests {
         all.add(&found);
         assert_eq!(all.surprise().z, Some(0.0));
         assert_eq!(Surprises::default().surprise().z, None);
-    }
-
-    #[test]
-    fn moments_are_those_of_the_row() {
-        let probabilities = [0.5, 0.25, 0.25, 0.0];
-        let logits = probabilities.map(f64::ln);
-        for (row, kind) in [
-            (&logits, RowKind::Logits),
-            (&probabilities, RowKind::Probabilities),
-        ] {
-            let moments = Moments::new(row, kind, 1.0, &probabilities);
-            let half = 0.5f64.ln();
-            assert!((moments.mean + 1.5 * half).abs() < 1e-15);
-            // E[(ln p)^2] - H^2 = (1/2 + 4/2 - 9/4) (ln 2)^2.
-            assert!((moments.variance - 0.25 * half * half).abs() < 1e-15);
-            assert_eq!(moments.top, 0.5);
-        }
     }
 }

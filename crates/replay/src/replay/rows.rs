@@ -2,8 +2,9 @@
 
 use super::ReplayError;
 use super::position::{Rest, TextPosition};
+use specgap_entries::{Likeliest, Moments};
 use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
-use specgap_measure::gap::{Moments, Singles, Surprised};
+use specgap_measure::gap::{Singles, Surprised};
 use specgap_number::distribution::{Rows, Softmax};
 use specgap_row::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use specgap_sampling::sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
@@ -225,7 +226,10 @@ impl Task<'_> {
         let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
         let of_draft = match row.lacks_draft {
             true => Moments::default(),
-            false => Moments::new(&row.draft, row.draft_kind, rule.temperature, draft),
+            false => {
+                let logarithms = row.draft_kind != RowKind::Probabilities;
+                Moments::new(&row.draft, logarithms, rule.temperature, draft)
+            }
         };
         // The text's surprise is told once.
         let surprised = match self.log.depth() {
@@ -233,12 +237,8 @@ impl Task<'_> {
             _ => None,
         };
         let [target_rest, draft_rest] = rests;
-        let common: f64 = target
-            .iter()
-            .zip(draft.iter())
-            .filter(|(p, q)| !p.is_nan() && !q.is_nan())
-            .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
-            .sum();
+        let listed_mass = [1.0 - target_rest, 1.0 - draft_rest];
+        let common = specgap_entries::common(target, draft, listed_mass);
         let covered = row.covered.or_else(|| {
             let ids = self.log.sub_vocabulary().filter(|_| self.lists.is_none())?;
             let mass = |&id: &u32| target.get(id as usize).copied().unwrap_or(0.0);
@@ -484,22 +484,16 @@ fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
 /// Where the draft's likeliest token stands in its row, of equal ones that with the lowest id;
 /// `None` where tokens that the row does not list may be as likely.
 fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
-    let own = (0..row.draft.len()).filter(|&place| !row.draft[place].is_nan());
-    let best = own.clone().reduce(|best, place| {
-        let by_entry = row.draft[place].total_cmp(&row.draft[best]);
-        let by_id = row.token_at(best).cmp(&row.token_at(place));
-        if by_entry.then(by_id).is_gt() {
-            place
-        } else {
-            best
-        }
-    })?;
+    let Likeliest {
+        place,
+        listed,
+        equal,
+    } = Likeliest::of(&row.draft, &row.token_ids)?;
     let Some(lists) = lists else {
-        return Some(best);
+        return Some(place);
     };
-    let listed = own.clone().count();
     if listed >= lists.vocabulary() {
-        return Some(best);
+        return Some(place);
     }
     // A list of one may be the text's own token.
     let both = row.draft.len() == listed;
@@ -508,10 +502,7 @@ fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
         None if both => listed / 2,
         None => listed - 1,
     };
-    let equal = own
-        .filter(|&place| row.draft[place] == row.draft[best])
-        .count();
-    (top > 0 && (equal == 1 || equal < top)).then_some(best)
+    (top > 0 && (equal == 1 || equal < top)).then_some(place)
 }
 
 /// The entropy of a row by that of its listed tokens' shares, with a mass that is not listed
@@ -540,10 +531,10 @@ mod tests {
         let half = 0.5f64.ln();
         let probabilities = [0.5, 0.25, 0.25, 0.0];
         let logits = probabilities.map(f64::ln);
-        let moments = Moments::new(&logits, RowKind::Logits, 1.0, &probabilities);
+        let moments = Moments::new(&logits, true, 1.0, &probabilities);
         assert!((entropy(&moments, 0.0, 1.0) + 1.5 * half).abs() < 1e-15);
         // Half of the mass is not listed: as two tokens of 1/4 each.
-        let moments = Moments::new(&[0.0, 0.0], RowKind::Logits, 1.0, &[0.5, 0.5]);
+        let moments = Moments::new(&[0.0, 0.0], true, 1.0, &[0.5, 0.5]);
         assert!((entropy(&moments, 0.5, 2.0) - 4.0f64.ln()).abs() < 1e-15);
     }
 }

@@ -1,7 +1,7 @@
 //! What rows are that are called something else: numbers that can be read, and give wrong
 //! answers without a word.
 
-use super::tensor::Dtype;
+use super::dtype::Dtype;
 
 /// What entries of rows may be instead of what they are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl Form {
     }
 
     /// What a unit of an entry adds to the natural logarithm; of probabilities nothing.
-    pub(super) fn factor(self) -> Option<f64> {
+    pub fn factor(self) -> Option<f64> {
         use std::f64::consts::{LN_2, LN_10};
         match self {
             Self::Probabilities => None,
@@ -85,7 +85,7 @@ impl Form {
     }
 
     /// The probability that an entry stands for.
-    pub(super) fn probability(self, entry: f64) -> f64 {
+    pub fn probability(self, entry: f64) -> f64 {
         self.factor().map_or(entry, |factor| (factor * entry).exp())
     }
 
@@ -114,7 +114,7 @@ impl Form {
     }
 
     /// The form of a row that cannot be what it is called.
-    pub(super) fn of(entries: &[f64], tolerance: f64) -> Option<Self> {
+    pub fn of(entries: &[f64], tolerance: f64) -> Option<Self> {
         let row = Extremes::of(entries);
         let fits = |form: &Self| form.largest(&row, entries, 0.0, tolerance).is_some();
         Self::ALL.into_iter().find(fits)
@@ -163,7 +163,7 @@ const MANY: usize = 8;
 ///
 /// # Example
 /// ```
-/// use specgap_log::log::{Dtype, Form, FormGuard};
+/// use specgap_entries::{Dtype, Form, FormGuard};
 /// let mut guard = FormGuard::new(Dtype::F32);
 /// guard.look(0, &[0.5, 0.3, 0.2], 0.0);
 /// guard.look(1, &[0.1, 0.1, 0.8], 0.0);
@@ -238,19 +238,19 @@ impl FormGuard {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
     /// Logits of so many tokens, as raw ones are: around some level of the row.
-    pub fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
+    fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
         let level = 20.0 * rng.random::<f64>() - 10.0;
         let one = |rng: &mut ChaCha8Rng| level + scale * (rng.random::<f64>() - 0.5);
         (0..tokens).map(|_| one(rng)).collect()
     }
 
-    pub fn probabilities(logits: &[f64]) -> Vec<f64> {
+    fn probabilities(logits: &[f64]) -> Vec<f64> {
         let sum: f64 = logits.iter().map(|x| x.exp()).sum();
         logits.iter().map(|x| x.exp() / sum).collect()
     }
