@@ -9,16 +9,4 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
-mod dtype;
-mod faults;
-mod guard;
-mod likeliest;
-mod moments;
-mod order;
-
-pub use dtype::{Dtype, Scratch};
-pub use faults::{first_negative, first_not_legal, sum, sum_of_exp};
-pub use guard::{Form, FormGuard};
-pub use likeliest::Likeliest;
-pub use moments::Moments;
-pub use order::{common, descending};
+pub mod entries;

@@ -90,7 +90,7 @@ mod tests {
     use super::super::metadata::Metadata;
     use super::super::tensor::HeldTensor;
     use super::*;
-    use specgap_entries::Dtype;
+    use specgap_entries::entries::Dtype;
     use std::sync::Arc;
 
     /// Two positions of 40 tokens, and a mask.

@@ -4,8 +4,7 @@ use super::error::LogError;
 use super::metadata::UnlistedTokens;
 use super::reader::{Log, Row, RowKind};
 use serde::{Deserialize, Serialize};
-use specgap_entries::Dtype;
-use specgap_entries::{Form, FormGuard};
+use specgap_entries::entries::{Dtype, Form, FormGuard};
 
 /// Mass that lists leave out, in rows evenly spaced over a log that does not give it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -102,8 +102,8 @@ pub use metadata::{
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;
-pub(crate) use specgap_entries::Scratch;
-pub use specgap_entries::{Dtype, Form, FormGuard};
+pub(crate) use specgap_entries::entries::Scratch;
+pub use specgap_entries::entries::{Dtype, Form, FormGuard};
 pub use tensor::HeldTensor;
 pub(crate) use tensor::Tensor;
 pub use tool::{tool, version};

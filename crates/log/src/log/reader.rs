@@ -10,8 +10,7 @@ use super::sub_vocabulary::SubVocabulary;
 use super::tensor::{HeldTensor, RowWindow, Tensor};
 use super::{mask, npz, safetensors, shared};
 use specgap_base::typed;
-use specgap_entries::Form;
-use specgap_entries::{Dtype, Scratch};
+use specgap_entries::entries::{self, Dtype, Form, Scratch};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -1566,7 +1565,7 @@ fn check(
     let at =
         |column: usize, message: String| Err(LogError::entry(path, name, number, column, message));
     let instead = || instead(kind, entries, window.tensor.dtype);
-    let largest = match specgap_entries::first_not_legal(entries) {
+    let largest = match entries::first_not_legal(entries) {
         Ok(largest) => largest,
         Err(column) => {
             return at(
@@ -1581,7 +1580,7 @@ fn check(
             return Err(LogError::row(path, name, number, none));
         }
         RowKind::Probabilities => {
-            if let Some(column) = specgap_entries::first_negative(entries) {
+            if let Some(column) = entries::first_negative(entries) {
                 let (x, instead) = (entries[column], instead());
                 let message = format!("is {x}; probabilities are finite and >= 0: {instead}");
                 return at(column, message);
@@ -1593,8 +1592,8 @@ fn check(
         return Ok(());
     }
     let sum: f64 = match kind {
-        RowKind::Probabilities => specgap_entries::sum(entries),
-        _ => specgap_entries::sum_of_exp(entries),
+        RowKind::Probabilities => entries::sum(entries),
+        _ => entries::sum_of_exp(entries),
     };
     let tolerance = window.tensor.dtype.sum_tolerance();
     // Listed tokens of a top-heavy row have at most all of the mass.
@@ -1632,7 +1631,7 @@ fn not_legal(entries: &[f64], column: usize, kind: RowKind, dtype: Dtype) -> Str
 /// What entries may be that are not the probabilities or logarithms that they are called.
 fn instead(kind: RowKind, entries: &[f64], dtype: Dtype) -> String {
     let tolerance = dtype.sum_tolerance();
-    let natural = || (specgap_entries::sum_of_exp(entries) - 1.0).abs() <= tolerance;
+    let natural = || (entries::sum_of_exp(entries) - 1.0).abs() <= tolerance;
     match Form::of(entries, tolerance) {
         _ if kind == RowKind::Probabilities && natural() => {
             "exp(x) sums to 1: these are logarithms, call the tensor *_logprobs".to_owned()

@@ -14,7 +14,7 @@ use super::reader::{Log, Row, RowKind, Shard};
 use super::rollout_tensors::{ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names};
 use super::tensor::Tensor;
 use specgap_base::sorted::Map;
-use specgap_entries::{Dtype, Scratch};
+use specgap_entries::entries::{Dtype, Scratch};
 use std::path::{Path, PathBuf};
 
 /// The newest version of rollouts that is read: several start at a position.

@@ -9,7 +9,7 @@
 use super::data::Surprise;
 use super::tally::ExactSum;
 use specgap_base::side_by_side;
-use specgap_entries::Moments;
+use specgap_entries::entries::Moments;
 use specgap_log::log::{Log, LogError, Row, RowKind, Span};
 use specgap_row::row::Unlisted;
 use specgap_sampling::sampling::Lists;
@@ -107,7 +107,7 @@ impl Surprised {
         if top == 0 {
             return None;
         }
-        let listed = specgap_entries::descending(shares, &row.token_ids);
+        let listed = specgap_entries::entries::descending(shares, &row.token_ids);
         let (alone, others) = listed.split_at(top.min(listed.len()));
         let is_alone = place.is_some_and(|place| alone.contains(&place));
         let mut sums = [0.0; 3];

@@ -4,7 +4,7 @@
 /// `ids` are those of the tokens, or empty if these are their places.
 ///
 /// ```
-/// let order = specgap_entries::descending(&[0.2, f64::NAN, 0.4, 0.4], &[4, 3, 2, 1]);
+/// let order = specgap_entries::entries::descending(&[0.2, f64::NAN, 0.4, 0.4], &[4, 3, 2, 1]);
 /// assert_eq!(order, [3, 2, 0]);
 /// ```
 pub fn descending(entries: &[f64], ids: &[u32]) -> Vec<usize> {

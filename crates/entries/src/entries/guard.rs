@@ -163,7 +163,7 @@ const MANY: usize = 8;
 ///
 /// # Example
 /// ```
-/// use specgap_entries::{Dtype, Form, FormGuard};
+/// use specgap_entries::entries::{Dtype, Form, FormGuard};
 /// let mut guard = FormGuard::new(Dtype::F32);
 /// guard.look(0, &[0.5, 0.3, 0.2], 0.0);
 /// guard.look(1, &[0.1, 0.1, 0.8], 0.0);

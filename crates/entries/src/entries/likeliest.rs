@@ -15,7 +15,7 @@ impl Likeliest {
     /// Of a row, with the ids of its tokens if they are not their places. `None` where it lists no token.
     ///
     /// ```
-    /// use specgap_entries::Likeliest;
+    /// use specgap_entries::entries::Likeliest;
     /// let found = Likeliest::of(&[1.0, f64::NAN, 2.0, 2.0], &[7, 1, 6, 5]).unwrap();
     /// assert_eq!((found.place, found.listed, found.equal), (3, 3, 2));
     /// ```
