@@ -1,4 +1,4 @@
-//! Entries of a row, [V] numbers: their type, what they may be, sums and moments over them.
+//! Entries of a row, one a token: their type, what they may be, sums and moments over them.
 
 mod dtype;
 mod faults;
