@@ -16,10 +16,15 @@ fn bytes(values: impl Iterator<Item = i64>) -> Vec<u8> {
     values.flat_map(i64::to_le_bytes).collect()
 }
 
-/// A small log of 120 positions over 120 tokens, of rows as models have them: some peaked, the
-/// draft's like the target's.
+/// A small log of 120 positions.
 pub fn small() -> Vec<u8> {
-    let (rows, tokens) = (120usize, 120usize);
+    made(120)
+}
+
+/// A log of so many positions over 120 tokens, of rows as models have them: some peaked, the
+/// draft's like the target's.
+pub fn made(rows: usize) -> Vec<u8> {
+    let tokens = 120usize;
     let mut state = 12345u64;
     let mut normal = || {
         let mut uniform = || {

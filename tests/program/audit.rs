@@ -1,6 +1,6 @@
 //! `specgap audit`: what it prints and writes, and its exit codes.
 
-use crate::engine_log::{small, write};
+use crate::engine_log::{made, small, write};
 use crate::run::{ROOT, command, specgap};
 use crate::says::Says;
 use serde_json::Value;
@@ -212,7 +212,7 @@ fn a_text_is_audited_without_a_rule() {
 #[test]
 fn the_scheme_says_which_form_strata_have() {
     let folder = tempfile::tempdir().unwrap();
-    let rows = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
+    let rows = Log::from_bytes(Path::new("small.safetensors"), made(40).into()).unwrap();
     let simulator = Simulator {
         settings: Settings::new(Rule::LEVEL_4_INDEPENDENT),
         follows: None,
@@ -221,9 +221,9 @@ fn the_scheme_says_which_form_strata_have() {
         siblings: true,
         noise: 0.0,
     };
-    let made = simulator.log(&rows).unwrap();
+    let played = simulator.log(&rows).unwrap();
     let path = folder.path().join("engine.safetensors");
-    write(&small(), &made, &path, &[]);
+    write(&made(40), &played, &path, &[]);
     let line = "audit engine.safetensors --rule level-4 --format json";
     let apart = format!("{line} --law stratified-independent");
     let run = specgap(folder.path(), apart.split(' '));

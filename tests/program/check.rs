@@ -112,11 +112,18 @@ fn a_wrong_expectation_and_a_changed_baseline_fail_the_check() {
     let (wrong, baseline, junit) = (path("wrong.toml"), path("baseline.json"), path("junit.xml"));
     let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
     std::fs::write(&wrong, text.replace("\"15/16\"", "\"7/8\"")).unwrap();
+    let claims: serde_json::Value = serde_json::from_str(&baseline_text()).unwrap();
+    let mut claims = claims["claims"].as_object().unwrap().iter();
+    let (refuted, _) = claims
+        .find(|(_, claim)| claim["verdict"] == "refuted")
+        .unwrap();
     let tampered = baseline_text().replace("0.875", "0.876");
     let tampered = tampered.replacen("\"refuted\"", "\"holds\"", 1);
     std::fs::write(&baseline, tampered).unwrap();
     let run = check(&[
         "-q",
+        "--claims",
+        refuted,
         "--problems",
         REFUTED,
         "--problems",

@@ -935,10 +935,9 @@ fn of_strata(rule: Rule, follows: Rule, bug: Option<&str>) -> Simulator {
     }
 }
 
-/// The honest engine of each form passes; one of the other form, and every bug of strata, is
-/// refuted where it is, and named.
-#[test]
-fn forms_of_strata_and_their_bugs_are_told_apart() {
+/// The honest engine of a form passes; one of the other form, and every bug of strata, is refuted
+/// where it is, and named.
+fn told_apart(rule: Rule, other: Rule, drawn: &str, verified: &str) {
     use Part::{Acceptance, DraftLaw, TargetLaw};
     let log = flat_log(30, Vec::new());
     let play = |simulator: Simulator, count, positions| {
@@ -949,45 +948,42 @@ fn forms_of_strata_and_their_bugs_are_told_apart() {
         };
         (Part::ALL.map(refuted), runs[0].suspects.clone())
     };
-    for (rule, other, drawn, verified) in [
-        (
-            Rule::LEVEL_4,
-            Rule::LEVEL_4_INDEPENDENT,
-            "straddler-drawn-twice",
-            "verified-as-independent-strata",
-        ),
-        (
-            Rule::LEVEL_4_INDEPENDENT,
-            Rule::LEVEL_4,
-            "straddler-drawn-once",
-            "verified-as-straddling-once",
-        ),
+    let (parts, _) = play(of_strata(rule, rule, None), 1, 6_000);
+    assert_eq!(parts, [0; 4], "{rule}");
+    let (parts, _) = play(of_strata(rule, other, None), 1, 6_000);
+    assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (1, 0));
+    for (bug, part) in [
+        (drawn, DraftLaw),
+        (verified, Acceptance),
+        ("levels-inside-strata", Acceptance),
+        ("drafts-from-all-of-q", DraftLaw),
     ] {
-        let (parts, _) = play(of_strata(rule, rule, None), 1, 6_000);
-        assert_eq!(parts, [0; 4], "{rule}");
-        let (parts, _) = play(of_strata(rule, other, None), 1, 6_000);
-        assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (1, 0));
-        for (bug, part) in [
-            (drawn, DraftLaw),
-            (verified, Acceptance),
-            ("levels-inside-strata", Acceptance),
-            ("drafts-from-all-of-q", DraftLaw),
-        ] {
-            let positions = if bug == verified { 24_000 } else { 6_000 };
-            let (parts, suspects) = play(of_strata(rule, rule, Some(bug)), 1, positions);
-            assert_eq!(parts[part.index()], 1, "{rule} {bug}: {parts:?}");
-            let innocent = if part == DraftLaw {
-                Acceptance
-            } else {
-                DraftLaw
-            };
-            assert_eq!(parts[innocent.index()], 0, "{rule} {bug}: {parts:?}");
-            assert_eq!(suspects[part.index()].as_deref(), Some(bug), "{rule}");
-            if bug == "levels-inside-strata" {
-                assert_eq!(parts[TargetLaw.index()], 0, "it is lossless");
-            }
+        let positions = if bug == verified { 24_000 } else { 6_000 };
+        let (parts, suspects) = play(of_strata(rule, rule, Some(bug)), 1, positions);
+        assert_eq!(parts[part.index()], 1, "{rule} {bug}: {parts:?}");
+        let innocent = if part == DraftLaw {
+            Acceptance
+        } else {
+            DraftLaw
+        };
+        assert_eq!(parts[innocent.index()], 0, "{rule} {bug}: {parts:?}");
+        assert_eq!(suspects[part.index()].as_deref(), Some(bug), "{rule}");
+        if bug == "levels-inside-strata" {
+            assert_eq!(parts[TargetLaw.index()], 0, "it is lossless");
         }
     }
+}
+
+#[test]
+fn bugs_of_strata_of_which_one_token_straddles_are_told_apart() {
+    let [drawn, verified] = ["straddler-drawn-twice", "verified-as-independent-strata"];
+    told_apart(Rule::LEVEL_4, Rule::LEVEL_4_INDEPENDENT, drawn, verified);
+}
+
+#[test]
+fn bugs_of_independent_strata_are_told_apart() {
+    let [drawn, verified] = ["straddler-drawn-once", "verified-as-straddling-once"];
+    told_apart(Rule::LEVEL_4_INDEPENDENT, Rule::LEVEL_4, drawn, verified);
 }
 
 /// A log of each form, audited as each: what fits is named, by the law and the rule.

@@ -232,11 +232,27 @@ mod tests {
         at.unwrap_or(V - 1)
     }
 
-    fn most_probable(row: &[f64], count: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..V).collect();
-        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
-        order.truncate(count);
-        order
+    /// Rows of a target and a draft, each with its order, and a text.
+    struct Made {
+        rows: Vec<(Vec<f64>, Vec<usize>)>,
+        drafts: Vec<(Vec<f64>, Vec<usize>)>,
+        text: Vec<usize>,
+    }
+
+    impl Made {
+        fn new() -> Self {
+            let mut rng = SmallRng::seed_from_u64(0);
+            let mut ordered = || {
+                let row = row_of(&mut rng);
+                let mut order: Vec<usize> = (0..V).collect();
+                order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+                (row, order)
+            };
+            let rows: Vec<_> = (0..POSITIONS).map(|_| ordered()).collect();
+            let drafts = (0..POSITIONS).map(|_| ordered()).collect();
+            let text = rows.iter().map(|(row, _)| drawn(&mut rng, row)).collect();
+            Self { rows, drafts, text }
+        }
     }
 
     /// How a list is made of a row and its token.
@@ -250,20 +266,13 @@ mod tests {
     }
 
     /// z of a text, each token drawn from the row that is `late` positions before its own.
-    fn z(cut: Cut, singles: impl Fn(&[usize]) -> Singles, late: usize) -> Option<f64> {
-        let mut rng = SmallRng::seed_from_u64(0);
-        let rows: Vec<Vec<f64>> = (0..POSITIONS).map(|_| row_of(&mut rng)).collect();
-        let drafts: Vec<Vec<f64>> = (0..POSITIONS).map(|_| row_of(&mut rng)).collect();
-        let texts: Vec<usize> = rows.iter().map(|row| drawn(&mut rng, row)).collect();
+    fn z(made: &Made, cut: Cut, singles: impl Fn(&[usize]) -> Singles, late: usize) -> Option<f64> {
+        let Made { rows, drafts, text } = made;
         let list = |at: usize, token: usize| {
             let mut ids = match cut {
                 Cut::Full => return Vec::new(),
-                Cut::Own(count) => most_probable(&rows[at], count),
-                Cut::Joined(count) => {
-                    let mut both = most_probable(&rows[at], count);
-                    both.extend(most_probable(&drafts[at], count));
-                    both
-                }
+                Cut::Own(count) => rows[at].1[..count].to_vec(),
+                Cut::Joined(count) => [&rows[at].1[..count], &drafts[at].1[..count]].concat(),
             };
             ids.push(token);
             ids.sort_unstable();
@@ -271,13 +280,13 @@ mod tests {
             ids
         };
         let tokens: Vec<usize> = (0..POSITIONS)
-            .map(|at| texts[(at + POSITIONS - late) % POSITIONS])
+            .map(|at| text[(at + POSITIONS - late) % POSITIONS])
             .collect();
         let lists: Vec<Vec<usize>> = (0..POSITIONS).map(|at| list(at, tokens[at])).collect();
         let lengths: Vec<usize> = lists.iter().map(Vec::len).collect();
         let singles = singles(&lengths);
         let mut all = Surprises::default();
-        for ((row, &token), ids) in rows.iter().zip(&tokens).zip(lists) {
+        for (((row, _), &token), ids) in rows.iter().zip(&tokens).zip(lists) {
             let mut logged = Row::default();
             logged.token = Some(token as i64);
             logged.target_kind = RowKind::LogProbabilities;
@@ -308,6 +317,8 @@ mod tests {
     /// one, with the tokens that are promised or as the lists' lengths tell.
     #[test]
     fn honest_text_is_told_from_shifted_text_however_rows_are_cut() {
+        let made = Made::new();
+        let z = |cut, singles: &dyn Fn(&[usize]) -> Singles, late| z(&made, cut, singles, late);
         let told = |count: usize| move |_: &[usize]| Singles::Top(count);
         let all = |_: &[usize]| Singles::All;
         let shortest = |lengths: &[usize]| lengths.iter().copied().min().unwrap();
@@ -330,9 +341,9 @@ mod tests {
         }
         // Nothing but the text's own token is listed.
         for late in [0, 1] {
-            assert_eq!(z(Cut::Own(0), told(0), late), None);
-            assert_eq!(z(Cut::Own(0), own, late), None);
-            assert_eq!(z(Cut::Own(0), half, late), None);
+            assert_eq!(z(Cut::Own(0), &told(0), late), None);
+            assert_eq!(z(Cut::Own(0), &own, late), None);
+            assert_eq!(z(Cut::Own(0), &half, late), None);
         }
     }
 
