@@ -7,10 +7,12 @@
 pub mod formulation;
 #[cfg(feature = "highs")]
 mod highs;
+#[cfg(feature = "lp")]
 mod minilp;
 
 #[cfg(feature = "highs")]
 pub use self::highs::Highs;
+#[cfg(feature = "lp")]
 pub use self::minilp::MiniLp;
 
 /// Direction of optimisation.
@@ -87,6 +89,7 @@ pub struct LinearProgram {
 
 impl LinearProgram {
     /// Factors for objective coefficients and for right-hand sides.
+    #[cfg(any(feature = "lp", feature = "highs"))]
     fn scales(&self) -> (f64, f64) {
         match self.masses {
             Masses::Bounds => (1.0, MASS_SCALE),
@@ -137,6 +140,7 @@ pub struct LpAnswer {
 }
 
 impl LpAnswer {
+    #[cfg(any(feature = "lp", feature = "highs"))]
     fn without_solution(status: LpStatus) -> Self {
         Self {
             status,
@@ -151,7 +155,7 @@ impl LpAnswer {
 pub enum BackendName {
     /// HiGHS, through good_lp (feature `highs`).
     Highs,
-    /// minilp, pure Rust.
+    /// minilp, pure Rust (feature `lp`).
     MiniLp,
 }
 
@@ -174,7 +178,10 @@ impl BackendName {
             Self::Highs => Some(Box::new(Highs)),
             #[cfg(not(feature = "highs"))]
             Self::Highs => None,
+            #[cfg(feature = "lp")]
             Self::MiniLp => Some(Box::new(MiniLp)),
+            #[cfg(not(feature = "lp"))]
+            Self::MiniLp => None,
         }
     }
 }

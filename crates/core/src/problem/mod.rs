@@ -2,33 +2,46 @@
 //!
 //! [`Problem`] is the single-step problem, [`BlockProblem`] a token tree. Both
 //! are validated when they are built, so that everything downstream is total.
-//! [`read`] reads the files.
+//! With feature `files`, `read` reads the files.
 
 mod block;
-mod build;
-mod composed;
-mod entries;
 mod error;
 mod expected;
-mod read;
-mod row_law;
 mod rule;
+
+// What files say, and problems made of it.
+#[cfg(feature = "files")]
+mod build;
+#[cfg(feature = "files")]
+mod composed;
+#[cfg(feature = "files")]
+mod entries;
+#[cfg(feature = "files")]
+mod read;
+#[cfg(feature = "files")]
+mod row_law;
+#[cfg(feature = "files")]
 mod tables;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
 pub use error::{FieldError, ProblemFileError};
 pub use expected::{Expected, ExpectedValue};
-pub use read::{parse_json, parse_toml, read};
-pub use row_law::RowLaw;
 pub use rule::Rule;
-#[cfg(feature = "schema")]
+
+#[cfg(feature = "files")]
+pub use read::{parse_json, parse_toml, read};
+#[cfg(feature = "files")]
+pub use row_law::RowLaw;
+#[cfg(all(feature = "schema", feature = "files"))]
 #[doc(hidden)]
 pub use tables::File;
-pub use tables::SCHEMA;
 
 use crate::scheme::{DraftScheme, SchemeName};
 use specgap_number::distribution::Target;
 use std::sync::Arc;
+
+/// The version of the problem file format that this build reads.
+pub const SCHEMA: i64 = 1;
 
 /// The largest number of drafts that a problem may have.
 pub const MAX_DRAFTS: usize = 64;
@@ -195,6 +208,7 @@ impl Problem {
     }
 
     /// The same with a rule that is tabulated for it.
+    #[cfg(feature = "files")]
     pub(crate) fn with_rule(mut self, rule: Rule) -> Self {
         self.rule = Some(Arc::new(rule));
         self

@@ -6,9 +6,6 @@ use specgap_number::distribution::{ParseRationalError, Rational, exact_value, pa
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of the problem file format that this build reads.
-pub const SCHEMA: i64 = 1;
-
 /// A number as it stands in a file: a float, an integer, or text that is an
 /// exact fraction or decimal.
 #[derive(Clone, Debug, PartialEq)]

