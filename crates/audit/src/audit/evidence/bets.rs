@@ -151,8 +151,8 @@ impl Bet {
         for (&c, &r) in claimed.iter().zip(bug) {
             if c > 0.0 {
                 let ratio = r / c;
-                lowest = if ratio < lowest { ratio } else { lowest };
-                highest = if ratio > highest { ratio } else { highest };
+                lowest = lowest.min(ratio);
+                highest = highest.max(ratio);
                 if let Some(bin) = bins.get_mut(bin(ratio)) {
                     bin.0 += c;
                     bin.1 += r;
