@@ -4,8 +4,8 @@ use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
 use specgap_plan::plan::{
-    Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows, RatioOrder,
-    Strata, listed_rates,
+    Falling, Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows,
+    RatioOrder, listed_rates,
 };
 use specgap_row::row::{CutQuestion, CutRow, Row, RowError};
 
@@ -14,7 +14,7 @@ struct Planned {
     p: Target,
     q: Draft,
     order: RatioOrder,
-    heaviest: Option<Heaviest>,
+    falling: Option<Falling>,
     drafts: usize,
     interiors: Option<Interiors>,
     /// What adaptive passes found.
@@ -33,7 +33,7 @@ fn planned<A>(row: &mut Row<'_>, answer: impl FnOnce(&mut Planned) -> A) -> Resu
                 order: RatioOrder::of(&p, &q),
                 p,
                 q,
-                heaviest: None,
+                falling: None,
                 drafts: 0,
                 interiors: None,
                 limits: Vec::new(),
@@ -64,7 +64,7 @@ fn asked<A>(
             p,
             q,
             order,
-            heaviest,
+            falling,
             drafts: last,
             interiors,
             limits,
@@ -75,9 +75,11 @@ fn asked<A>(
             *last = drafts;
         }
         let interiors = interiors.get_or_insert_with(|| {
-            let heaviest = heaviest.get_or_insert_with(|| Heaviest::of(q));
-            let rows = (p.probabilities(), q.probabilities());
-            Interiors::of_rows(rows, order, Strata::of_order(heaviest, drafts))
+            let falling = falling.get_or_insert_with(|| {
+                let rows = (p.probabilities(), q.probabilities());
+                Falling::of(rows, order, &Heaviest::of(q))
+            });
+            Interiors::of(falling, falling.strata(drafts))
         });
         answer(interiors, p.probabilities(), limits)
     })

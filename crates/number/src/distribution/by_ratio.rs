@@ -33,6 +33,7 @@ impl RatioCut {
     };
 
     /// Whether a token with probabilities `target` and `draft` is in the set.
+    #[inline]
     pub fn contains(&self, token: usize, target: f64, draft: f64) -> bool {
         let ratio = if target == 0.0 {
             f64::INFINITY
@@ -118,7 +119,7 @@ pub fn by_rising_ratio(rows: Rows<'_>) -> Scratch<(f64, u32)> {
         let end = end as usize;
         let own = &mut sorted[start..end];
         if own.len() > FEW {
-            own.sort_unstable_by(rising);
+            own.sort_by_key(|pair| pair.0.to_bits());
         } else {
             insert(own);
         }

@@ -28,12 +28,14 @@ pub struct TwoFloat {
     low: f64,
 }
 
+#[inline]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let b_seen = sum - a;
     (sum, (a - (sum - b_seen)) + (b - b_seen))
 }
 
+#[inline]
 fn quick_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, b - (sum - a))
@@ -75,6 +77,7 @@ impl TwoFloat {
     }
 
     /// This number divided by an `f64`, relative error about 2^-100.
+    #[inline]
     pub fn divided_by(self, divisor: f64) -> Self {
         let first = self.high / divisor;
         let rest = self - Self::product(first, divisor);
@@ -139,12 +142,14 @@ impl Mul for TwoFloat {
 }
 
 impl std::ops::AddAssign<f64> for TwoFloat {
+    #[inline]
     fn add_assign(&mut self, term: f64) {
         *self = *self + Self::from(term);
     }
 }
 
 impl std::ops::AddAssign for TwoFloat {
+    #[inline]
     fn add_assign(&mut self, term: Self) {
         *self = *self + term;
     }
@@ -170,6 +175,7 @@ impl Wide {
     const HIGH: f64 = f64::from_bits((1023 + 256) << 52);
     const LOW: f64 = f64::from_bits((1023 - 256) << 52);
 
+    #[inline]
     fn scaled(mantissa: TwoFloat, factor: f64) -> TwoFloat {
         // A power of two: exact.
         TwoFloat {
@@ -334,6 +340,22 @@ impl SplitSum {
 pub fn split_sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     let [sum] = split_sums(a, b, |a, b| [term(a, b)]);
     sum
+}
+
+/// [`SplitSum`] of a term over three rows of one length.
+#[inline(always)]
+pub fn split_sum_of_three([a, b, c]: [&[f64]; 3], term: impl Fn(f64, f64, f64) -> f64) -> f64 {
+    let mut sum = SplitSum::default();
+    let [(a, a_end), (b, b_end), (c, c_end)] = [a, b, c].map(|row| row.as_chunks::<LANES>());
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        for lane in 0..LANES {
+            sum.add_in(lane, term(a[lane], b[lane], c[lane]));
+        }
+    }
+    for (lane, ((a, b), c)) in a_end.iter().zip(b_end).zip(c_end).enumerate() {
+        sum.add_in(lane, term(*a, *b, *c));
+    }
+    sum.value()
 }
 
 /// [`SplitSum`]s of several terms over two rows of one length.

@@ -9,8 +9,8 @@ mod selection;
 mod thinning;
 
 pub use error::PlanError;
+pub use level::{Falling, Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder};
 pub use level::{Heaviest, Home, Straddle, Straddler, Strata};
-pub use level::{Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder};
 pub use level::{ListedRates, ListedRows, listed_rates};
 pub use level::{SYMMETRIC_LEVELS, SymmetricPasses};
 pub use selection::{RatioBins, Selection, even_selection};

@@ -1,7 +1,8 @@
 //! Rows that list only some tokens: what stratified drafts accept under every completion.
 
 use super::iid::RatioOrder;
-use super::passes::{Interiors, LevelRates, Levels};
+use super::interiors::{Falling, Interiors};
+use super::passes::{LevelRates, Levels};
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
 
@@ -95,7 +96,8 @@ pub fn listed_rates(
     }
     let order = RatioOrder::of_rows(&p, &q);
     let scale = strata.scale();
-    let all = Interiors::of_rows((&p, &q), &order, strata);
+    let falling = Falling::of((&p, &q), &order, strata.heaviest());
+    let all = Interiors::of(&falling, strata);
     let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));

@@ -7,14 +7,17 @@
 mod audit;
 mod cut;
 mod iid;
+mod interiors;
 mod passes;
 mod strata;
 mod sweep;
 mod symmetric;
+mod trace;
 
 pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
-pub use passes::{Interiors, LevelPasses, LevelRates, Levels};
+pub use interiors::{Falling, Interiors};
+pub use passes::{LevelPasses, LevelRates, Levels};
 pub use strata::{Heaviest, Home, Straddle, Straddler, Strata};
 pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 

@@ -3,12 +3,12 @@
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
 use super::iid::RatioOrder;
-use super::strata::{Home, Link, Straddle, Strata, chance_inside};
+use super::interiors::{Falling, Interiors, reached, survives, surviving};
+use super::strata::{Home, Link, Straddle, Strata};
+use super::trace::{Over, Step, Tally, Trace};
 use rand::{Rng, RngCore};
-use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum, split_sum};
+use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
 use specgap_number::known::Known;
-use specgap_number::scratch::Scratch;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The token has not been touched.
@@ -46,24 +46,6 @@ impl Levels<'_> {
         width: 1e-9,
         passes: 20_000,
     };
-}
-
-/// One pass over one stratum: what part of each kind of token survives it.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    stratum: u32,
-    /// Of tokens inside that an earlier pass touched.
-    tied: f64,
-    /// Of the token over the cut before the stratum, drafted here.
-    left: f64,
-    /// Of the token over the cut behind it, drafted here.
-    right: f64,
-    /// P(token drafted, nothing accepted) over its mass, for tokens inside.
-    price: f64,
-    /// To what ratio it brings them.
-    level: f64,
-    /// Up to which place tokens inside are touched by now.
-    touched: u32,
 }
 
 /// The level rule for stratified drafts at any V.
@@ -107,90 +89,6 @@ pub struct LevelPasses {
     optimum: Known,
 }
 
-/// A token over a cut.
-#[derive(Clone, Copy, Debug, Default)]
-struct Over {
-    /// Target not yet given out.
-    target: f64,
-    /// Shares of the strata before and behind the cut that survive.
-    mass: [f64; 2],
-    /// What was emitted in each.
-    emitted: [f64; 2],
-}
-
-/// Tokens inside a stratum, by falling p/q.
-#[derive(Debug)]
-struct Interior {
-    tokens: Scratch<u32>,
-    p: Scratch<f64>,
-    /// On [0, k).
-    mass: Scratch<f64>,
-    /// p over that.
-    ratio: Scratch<f64>,
-    /// Mass from each on, with what is not listed.
-    rest: Scratch<f64>,
-}
-
-/// What passes of two rows go over, whatever their levels.
-#[derive(Debug)]
-pub struct Interiors {
-    strata: Strata,
-    interiors: Vec<Interior>,
-    /// p of the tokens over the cuts, and of F.
-    over: Vec<f64>,
-    certain: Vec<f64>,
-    /// p of all tokens that can be drafted.
-    drafted: f64,
-}
-
-impl Interiors {
-    /// Of rows that sum to 1, or nearly, with the order of both and the strata of q. O(V).
-    pub fn of_rows((p, q): (&[f64], &[f64]), order: &RatioOrder, strata: Strata) -> Self {
-        let sizes = strata.sizes();
-        let empty = |size: usize| Interior {
-            tokens: Scratch::filled(size, 0),
-            p: Scratch::filled(size, 0.0),
-            mass: Scratch::filled(size, 0.0),
-            ratio: Scratch::filled(size, 0.0),
-            rest: Scratch::filled(size + 1, 0.0),
-        };
-        let mut interiors: Vec<Interior> = sizes.into_iter().map(empty).collect();
-        let mut places = vec![0; interiors.len()];
-        let scale = strata.scale();
-        for &(_, token) in order.rising().iter().rev() {
-            let Home::Stratum(stratum) = strata.home(token) else {
-                continue;
-            };
-            let (interior, place) = (&mut interiors[stratum], places[stratum]);
-            let (p, mass) = (p[token as usize], q[token as usize] * scale);
-            interior.tokens[place] = token;
-            interior.p[place] = p;
-            interior.mass[place] = mass;
-            interior.ratio[place] = p / mass;
-            places[stratum] += 1;
-        }
-        for (stratum, interior) in interiors.iter_mut().enumerate() {
-            let mut sum = TwoFloat::from(strata.unlisted(stratum));
-            let count = interior.mass.len();
-            interior.rest[count] = sum.value();
-            for place in (0..count).rev() {
-                sum += interior.mass[place];
-                interior.rest[place] = sum.value();
-            }
-        }
-        let straddlers = strata.straddlers().iter();
-        let over = straddlers.map(|one| one.map_or(0.0, |one| p[one.token as usize]));
-        let certain = strata.certain().iter().map(|&x| p[x as usize]);
-        Self {
-            over: over.collect(),
-            certain: certain.collect(),
-            strata,
-            drafted: split_sum(p, q, |p, q| if q > 0.0 { p } else { 0.0 }),
-            interiors,
-        }
-    }
-}
-
 /// How far the tokens of a stratum are.
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -212,41 +110,12 @@ struct Run<'a> {
     joint: bool,
 }
 
-/// What passes came to.
-#[derive(Clone, Debug)]
-struct Trace {
-    steps: Vec<Step>,
-    over: Vec<Over>,
-}
-
-/// What a trace accepts, and what its H bounds.
-#[derive(Clone, Debug)]
-struct Tally {
-    accepted: f64,
-    /// 1 + P(H) - Q(H), and Q(H).
-    most: f64,
-    inside: f64,
-    /// Which tokens over cuts H has; none where it is all that can be drafted.
-    over: Option<Vec<bool>>,
-}
-
-/// What survives of a ratio that a pass brings to a level.
-fn survives(ratio: f64, level: f64) -> f64 {
-    if ratio >= 1.0 {
-        0.0
-    } else if ratio > level {
-        ((1.0 - ratio) / (1.0 - level)).min(1.0)
-    } else {
-        1.0
-    }
-}
-
 impl<'a> Run<'a> {
     fn new(all: &'a Interiors, links: &'a [Link], joint: bool) -> Self {
         let mut run = Self {
             all,
             links,
-            states: vec![State::default(); all.interiors.len()],
+            states: vec![State::default(); all.count()],
             over: vec![Over::default(); all.over.len()],
             steps: Vec::new(),
             joint,
@@ -274,7 +143,7 @@ impl<'a> Run<'a> {
     /// What is left of the tokens inside a stratum.
     fn mass(&self, stratum: usize) -> f64 {
         let state = &self.states[stratum];
-        state.tied.value() + self.all.interiors[stratum].rest[state.touched]
+        state.tied.value() + self.all.interior(stratum).rest[state.touched]
     }
 
     /// Surviving shares of the tokens over the cuts of a stratum, in it: before it and behind
@@ -355,7 +224,7 @@ impl<'a> Run<'a> {
         let mut largest = 0.0f64;
         for stratum in 0..count {
             let [price, _, _] = self.prices(stratum, earlier[stratum], later[stratum + 1]);
-            let (state, interior) = (&self.states[stratum], &self.all.interiors[stratum]);
+            let (state, interior) = (&self.states[stratum], self.all.interior(stratum));
             if price <= 0.0 {
                 continue;
             }
@@ -443,7 +312,7 @@ impl<'a> Run<'a> {
     /// The tokens inside a stratum, and those over its cuts unless they are done jointly.
     fn pass_inside(&mut self, stratum: usize, level: f64, earlier: [f64; 2], later: [f64; 2]) {
         let [price, left_price, right_price] = self.prices(stratum, earlier, later);
-        let (state, interior) = (&mut self.states[stratum], &self.all.interiors[stratum]);
+        let (state, interior) = (&mut self.states[stratum], self.all.interior(stratum));
         let mut step = Step {
             stratum: stratum as u32,
             tied: 1.0,
@@ -463,13 +332,14 @@ impl<'a> Run<'a> {
                 TwoFloat::ZERO
             };
         }
-        while let Some(&ratio) = interior.ratio.get(state.touched) {
-            let part = survives(ratio / price, level);
-            if ratio <= 0.0 || price <= 0.0 || part >= 1.0 {
-                break;
-            }
-            state.tied += interior.mass[state.touched] * part;
-            state.touched += 1;
+        let (fresh, mass) = (
+            &interior.ratio[state.touched..],
+            &interior.mass[state.touched..],
+        );
+        let new = reached(fresh, price, level);
+        if new > 0 {
+            state.tied += surviving(&mass[..new], &fresh[..new], price, level);
+            state.touched += new;
             moved = true;
         }
         step.touched = state.touched as u32;
@@ -518,180 +388,6 @@ impl<'a> Run<'a> {
         Trace {
             steps: self.steps.clone(),
             over: self.over.clone(),
-        }
-    }
-}
-
-/// Tokens inside a stratum that one step was the first to touch.
-struct Touched {
-    places: Range<usize>,
-    step: usize,
-    /// What a unit of mass that survives the step is still emitted, and whether any of it
-    /// survives to the end.
-    later: f64,
-    lives: bool,
-}
-
-impl Trace {
-    /// By stratum, what its steps touched first, and how many tokens in all.
-    fn touched(&self, strata: usize) -> Vec<Vec<Touched>> {
-        let mut now = vec![(0.0, true); strata];
-        let mut all: Vec<Vec<Touched>> = (0..strata).map(|_| Vec::new()).collect();
-        for (index, step) in self.steps.iter().enumerate().rev() {
-            let stratum = step.stratum as usize;
-            let (later, lives) = &mut now[stratum];
-            let end = step.touched as usize;
-            // What ends where the next one does has touched nothing.
-            if let Some(next) = all[stratum].last_mut() {
-                next.places.start = end;
-            }
-            all[stratum].push(Touched {
-                places: 0..end,
-                step: index,
-                later: *later,
-                lives: *lives,
-            });
-            *later = (1.0 - step.tied) * step.price + step.tied * *later;
-            *lives &= step.tied > 0.0;
-        }
-        for touched in &mut all {
-            touched.retain(|one| !one.places.is_empty());
-        }
-        all
-    }
-
-    /// What survives the step that touched them first, of each token's mass.
-    fn part(&self, touched: &Touched, interior: &Interior, place: usize) -> f64 {
-        let step = &self.steps[touched.step];
-        survives(interior.ratio[place] / step.price, step.level)
-    }
-
-    /// How much the token of a place is emitted of which this part survives.
-    fn emitted(&self, touched: &Touched, interior: &Interior, place: usize, part: f64) -> f64 {
-        let unit = (1.0 - part) * self.steps[touched.step].price + part * touched.later;
-        interior.mass[place] * unit
-    }
-
-    /// Those of which something is left at the end: tokens that are used up come first.
-    fn left(&self, touched: &Touched, interior: &Interior) -> Range<usize> {
-        let end = touched.places.end;
-        let is_left = |&place: &usize| self.part(touched, interior, place) > 0.0;
-        let first = (touched.lives).then(|| touched.places.clone().find(is_left));
-        first.flatten().unwrap_or(end)..end
-    }
-
-    fn tally(&self, all: &Interiors, links: &[Link]) -> Tally {
-        let strata = &all.strata;
-        let mut accepted = TwoFloat::ZERO;
-        let mut held = TwoFloat::ZERO;
-        let mut masses = Vec::with_capacity(all.interiors.len());
-        let stretches = self.touched(all.interiors.len());
-        for (interior, stretches) in all.interiors.iter().zip(stretches) {
-            let count = interior.mass.len();
-            let used = stretches.first().map_or(0, |one| one.places.end);
-            let mut mass = TwoFloat::from(interior.rest[used]);
-            held += split_sum(&interior.p[used..], &interior.p[used..], |p, _| p);
-            let mut emitted = Scratch::filled(count, 0.0);
-            for touched in &stretches {
-                for place in touched.places.clone() {
-                    let part = self.part(touched, interior, place);
-                    emitted[place] = self.emitted(touched, interior, place, part);
-                }
-                let left = self.left(touched, interior);
-                let (p, own) = (&interior.p[left.clone()], &interior.mass[left]);
-                held += split_sum(p, p, |p, _| p);
-                mass += split_sum(own, own, |mass, _| mass);
-            }
-            accepted += split_sum(&interior.p, &emitted, f64::min);
-            masses.push(mass.value());
-        }
-        for (over, &p) in self.over.iter().zip(&all.over) {
-            accepted += p.min(over.emitted[0] + over.emitted[1]);
-        }
-        for &p in &all.certain {
-            accepted += p;
-            held += p;
-        }
-        let straddlers = strata.straddlers();
-        let over: Vec<bool> = (straddlers.iter().zip(&self.over))
-            .map(|(one, over)| one.is_some() && over.mass[0] + over.mass[1] > 0.0)
-            .collect();
-        let mut tally = least_bound(all, links, (held, &masses), over);
-        tally.accepted = accepted.value().min(1.0);
-        // All that can be drafted is a set too.
-        if all.drafted < tally.most {
-            (tally.most, tally.inside, tally.over) = (all.drafted, 1.0, None);
-        }
-        tally
-    }
-
-    /// H by token.
-    fn held(&self, all: &Interiors, over: Option<&[bool]>) -> Vec<bool> {
-        let strata = &all.strata;
-        let mut held = vec![false; strata.vocab()];
-        let stretches = self.touched(all.interiors.len());
-        for (interior, stretches) in all.interiors.iter().zip(stretches) {
-            let used = stretches.first().map_or(0, |one| one.places.end);
-            let mut hold = |place: usize| held[interior.tokens[place] as usize] = true;
-            (used..interior.tokens.len()).for_each(&mut hold);
-            for touched in &stretches {
-                let places = match over {
-                    Some(_) => self.left(touched, interior),
-                    None => touched.places.clone(),
-                };
-                places.for_each(&mut hold);
-            }
-        }
-        for &token in strata.certain() {
-            held[token as usize] = true;
-        }
-        for (cut, straddler) in strata.straddlers().iter().enumerate() {
-            if let Some(one) = straddler {
-                held[one.token as usize] = over.is_none_or(|over| over[cut]);
-            }
-        }
-        held
-    }
-}
-
-/// The least of 1 + P(H) - Q(H) over which tokens over cuts H has, one change after another.
-fn least_bound(
-    all: &Interiors,
-    links: &[Link],
-    (inside, masses): (TwoFloat, &[f64]),
-    mut over: Vec<bool>,
-) -> Tally {
-    let strata = &all.strata;
-    let straddlers = strata.straddlers();
-    let p_held = |over: &[bool]| {
-        let held = over.iter().zip(&all.over).filter(|one| *one.0);
-        held.fold(inside, |sum, (_, &p)| sum + TwoFloat::from(p))
-            .value()
-    };
-    let mut mass = p_held(&over);
-    let mut chance = chance_inside(strata, links, masses, &over);
-    loop {
-        let mut changed = false;
-        for cut in 0..straddlers.len() {
-            if straddlers[cut].is_none() {
-                continue;
-            }
-            over[cut] = !over[cut];
-            let other = chance_inside(strata, links, masses, &over);
-            let moved = p_held(&over);
-            if moved - other < mass - chance - f64::EPSILON {
-                (mass, chance, changed) = (moved, other, true);
-            } else {
-                over[cut] = !over[cut];
-            }
-        }
-        if !changed {
-            return Tally {
-                accepted: 0.0,
-                most: 1.0 + mass - chance,
-                inside: chance,
-                over: Some(over),
-            };
         }
     }
 }
@@ -843,7 +539,8 @@ impl LevelPasses {
         straddle: Straddle,
         levels: Levels<'_>,
     ) -> Self {
-        let all = Interiors::of_rows(rows, order, strata.clone());
+        let falling = Falling::of(rows, order, strata.heaviest());
+        let all = Interiors::of(&falling, strata.clone());
         Self::of_interiors(&all, rows.0, straddle, levels)
     }
 
@@ -860,8 +557,8 @@ impl LevelPasses {
         let mut emitted = vec![0.0; p.len()];
         let mut first = vec![NEVER; p.len()];
         let mut survival = vec![1.0; p.len()];
-        let stretches = trace.touched(all.interiors.len());
-        for (interior, stretches) in all.interiors.iter().zip(stretches) {
+        let stretches = trace.touched(all.count());
+        for (interior, stretches) in all.interiors().zip(stretches) {
             for touched in &stretches {
                 for place in touched.places.clone() {
                     let token = interior.tokens[place] as usize;

@@ -125,36 +125,72 @@ impl Heaviest {
     /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
     /// they are laid last.
     fn listed(q: &[f64], unlisted: f64) -> Self {
-        let tokens = heaviest_first(q);
+        let ordered = heaviest_first(q);
         let mut rank = vec![NOWHERE; q.len()];
-        let mut sum = TwoFloat::from(unlisted);
-        let mut rest = vec![sum; tokens.len() + 1];
-        for (place, &token) in tokens.iter().enumerate().rev() {
+        for (place, &(_, token)) in ordered.iter().enumerate() {
             rank[token as usize] = token_id(place);
-            sum += q[token as usize];
-            rest[place] = sum;
         }
         Self(Arc::new(Order {
-            tokens,
+            tokens: ordered.iter().map(|one| one.1).collect(),
             rank,
-            rest,
+            rest: sums_from_the_end(&ordered, unlisted),
             unlisted,
         }))
     }
+
+    /// By token: its place, or [`NOWHERE`].
+    pub(super) fn ranks(&self) -> &[u32] {
+        &self.0.rank
+    }
+}
+
+/// Sums that are made side by side, as each addition waits for the one before.
+const PARTS: usize = 4;
+
+/// For each place the mass from it on, with `behind` behind the last.
+fn sums_from_the_end(ordered: &[(f64, u32)], behind: f64) -> Vec<TwoFloat> {
+    let count = ordered.len();
+    let part = count / PARTS;
+    let behind = TwoFloat::from(behind);
+    let mut rest = vec![behind; count + 1];
+    // What does not part evenly comes last.
+    let mut end = behind;
+    for place in (PARTS * part..count).rev() {
+        end += ordered[place].0;
+        rest[place] = end;
+    }
+    let mut sums = [TwoFloat::ZERO; PARTS];
+    for place in (0..part).rev() {
+        for (number, sum) in sums.iter_mut().enumerate() {
+            *sum += ordered[number * part + place].0;
+            rest[number * part + place] = *sum;
+        }
+    }
+    for (number, sum) in sums.into_iter().enumerate().rev() {
+        for rest in &mut rest[number * part..(number + 1) * part] {
+            *rest += end;
+        }
+        end += sum;
+    }
+    rest
 }
 
 /// Tokens of q > 0, heaviest first, ties by id.
-fn heaviest_first(q: &[f64]) -> Vec<u32> {
+fn heaviest_first(q: &[f64]) -> Scratch<(f64, u32)> {
     let ones = Scratch::filled(q.len(), 1.0);
     let rows = Rows {
         target: q,
         draft: &ones,
     };
-    let pairs = by_rising_ratio(rows);
-    let positive = pairs.partition_point(|&(mass, _)| mass <= 0.0);
-    let mut order: Vec<u32> = pairs[positive..].iter().rev().map(|pair| pair.1).collect();
-    for ties in order.chunk_by_mut(|&a, &b| q[a as usize] == q[b as usize]) {
-        ties.reverse();
+    let rising = by_rising_ratio(rows);
+    let positive = rising.partition_point(|&(mass, _)| mass <= 0.0);
+    let mut order: Scratch<(f64, u32)> = rising[positive..].iter().rev().copied().collect();
+    let mut start = 0;
+    for place in 1..=order.len() {
+        if order.get(place).is_none_or(|one| one.0 != order[start].0) {
+            order[start..place].reverse();
+            start = place;
+        }
     }
     order
 }
@@ -311,12 +347,16 @@ impl Strata {
         }
     }
 
-    /// Tokens inside each stratum.
-    pub(super) fn sizes(&self) -> Vec<usize> {
+    /// The places in the order of the tokens inside each stratum: one more is over its cut.
+    pub(super) fn insides(&self) -> Vec<Range<usize>> {
         let over = self.straddlers.iter().map(Option::is_some).chain([false]);
         (self.places.iter().zip(over))
-            .map(|(places, over)| places.len() - usize::from(over))
+            .map(|(places, over)| places.start..places.end - usize::from(over))
             .collect()
+    }
+
+    pub(super) fn heaviest(&self) -> &Heaviest {
+        &self.heaviest
     }
 
     /// What of a stratum is not listed.
