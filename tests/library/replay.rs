@@ -5,7 +5,8 @@
 
 use specgap::log::Log;
 use specgap::replay::{
-    Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, measure_lengths,
+    Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, length_changes,
+    measure_lengths,
 };
 use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
 use specgap::sampling::Cuts;
@@ -988,7 +989,12 @@ fn the_first_sentence_ranks_only_what_is_told_apart() {
     })
     .to_vec();
     let said = |made: &LengthReport| {
-        let text = page(made).text(10_000, false).replace("\n    ", " ");
+        let advice = length_changes(made);
+        let made = LengthReport {
+            advice,
+            ..made.clone()
+        };
+        let text = page(&made).text(10_000, false).replace("\n    ", " ");
         text.split("\nWhat to set, by cost")
             .next()
             .unwrap()

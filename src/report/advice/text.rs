@@ -1,7 +1,7 @@
 //! Advice of reports on replayed text: lengths, trees and paths.
 
 use super::{gain, measured_by, settings, shortfall, who};
-use crate::advice::{Assumed, Change, Needs, Verdict, settings_of};
+use crate::advice::{Assumed, Change, Needs, Verdict};
 use crate::page::words::{counted, listed};
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::scheme::engines_with;
@@ -34,10 +34,6 @@ fn difference(change: &Change) -> String {
 /// is known.
 pub(in crate::report) fn of_engine(engine: &Assumed, changes: &[Change]) -> Vec<String> {
     let first = changes.first().and_then(|change| change.cost_ratio);
-    let told = |change: &Change| Change {
-        settings: settings_of(&change.engines),
-        ..change.clone()
-    };
     let own: Vec<String> = (changes.iter())
         .filter(|change| change.cost_ratio == first && change.needs == Needs::Setting)
         .filter(|change| engine.starts(change))
@@ -53,7 +49,7 @@ pub(in crate::report) fn of_engine(engine: &Assumed, changes: &[Change]) -> Vec<
                 at(change),
                 counted(length(&change.from), "token"),
                 plus_minus(&change.now, 2),
-                settings(&told(change), Some(engine)),
+                settings(change, Some(engine)),
                 counted(length(&change.to), "token"),
                 difference(change)
             )

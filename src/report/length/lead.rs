@@ -3,7 +3,7 @@
 use super::numbers::{cost, decimals, plus_minus};
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
-use crate::replay::{Chosen, Drafts, LengthReport, costs_shown, length_changes};
+use crate::replay::{Chosen, Drafts, LengthReport, costs_shown};
 use crate::report::advice::{of_engine, of_lengths};
 use crate::report::points::share;
 use crate::report::{cautions, draft_paths, replayed};
@@ -52,7 +52,7 @@ fn draft_cut(report: &LengthReport) -> Option<String> {
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     let says = || {
         let mut blocks: Vec<Block> = (report.engine.iter())
-            .flat_map(|engine| of_engine(engine, &length_changes(report)))
+            .flat_map(|engine| of_engine(engine, &report.advice))
             .map(Block::Paragraph)
             .collect();
         blocks.push(Block::Paragraph(advice(report)));
@@ -187,7 +187,7 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    points.extend(of_lengths(&length_changes(report), report.engine.as_ref()));
+    points.extend(of_lengths(&report.advice, report.engine.as_ref()));
     let known = report.results.iter();
     let known = known.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));

@@ -4,7 +4,7 @@ use super::measured::MeasuredTexts;
 use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family};
 use super::{LengthReport, TreeReport};
 use specgap_core::scheme::engines_with;
-use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict};
+use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict, settings_of};
 use specgap_measure::gap::Surprise;
 use specgap_measure::statistics::Estimate;
 
@@ -126,8 +126,11 @@ pub fn length_changes(report: &LengthReport) -> Vec<Change> {
             cost_ratio: Some(at.cost_ratio),
             from: name(from),
             to,
+            settings: match needs {
+                Needs::Setting => settings_of(&engines_of(from.drafts)),
+                _ => Vec::new(),
+            },
             engines: engines_of(from.drafts),
-            settings: Vec::new(),
             needs,
             unit: Unit::Speed,
             now: from.speedup,
