@@ -70,12 +70,23 @@ fn between(x: f64, above: &ComparedRate, below: &ComparedRate, log: usize) -> Op
     Some(Point::new(x, mean(above, log)? - mean(below, log)?))
 }
 
+/// A line and what a title calls it: the drafts of an optimum, the rule whose loss it is, or one of
+/// [`ONE_DRAFT`]; titles speak of no other line.
+struct Drawn<'a> {
+    spoken: Option<&'a str>,
+    line: Line,
+}
+
+fn plotted(drawn: Vec<Drawn<'_>>) -> Vec<Line> {
+    drawn.into_iter().map(|one| one.line).collect()
+}
+
 /// A line for what each verifier leaves of its optimum, and one for what each other law of the
 /// drafts makes possible beyond the first law; none where that is nothing everywhere.
 fn worth_lines<'a>(
     rates: &[&'a ComparedRate],
     points: impl Fn(&'a ComparedRate, &'a ComparedRate) -> Vec<Point>,
-) -> Vec<Line> {
+) -> Vec<Drawn<'a>> {
     let optima: Vec<&ComparedRate> = (rates.iter().copied())
         .filter(|rate| rate.verifier.is_none())
         .collect();
@@ -86,26 +97,33 @@ fn worth_lines<'a>(
         };
         let best = optima.iter().find(|best| best.scheme == rate.scheme);
         let law = rate.scheme.as_deref().unwrap_or_default();
-        lines.extend(best.map(|best| Line {
-            label: format!("left by {verifier}, {law}"),
-            hue: hue(rate.scheme.as_deref()),
-            stroke: Stroke::Dashed(lines.len()),
-            points: points(best, rate),
+        lines.extend(best.map(|best| Drawn {
+            spoken: Some(verifier),
+            line: Line {
+                label: format!("left by {verifier}, {law}"),
+                hue: hue(rate.scheme.as_deref()),
+                stroke: Stroke::Dashed(lines.len()),
+                points: points(best, rate),
+            },
         }));
     }
     if let Some((first, others)) = optima.split_first() {
         let usual = first.scheme.as_deref().unwrap_or_default();
-        lines.extend(others.iter().map(|other| Line {
-            label: format!(
-                "{} instead of {usual}",
-                other.scheme.as_deref().unwrap_or_default()
-            ),
-            hue: hue(other.scheme.as_deref()),
-            stroke: Stroke::Solid,
-            points: points(other, first),
+        lines.extend(others.iter().map(|other| Drawn {
+            spoken: None,
+            line: Line {
+                label: format!(
+                    "{} instead of {usual}",
+                    other.scheme.as_deref().unwrap_or_default()
+                ),
+                hue: hue(other.scheme.as_deref()),
+                stroke: Stroke::Solid,
+                points: points(other, first),
+            },
         }));
     }
-    let is_something = |line: &Line| line.points.iter().any(|point| point.y.abs() > NO_GAP);
+    let is_something =
+        |one: &Drawn<'_>| (one.line.points.iter()).any(|point| point.y.abs() > NO_GAP);
     lines.retain(is_something);
     lines
 }
@@ -135,7 +153,7 @@ fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
             y_label: DIFFERENCE,
             says: WORTH.to_owned(),
             remarks: too_open(rates.into_iter()),
-            lines,
+            lines: plotted(lines),
         },
         &places,
         at,
@@ -181,36 +199,42 @@ fn lines<'a>(
     rates: &[&'a ComparedRate],
     order: &[usize],
     points: impl Fn(&'a ComparedRate) -> Vec<Point>,
-) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+) -> Vec<Drawn<'a>> {
+    let mut lines: Vec<Drawn<'a>> = Vec::new();
     let mut of_law = 0;
     for rate in rates {
         let scheme = rate.scheme.as_deref();
         let law = scheme.unwrap_or_default();
         let Some(verifier) = &rate.verifier else {
             of_law = lines.len();
-            lines.push(Line {
-                label: format!("α* {law}"),
-                hue: hue(scheme),
-                stroke: Stroke::Solid,
-                points: points(rate),
+            lines.push(Drawn {
+                spoken: Some(law),
+                line: Line {
+                    label: format!("α* {law}"),
+                    hue: hue(scheme),
+                    stroke: Stroke::Solid,
+                    points: points(rate),
+                },
             });
             continue;
         };
         if attains(rates, rate, order) {
-            if let Some(line) = lines.get_mut(of_law) {
-                line.label.push_str(&format!(" = {verifier}"));
+            if let Some(optimum) = lines.get_mut(of_law) {
+                optimum.line.label.push_str(&format!(" = {verifier}"));
             }
             continue;
         }
-        lines.push(Line {
-            label: format!("{verifier}, {law}"),
-            hue: hue(scheme),
-            stroke: Stroke::Dashed(lines.len() - of_law - 1),
-            points: points(rate),
+        lines.push(Drawn {
+            spoken: None,
+            line: Line {
+                label: format!("{verifier}, {law}"),
+                hue: hue(scheme),
+                stroke: Stroke::Dashed(lines.len() - of_law - 1),
+                points: points(rate),
+            },
         });
     }
-    lines.retain(|line| !line.points.is_empty());
+    lines.retain(|one| !one.line.points.is_empty());
     lines
 }
 
@@ -270,7 +294,7 @@ fn by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
         says: "Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks a \
                verifier that attains the optimum. Bars: 95% intervals."
             .to_owned(),
-        lines: drawn,
+        lines: plotted(drawn),
         remarks: too_open(rates.iter().copied()),
     };
     over_overlap(ladder, drawing, &places, at)
@@ -278,10 +302,10 @@ fn by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
 
 fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
     let places = places(ladder, at);
-    let lines: Vec<Line> = (ONE_DRAFT.into_iter().enumerate())
+    let lines: Vec<Drawn<'_>> = (ONE_DRAFT.into_iter().enumerate())
         .filter_map(|(number, one)| {
             let rate = way(ladder.comparison, at, one)?;
-            Some(Line {
+            let line = Line {
                 label: match one[2] {
                     "one-hot" => "one-hot: p(argmax q)".to_owned(),
                     "token" => "token: sum of min(p, q), the overlap".to_owned(),
@@ -295,6 +319,10 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
                 points: (places.iter())
                     .filter_map(|&(x, log)| point(x, estimate(rate, log)?))
                     .collect(),
+            };
+            Some(Drawn {
+                spoken: Some(one[2]),
+                line,
             })
         })
         .collect();
@@ -309,7 +337,7 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
         y_label: "accepted, %",
         says: "One-hot drafts the draft's likeliest token, the others sample. Bars: 95% intervals."
             .to_owned(),
-        lines,
+        lines: plotted(lines),
         remarks: Vec::new(),
     };
     over_overlap(ladder, drawing, &places, at)
@@ -393,7 +421,7 @@ fn by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) -> Opt
         says:
             "Solid: optima α*. Dashed: verifiers, in the hue of their drafts. Bars: 95% intervals."
                 .to_owned(),
-        lines: drawn,
+        lines: plotted(drawn),
         remarks: Vec::new(),
     };
     over_temperature(drawing, &all, which)
@@ -416,7 +444,7 @@ fn worth_by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) 
         name: format!("worth-by-temperature-{which}-n{n}"),
         y_label: DIFFERENCE,
         says: WORTH.to_owned(),
-        lines,
+        lines: plotted(lines),
         remarks: Vec::new(),
     };
     over_temperature(drawing, &all, which)
@@ -435,12 +463,17 @@ fn both(line: &Line) -> Option<[&Point; 2]> {
     }
 }
 
+/// The first line that titles speak of, and what they call it.
+fn first<'a>(drawn: &'a [Drawn<'_>]) -> Option<(&'a str, &'a Line)> {
+    let mut all = drawn.iter();
+    all.find_map(|one| Some((one.spoken?, &one.line)))
+}
+
 /// From one end to the other, of the first law's optimum; where the intervals of both are apart.
-fn possible(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
-    let line = lines.iter().find(|line| line.label.starts_with("α* "))?;
+fn possible(drawn: &[Drawn<'_>], ends: [&str; 2], place: &str) -> Option<String> {
+    let (law, line) = first(drawn)?;
     let [one, other] = both(line)?;
     let apart = one.interval[1] < other.interval[0] || other.interval[1] < one.interval[0];
-    let law = line.label.trim_start_matches("α* ").split(" = ").next()?;
     apart.then(|| {
         format!(
             "The most that can be accepted of {law} drafts is {} {} and {} {} ({place})",
@@ -453,16 +486,9 @@ fn possible(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
 }
 
 /// What the first rule leaves at one end and at the other.
-fn left(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
-    let line = lines
-        .iter()
-        .find(|line| line.label.starts_with("left by "))?;
+fn left(drawn: &[Drawn<'_>], ends: [&str; 2], place: &str) -> Option<String> {
+    let (rule, line) = first(drawn)?;
     let [one, other] = both(line)?;
-    let rule = line
-        .label
-        .trim_start_matches("left by ")
-        .split(", ")
-        .next()?;
     Some(format!(
         "{rule} leaves {} points of what is possible {} and {} {} ({place})",
         in_percent(one.y),
@@ -473,8 +499,11 @@ fn left(lines: &[Line], ends: [&str; 2], place: &str) -> Option<String> {
 }
 
 /// One sampled draft beside the likeliest token, on the worst draft and on the best.
-fn sampled(lines: &[Line], t: &str) -> Option<String> {
-    let named = |name: &str| both(lines.iter().find(|line| line.label.starts_with(name))?);
+fn sampled(drawn: &[Drawn<'_>], t: &str) -> Option<String> {
+    let named = |name: &str| {
+        let found = drawn.iter().find(|one| one.spoken == Some(name));
+        both(&found?.line)
+    };
     let ([low, high], [one_low, one_high]) = (named("token")?, named("one-hot")?);
     Some(format!(
         "One sampled draft is accepted {} of the time on the worst draft and {} on the best, its \
