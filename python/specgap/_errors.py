@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 #: An option of a command, and its value where that is a number, a placeholder or a name.
 _OPTION = re.compile(
@@ -21,17 +25,20 @@ _KEYWORDS = {
 }
 
 
+#: The calls that stand for commands.
+_commands: list[Callable[..., Any]] = []
+
+
+def stands_for_a_command(call: _Call) -> _Call:
+    """A decorator: what is refused names options of the command as keywords of this call."""
+    _commands.append(call)
+    return call
+
+
 @functools.cache
 def _keywords() -> frozenset[str]:
-    """The keywords of the calls that stand for commands."""
-    import inspect
-
-    from . import _reports
-
-    calls: tuple[Any, ...] = (
-        _reports.gap, _reports.length, _reports.tree, _reports.paths, _reports.audit
-    )  # fmt: skip
-    return frozenset(name for call in calls for name in inspect.signature(call).parameters)
+    calls = map(inspect.signature, _commands)
+    return frozenset(name for call in calls for name in call.parameters)
 
 
 def _keyword(found: re.Match[str]) -> str:

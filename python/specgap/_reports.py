@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike
-from ._errors import Refused
+from ._errors import Refused, stands_for_a_command
 from ._first_screen import first_screen, lead_of
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
@@ -648,6 +648,7 @@ def _of_logs(asked: dict[str, Any], logs: Sequence[Log]) -> dict[str, Any]:
     return asked
 
 
+@stands_for_a_command
 def gap(
     logs: Logs | ArrayLike,
     draft_logits: ArrayLike = None,
@@ -831,6 +832,7 @@ def _command(
     return Report(name, made)
 
 
+@stands_for_a_command
 def length(
     logs: Logs,
     *,
@@ -885,6 +887,7 @@ def length(
     return _command("length", logs, vocabulary, threads, progress, options)
 
 
+@stands_for_a_command
 def tree(
     logs: Logs,
     *,
@@ -935,6 +938,7 @@ def tree(
     return _command("tree", logs, vocabulary, threads, progress, options)
 
 
+@stands_for_a_command
 def paths(
     logs: Logs,
     *,
@@ -959,6 +963,7 @@ def paths(
     return _command("paths", logs, vocabulary, threads, progress, options)
 
 
+@stands_for_a_command
 def audit(
     log: LogLike,
     rule: str | None = None,
