@@ -379,11 +379,18 @@ fn clean_strata(family: &mut Family, count: usize) -> Vec<Problem> {
     problems
 }
 
+/// More passes than rows of a log get: where all that is drafted can be accepted, the enclosure
+/// narrows no faster than the steps do.
+const FOLLOWING: Levels<'_> = Levels::Adaptive {
+    width: 1e-9,
+    passes: 200_000,
+};
+
 /// The passes whose levels follow the largest ratio.
 fn adaptive(problem: &Problem, straddle: Straddle) -> Option<LevelPasses> {
     let draft = problem.scheme().draft()?;
     let (target, drafts) = (problem.target(), problem.drafts());
-    LevelPasses::solve(target, draft, drafts, straddle, Levels::ADAPTIVE).ok()
+    LevelPasses::solve(target, draft, drafts, straddle, FOLLOWING).ok()
 }
 
 /// Whether alpha\* is in the enclosure, and the width of that.
