@@ -120,23 +120,26 @@ pub fn length_changes(report: &LengthReport) -> Vec<Change> {
     }
     let mut all = Vec::new();
     for at in costs_shown(report) {
-        let change = |from: &Chosen, to: String, needs: Needs, difference: Estimate| Change {
-            temperature: Some(report.of.temperature),
-            drafts: None,
-            cost_ratio: Some(at.cost_ratio),
-            from: name(from),
-            to,
-            settings: match needs {
-                Needs::Setting => settings_of(&engines_of(from.drafts)),
-                _ => Vec::new(),
-            },
-            engines: engines_of(from.drafts),
-            needs,
-            unit: Unit::Speed,
-            now: from.speedup,
-            difference,
-            basis: Basis::OtherPrompts,
-            verdict: Verdict::of(&difference, Unit::Speed.floor(from.speedup.mean)),
+        let change = |from: &Chosen, to: String, needs: Needs, difference: Estimate| {
+            let engines = engines_of(from.drafts);
+            Change {
+                temperature: Some(report.of.temperature),
+                drafts: None,
+                cost_ratio: Some(at.cost_ratio),
+                from: name(from),
+                to,
+                settings: match needs {
+                    Needs::Setting => settings_of(&engines),
+                    _ => Vec::new(),
+                },
+                engines,
+                needs,
+                unit: Unit::Speed,
+                now: from.speedup,
+                difference,
+                basis: Basis::OtherPrompts,
+                verdict: Verdict::of(&difference, Unit::Speed.floor(from.speedup.mean)),
+            }
         };
         let token = at.found(Drafts::Sampled, "token");
         for kind in [Drafts::OneHot, Drafts::ExactMatch] {

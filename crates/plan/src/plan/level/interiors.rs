@@ -214,6 +214,12 @@ pub(super) fn surviving(mass: &[f64], ratio: &[f64], price: f64, level: f64) -> 
     })
 }
 
+/// What is emitted of a unit of mass of which this part survives, and is still emitted `later`.
+#[inline(always)]
+pub(super) fn unit(part: f64, price: f64, later: f64) -> f64 {
+    (1.0 - part) * price + part * later
+}
+
 /// What it emits of them, each cut to its p, where a unit of mass that survives is still emitted
 /// `later`.
 #[multiversion(targets = "simd")]
@@ -221,7 +227,7 @@ pub(super) fn emitted(interior: Interior<'_>, [price, level, later]: [f64; 3]) -
     let Interior { p, mass, ratio, .. } = interior;
     split_sum_of_three([p, mass, ratio], |p, mass, ratio| {
         let part = survives(ratio / price, level);
-        p.min(mass * ((1.0 - part) * price + part * later))
+        p.min(mass * unit(part, price, later))
     })
 }
 

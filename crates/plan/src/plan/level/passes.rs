@@ -65,7 +65,7 @@ impl Levels<'_> {
 /// what is accepted and `1 + P(H) - Q(H)`, H the tokens that are not used up, and F.
 ///
 /// # Complexity
-/// O(V) to sort by cells, and O(n) a pass; [`Self::emit`] is O(n passes).
+/// O(V) to sort by cells, and O(n log V) a pass; [`Self::emit`] is O(n passes).
 ///
 /// # Source
 /// specgap's: `docs/theory/`.
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         if largest.is_nan() { 0.0 } else { largest }
     }
 
-    /// One pass at a level through all strata, from the last to the first. O(n), and O(1) a
+    /// One pass at a level through all strata, from the last to the first. O(n log V), and O(1) a
     /// token that it is the first to touch.
     fn pass(&mut self, level: f64) {
         let earlier = self.forward();
@@ -413,7 +413,8 @@ pub struct LevelRates {
 }
 
 impl LevelRates {
-    /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n) a pass.
+    /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n log V) a
+    /// pass.
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
     }

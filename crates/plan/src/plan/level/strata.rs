@@ -185,12 +185,8 @@ fn heaviest_first(q: &[f64]) -> Scratch<(f64, u32)> {
     let rising = by_rising_ratio(rows);
     let positive = rising.partition_point(|&(mass, _)| mass <= 0.0);
     let mut order: Scratch<(f64, u32)> = rising[positive..].iter().rev().copied().collect();
-    let mut start = 0;
-    for place in 1..=order.len() {
-        if order.get(place).is_none_or(|one| one.0 != order[start].0) {
-            order[start..place].reverse();
-            start = place;
-        }
+    for ties in order.chunk_by_mut(|a, b| a.0 == b.0) {
+        ties.reverse();
     }
     order
 }

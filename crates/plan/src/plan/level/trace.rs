@@ -1,6 +1,6 @@
 //! What level passes came to: what they accept, and the set that bounds what any rule does.
 
-use super::interiors::{Interior, Interiors, emitted, survives, used_up};
+use super::interiors::{Interior, Interiors, emitted, survives, unit, used_up};
 use super::strata::{Link, chance_inside};
 use specgap_number::distribution::{TwoFloat, split_total};
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Trace {
                 later: *later,
                 lives: *lives,
             });
-            *later = (1.0 - step.tied) * step.price + step.tied * *later;
+            *later = unit(step.tied, step.price, *later);
             *lives &= step.tied > 0.0;
         }
         for touched in &mut all {
@@ -104,8 +104,8 @@ impl Trace {
         place: usize,
         part: f64,
     ) -> f64 {
-        let unit = (1.0 - part) * self.steps[touched.step].price + part * touched.later;
-        interior.mass[place] * unit
+        let price = self.steps[touched.step].price;
+        interior.mass[place] * unit(part, price, touched.later)
     }
 
     /// Those of which something is left at the end: tokens that are used up come first.
