@@ -2,6 +2,7 @@
 
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
+use super::passes::LevelRates;
 use super::sweep::{NO_TIER, sweep};
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{
@@ -61,8 +62,7 @@ pub struct LevelPlan {
     /// H, by token.
     held: Vec<bool>,
     pub(super) thinning: Thinning,
-    acceptance: Known,
-    optimum: Known,
+    rates: LevelRates,
 }
 
 impl LevelPlan {
@@ -122,10 +122,6 @@ impl LevelPlan {
         // every mass by as much.
         let error = accepted
             * ((10.0 * n + 80.0) * f64::EPSILON + 4.0 * (n + 1.0) * f64::EPSILON * found.latest);
-        let upper = (accepted + error).min(most + most_error).max(accepted);
-        let acceptance = Known::rate(accepted, accepted - error, upper);
-        let value = most.clamp(accepted, 1.0);
-        let optimum = Known::rate(value, acceptance.lower(), (most + most_error).max(value));
         Ok(Self {
             drafts,
             tier: found.tier,
@@ -134,8 +130,7 @@ impl LevelPlan {
             horizon: found.horizon,
             held,
             thinning,
-            acceptance,
-            optimum,
+            rates: LevelRates::enclosed([accepted, error], [most, most_error]),
         })
     }
 
@@ -151,12 +146,12 @@ impl LevelPlan {
 
     /// Probability that a draft is accepted, enclosed.
     pub fn acceptance_rate(&self) -> &Known {
-        &self.acceptance
+        &self.rates.acceptance
     }
 
     /// alpha\*, between what this plan accepts and `1 + P(H) - q(H)^n`.
     pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.optimum
+        &self.rates.optimum
     }
 
     /// Whether the token is in H, the certificate of the upper bound: those that can be

@@ -1,6 +1,7 @@
 //! The level plan of i.i.d. drafts against all sets, all tuples and simulated rounds.
 
 use super::*;
+use crate::plan::Verdict;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Target, compensated_sum};
@@ -133,23 +134,33 @@ fn simulated_rounds_follow_the_shares() {
     let (p, q) = rows(&p, &q);
     let plan = LevelPlan::iid(&p, &q, 3).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
-    const ROUNDS: usize = 200_000;
     for tuple in [[0u32, 1, 2], [0, 0, 5], [3, 4, 1], [1, 1, 0], [5, 5, 5]] {
-        let mut counts = [0.0; 4];
-        for _ in 0..ROUNDS {
-            let verdict = plan.emit(&tuple, &mut rng);
-            let slot = verdict.accepted.unwrap_or(3);
-            if slot < 3 {
-                assert_eq!(verdict.token, tuple[slot]);
-            }
-            counts[slot] += 1.0;
+        let shares = plan.accepted(&tuple);
+        follow(&tuple, shares, 200_000, || plan.emit(&tuple, &mut rng));
+    }
+}
+
+/// Each draft of a tuple is accepted as often as its share says, and so is none of them: to five
+/// standard deviations.
+pub(super) fn follow(
+    tuple: &[u32],
+    mut shares: Vec<f64>,
+    rounds: usize,
+    mut emit: impl FnMut() -> Verdict,
+) {
+    let mut counts = vec![0.0; tuple.len() + 1];
+    for _ in 0..rounds {
+        let verdict = emit();
+        let slot = verdict.accepted.unwrap_or(tuple.len());
+        if let Some(&draft) = tuple.get(slot) {
+            assert_eq!(verdict.token, draft);
         }
-        let mut shares = plan.accepted(&tuple);
-        shares.push(1.0 - shares.iter().sum::<f64>());
-        for (count, share) in counts.iter().zip(shares) {
-            let error = count / ROUNDS as f64 - share;
-            assert!(error.abs() < 5.0 * (share * (1.0 - share) / ROUNDS as f64).sqrt() + 1e-12);
-        }
+        counts[slot] += 1.0;
+    }
+    shares.push((1.0 - shares.iter().sum::<f64>()).max(0.0));
+    for (count, share) in counts.iter().zip(shares) {
+        let error = (share * (1.0 - share) / rounds as f64).sqrt();
+        assert!((count / rounds as f64 - share).abs() < 5.0 * error + 1e-12);
     }
 }
 

@@ -85,8 +85,7 @@ pub struct LevelPasses {
     certain: Vec<f64>,
     held: Vec<bool>,
     inside: f64,
-    acceptance: Known,
-    optimum: Known,
+    rates: LevelRates,
 }
 
 /// How far the tokens of a stratum are.
@@ -156,12 +155,9 @@ impl<'a> Run<'a> {
 
     /// What survives of the token over the cut before a stratum, as a part.
     fn left_part(&self, stratum: usize) -> f64 {
-        let Some(cut) = stratum.checked_sub(1) else {
-            return 0.0;
-        };
-        let whole = self.all.strata.straddlers()[cut].map_or(0.0, |one| one.behind);
+        let whole = self.all.strata.behind(stratum);
         if whole > 0.0 {
-            self.over[cut].mass[1] / whole
+            self.shares(stratum)[0] / whole
         } else {
             0.0
         }
@@ -418,22 +414,28 @@ impl LevelRates {
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
     }
+
+    /// Of what is accepted and of 1 + P(H) - Q(H), each with what it may be off by.
+    pub(super) fn enclosed([accepted, error]: [f64; 2], [most, most_error]: [f64; 2]) -> Self {
+        let (value, most) = (most.clamp(accepted, 1.0), most + most_error);
+        let upper = (accepted + error).min(most).max(accepted);
+        let acceptance = Known::rate(accepted, accepted - error, upper);
+        Self {
+            optimum: Known::rate(value, acceptance.lower(), most.max(value)),
+            acceptance,
+        }
+    }
 }
 
 fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
-    let accepted = tally.accepted;
     // A step multiplies a mass and both messages of its stratum; messages are made of n
     // rounded links.
     let rounded = (steps + 16) as f64 * 8.0 + 8.0 * links.len() as f64;
-    let error = rounded * f64::EPSILON;
-    let most = tally.most + (16.0 * links.len() as f64 + 32.0) * f64::EPSILON;
-    let upper = (accepted + error).min(most).max(accepted);
-    let acceptance = Known::rate(accepted, accepted - error, upper);
-    let value = tally.most.clamp(accepted, 1.0);
-    LevelRates {
-        optimum: Known::rate(value, acceptance.lower(), most.max(value)),
-        acceptance,
-    }
+    let most_error = (16.0 * links.len() as f64 + 32.0) * f64::EPSILON;
+    LevelRates::enclosed(
+        [tally.accepted, rounded * f64::EPSILON],
+        [tally.most, most_error],
+    )
 }
 
 fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>) -> Found {
@@ -589,8 +591,7 @@ impl LevelPasses {
             thinning,
             certain: all.certain.clone(),
             inside: found.tally.inside,
-            acceptance: found.rates.acceptance,
-            optimum: found.rates.optimum,
+            rates: found.rates,
             steps: found.best.steps,
         }
     }
@@ -602,12 +603,12 @@ impl LevelPasses {
 
     /// Probability that a draft is accepted, enclosed.
     pub fn acceptance_rate(&self) -> &Known {
-        &self.acceptance
+        &self.rates.acceptance
     }
 
     /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
     pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.optimum
+        &self.rates.optimum
     }
 
     /// Whether the token is in H, the certificate of the upper bound.
@@ -643,23 +644,32 @@ impl LevelPasses {
         }
     }
 
+    /// |F|.
+    fn sure(&self) -> usize {
+        self.strata.certain().len()
+    }
+
+    /// Step by step, the slot and the draft of its stratum, and what part of that survives.
+    fn parts(&self, tuple: &[u32]) -> impl Iterator<Item = (usize, u32, f64)> {
+        let steps = self.steps.iter().enumerate();
+        steps.filter_map(move |(index, step)| {
+            let stratum = step.stratum as usize;
+            let slot = self.sure() + stratum;
+            let token = tuple.get(slot).copied()?;
+            Some((slot, token, self.part(index, stratum, token)))
+        })
+    }
+
     /// Probability that each draft of the tuple is accepted; the rest of 1 goes to tokens
-    /// that were not drafted. A token where [`Strata::draw`] cannot put it is never accepted.
-    /// O(steps).
+    /// that were not drafted. A token where [`Strata::draw`] cannot put it is never accepted. O(steps).
     pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
         let mut accepted = vec![0.0; tuple.len()];
-        let sure = self.certain.len();
         let mut alive = 1.0;
-        for (index, step) in self.steps.iter().enumerate() {
-            let stratum = step.stratum as usize;
-            let Some(&token) = tuple.get(sure + stratum) else {
-                continue;
-            };
-            let part = self.part(index, stratum, token);
-            accepted[sure + stratum] += alive * (1.0 - part);
+        for (slot, _, part) in self.parts(tuple) {
+            accepted[slot] += alive * (1.0 - part);
             alive *= part;
         }
-        for (share, &token) in accepted.iter_mut().zip(tuple).skip(sure) {
+        for (share, &token) in accepted.iter_mut().zip(tuple).skip(self.sure()) {
             *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
         }
         let rest = 1.0 - accepted.iter().sum::<f64>();
@@ -674,19 +684,10 @@ impl LevelPasses {
 
     /// Runs the passes once: O(steps), plus O(log V) where nothing is accepted.
     pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let sure = self.certain.len();
-        let mut emitted = None;
-        for (index, step) in self.steps.iter().enumerate() {
-            let stratum = step.stratum as usize;
-            let Some(&token) = tuple.get(sure + stratum) else {
-                continue;
-            };
-            let part = self.part(index, stratum, token);
-            if part < 1.0 && rng.random::<f64>() >= part {
-                emitted = Some((sure + stratum, token));
-                break;
-            }
-        }
+        let emitted = self
+            .parts(tuple)
+            .find(|&(_, _, part)| part < 1.0 && rng.random::<f64>() >= part)
+            .map(|(slot, token, _)| (slot, token));
         let mut verdict = self.thinning.keep_or_reject(emitted, rng);
         if verdict.accepted.is_none()
             && let Home::Certain(slot) = self.strata.home(verdict.token)
@@ -701,7 +702,7 @@ impl LevelPasses {
     /// accepted there. A token over a cut has two slots; what is left of 1 is that it was not
     /// drafted. O(1).
     pub fn given(&self, token: u32, p: f64) -> Vec<(usize, f64)> {
-        let sure = self.certain.len();
+        let sure = self.sure();
         let share = |emitted: f64| if p > 0.0 { (emitted / p).min(1.0) } else { 0.0 };
         match self.strata.home(token) {
             Home::Certain(slot) => vec![(slot, 1.0)],
@@ -717,7 +718,7 @@ impl LevelPasses {
 
     /// How often the draft of each slot is accepted: where a larger subtree belongs. O(V).
     pub fn values(&self) -> Vec<f64> {
-        let sure = self.certain.len();
+        let sure = self.sure();
         let mut sums = vec![UnitSum::default(); self.strata.slots()];
         for (sum, &mass) in sums.iter_mut().zip(&self.certain) {
             sum.add(mass);

@@ -387,7 +387,7 @@ impl Strata {
     }
 
     /// Share of the token over the cut before the stratum.
-    fn behind(&self, stratum: usize) -> f64 {
+    pub(super) fn behind(&self, stratum: usize) -> f64 {
         let cut = stratum.checked_sub(1);
         let straddler = cut.and_then(|cut| self.straddlers[cut]);
         straddler.map_or(0.0, |straddler| straddler.behind)

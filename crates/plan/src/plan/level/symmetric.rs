@@ -2,6 +2,7 @@
 
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
+use super::passes::LevelRates;
 use super::sweep::mean_price;
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};
@@ -70,8 +71,7 @@ pub struct SymmetricPasses {
     ratio: Vec<f64>,
     passes: Vec<Pass>,
     thinning: Thinning,
-    acceptance: Known,
-    optimum: Known,
+    rates: LevelRates,
 }
 
 impl SymmetricPasses {
@@ -145,27 +145,22 @@ impl SymmetricPasses {
         let most_error = (3.0 * n + 6.0) * f64::EPSILON + 2.0 * PROBABILITY_RELATIVE_ERROR;
         // Every pass rounds a mass, its sum and a mean price.
         let error = accepted * (passes.len() + 1) as f64 * (10.0 * n + 40.0) * f64::EPSILON;
-        let upper = (accepted + error).min(most + most_error).max(accepted);
-        let acceptance = Known::rate(accepted, accepted - error, upper);
-        let value = most.clamp(accepted, 1.0);
-        let optimum = Known::rate(value, acceptance.lower(), (most + most_error).max(value));
         Ok(Self {
             ratio,
             passes,
             thinning,
-            acceptance,
-            optimum,
+            rates: LevelRates::enclosed([accepted, error], [most, most_error]),
         })
     }
 
     /// Probability that a draft is accepted, enclosed.
     pub fn acceptance_rate(&self) -> &Known {
-        &self.acceptance
+        &self.rates.acceptance
     }
 
     /// alpha\*, between what these passes accept and `1 + P(H) - q(H)^n`.
     pub fn optimal_acceptance_rate(&self) -> &Known {
-        &self.optimum
+        &self.rates.optimum
     }
 
     /// Law of the output after a rejection, V entries.
@@ -176,7 +171,7 @@ impl SymmetricPasses {
     /// Given that the output is this token: the probability that a draft was accepted, each of
     /// the n equally often.
     pub fn given(&self, token: u32, p: f64) -> f64 {
-        self.thinning.given(token, p, self.acceptance.value())
+        self.thinning.given(token, p, self.rates.acceptance.value())
     }
 
     /// The part of a token that rings in each pass.
