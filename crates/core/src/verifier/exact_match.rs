@@ -1,11 +1,13 @@
 //! Drawing from p without looking at the drafts.
 
+use super::residual::met;
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{OnRow, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierName, draw,
 };
+use crate::coupling::distinct;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -59,44 +61,9 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 #[derive(Debug)]
 pub struct ExactMatch {
     problem: Problem,
-    float: OnceLock<Rule<f64>>,
-    exact: OnceLock<Rule<Rational>>,
-}
-
-#[derive(Debug)]
-struct Rule<M> {
     /// p.
-    law: Arc<[M]>,
-}
-
-impl<M: Number> Rule<M> {
-    fn new(problem: &Problem) -> Self {
-        Self {
-            law: M::row(problem.target()).into(),
-        }
-    }
-
-    /// The output is y ~ p: an accepted draft if y is in A(X), else a draw from
-    /// p restricted to the other tokens.
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
-        let mut accepted = vec![M::zero(); tuple.len()];
-        let mut outside = self.law.to_vec();
-        for (position, &token) in tuple.iter().enumerate() {
-            let mass = std::mem::replace(&mut outside[token as usize], M::zero());
-            accepted[position] = mass;
-        }
-        let rejected = M::total(&outside);
-        let residual = if rejected.is_nil() {
-            self.law.clone()
-        } else {
-            outside.iter().map(|mass| mass.over(&rejected)).collect()
-        };
-        ConditionalLaw {
-            accepted,
-            rejected,
-            residual,
-        }
-    }
+    float: OnceLock<Arc<[f64]>>,
+    exact: OnceLock<Arc<[Rational]>>,
 }
 
 impl ExactMatch {
@@ -109,12 +76,14 @@ impl ExactMatch {
         }
     }
 
-    fn float(&self) -> &Rule<f64> {
-        self.float.get_or_init(|| Rule::new(&self.problem))
+    fn float(&self) -> &Arc<[f64]> {
+        let row = || f64::row(self.problem.target()).into();
+        self.float.get_or_init(row)
     }
 
-    fn exact(&self) -> &Rule<Rational> {
-        self.exact.get_or_init(|| Rule::new(&self.problem))
+    fn exact(&self) -> &Arc<[Rational]> {
+        let row = || Rational::row(self.problem.target()).into();
+        self.exact.get_or_init(row)
     }
 
     /// Sum over sets of D(A) p(A), exactly.
@@ -145,10 +114,7 @@ impl ExactMatch {
             }
             let mut terms = Vec::new();
             scheme.for_each_tuple(&mut |tuple, mass| {
-                let mut set = tuple.to_vec();
-                set.sort_unstable();
-                set.dedup();
-                terms.extend(set.iter().map(|&token| mass * p[token as usize]));
+                terms.extend(distinct(tuple).iter().map(|&x| mass * p[x as usize]));
             });
             (compensated_sum(terms), rounding, None)
         };
@@ -215,15 +181,15 @@ impl Verifier for ExactMatch {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.float().conditional(tuple)
+        met(self.float(), tuple)
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        Some(self.exact().conditional(tuple))
+        Some(met(self.exact(), tuple))
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        let token = draw(&self.float().law, rng);
+        let token = draw(self.float(), rng);
         Verdict {
             token,
             accepted: tuple.iter().position(|&draft| draft == token),

@@ -5,7 +5,7 @@ use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    VerifierError, VerifierName, draft_of, draw_from,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -130,10 +130,7 @@ impl GreedyVerifier {
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::GREEDY => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::GREEDY, problem)),
-        };
+        let draft = draft_of(problem, SchemeName::GREEDY, VerifierName::GREEDY)?;
         let scheme = Greedy::new(draft.clone(), problem.drafts());
         let last = scheme.last().to_vec();
         Ok(Self {

@@ -1,11 +1,11 @@
 //! SpecTr's k-SEQ.
 
 use super::residual::keep;
-use super::token::EXACT_FORMULA_BITS;
+use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens, sequential,
+    VerifierError, VerifierName, draft_of, sequential,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -96,7 +96,8 @@ fn rule<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> Rule
         .map(|(p, offer)| p.smaller(offer).over(factor))
         .collect();
     let one_draft = M::total(&taken);
-    let share = repeats(&one_draft, drafts);
+    // c = sum over k < n of (1-b)^k.
+    let share = one_draft.complement().geometric_sum(drafts);
     let left: Vec<M> = target
         .iter()
         .zip(&taken)
@@ -110,18 +111,6 @@ fn rule<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> Rule
         residual,
         one_draft,
     }
-}
-
-/// c = sum over k < n of (1-b)^k.
-fn repeats<M: Number>(one_draft: &M, drafts: usize) -> M {
-    let miss = one_draft.complement();
-    let mut power = M::one();
-    let mut sum = M::Sum::default();
-    for _ in 0..drafts {
-        sum.add(&power);
-        power = power.times(&miss);
-    }
-    sum.value()
 }
 
 /// What is decided of factors: with C = sum of min(p, rho q) and D = 1 - C, the sum of
@@ -250,7 +239,7 @@ impl KSeq {
     /// # Errors
     /// The drafts are not `with-replacement`.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        let draft = Self::draft_of(problem)?;
+        let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ)?;
         let factor = Self::factors(problem, &draft).smallest();
         let exact = exact_value(factor).unwrap_or_else(Rational::one);
         Ok(Self::build(problem, draft, exact))
@@ -270,7 +259,7 @@ impl KSeq {
     /// The drafts are not `with-replacement`, or the factor is below the root,
     /// where the rule would not be lossless. Decided exactly.
     pub fn with_factor(problem: &Problem, factor: Rational) -> Result<Self, VerifierError> {
-        let draft = Self::draft_of(problem)?;
+        let draft = draft_of(problem, SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ)?;
         let factors = Self::factors(problem, &draft);
         if factor <= Rational::zero() || !factors.is_lossless(&factor) {
             return Err(VerifierError::Factor {
@@ -279,15 +268,6 @@ impl KSeq {
             });
         }
         Ok(Self::build(problem, draft, factor))
-    }
-
-    fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
-        match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => {
-                Ok(draft.clone())
-            }
-            _ => Err(VerifierError::scheme(VerifierName::K_SEQ, problem)),
-        }
     }
 
     fn build(problem: &Problem, draft: Draft, factor: Rational) -> Self {
@@ -321,8 +301,7 @@ impl KSeq {
         let drafts = self.problem.drafts();
         let note = Some(format!("rho = {}", self.float_factor));
         let float = self.float();
-        let none_log = drafts as f64 * (-float.one_draft.min(1.0)).ln_1p();
-        let algorithmic = -none_log.exp_m1();
+        let algorithmic = accepted(float.one_draft.min(1.0), drafts);
         let hits = float.residual_hits(&self.float_factor, drafts);
         // b is within 4 epsilon of its value, and the rate moves n times as fast;
         // the residual is off by a rounding of p at each token.
@@ -404,18 +383,7 @@ impl Verifier for KSeq {
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         let float = self.float();
-        for (position, &token) in tuple.iter().enumerate() {
-            if happens(float.keeps(token), rng) {
-                return Verdict {
-                    token,
-                    accepted: Some(position),
-                };
-            }
-        }
-        Verdict {
-            token: draw(&float.residual, rng),
-            accepted: None,
-        }
+        sample_in_turn(|_, x| float.keeps(x), &float.residual, tuple, rng)
     }
 
     fn has_rounded_parameter(&self) -> bool {
@@ -445,26 +413,22 @@ impl Verifier for KSeq {
 /// 1 - (1 - C/rho)^n, which falls. O(m) an evaluation, m tokens a bucket, some 50 of them.
 fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     let drafts = drafts.max(1);
-    let accepted = |factor: f64, mass: f64| {
-        let one_draft = ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
-        -(drafts as f64 * (-one_draft).ln_1p()).exp_m1()
-    };
-    let (root, mass) = row.turning_factor(1.0, drafts as f64, |factor, mass| {
-        1.0 - mass < accepted(factor, mass)
-    });
+    let (_, one_draft) = root_of(row, drafts);
     // The crossing of two curves is off by no more than the worse of them.
-    Ok(Known::rate_within(
-        accepted(root, mass),
-        residual_error(drafts),
-    ))
+    let error = residual_error(drafts);
+    Ok(Known::rate_within(accepted(one_draft, drafts), error))
+}
+
+/// 1 - (1-b)^n.
+fn accepted(one_draft: f64, drafts: usize) -> f64 {
+    -(drafts as f64 * (-one_draft).ln_1p()).exp_m1()
 }
 
 /// rho and b of a row.
 fn root_of(row: &mut Row<'_>, drafts: usize) -> (f64, f64) {
     let one_draft = |factor: f64, mass: f64| ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
     let (root, mass) = row.turning_factor(1.0, drafts as f64, |factor, mass| {
-        let miss = -(drafts as f64 * (-one_draft(factor, mass)).ln_1p()).exp_m1();
-        1.0 - mass < miss
+        1.0 - mass < accepted(one_draft(factor, mass), drafts)
     });
     (root, one_draft(root, mass))
 }
@@ -615,7 +579,6 @@ mod tests {
             drafts: 3,
         };
         assert!(!factors.is_lossless(&below) && factors.is_lossless(&rational("1e390")));
-        assert_eq!(repeats(&0.5, 3), 1.75);
         // (p - rho q)+ = 1/2 - 3/8.
         let (target, draft) = (
             Target::new(&[0.5, 0.5]).unwrap(),

@@ -54,7 +54,7 @@ pub use rule::{
     Acceptance, Build, ConditionalLaw, Entry, Lossless, OutputLaw, Verifier, VerifierError,
     VerifierName,
 };
-use rule::{draw, draw_from, happens, sequential};
+use rule::{draft_of, draw, draw_from, happens, sequential};
 pub use spechub::SpecHub;
 pub use table::{UnknownVerifier, VERIFIERS, rate_of_rows, verifier};
 pub use token::Token;

@@ -1,11 +1,11 @@
 //! The first draft by rejection, the others by a look.
 
-use super::residual::{Recursion, shortfall};
+use super::residual::{Recursion, met, shortfall};
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens,
+    VerifierError, VerifierName, draft_of, draw, happens,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -60,15 +60,13 @@ impl NaiveTree {
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => Ok(Self {
-                problem: problem.clone(),
-                draft: draft.clone(),
-                float: OnceLock::new(),
-                exact: OnceLock::new(),
-            }),
-            _ => Err(VerifierError::scheme(VerifierName::NAIVE_TREE, problem)),
-        }
+        let law = SchemeName::WITH_REPLACEMENT;
+        Ok(Self {
+            draft: draft_of(problem, law, VerifierName::NAIVE_TREE)?,
+            problem: problem.clone(),
+            float: OnceLock::new(),
+            exact: OnceLock::new(),
+        })
     }
 
     fn first_step<M: Number>(&self) -> Recursion<M> {
@@ -85,30 +83,14 @@ impl NaiveTree {
 }
 
 fn conditional<M: Number>(step: &Recursion<M>, tuple: &[u32]) -> ConditionalLaw<M> {
-    let mut accepted = vec![M::zero(); tuple.len()];
-    let kept = tuple
-        .first()
-        .map_or_else(M::zero, |&first| step.keeps(0, first));
-    let rejected = kept.complement();
-    let mut unseen = step.residual.to_vec();
-    for (position, &token) in tuple.iter().enumerate().skip(1) {
-        let hit = std::mem::replace(&mut unseen[token as usize], M::zero());
-        accepted[position] = rejected.times(&hit);
+    let kept = tuple.first().map(|&first| step.keeps(0, first));
+    let rejected = kept.as_ref().map_or_else(M::one, M::complement);
+    let mut law = met(&step.residual, tuple.get(1..).unwrap_or_default());
+    for share in law.accepted.iter_mut().chain([&mut law.rejected]) {
+        *share = rejected.times(share);
     }
-    if let Some(first) = accepted.first_mut() {
-        *first = kept;
-    }
-    let missed = M::total(&unseen);
-    let residual = if missed.is_nil() {
-        step.residual.clone()
-    } else {
-        unseen.iter().map(|mass| mass.over(&missed)).collect()
-    };
-    ConditionalLaw {
-        accepted,
-        rejected: rejected.times(&missed),
-        residual,
-    }
+    law.accepted.splice(..0, kept);
+    law
 }
 
 /// Numbers of drafts that one pass over the rows answers for.
@@ -190,13 +172,13 @@ impl Verifier for NaiveTree {
             };
         }
         let token = draw(&step.residual, rng);
-        let others = tuple.iter().enumerate().skip(1);
+        let others = tuple.iter().skip(1);
         Verdict {
             token,
             accepted: others
-                .filter(|&(_, &draft)| draft == token)
-                .map(|(position, _)| position)
-                .next(),
+                .zip(1..)
+                .find(|&(&draft, _)| draft == token)
+                .map(|(_, k)| k),
         }
     }
 
@@ -281,7 +263,7 @@ mod tests {
     use specgap_row::row::{Rows, Workspace};
 
     /// The formula is the claim: overlap + sum of (p-q)+ (1 - (1-q)^(n-1)). It is what the
-    /// rule's law sums to, exactly, and what a row gives.
+    /// rule's law sums to, exactly, and what a row gives, for a few drafts and for many.
     #[test]
     fn the_formula_is_the_sum_of_the_rule() {
         let row = |texts: [&str; 4]| texts.map(|text| parse_rational(text).unwrap()).to_vec();
@@ -296,22 +278,26 @@ mod tests {
             target: target.probabilities(),
             draft: draft.probabilities(),
         };
-        let mut loaded = workspace.load(rows, 4).unwrap();
-        for drafts in 1..=4usize {
-            let mut claim = Rational::zero();
-            for (p, q) in p.iter().zip(&q) {
-                let seen = Rational::one() - num_traits::Pow::pow(&q.complement(), drafts - 1);
-                claim += p.min(q) + p.excess_over(q) * seen;
+        for most in [4, 7] {
+            let mut loaded = workspace.load(rows, most).unwrap();
+            for drafts in 1..=most {
+                let mut claim = Rational::zero();
+                for (p, q) in p.iter().zip(&q) {
+                    let seen = q.complement().power(drafts - 1).complement();
+                    claim += p.min(q) + p.excess_over(q) * seen;
+                }
+                let scheme = WithReplacement::new(draft.clone(), drafts);
+                let problem = Problem::new("tree", target.clone(), scheme).unwrap();
+                let rule = NaiveTree::new(&problem).unwrap();
+                if most == 4 {
+                    let law = output_law_exact(&rule, problem.scheme()).unwrap();
+                    assert_eq!((&law.algorithmic, &law.membership), (&claim, &claim));
+                    assert_eq!(law.output, p);
+                }
+                assert_eq!(rule.acceptance().membership.rational(), Some(&claim));
+                let found = on_row(&mut loaded, drafts).unwrap();
+                assert!(found.may_equal(&Known::exact(claim)) && found.width() < 1e-14);
             }
-            let scheme = WithReplacement::new(draft.clone(), drafts);
-            let problem = Problem::new("tree", target.clone(), scheme).unwrap();
-            let rule = NaiveTree::new(&problem).unwrap();
-            let law = output_law_exact(&rule, problem.scheme()).unwrap();
-            assert_eq!((&law.algorithmic, &law.membership), (&claim, &claim));
-            assert_eq!(law.output, p);
-            assert_eq!(rule.acceptance().membership.rational(), Some(&claim));
-            let found = on_row(&mut loaded, drafts).unwrap();
-            assert!(found.may_equal(&Known::exact(claim)) && found.width() < 1e-14);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Level, Lossless, OutputLaw, Verdict, Verifier,
     VerifierError, VerifierName, draw_from,
 };
-use crate::coupling::Rounding;
+use crate::coupling::{Rounding, distinct};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::Problem;
@@ -207,9 +207,7 @@ impl FlowRule {
             SolvedFlow::Native(instance, _) => &instance.sets,
             SolvedFlow::Big(instance, _) => &instance.sets,
         };
-        let mut set = tuple.to_vec();
-        set.sort_unstable();
-        set.dedup();
+        let set = distinct(tuple);
         let mut accepted = vec![M::zero(); tuple.len()];
         let Some(&index) = self.index.get(&set) else {
             // Never drawn under this scheme.

@@ -6,6 +6,7 @@
 //! divisions: step k rejects with probability M_(k+1)/M_k, so all of n drafts are
 //! rejected with probability M_(n+1).
 
+use super::{ConditionalLaw, sequential};
 use specgap_number::number::{Number, normalised};
 use std::sync::Arc;
 
@@ -63,6 +64,34 @@ impl<M: Number> Recursion<M> {
             }
             _ => M::zero(),
         }
+    }
+
+    /// The law of the output given the drafts.
+    pub(super) fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
+        let keep = tuple.iter().enumerate().map(|(k, &x)| self.keeps(k, x));
+        sequential(keep.collect(), self.residual.clone())
+    }
+}
+
+/// What a draw from a law gives, without a look at the drafts: an accepted draft if it is one,
+/// the first of those that are equal, and else a token of the law without them.
+pub(super) fn met<M: Number>(law: &Arc<[M]>, drafts: &[u32]) -> ConditionalLaw<M> {
+    let mut outside = law.to_vec();
+    let hits = drafts.iter().map(|&token| {
+        // Nothing is left for the same draft again.
+        std::mem::replace(&mut outside[token as usize], M::zero())
+    });
+    let accepted = hits.collect();
+    let rejected = M::total(&outside);
+    let residual = if rejected.is_nil() {
+        law.clone()
+    } else {
+        outside.iter().map(|mass| mass.over(&rejected)).collect()
+    };
+    ConditionalLaw {
+        accepted,
+        rejected,
+        residual,
     }
 }
 

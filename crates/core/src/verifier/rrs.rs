@@ -5,7 +5,7 @@ use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Staged, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, sequential,
+    VerifierError, VerifierName,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -149,19 +149,16 @@ impl Verifier for Rrs {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let float = self.float();
-        let keep = tuple.iter().enumerate().map(|(k, &x)| float.keeps(k, x));
-        sequential(keep.collect(), float.residual.clone())
+        self.float().conditional(tuple)
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let exact = self.exact();
-        let keep = tuple.iter().enumerate().map(|(k, &x)| exact.keeps(k, x));
-        Some(sequential(keep.collect(), exact.residual.clone()))
+        Some(self.exact().conditional(tuple))
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        sample_in_turn(self.float(), tuple, rng)
+        let float = self.float();
+        sample_in_turn(|k, x| float.keeps(k, x), &float.residual, tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {

@@ -7,7 +7,7 @@ use super::residual::{keep, shortfall};
 use super::token_rule::of_problem;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, RrsWoSettings, TokenRule,
-    Verdict, Verifier, VerifierError, VerifierName, draw, happens, sequential,
+    Verdict, Verifier, VerifierError, VerifierName, draft_of, draw, happens, sequential,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -159,17 +159,16 @@ impl RrsWo {
         problem: &Problem,
         settings: RrsWoSettings,
     ) -> Result<Self, VerifierError> {
-        match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => Ok(Self {
-                proportions: Proportions::of(draft),
-                draft: draft.clone(),
-                problem: problem.clone(),
-                exact: OnceLock::new(),
-                rejections: OnceLock::new(),
-                settings,
-            }),
-            _ => Err(VerifierError::scheme(VerifierName::RRS_WO, problem)),
-        }
+        let law = SchemeName::WITHOUT_REPLACEMENT;
+        let draft = draft_of(problem, law, VerifierName::RRS_WO)?;
+        Ok(Self {
+            proportions: Proportions::of(&draft),
+            draft,
+            problem: problem.clone(),
+            exact: OnceLock::new(),
+            rejections: OnceLock::new(),
+            settings,
+        })
     }
 
     fn rejections(&self) -> &Rejections {

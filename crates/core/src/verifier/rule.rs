@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::{Rng, RngCore};
-use specgap_number::distribution::Rational;
+use specgap_number::distribution::{Draft, Rational};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
 use specgap_plan::plan::Verdict;
@@ -239,6 +239,18 @@ impl VerifierError {
             drafts: problem.drafts(),
             cure,
         }
+    }
+}
+
+/// The q of a problem whose drafts have the only law that a rule is made for.
+pub(super) fn draft_of(
+    problem: &Problem,
+    law: SchemeName,
+    verifier: VerifierName,
+) -> Result<Draft, VerifierError> {
+    match problem.scheme().draft() {
+        Some(draft) if problem.scheme().name() == law => Ok(draft.clone()),
+        _ => Err(VerifierError::scheme(verifier, problem)),
     }
 }
 

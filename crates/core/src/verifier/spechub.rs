@@ -5,7 +5,7 @@ use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    VerifierError, VerifierName, draft_of, draw_from,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -147,10 +147,7 @@ impl SpecHub {
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::HUB => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::SPECHUB, problem)),
-        };
+        let draft = draft_of(problem, SchemeName::HUB, VerifierName::SPECHUB)?;
         let hub = Hub::new(draft.clone()).hub();
         let star = Greedy::new(draft.clone(), 2);
         let row = draft.probabilities();
@@ -183,16 +180,7 @@ impl SpecHub {
             );
             let top = &q[self.hub as usize];
             let rest = top.complement();
-            let second: Vec<Rational> = q
-                .iter()
-                .map(|x| {
-                    if rest.is_nil() {
-                        Rational::zero()
-                    } else {
-                        top * x / &rest
-                    }
-                })
-                .collect();
+            let second: Vec<Rational> = q.iter().map(|q| second_mass(q, top, &rest)).collect();
             rule(&p, &q, &second, self.hub)
         })
     }

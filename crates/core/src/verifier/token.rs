@@ -4,7 +4,7 @@ use super::residual::Recursion;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens, sequential,
+    VerifierError, VerifierName, draw, happens,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -123,21 +123,16 @@ impl Verifier for Token {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let keep = tuple
-            .iter()
-            .enumerate()
-            .map(|(k, &x)| self.float.keeps(k, x));
-        sequential(keep.collect(), self.float.residual.clone())
+        self.float.conditional(tuple)
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let exact = self.exact();
-        let keep = tuple.iter().enumerate().map(|(k, &x)| exact.keeps(k, x));
-        Some(sequential(keep.collect(), exact.residual.clone()))
+        Some(self.exact().conditional(tuple))
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        sample_in_turn(&self.float, tuple, rng)
+        let float = &self.float;
+        sample_in_turn(|k, x| float.keeps(k, x), &float.residual, tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {
@@ -149,14 +144,15 @@ impl Verifier for Token {
     }
 }
 
-/// Offers the drafts in turn.
+/// Offers the drafts in turn: draft k, a token, is kept with the probability that is given.
 pub(super) fn sample_in_turn(
-    recursion: &Recursion<f64>,
+    keeps: impl Fn(usize, u32) -> f64,
+    residual: &[f64],
     tuple: &[u32],
     rng: &mut dyn RngCore,
 ) -> Verdict {
     for (position, &token) in tuple.iter().enumerate() {
-        if happens(recursion.keeps(position, token), rng) {
+        if happens(keeps(position, token), rng) {
             return Verdict {
                 token,
                 accepted: Some(position),
@@ -164,7 +160,7 @@ pub(super) fn sample_in_turn(
         }
     }
     Verdict {
-        token: draw(&recursion.residual, rng),
+        token: draw(residual, rng),
         accepted: None,
     }
 }

@@ -353,20 +353,7 @@ fn strata_at_token(
     Ok(masses)
 }
 
-fn once_at_token(row: &mut Row<'_>, y: usize, n: usize, _: u64) -> Result<Vec<f64>, RowError> {
-    strata_at_token(row, y, n, Straddle::Once)
-}
-
-fn independent_at_token(
-    row: &mut Row<'_>,
-    y: usize,
-    n: usize,
-    _: u64,
-) -> Result<Vec<f64>, RowError> {
-    strata_at_token(row, y, n, Straddle::Independent)
-}
-
-fn iid_at_token(row: &mut Row<'_>, y: usize, n: usize, _: u64) -> Result<Vec<f64>, RowError> {
+fn iid_at_token(row: &mut Row<'_>, y: usize, n: usize) -> Result<Vec<f64>, RowError> {
     let (p, _) = of_row(row, y);
     let drafts = n.max(1);
     let given = ordered(row, |target, draft, _| {
@@ -400,9 +387,11 @@ pub(super) const FOUR_LEVELS: Entry = Entry {
     at_token: |scheme| {
         Ok(TokenRule {
             on_row: match straddle_of(scheme) {
-                Some(Straddle::Once) => once_at_token,
-                Some(Straddle::Independent) => independent_at_token,
-                None => iid_at_token,
+                Some(Straddle::Once) => |row, y, n, _| strata_at_token(row, y, n, Straddle::Once),
+                Some(Straddle::Independent) => {
+                    |row, y, n, _| strata_at_token(row, y, n, Straddle::Independent)
+                }
+                None => |row, y, n, _| iid_at_token(row, y, n),
             },
             exact: exact_at_token,
             nested: false,
