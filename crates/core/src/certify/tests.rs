@@ -17,14 +17,14 @@ fn problem(p: &[f64], q: &[f64], drafts: usize) -> Problem {
 }
 
 /// Masses in units of 1/total.
-fn plan(sets: &[&[u32]], masses: &[u32], total: BigUint, rounding: Rounding) -> TransportPlan {
+fn plan(sets: &[&[u32]], masses: &[u128], total: BigUint, rounding: Rounding) -> TransportPlan {
     let mut family = SetFamily::new();
     for set in sets {
         family.push(set.iter().copied());
     }
     TransportPlan {
         sets: family,
-        accepted: PlanMasses::Native(masses.iter().map(|&mass| mass.into()).collect()),
+        accepted: PlanMasses::Native(masses.to_vec()),
         total,
         rounding,
     }
@@ -120,8 +120,7 @@ fn a_rounded_plan_is_scaled_by_what_the_law_may_be_off() {
         // To the last of 2^-100 of it, and as exactly as f64 has it.
         let total = power_of_two(100);
         let mass = (probability * 2f64.powi(100)) as u128;
-        let mut filled = plan(&[&[0]], &[0], total, GRID);
-        filled.accepted = PlanMasses::Native(vec![mass]);
+        let filled = plan(&[&[0]], &[mass], total, GRID);
         let lower = optimum(&problem, &filled, &[]).unwrap().get().lower();
         let lost = 1.0 - lower / probability;
         let expected = rounding + 8.0 * EPSILON;
@@ -184,11 +183,7 @@ fn a_rounded_plan_allows_for_underflow() {
 fn a_rounded_plan_is_refused_for_more_than_underflow() {
     let tiny = problem(&[0.5, 0.5], &[1.0, 1e-287], 1);
     let unit = BigUint::from(10u32).pow(295);
-    let with = |mass: u128| {
-        let mut filled = plan(&[&[1]], &[0], unit.clone(), GRID);
-        filled.accepted = PlanMasses::Native(vec![mass]);
-        rounded_plan(&tiny, &filled)
-    };
+    let with = |mass: u128| rounded_plan(&tiny, &plan(&[&[1]], &[mass], unit.clone(), GRID));
     // 1e-287, and 5e-291 more; then 5e-290.
     let found = with(100_050_000).unwrap();
     assert!((found - 1e-287).abs() < 4e-290, "{found:e}");
@@ -210,10 +205,9 @@ fn a_rounded_plan_is_refused_for_more_than_underflow() {
 fn what_is_scaled_and_what_is_refused() {
     let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
     let total = BigUint::from(10u32).pow(12);
-    let billion = 250_000_000_000u64;
-    let with = |more: u64| {
-        let mut filled = plan(&[&[1]], &[0], total.clone(), GRID);
-        filled.accepted = PlanMasses::Native(vec![u128::from(billion + more)]);
+    let billion = 250_000_000_000u128;
+    let with = |more: u128| {
+        let filled = plan(&[&[1]], &[billion + more], total.clone(), GRID);
         optimum(&problem, &filled, &[])
     };
     let scaled = with(200).unwrap();
@@ -223,8 +217,7 @@ fn what_is_scaled_and_what_is_refused() {
         message.starts_with("plan: set [1] is used for 0.2500000003") && message.ends_with("0.25"),
         "{message}"
     );
-    let mut token = plan(&[&[0]], &[0], total, GRID);
-    token.accepted = PlanMasses::Native(vec![2 * u128::from(billion + 300)]);
+    let token = plan(&[&[0]], &[2 * (billion + 300)], total, GRID);
     let message = optimum(&problem, &token, &[]).unwrap_err().to_string();
     assert!(
         message.starts_with("plan: token 0 is accepted with probability 0.5000000006"),
@@ -236,7 +229,7 @@ fn what_is_scaled_and_what_is_refused() {
 #[test]
 fn exact_plans_are_refused_by_a_unit() {
     let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
-    let refused = |sets: &[&[u32]], masses: &[u32]| {
+    let refused = |sets: &[&[u32]], masses: &[u128]| {
         let plan = plan(sets, masses, 100u32.into(), Rounding::None);
         optimum(&problem, &plan, &[0]).map(|proved| proved.get().rational().cloned())
     };
@@ -244,7 +237,7 @@ fn exact_plans_are_refused_by_a_unit() {
     assert_eq!(value, parse_rational("3/4").ok());
     // Less is no optimum, and no error.
     assert_eq!(refused(&[&[0], &[1]], &[50, 24]).unwrap(), None);
-    type Plan<'a> = (&'a [&'a [u32]], &'a [u32], &'a str);
+    type Plan<'a> = (&'a [&'a [u32]], &'a [u128], &'a str);
     let all: [Plan<'_>; 7] = [
         (
             &[&[0], &[1]],

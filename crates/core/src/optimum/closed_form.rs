@@ -211,24 +211,23 @@ fn bernoulli(problem: &Problem) -> Optimum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimum::flow;
-    use crate::optimum::row_of_bits;
+    use crate::optimum::{flow, fractions, row_of_bits};
     use crate::scheme::{
         DistinctConditioned, Greedy, Hub, Top, WithReplacement, WithoutReplacement,
     };
     use specgap_number::distribution::{Draft, Target, parse_rational};
 
-    fn row(texts: &[&str]) -> Vec<Rational> {
-        let row = texts.iter().map(|text| parse_rational(text).unwrap());
-        row.collect()
-    }
-
     fn problem(target: &[&str], law: impl DraftScheme + 'static) -> Problem {
-        Problem::new("small", Target::from_rationals(row(target)).unwrap(), law).unwrap()
+        Problem::new(
+            "small",
+            Target::from_rationals(fractions(target)).unwrap(),
+            law,
+        )
+        .unwrap()
     }
 
     fn q(texts: &[&str]) -> Draft {
-        Draft::from_rationals(row(texts)).unwrap()
+        Draft::from_rationals(fractions(texts)).unwrap()
     }
 
     /// The formula is the maximum flow, is what it is by hand, and its set proves it.
@@ -269,81 +268,42 @@ mod tests {
     fn every_formula_by_hand_and_by_flow() {
         let draft = || q(&HALVES);
         let target = ["1/8", "1/4", "5/8"];
+        let iid = |drafts| WithReplacement::new(draft(), drafts);
         // One draft: 1/8 + 1/4 + 1/4.
-        is(
-            &problem(&target, WithReplacement::new(draft(), 1)),
-            "5/8",
-            Some(&[0]),
-        );
-        is(
-            &problem(&HALVES, WithReplacement::new(draft(), 1)),
-            "1",
-            Some(&[]),
-        );
+        is(&problem(&target, iid(1)), "5/8", Some(&[0]));
+        is(&problem(&HALVES, iid(1)), "1", Some(&[]));
         // Token 0 and half of each of the others.
         is(&problem(&target, Hub::new(draft())), "7/8", Some(&[0, 1]));
-        is(
-            &problem(&target, Greedy::new(draft(), 2)),
-            "7/8",
-            Some(&[0, 1]),
-        );
-        is(
-            &problem(&target, Top::new(draft(), 2)),
-            "3/8",
-            Some(&[0, 1]),
-        );
+        let greedy = Greedy::new(draft(), 2);
+        is(&problem(&target, greedy), "7/8", Some(&[0, 1]));
+        let top = Top::new(draft(), 2);
+        is(&problem(&target, top), "3/8", Some(&[0, 1]));
         // p is q without token 0, which two drafts are a quarter of the time.
         let rest = ["0", "1/2", "1/2"];
-        is(
-            &problem(&rest, WithReplacement::new(draft(), 2)),
-            "3/4",
-            Some(&[0]),
-        );
-        is(
-            &problem(&rest, WithReplacement::new(draft(), 3)),
-            "7/8",
-            Some(&[0]),
-        );
+        is(&problem(&rest, iid(2)), "3/4", Some(&[0]));
+        is(&problem(&rest, iid(3)), "7/8", Some(&[0]));
         // Two tokens: 1/4 of token 0 are reached 7/16 of the time, 3/4 of it 15/16.
         let coin = || WithReplacement::new(q(&["1/4", "3/4"]), 2);
         is(&problem(&["3/4", "1/4"], coin()), "11/16", Some(&[1]));
         is(&problem(&["1/4", "3/4"], coin()), "1", Some(&[]));
         is(&problem(&["1/32", "31/32"], coin()), "31/32", Some(&[0]));
         // The whole support: p of it. Both laws that draw distinct tokens.
-        let pair = || q(&["1/3", "0", "2/3"]);
-        is(
-            &problem(&target, WithoutReplacement::new(pair(), 2)),
-            "3/4",
-            None,
-        );
-        is(
-            &problem(&target, DistinctConditioned::new(pair(), 3)),
-            "3/4",
-            None,
-        );
+        let drawn = |q: &[&str]| WithoutReplacement::new(self::q(q), 2);
+        let conditioned = |q: &[&str], drafts| DistinctConditioned::new(self::q(q), drafts);
+        let pair = ["1/3", "0", "2/3"];
+        is(&problem(&target, drawn(&pair)), "3/4", None);
+        is(&problem(&target, conditioned(&pair, 3)), "3/4", None);
         // p is q, and p and q have nothing in common.
-        is(
-            &problem(&HALVES, WithoutReplacement::new(draft(), 2)),
-            "1",
-            Some(&[]),
-        );
-        let apart = || q(&["1/4", "1/4", "1/2", "0"]);
-        let last = ["0", "0", "0", "1"];
-        is(
-            &problem(&last, WithoutReplacement::new(apart(), 2)),
-            "0",
-            Some(&[0, 1, 2]),
-        );
-        is(
-            &problem(&last, DistinctConditioned::new(apart(), 2)),
-            "0",
-            Some(&[0, 1, 2]),
-        );
+        is(&problem(&HALVES, drawn(&HALVES)), "1", Some(&[]));
+        let apart = ["1/4", "1/4", "1/2", "0"];
+        let (last, all) = (["0", "0", "0", "1"], Some(&[0, 1, 2][..]));
+        is(&problem(&last, drawn(&apart)), "0", all);
+        is(&problem(&last, conditioned(&apart, 2)), "0", all);
         // No formula for these.
         for none in [
-            problem(&target, WithReplacement::new(draft(), 2)),
-            problem(&target, WithoutReplacement::new(draft(), 2)),
-            problem(&HALVES, DistinctConditioned::new(draft(), 2)),
+            problem(&target, iid(2)),
+            problem(&target, drawn(&HALVES)),
+            problem(&HALVES, conditioned(&HALVES, 2)),
         ] {
             assert!(solve(&none).is_none());
         }

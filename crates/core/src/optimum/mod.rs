@@ -36,6 +36,13 @@ pub struct Optimum {
     pub note: Option<String>,
 }
 
+/// Fractions as they are written.
+#[cfg(test)]
+pub(crate) fn fractions(texts: &[&str]) -> Vec<specgap_number::distribution::Rational> {
+    let parse = |text: &&str| specgap_number::distribution::parse_rational(text).unwrap();
+    texts.iter().map(parse).collect()
+}
+
 /// Equal entries, which sum to 1, and one more of 2^-`bits`: fractions of about as many bits.
 #[cfg(test)]
 pub(crate) fn row_of_bits(vocab: usize, light: usize, bits: i32) -> Vec<f64> {

@@ -183,25 +183,18 @@ fn prefix(order: &[usize], length: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::fractions;
     use crate::scheme::{
         Composed, Composition, DraftScheme, Draws, WithReplacement, WithoutReplacement,
     };
     use specgap_number::distribution::{Draft, Target, parse_rational};
 
-    fn weights<T>(row: &[&str], make: fn(Vec<Rational>) -> T) -> T {
-        make(
-            row.iter()
-                .map(|text| parse_rational(text).unwrap())
-                .collect(),
-        )
-    }
-
     fn draft(row: &[&str]) -> Draft {
-        weights(row, |row| Draft::from_rationals(row).unwrap())
+        Draft::from_rationals(fractions(row)).unwrap()
     }
 
     fn problem(target: &[&str], law: impl DraftScheme + 'static) -> Problem {
-        let target = weights(target, |row| Target::from_rationals(row).unwrap());
+        let target = Target::from_rationals(fractions(target)).unwrap();
         Problem::new("small", target, law).unwrap()
     }
 
@@ -217,7 +210,7 @@ mod tests {
             count: 2,
             how,
         };
-        let chances = ["1/2", "1/4", "1/8", "3/4", "0"].map(|text| parse_rational(text).unwrap());
+        let chances = fractions(&["1/2", "1/4", "1/8", "3/4", "0"]);
         let composed = |law| Composed::new(5, law).unwrap();
         let forced =
             Composition::Union(vec![Composition::Fixed(vec![2]), draws(Draws::Independent)]);
@@ -226,7 +219,7 @@ mod tests {
             problem(&target, WithoutReplacement::new(q(), 2)),
             problem(&target, composed(draws(stop()))),
             problem(&target, composed(forced)),
-            problem(&target, composed(Composition::Poisson(chances.to_vec()))),
+            problem(&target, composed(Composition::Poisson(chances))),
         ];
         for (place, problem) in all.iter().enumerate() {
             let (exact, rounded) = (exact(problem).unwrap(), enclosed(problem).unwrap());
@@ -257,8 +250,7 @@ mod tests {
     /// any is, (3/4)^4 short of 1, and every other set says more.
     #[test]
     fn drafts_may_be_none_at_all() {
-        let chances = ["1/4"; 4].map(|text| parse_rational(text).unwrap());
-        let law = Composed::new(4, Composition::Poisson(chances.to_vec())).unwrap();
+        let law = Composed::new(4, Composition::Poisson(fractions(&["1/4"; 4]))).unwrap();
         let problem = problem(&["1/4"; 4], law);
         for optimum in [exact(&problem).unwrap(), enclosed(&problem).unwrap()] {
             assert_eq!(optimum.rate.value(), 175.0 / 256.0);

@@ -462,6 +462,7 @@ mod tests {
     use super::*;
     use crate::optimum::flow;
     use crate::optimum::row_of_bits;
+    use crate::scheme::tests::normalised;
     use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product, WithReplacement};
     use specgap_number::distribution::{Draft, Target};
     use std::sync::Arc;
@@ -472,9 +473,7 @@ mod tests {
     fn bounds_hold_what_a_flow_finds() {
         let row = |seed: u64| -> Vec<f64> {
             let weights = (0..9u64).map(|i| ((i * i + seed) * 2_654_435_761 % 97 + 1) as f64);
-            let weights: Vec<f64> = weights.collect();
-            let total: f64 = weights.iter().sum();
-            weights.iter().map(|weight| weight / total).collect()
+            normalised(&weights.collect::<Vec<f64>>())
         };
         let draft = |seed| Draft::new(&row(seed)).unwrap();
         for seed in 0..20 {
@@ -577,9 +576,7 @@ mod tests {
     fn searches_end_where_their_work_does() {
         let row = |factor: usize| -> Vec<f64> {
             let whole = (0..10).map(|token| (token * factor % 11 + 1) as f64);
-            let whole: Vec<f64> = whole.collect();
-            let sum: f64 = whole.iter().sum();
-            whole.iter().map(|x| x / sum).collect()
+            normalised(&whole.collect::<Vec<f64>>())
         };
         let law = WithReplacement::new(Draft::new(&row(3)).unwrap(), 2);
         let problem = Problem::new("ten", Target::new(&row(5)).unwrap(), law).unwrap();
@@ -723,9 +720,7 @@ mod tests {
         for seed in 1..4u64 {
             let row = |step: u64| -> Vec<f64> {
                 let raw = (0..32u64).map(|i| ((i * i * step + i * seed) % 61 + 1) as f64);
-                let raw: Vec<f64> = raw.collect();
-                let total: f64 = raw.iter().sum();
-                raw.iter().map(|x| x / total).collect()
+                normalised(&raw.collect::<Vec<f64>>())
             };
             let target = Target::new(&row(7)).unwrap();
             let scheme = WithReplacement::new(Draft::new(&row(11)).unwrap(), 6);

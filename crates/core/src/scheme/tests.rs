@@ -11,13 +11,13 @@ use specgap_number::distribution::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-fn normalised(raw: &[f64]) -> Vec<f64> {
+pub(crate) fn normalised(raw: &[f64]) -> Vec<f64> {
     let total: f64 = raw.iter().sum();
     raw.iter().map(|x| x / total).collect()
 }
 
 /// Every law of the table that has n drafts.
-fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftScheme>> {
+pub(crate) fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftScheme>> {
     let q = || Draft::new(&normalised(raw)).unwrap();
     let rows: Vec<Draft> = (0..drafts)
         .map(|j| Draft::new(&normalised(if j % 2 == 0 { raw } else { second })).unwrap())
@@ -50,7 +50,7 @@ fn law_row(raw: &[f64]) -> Draft {
 }
 
 /// A law of n drafts with some of everything.
-pub(crate) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
+pub(super) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
     let third = || Rational::new(1.into(), 3.into());
     let draws = |draft: &Draft, count: usize, how| Composition::Draws {
         draft: draft.clone(),

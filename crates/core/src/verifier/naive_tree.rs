@@ -257,19 +257,19 @@ pub const ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::fractions;
     use crate::scheme::WithReplacement;
     use crate::verifier::output_law_exact;
-    use specgap_number::distribution::{Target, parse_rational};
+    use specgap_number::distribution::Target;
     use specgap_row::row::{Rows, Workspace};
 
     /// The formula is the claim: overlap + sum of (p-q)+ (1 - (1-q)^(n-1)). It is what the
     /// rule's law sums to, exactly, and what a row gives, for a few drafts and for many.
     #[test]
     fn the_formula_is_the_sum_of_the_rule() {
-        let row = |texts: [&str; 4]| texts.map(|text| parse_rational(text).unwrap()).to_vec();
         let (p, q) = (
-            row(["1/10", "1/2", "2/5", "0"]),
-            row(["13/20", "1/5", "1/10", "1/20"]),
+            fractions(&["1/10", "1/2", "2/5", "0"]),
+            fractions(&["13/20", "1/5", "1/10", "1/20"]),
         );
         let target = Target::from_rationals(p.clone()).unwrap();
         let draft = Draft::from_rationals(q.clone()).unwrap();

@@ -3,12 +3,11 @@
 //! broken on purpose.
 
 use super::*;
-use crate::optimum::row_of_bits;
+use crate::optimum::{fractions, row_of_bits};
 use crate::problem::Problem;
-use crate::scheme::tests::a_composition;
+use crate::scheme::tests::{all_schemes, normalised};
 use crate::scheme::{
-    DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
-    WithoutReplacement,
+    DistinctConditioned, DraftScheme, Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement,
 };
 use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
@@ -21,23 +20,24 @@ use specgap_number::number::Number;
 use specgap_row::row::{Row, Rows, Workspace};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 fn rational(text: &str) -> Rational {
     parse_rational(text).unwrap()
 }
 
-fn normalised_row(raw: &[f64]) -> Vec<f64> {
-    let total: f64 = raw.iter().sum();
-    raw.iter().map(|x| x / total).collect()
-}
-
 fn target(raw: &[f64]) -> Target {
-    Target::new(&normalised_row(raw)).unwrap()
+    Target::new(&normalised(raw)).unwrap()
 }
 
 fn draft(raw: &[f64]) -> Draft {
-    Draft::new(&normalised_row(raw)).unwrap()
+    Draft::new(&normalised(raw)).unwrap()
+}
+
+fn rows<'a>(p: &'a Target, q: &'a Draft) -> Rows<'a> {
+    Rows {
+        target: p.probabilities(),
+        draft: q.probabilities(),
+    }
 }
 
 fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
@@ -46,34 +46,9 @@ fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
 
 /// Every law of the table where it applies, on one q.
 fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Problem> {
-    let vocab = q.vocab();
-    let rows: Vec<Draft> = (0..drafts)
-        .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
-        .collect();
-    let size = u32::try_from(vocab).unwrap();
-    let tuples: Vec<Vec<u32>> = (0..size)
-        .map(|start| {
-            (0..u32::try_from(drafts).unwrap())
-                .map(|k| (start * 3 + k * k) % size)
-                .collect()
-        })
-        .collect();
-    let list = specgap_number::distribution::TupleProbabilities::from_rationals(
-        (0..vocab).map(|i| other.exact().probability(i)).collect(),
-    )
-    .unwrap();
-    SchemeName::ALL
-        .into_iter()
-        .filter(|name| name.fits(drafts) && (drafts <= vocab || !name.draws_distinct_tokens()))
-        .map(|name| {
-            let law = match name.entry().made_of {
-                MadeOf::OneDraft(make) => make(q.clone(), drafts),
-                MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
-                MadeOf::Tuples(make) => make(vocab, drafts, tuples.clone(), list.clone()).unwrap(),
-                MadeOf::Parts(make) => make(vocab, a_composition(q, other, drafts)).unwrap(),
-            };
-            Problem::from_law(name.as_str(), p.clone(), law).unwrap()
-        })
+    let laws = all_schemes(q.probabilities(), other.probabilities(), drafts).into_iter();
+    laws.filter(|law| drafts <= q.vocab() || !law.name().draws_distinct_tokens())
+        .map(|law| Problem::from_law(law.name().as_str(), p.clone(), law).unwrap())
         .collect()
 }
 
@@ -208,7 +183,8 @@ fn k_seq_with_a_large_factor_has_two_acceptances() {
     assert_eq!(formula.membership, Known::exact(law.membership));
     assert!(&law.algorithmic < best.acceptance().algorithmic.rational().unwrap());
     // One step below the root the residual would be negative.
-    let below = exact_below(best.factor());
+    let below = best.factor() * (1.0 - 1e-12);
+    let below = specgap_number::distribution::exact_value(below).unwrap();
     assert!(KSeq::with_factor(&iid, below).is_err());
 }
 
@@ -351,98 +327,67 @@ fn rules_say_of_themselves_what_is_so() {
     );
 }
 
-fn exact_below(value: f64) -> Rational {
-    specgap_number::distribution::exact_value(value * (1.0 - 1e-12)).unwrap()
-}
-
-/// A rule with its residual replaced.
+/// A rule with its law changed, or its sampler.
 #[derive(Debug)]
-struct OtherResidual {
+struct Broken {
     rule: Rrs,
-    residual: Arc<[Rational]>,
+    law: fn(&mut ConditionalLaw<Rational>),
+    sample: fn(&Rrs, &[u32], &mut dyn RngCore) -> Verdict,
 }
 
-impl Verifier for OtherResidual {
+impl Broken {
+    fn of(rule: Rrs) -> Self {
+        Self {
+            rule,
+            law: |_| {},
+            sample: |rule, tuple, rng| rule.sample(tuple, rng),
+        }
+    }
+}
+
+impl Verifier for Broken {
     fn name(&self) -> VerifierName {
         self.rule.name()
     }
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let residual = self.residual.iter().map(round_nearest).collect();
+        let law = self.conditional_exact(tuple).unwrap();
         ConditionalLaw {
-            residual,
-            ..self.rule.conditional(tuple)
+            accepted: law.accepted.iter().map(round_nearest).collect(),
+            rejected: round_nearest(&law.rejected),
+            residual: law.residual.iter().map(round_nearest).collect(),
         }
     }
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let law = self.rule.conditional_exact(tuple)?;
-        Some(ConditionalLaw {
-            residual: self.residual.clone(),
-            ..law
-        })
+        let mut law = self.rule.conditional_exact(tuple)?;
+        (self.law)(&mut law);
+        Some(law)
     }
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        self.rule.sample(tuple, rng)
+        (self.sample)(&self.rule, tuple, rng)
     }
     fn acceptance(&self) -> Acceptance {
         self.rule.acceptance()
     }
 }
 
-/// Accepts every draft with probability at least 2^-53, as `u <= ratio` does for
-/// a draw u that can be 0.
-#[derive(Debug)]
-struct NonStrict(Rrs);
-
-impl Verifier for NonStrict {
-    fn name(&self) -> VerifierName {
-        self.0.name()
-    }
-    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.0.conditional(tuple)
-    }
-    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        let mut law = self.0.conditional_exact(tuple)?;
-        let sliver = Rational::new(1.into(), num_bigint::BigInt::from(1) << 53);
-        if law.accepted[0].is_nil() {
-            law.accepted[0] = sliver.clone();
-            for later in law.accepted[1..].iter_mut().chain([&mut law.rejected]) {
-                *later *= Rational::one() - &sliver;
-            }
+/// Accepts the first draft with probability at least 2^-53, as `u <= ratio` does for a draw u
+/// that can be 0.
+fn not_strict(law: &mut ConditionalLaw<Rational>) {
+    let sliver = Rational::new(1.into(), num_bigint::BigInt::from(1) << 53);
+    if law.accepted[0].is_nil() {
+        law.accepted[0] = sliver.clone();
+        for later in law.accepted[1..].iter_mut().chain([&mut law.rejected]) {
+            *later *= Rational::one() - &sliver;
         }
-        Some(law)
-    }
-    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        self.0.sample(tuple, rng)
-    }
-    fn acceptance(&self) -> Acceptance {
-        self.0.acceptance()
     }
 }
 
 /// Four published bugs, each seen by the total variation.
 #[test]
 fn broken_rules_are_caught() {
-    let p = Target::from_rationals(vec![
-        rational("1/2"),
-        rational("1/3"),
-        rational("1/6"),
-        rational("0"),
-    ])
-    .unwrap();
-    let q = Draft::from_rationals(vec![
-        rational("1/4"),
-        rational("1/4"),
-        rational("1/4"),
-        rational("1/4"),
-    ])
-    .unwrap();
-    let sharp = Draft::from_rationals(vec![
-        rational("2/5"),
-        rational("1/5"),
-        rational("1/5"),
-        rational("1/5"),
-    ])
-    .unwrap();
+    let p = Target::from_rationals(fractions(&["1/2", "1/3", "1/6", "0"])).unwrap();
+    let q = Draft::from_rationals(fractions(&["1/4"; 4])).unwrap();
+    let sharp = Draft::from_rationals(fractions(&["2/5", "1/5", "1/5", "1/5"])).unwrap();
     let iid = Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), 2)).unwrap();
     let sequential = Problem::new(
         "sequential",
@@ -461,9 +406,9 @@ fn broken_rules_are_caught() {
     assert_eq!(right.worst_token, None);
 
     // The residual is drawn from q instead of (p - q)+.
-    let wrong = OtherResidual {
-        rule: rrs(),
-        residual: Rational::row(&q).into(),
+    let wrong = Broken {
+        law: |law| law.residual = fractions(&["1/4"; 4]).into(),
+        ..Broken::of(rrs())
     };
     let (exact, float) = distance(&wrong, iid.scheme());
     assert!(exact.value > 0.01 && (exact.value - float.value).abs() < 1e-15);
@@ -486,7 +431,11 @@ fn broken_rules_are_caught() {
 
     // A token of probability 0 is accepted when the uniform draw is 0: only
     // exact arithmetic sees it.
-    let (exact, float) = distance(&NonStrict(rrs()), iid.scheme());
+    let wrong = Broken {
+        law: not_strict,
+        ..Broken::of(rrs())
+    };
+    let (exact, float) = distance(&wrong, iid.scheme());
     assert!(exact.value > 0.0 && exact.value < 1e-15);
     assert_eq!(exact.worst_token, Some(3));
     assert!(float.value < 1e-15);
@@ -576,40 +525,26 @@ fn samplers_follow_their_laws() {
 /// The chi-square test sees a sampler that is off.
 #[test]
 fn a_wrong_sampler_fails_the_chi_square() {
-    #[derive(Debug)]
-    struct Late(Rrs);
-    impl Verifier for Late {
-        fn name(&self) -> VerifierName {
-            VerifierName::RRS
-        }
-        fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-            self.0.conditional(tuple)
-        }
-        fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-            self.0.conditional_exact(tuple)
-        }
-        fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-            // A reseeded generator: the accept draw is the residual draw.
-            let mut twin = ChaCha8Rng::seed_from_u64(rng.next_u64());
-            let verdict = self.0.sample(tuple, &mut twin.clone());
-            match verdict.accepted {
-                Some(_) => verdict,
-                None => Verdict {
-                    token: draw(&self.0.conditional(tuple).residual, &mut twin),
-                    accepted: None,
-                },
-            }
-        }
-        fn acceptance(&self) -> Acceptance {
-            self.0.acceptance()
-        }
-    }
     // A residual of several tokens shows it.
     let wide = problem(
         &[0.1, 0.2, 0.3, 0.4],
         WithReplacement::new(draft(&[0.7, 0.1, 0.1, 0.1]), 1),
     );
-    let rule = Late(Rrs::new(&wide).unwrap());
+    let rule = Broken {
+        sample: |rule, tuple, rng| {
+            // A reseeded generator: the accept draw is the residual draw.
+            let mut twin = ChaCha8Rng::seed_from_u64(rng.next_u64());
+            let verdict = rule.sample(tuple, &mut twin.clone());
+            match verdict.accepted {
+                Some(_) => verdict,
+                None => Verdict {
+                    token: draw(&rule.conditional(tuple).residual, &mut twin),
+                    accepted: None,
+                },
+            }
+        },
+        ..Broken::of(Rrs::new(&wide).unwrap())
+    };
     let (statistic, limit) = chi_square(&rule, wide.scheme(), 1);
     assert!(statistic > limit);
 }
@@ -653,11 +588,7 @@ fn closed_forms_are_as_wide_as_their_analysis() {
             "{found} {hits}"
         );
         let mut workspace = Workspace::new();
-        let rows = Rows {
-            target: p.probabilities(),
-            draft: q.probabilities(),
-        };
-        let mut row = workspace.load(rows, 4).unwrap();
+        let mut row = workspace.load(rows(&p, &q), 4).unwrap();
         let rule = VerifierName::NAIVE_TREE.on_row(SchemeName::WITH_REPLACEMENT);
         let rate = rule.unwrap().answer(&mut row, drafts, 0).unwrap().rate;
         is(&rate, 2.0 * n + 8.0, "naive-tree");
@@ -665,11 +596,9 @@ fn closed_forms_are_as_wide_as_their_analysis() {
             ExactMatch::new(&iid).formula().1,
             (4.0 * n + 16.0) * epsilon
         );
-        let rows: Vec<Draft> = (0..drafts)
-            .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
-            .collect();
-        let product =
-            Problem::new("", p.clone(), crate::scheme::Product::new(rows).unwrap()).unwrap();
+        let each = (0..drafts).map(|k| if k % 2 == 0 { q.clone() } else { other.clone() });
+        let product = crate::scheme::Product::new(each.collect()).unwrap();
+        let product = Problem::new("", p.clone(), product).unwrap();
         is(
             &Rrs::new(&product).unwrap().enclosed(),
             8.0 * 2f64.powf(n),
@@ -691,18 +620,20 @@ fn closed_forms_are_as_wide_as_their_analysis() {
     }
 }
 
+/// 1, 1/2, 1/3.. in another order for each step.
+fn harmonic(vocab: usize, step: usize) -> Vec<f64> {
+    (0..vocab)
+        .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
+        .collect()
+}
+
 /// Small problems are answered in fractions and large ones are not: fractions over a
 /// vocabulary would take for ever.
 #[test]
 fn rates_of_large_rows_are_not_fractions() {
     use specgap_number::known::Kind;
-    let row = |vocab: usize, step: usize| -> Vec<f64> {
-        (0..vocab)
-            .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
-            .collect()
-    };
     for (vocab, kind) in [(5, Kind::Exact), (20_000, Kind::Enclosed)] {
-        let (p, q) = (target(&row(vocab, 1)), draft(&row(vocab, 7)));
+        let (p, q) = (target(&harmonic(vocab, 1)), draft(&harmonic(vocab, 7)));
         let iid =
             |drafts| Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
         let product = crate::scheme::Product::new(vec![q.clone(), q.clone()]).unwrap();
@@ -807,37 +738,6 @@ fn rates_are_fractions_while_they_are_cheap() {
     }
 }
 
-/// `naive-tree` in `f64`, from a problem and from a row of a log, for a few drafts and for many,
-/// against its rate in fractions.
-#[test]
-fn rates_of_naive_tree_are_enclosed() {
-    let (p, q) = ([0.125, 0.5, 0.25, 0.125], [0.5, 0.25, 0.125, 0.125]);
-    let (target, draft) = (target(&p), draft(&q));
-    let rule = VerifierName::NAIVE_TREE.on_row(SchemeName::WITH_REPLACEMENT);
-    let rule = rule.unwrap();
-    let rows = Rows {
-        target: &p,
-        draft: &q,
-    };
-    let mut workspace = Workspace::new();
-    for most in [4, 7] {
-        let mut row = workspace.load(rows, most).unwrap();
-        for drafts in 1..=most {
-            let law = WithReplacement::new(draft.clone(), drafts);
-            let problem = Problem::new("", target.clone(), law).unwrap();
-            let exact = NaiveTree::new(&problem).unwrap().acceptance().membership;
-            let exact = exact.rational().unwrap();
-            let found = rule.answer(&mut row, drafts, 0).unwrap().rate;
-            let (lower, upper) = (round_up(exact), round_down(exact));
-            assert!(
-                found.lower() <= lower && upper <= found.upper(),
-                "{drafts}: {found:?}"
-            );
-            assert!(found.width() < 1e-14);
-        }
-    }
-}
-
 /// `exact-match`: in fractions while sets are few, however many drafts; by a formula that is as wide as
 /// it says; else over all tuples, or not at all.
 #[test]
@@ -903,11 +803,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     }
 
     let each = |vocab: usize, drafts: usize| {
-        let row = |step: usize| -> Vec<f64> {
-            (0..vocab)
-                .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
-                .collect()
-        };
+        let row = |step: usize| harmonic(vocab, step);
         all_problems(&target(&row(1)), &draft(&row(7)), &draft(&row(11)), drafts)
     };
     let mut listed = 0;
@@ -950,11 +846,7 @@ fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
 fn naive_on_fixed_drafts_is_exact_for_subnormal_q() {
     let (p, q) = (target(&[0.0, 0.5, 0.5]), draft(&[1.0, 3e-320, 1e-320]));
     let mut workspace = Workspace::new();
-    let rows = Rows {
-        target: p.probabilities(),
-        draft: q.probabilities(),
-    };
-    let mut row = workspace.load(rows, 2).unwrap();
+    let mut row = workspace.load(rows(&p, &q), 2).unwrap();
     let greedy = Problem::new("", p.clone(), Greedy::new(q.clone(), 2)).unwrap();
     let hub = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
     for (scheme, problem) in [(SchemeName::GREEDY, greedy), (SchemeName::HUB, hub)] {
@@ -986,8 +878,7 @@ proptest! {
         };
         // The rates of a row without its problems, against the verifiers one by one.
         let mut workspace = Workspace::new();
-        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
-        let mut row = workspace.load(rows, 4).unwrap();
+        let mut row = workspace.load(rows(&p, &q), 4).unwrap();
         let mut at_row = |name: VerifierName, scheme: SchemeName| {
             let rule = name.on_row(scheme).unwrap();
             rule.answer(&mut row, drafts, 0).unwrap().rate
@@ -1010,8 +901,7 @@ proptest! {
             let rule = RrsWo::new(&drawn).unwrap();
             let summed = output_law_exact(&rule, drawn.scheme()).unwrap().membership;
             let settings = RrsWoSettings { width: 1e-9, ..RrsWoSettings::default() };
-            let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
-            let rate = Workspace::new().load(rows, 4).unwrap().accepted_in_turn(drafts, &settings);
+            let rate = Workspace::new().load(rows(&p, &q), 4).unwrap().accepted_in_turn(drafts, &settings);
             prop_assert!(holds(&rate, &summed), "{rate:?}");
             prop_assert!(rate.width() <= 1e-9, "{rate:?}");
             let summed = ExactMatch::new(&drawn).summed();
@@ -1079,8 +969,7 @@ proptest! {
         };
         let (p, q) = (target(&row(&p)), draft(&row(&q)));
         let mut workspace = Workspace::new();
-        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
-        let mut row = workspace.load(rows, 64).unwrap();
+        let mut row = workspace.load(rows(&p, &q), 64).unwrap();
         let mut more = f64::INFINITY;
         for drafts in [64, 17, 8, 3, 2, 1] {
             let rate = row.hits_sequential(drafts);

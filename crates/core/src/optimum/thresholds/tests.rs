@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::optimum::{flow, submodular};
+use crate::scheme::tests::normalised;
 use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -99,9 +100,7 @@ fn row(rng: &mut ChaCha8Rng, shared: &[f64], spread: f64) -> Vec<f64> {
     let logits = shared
         .iter()
         .map(|x| x + spread * rng.random_range(-1.0f64..1.0));
-    let raw: Vec<f64> = logits.map(f64::exp).collect();
-    let total: f64 = raw.iter().sum();
-    raw.iter().map(|x| x / total).collect()
+    normalised(&logits.map(f64::exp).collect::<Vec<f64>>())
 }
 
 /// Rows of two drafts that resemble a target.

@@ -3,6 +3,7 @@
 use super::{RrsWo, RrsWoSettings};
 use crate::problem::Problem;
 use crate::scheme::WithoutReplacement;
+use crate::scheme::tests::normalised;
 use crate::verifier::Verifier;
 use num_bigint::{BigInt, BigUint};
 use num_traits::Zero;
@@ -123,11 +124,7 @@ fn extreme_rows(rng: &mut ChaCha8Rng) -> (Vec<f64>, Vec<f64>) {
     let (heavy, wanted) = (rng.random_range(0..vocab), rng.random_range(0..vocab));
     draft[heavy] = 1.0;
     target[wanted] = target[wanted].max(1e-3);
-    for row in [&mut target, &mut draft] {
-        let sum: f64 = row.iter().sum();
-        row.iter_mut().for_each(|x| *x /= sum);
-    }
-    (target, draft)
+    (normalised(&target), normalised(&draft))
 }
 
 /// How many enclosures were looked at, how many were wider than was asked, and how many
@@ -216,9 +213,8 @@ fn hunt_for_a_wrong_enclosure() {
 
 /// 10^-x, divided by their sum.
 fn decades(exponents: &[i32]) -> Vec<f64> {
-    let row: Vec<f64> = exponents.iter().map(|&x| 10f64.powi(-x)).collect();
-    let sum: f64 = row.iter().sum();
-    row.iter().map(|x| x / sum).collect()
+    let row = exponents.iter().map(|&x| 10f64.powi(-x));
+    normalised(&row.collect::<Vec<f64>>())
 }
 
 #[test]
@@ -267,11 +263,8 @@ fn undivided_groups_of_nearly_equal_tokens_are_bounded() {
         let vocab = rng.random_range(4..=7usize);
         let spread = [0.0, 0.02, 0.3, 2.0][trial % 4];
         let mut row = |spread: f64| {
-            let row: Vec<f64> = (0..vocab)
-                .map(|_| (spread * rng.random_range(-1.0..1.0f64)).exp())
-                .collect();
-            let sum: f64 = row.iter().sum();
-            row.iter().map(|x| x / sum).collect::<Vec<f64>>()
+            let row = (0..vocab).map(|_| (spread * rng.random_range(-1.0..1.0f64)).exp());
+            normalised(&row.collect::<Vec<f64>>())
         };
         let (target, draft) = (row(1.5), row(spread));
         let drafts = 3 + trial / 4 % 2;
