@@ -47,6 +47,7 @@ impl Group {
 }
 
 /// A part of the plane.
+#[derive(Clone)]
 struct Part {
     /// Where l lies.
     low: [f64; 2],
@@ -138,19 +139,11 @@ pub(super) fn solve(two: &Two<'_>, f: &Polynomial) -> Optimum {
     }
 
     let nothing = problem.scheme().nothing();
-    let mut search = Search {
-        groups: groups.iter().map(|(group, _)| *group).collect(),
+    let mut search = Search::new(
+        groups.iter().map(|(group, _)| *group).collect(),
         f,
-        // Nothing at all: found before the search, and the set that is returned if it is best.
-        best: Found {
-            value: -nothing,
-            low: [f64::NAN; 2],
-            also: Vec::new(),
-        },
-        given_up: f64::INFINITY,
-        parts: 0,
-        read: 0,
-    };
+        -nothing,
+    );
     search.run(p, x);
 
     let mut subset = Vec::new();
@@ -201,7 +194,24 @@ fn is_out(group: &Group, high: [f64; 2]) -> bool {
     group.p > group.price(high) * (1.0 + ON_A_SIDE)
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// With the value of nothing at all: found before the search, and the set that is returned if
+    /// it is best.
+    fn new(groups: Vec<Group>, f: &'a Polynomial, value: f64) -> Self {
+        Self {
+            groups,
+            f,
+            best: Found {
+                value,
+                low: [f64::NAN; 2],
+                also: Vec::new(),
+            },
+            given_up: f64::INFINITY,
+            parts: 0,
+            read: 0,
+        }
+    }
+
     fn run(&mut self, p: TwoFloat, x: [TwoFloat; 2]) {
         let all = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
         let root = Part {
@@ -306,13 +316,15 @@ impl Search<'_> {
         (part.x.map(TwoFloat::value), far.map(TwoFloat::value))
     }
 
-    /// Offers the set of the sure tokens and some others.
-    fn offer(&mut self, part: &Part, value: f64, also: impl FnOnce() -> Vec<u32>) {
+    /// Offers the set of the sure tokens and some others: of each the place, and its group.
+    fn offer(&mut self, part: &Part, value: f64, also: impl Fn(usize, &Group) -> bool) {
         if value < self.best.value {
+            let all = part.unsure.iter().enumerate();
+            let also = all.filter(|&(at, &index)| also(at, &self.groups[index as usize]));
             self.best = Found {
                 value,
                 low: part.low,
-                also: also(),
+                also: also.map(|(_, &index)| index).collect(),
             };
         }
     }
@@ -330,11 +342,7 @@ impl Search<'_> {
                 }
             }
             let value = p.value() - self.f.value(x.map(TwoFloat::value));
-            self.offer(part, value, || {
-                let held = |(bit, _): &(usize, &u32)| mask >> bit & 1 == 1;
-                let held = part.unsure.iter().enumerate().filter(held);
-                held.map(|(_, &index)| index).collect()
-            });
+            self.offer(part, value, |bit, _| mask >> bit & 1 == 1);
         }
     }
 
@@ -379,22 +387,7 @@ impl Search<'_> {
                 .fold(f64::INFINITY, f64::min);
             best = best.max((part.p + below).value() + least);
             let value = p.value() - f.value(x.map(TwoFloat::value));
-            let groups = &self.groups;
-            let also = || {
-                let held = |index: &&u32| {
-                    let group = &groups[**index as usize];
-                    group.p < group.price(l)
-                };
-                part.unsure
-                    .iter()
-                    .filter(held)
-                    .copied()
-                    .collect::<Vec<u32>>()
-            };
-            if value < self.best.value {
-                let also = also();
-                self.offer(part, value, || also);
-            }
+            self.offer(part, value, |_, group| group.p < group.price(l));
         }
         best
     }
@@ -409,15 +402,7 @@ impl Search<'_> {
             (part.low[axis] < middle && middle < part.high[axis]).then_some((axis, middle))
         };
         let (axis, middle) = cut(wider).or_else(|| cut(1 - wider))?;
-        let copy = || Part {
-            low: part.low,
-            high: part.high,
-            p: part.p,
-            x: part.x,
-            unsure: part.unsure.clone(),
-            bound: part.bound,
-        };
-        let (mut lower, mut upper) = (copy(), copy());
+        let (mut lower, mut upper) = (part.clone(), part.clone());
         lower.high[axis] = middle;
         upper.low[axis] = middle;
         Some([lower, upper])
@@ -430,6 +415,7 @@ mod tests {
     use crate::optimum::thresholds::enclose;
     use crate::problem::Problem;
     use crate::scheme::Product;
+    use crate::scheme::tests::normalised;
     use specgap_number::distribution::{Draft, Target};
 
     /// Tokens of three sorts by p, a and b, none of them alike.
@@ -443,19 +429,8 @@ mod tests {
             .collect()
     }
 
-    fn search<'a>(f: &'a Polynomial, count: usize) -> Search<'a> {
-        Search {
-            groups: groups(count),
-            f,
-            best: Found {
-                value: 0.0,
-                low: [f64::NAN; 2],
-                also: Vec::new(),
-            },
-            given_up: f64::INFINITY,
-            parts: 0,
-            read: 0,
-        }
+    fn search(f: &Polynomial, count: usize) -> Search<'_> {
+        Search::new(groups(count), f, 0.0)
     }
 
     fn part(low: [f64; 2], high: [f64; 2], unsure: std::ops::Range<u32>) -> Part {
@@ -475,9 +450,7 @@ mod tests {
             let noise = ((token * factor + step) % 97) as f64 / 97.0;
             (3.0 * noise).exp() / (1.0 + token as f64).sqrt()
         };
-        let row: Vec<f64> = (0..vocab).map(mass).collect();
-        let sum: f64 = row.iter().sum();
-        row.iter().map(|x| x / sum).collect()
+        normalised(&(0..vocab).map(mass).collect::<Vec<f64>>())
     }
 
     /// A part that lies below the best by next to nothing is given up, and one that lies further
@@ -507,21 +480,6 @@ mod tests {
         assert_eq!(near(0.5), (None, bound));
     }
 
-    /// What is given up is no less than the bound of the part that the search stops at, as no
-    /// other has a lower one.
-    #[test]
-    fn the_part_with_the_least_bound_is_next() {
-        let bounds = [0.5, -0.25, 0.75, -1.0, 0.0, 2.0, -0.5];
-        let mut open: BinaryHeap<Part> = (bounds.iter())
-            .map(|&bound| Part {
-                bound,
-                ..part([0.0; 2], [1.0; 2], 0..1)
-            })
-            .collect();
-        let next = std::iter::from_fn(|| open.pop().map(|part| part.bound));
-        assert!(next.eq([-1.0, -0.5, -0.25, 0.0, 0.5, 0.75, 2.0]));
-    }
-
     /// Products of one draft of each model, and of two and one.
     fn polynomials() -> [Polynomial; 2] {
         [[1, 1], [2, 1]].map(|powers| {
@@ -549,7 +507,8 @@ mod tests {
         (p, x)
     }
 
-    /// The part of the least bound comes first.
+    /// The part of the least bound comes first: what is given up is no less than the bound of the
+    /// part that the search stops at, as no other has a lower one.
     #[test]
     fn parts_stand_by_their_bounds() {
         let bounded = |bound: f64| Part {
