@@ -1,7 +1,10 @@
 //! From the fields of a problem file to a problem, or to what is wrong with them.
 
 use super::composed::composition;
-use super::entries::{distribution, in_range};
+use super::entries::{
+    distribution, in_range, missing, needed, out_of_range, rational, refuse, same_length,
+    unexpected,
+};
 use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
@@ -9,59 +12,38 @@ use super::{
 };
 use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
 use specgap_number::distribution::{
-    Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
+    DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-fn missing(field: &'static str, cure: &'static str) -> FieldError {
-    FieldError::Missing {
-        field: field.into(),
-        cure: cure.into(),
-    }
-}
-
 pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
-    let schema = file
-        .schema
-        .ok_or_else(|| missing("schema", "write schema = 1"))?;
+    let schema = needed(file.schema, "schema", "write schema = 1")?;
     if schema != SCHEMA {
         return Err(FieldError::Schema(schema));
     }
-    let name = file
-        .name
-        .ok_or_else(|| missing("name", "give the problem a name"))?;
+    let name = needed(file.name, "name", "give the problem a name")?;
     if name.trim().is_empty() {
         return Err(missing("name", "give the problem a name that is not empty"));
     }
     if let Some(block) = file.block {
-        for (field, present) in [
-            ("target", file.target.is_some()),
-            ("draft", file.draft.is_some()),
-            ("rule", file.rule.is_some()),
-        ] {
-            if present {
-                let cure = if field == "rule" {
-                    "rules are tabulated for single-step problems only".to_owned()
-                } else {
-                    "a block problem has block.target and block.draft instead".to_owned()
-                };
-                let field = field.into();
-                return Err(FieldError::Unexpected { field, cure });
-            }
-        }
+        refuse(
+            [
+                ("target", file.target.is_some()),
+                ("draft", file.draft.is_some()),
+            ],
+            "a block problem has block.target and block.draft instead",
+        )?;
+        refuse(
+            [("rule", file.rule.is_some())],
+            "rules are tabulated for single-step problems only",
+        )?;
         return build_block(name, file.drafts, block, file.expected).map(AnyProblem::Block);
     }
-    let target = file
-        .target
-        .ok_or_else(|| missing("target", "list the target's probabilities"))?;
-    let drafts = file
-        .drafts
-        .ok_or_else(|| missing("drafts", "give the number of draft tokens"))?;
+    let target = needed(file.target, "target", "list the target's probabilities")?;
+    let drafts = needed(file.drafts, "drafts", "give the number of draft tokens")?;
     let drafts = in_range("drafts", drafts, 1, MAX_DRAFTS)?;
-    let draft = file
-        .draft
-        .ok_or_else(|| missing("draft", "add a [draft] table with scheme and q"))?;
+    let draft = needed(file.draft, "draft", "add a [draft] table with scheme and q")?;
     let target = distribution("target", &target, Target::new, Target::from_rationals)?;
     let scheme = build_scheme(draft, target.vocab(), drafts)?;
     let expected = file.expected.map(build_expected).transpose()?;
@@ -85,7 +67,7 @@ fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
         message,
     };
     let name = table.name.filter(|name| !name.trim().is_empty());
-    let name = name.ok_or_else(|| missing("rule.name", "say what the rule is called"))?;
+    let name = needed(name, "rule.name", "say what the rule is called")?;
     let mut outputs = BTreeMap::new();
     for (key, row) in &table.outputs {
         let field = format!("rule.outputs.\"{key}\"");
@@ -155,41 +137,29 @@ fn build_scheme(
     vocab: usize,
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
-    let text = table.scheme.ok_or_else(|| FieldError::Missing {
-        field: "draft.scheme".into(),
-        cure: format!("name one of {}", SchemeName::list()).into(),
-    })?;
+    let named = || format!("name one of {}", SchemeName::list());
+    let text = table
+        .scheme
+        .ok_or_else(|| missing("draft.scheme", named()))?;
     let name = straddled(text.parse()?, table.straddle.as_deref())?;
     let made_of = name.entry().made_of;
     let wanted = made_of.fields();
-    for (field, present) in [
+    let given = [
         ("draft.q", table.q.is_some()),
         ("draft.qs", table.qs.is_some()),
         ("draft.tuples", table.tuples.is_some()),
         ("draft.probabilities", table.probabilities.is_some()),
         ("draft.law", table.law.is_some()),
-    ] {
-        if present && !wanted.contains(&field) {
-            let cure = format!("scheme {name} is given by {}", wanted.join(" and "));
-            let field = field.into();
-            return Err(FieldError::Unexpected { field, cure });
-        }
-    }
-    let same_vocab = |field: &str, entries: usize| {
-        if entries == vocab {
-            return Ok(());
-        }
-        Err(FieldError::Range {
-            field: format!("number of entries of {field}"),
-            value: entries.to_string(),
-            limit: format!("{vocab}..={vocab}, the length of target"),
-        })
-    };
+    ];
+    refuse(
+        given.map(|(field, is_there)| (field, is_there && !wanted.contains(&field))),
+        &format!("scheme {name} is given by {}", wanted.join(" and ")),
+    )?;
+    let same_vocab =
+        |field: &str, entries: usize| same_length(field, entries, vocab, "the length of target");
     match made_of {
         MadeOf::OneDraft(make) => {
-            let row = table
-                .q
-                .ok_or_else(|| missing("draft.q", "list the draft's probabilities"))?;
+            let row = needed(table.q, "draft.q", "list the draft's probabilities")?;
             same_vocab("draft.q", row.len())?;
             let draft = distribution("draft.q", &row, Draft::new, Draft::from_rationals)?;
             if drafts > vocab && name.draws_distinct_tokens() {
@@ -201,24 +171,17 @@ fn build_scheme(
                 .into());
             }
             if let Some(only) = name.entry().only.filter(|&only| only != drafts) {
-                return Err(FieldError::Range {
-                    field: "drafts".to_owned(),
-                    value: drafts.to_string(),
-                    limit: format!("{only}..={only} for scheme {name}"),
-                });
+                let limit = format!("{only}..={only} for scheme {name}");
+                return Err(out_of_range("drafts", drafts, limit));
             }
             Ok(make(draft, drafts))
         }
         MadeOf::EachDraft(make) => {
-            let rows = table
-                .qs
-                .ok_or_else(|| missing("draft.qs", "list one distribution a draft"))?;
+            let rows = needed(table.qs, "draft.qs", "list one distribution a draft")?;
             if rows.len() != drafts {
-                return Err(FieldError::Range {
-                    field: "number of distributions in draft.qs".to_owned(),
-                    value: rows.len().to_string(),
-                    limit: format!("{drafts}..={drafts}, the number of drafts"),
-                });
+                let field = "number of distributions in draft.qs";
+                let limit = format!("{drafts}..={drafts}, the number of drafts");
+                return Err(out_of_range(field, rows.len(), limit));
             }
             let rows = rows
                 .iter()
@@ -237,18 +200,13 @@ fn build_scheme(
             build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
         }
         MadeOf::Parts(make) => {
-            let law = table
-                .law
-                .ok_or_else(|| missing("draft.law", "say what the law is composed of"))?;
+            let law = needed(table.law, "draft.law", "say what the law is composed of")?;
             let law = composition(law, vocab, table.q.as_deref())?;
             let most = law.most();
             let law = make(vocab, law)?;
             if most != drafts {
-                return Err(FieldError::Range {
-                    field: "drafts".to_owned(),
-                    value: drafts.to_string(),
-                    limit: format!("{most}..={most}, the most that draft.law can draft"),
-                });
+                let limit = format!("{most}..={most}, the most that draft.law can draft");
+                return Err(out_of_range("drafts", drafts, limit));
             }
             Ok(law)
         }
@@ -257,20 +215,19 @@ fn build_scheme(
 
 /// The law that `draft.straddle` makes of another.
 fn straddled(name: SchemeName, straddle: Option<&str>) -> Result<SchemeName, FieldError> {
-    let field = || "draft.straddle".to_owned();
+    let field = "draft.straddle";
     match straddle {
         None => Ok(name),
-        Some(_) if name != SchemeName::STRATIFIED => Err(FieldError::Unexpected {
-            field: field().into(),
-            cure: format!("only scheme {} has it", SchemeName::STRATIFIED),
-        }),
+        Some(_) if name != SchemeName::STRATIFIED => {
+            let cure = format!("only scheme {} has it", SchemeName::STRATIFIED);
+            Err(unexpected(field, cure))
+        }
         Some("once") => Ok(SchemeName::STRATIFIED),
         Some("independent") => Ok(SchemeName::STRATIFIED_INDEPENDENT),
-        Some(other) => Err(FieldError::Range {
-            field: field(),
-            value: format!("{other:?}"),
-            limit: "\"once\", \"independent\"".to_owned(),
-        }),
+        Some(other) => {
+            let limit = "\"once\", \"independent\"";
+            Err(out_of_range(field, format!("{other:?}"), limit))
+        }
     }
 }
 
@@ -281,9 +238,9 @@ pub(super) fn build_tuples(
     vocab: usize,
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
-    let tuples = tuples.ok_or_else(|| missing("draft.tuples", "list the draft tuples"))?;
-    let probabilities = probabilities
-        .ok_or_else(|| missing("draft.probabilities", "list one probability a tuple"))?;
+    let tuples = needed(tuples, "draft.tuples", "list the draft tuples")?;
+    let cure = "list one probability a tuple";
+    let probabilities = needed(probabilities, "draft.probabilities", cure)?;
     let tuples = tuples
         .into_iter()
         .enumerate()
@@ -313,75 +270,41 @@ pub(super) fn build_tuples(
 }
 
 fn expected_value(field: &str, number: &Number) -> Result<ExpectedValue, FieldError> {
-    match number.rational() {
-        Ok(Some(exact)) => Ok(ExpectedValue {
-            value: round_nearest(&exact),
-            exact,
-        }),
-        Ok(None) => {
-            let Number::Float(value) = number else {
-                return Err(FieldError::Empty {
-                    field: field.to_owned(),
-                });
-            };
-            Err(FieldError::Range {
-                field: field.to_owned(),
-                value: value.to_string(),
-                limit: "the range of finite numbers".to_owned(),
-            })
-        }
-        Err(source) => Err(FieldError::Value {
-            field: field.to_owned(),
-            source,
-        }),
-    }
+    let exact = rational(field, number)?;
+    let value = round_nearest(&exact);
+    Ok(ExpectedValue { exact, value })
 }
 
 fn rate(field: &str, number: &Number) -> Result<ExpectedValue, FieldError> {
     let value = expected_value(field, number)?;
-    let (zero, one) = (
-        Rational::from_integer(0.into()),
-        Rational::from_integer(1.into()),
-    );
+    let [zero, one] = [0, 1].map(|whole| Rational::from_integer(whole.into()));
     // A rate from another floating-point program may exceed 1 by rounding.
     if value.exact < zero || (value.exact > one && value.value > 1.0 + 1e-9) {
-        return Err(FieldError::Range {
-            field: field.to_owned(),
-            value: value.value.to_string(),
-            limit: "[0, 1]".to_owned(),
-        });
+        return Err(out_of_range(field, value.value, "[0, 1]"));
     }
     Ok(value)
 }
 
 fn tolerance(number: Option<&Number>) -> Result<Option<ExpectedValue>, FieldError> {
+    let field = "expected.tolerance";
     let Some(number) = number else {
         return Ok(None);
     };
-    let value = expected_value("expected.tolerance", number)?;
+    let value = expected_value(field, number)?;
     if value.value < 0.0 {
-        return Err(FieldError::Range {
-            field: "expected.tolerance".to_owned(),
-            value: value.value.to_string(),
-            limit: "[0, inf)".to_owned(),
-        });
+        return Err(out_of_range(field, value.value, "[0, inf)"));
     }
     Ok(Some(value))
 }
 
 fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
-    for (field, present) in [
+    let of_blocks = [
         ("expected.block_lp", table.block_lp.is_some()),
         ("expected.per_depth_bound", table.per_depth_bound.is_some()),
         ("expected.lemma_5_1", table.lemma_5_1.is_some()),
         ("expected.spectr_gbv", table.spectr_gbv.is_some()),
-    ] {
-        if present {
-            let cure = "it is expected of block problems only".to_owned();
-            let field = field.into();
-            return Err(FieldError::Unexpected { field, cure });
-        }
-    }
+    ];
+    refuse(of_blocks, "it is expected of block problems only")?;
     let mut acceptance_rate = BTreeMap::new();
     for (verifier, number) in &table.acceptance_rate {
         let value = rate(&format!("expected.acceptance_rate.{verifier}"), number)?;
@@ -407,76 +330,59 @@ fn build_block(
     let drafts = in_range("drafts", drafts.unwrap_or(1), 1, MAX_DRAFTS)?;
     let vocab = in_range("block.vocab", table.vocab, 1, MAX_VOCAB)?;
     let length = in_range("block.length", table.length, 1, 64)?;
-    let rows = |side: &str, rows: BTreeMap<String, Vec<Number>>| {
-        rows.into_iter()
-            .map(move |(prefix, row)| (format!("block.{side}.\"{prefix}\""), prefix, row))
-            .collect::<Vec<_>>()
-    };
-    let target = rows("target", table.target)
-        .into_iter()
-        .map(|(field, prefix, row)| {
-            Ok((
-                prefix,
-                distribution(&field, &row, Target::new, Target::from_rationals)?,
-            ))
-        })
-        .collect::<Result<BTreeMap<_, _>, FieldError>>()?;
-    let draft = rows("draft", table.draft)
-        .into_iter()
-        .map(|(field, prefix, row)| {
-            Ok((
-                prefix,
-                distribution(&field, &row, Draft::new, Draft::from_rationals)?,
-            ))
-        })
-        .collect::<Result<BTreeMap<_, _>, FieldError>>()?;
-    let expected = expected
-        .map(|table| {
-            for (field, present) in [
-                (
-                    "expected.optimal_acceptance_rate",
-                    table.optimal_acceptance_rate.is_some(),
-                ),
-                (
-                    "expected.acceptance_rate",
-                    !table.acceptance_rate.is_empty(),
-                ),
-            ] {
-                if present {
-                    let cure = "it is expected of single-step problems only".to_owned();
-                    let field = field.into();
-                    return Err(FieldError::Unexpected { field, cure });
-                }
-            }
-            let value = |field: &str, number: Option<Number>| {
-                number
-                    .map(|number| expected_value(field, &number))
-                    .transpose()
-            };
-            let spectr_gbv = table.spectr_gbv.map(|table| {
-                let length = "expected.spectr_gbv.expected_accepted_length";
-                Ok::<_, FieldError>(SpecTrGbvExpected {
-                    expected_accepted_length: expected_value(
-                        length,
-                        &table.expected_accepted_length,
-                    )?,
-                    undefined_mass: value(
-                        "expected.spectr_gbv.undefined_mass",
-                        table.undefined_mass,
-                    )?,
-                })
-            });
-            Ok(BlockExpected {
-                block_lp: value("expected.block_lp", table.block_lp)?,
-                per_depth_bound: value("expected.per_depth_bound", table.per_depth_bound)?,
-                lemma_5_1: value("expected.lemma_5_1", table.lemma_5_1)?,
-                spectr_gbv: spectr_gbv.transpose()?,
-                tolerance: tolerance(table.tolerance.as_ref())?,
-                source: table.source,
-            })
-        })
-        .transpose()?;
+    let target = conditionals("target", table.target, Target::new, Target::from_rationals)?;
+    let draft = conditionals("draft", table.draft, Draft::new, Draft::from_rationals)?;
+    let expected = expected.map(build_block_expected).transpose()?;
     Ok(BlockProblem::new(
         name, vocab, length, drafts, target, draft, expected,
     )?)
+}
+
+/// The rows of one side of a block problem, by prefix.
+fn conditionals<D>(
+    side: &str,
+    rows: BTreeMap<String, Vec<Number>>,
+    floats: impl Fn(&[f64]) -> Result<D, DistributionError>,
+    rationals: impl Fn(Vec<Rational>) -> Result<D, DistributionError>,
+) -> Result<BTreeMap<String, D>, FieldError> {
+    let rows = rows.into_iter().map(|(prefix, row)| {
+        let field = format!("block.{side}.\"{prefix}\"");
+        Ok((prefix, distribution(&field, &row, &floats, &rationals)?))
+    });
+    rows.collect()
+}
+
+fn build_block_expected(table: ExpectedTable) -> Result<BlockExpected, FieldError> {
+    let of_steps = [
+        (
+            "expected.optimal_acceptance_rate",
+            table.optimal_acceptance_rate.is_some(),
+        ),
+        (
+            "expected.acceptance_rate",
+            !table.acceptance_rate.is_empty(),
+        ),
+    ];
+    refuse(of_steps, "it is expected of single-step problems only")?;
+    let value = |field: &str, number: Option<Number>| {
+        number
+            .map(|number| expected_value(field, &number))
+            .transpose()
+    };
+    let spectr_gbv = table.spectr_gbv.map(|table| {
+        let length = "expected.spectr_gbv.expected_accepted_length";
+        let undefined = "expected.spectr_gbv.undefined_mass";
+        Ok::<_, FieldError>(SpecTrGbvExpected {
+            expected_accepted_length: expected_value(length, &table.expected_accepted_length)?,
+            undefined_mass: value(undefined, table.undefined_mass)?,
+        })
+    });
+    Ok(BlockExpected {
+        block_lp: value("expected.block_lp", table.block_lp)?,
+        per_depth_bound: value("expected.per_depth_bound", table.per_depth_bound)?,
+        lemma_5_1: value("expected.lemma_5_1", table.lemma_5_1)?,
+        spectr_gbv: spectr_gbv.transpose()?,
+        tolerance: tolerance(table.tolerance.as_ref())?,
+        source: table.source,
+    })
 }

@@ -1,22 +1,21 @@
 //! From `draft.law` of a problem file to what a law is composed of.
 
-use super::entries::{distribution, in_range};
+use super::entries::{
+    distribution, in_range, missing, needed, out_of_range, rational, same_length, unexpected,
+};
 use super::tables::{LawTable, Number};
 use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
 use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
-use specgap_number::distribution::{Draft, Rational};
+use specgap_number::distribution::{Draft, Rational, format_rational};
+
+/// The fields of parts that are drawn.
+const DRAWN: &[&str] = &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"];
 
 /// The kinds of parts, with the fields that each may have.
 const KINDS: [(&str, &[&str]); 10] = [
     ("fixed", &["tokens"]),
-    (
-        "top",
-        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
-    ),
-    (
-        "with-replacement",
-        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
-    ),
+    ("top", DRAWN),
+    ("with-replacement", DRAWN),
     (
         "without-replacement",
         &[
@@ -29,16 +28,16 @@ const KINDS: [(&str, &[&str]); 10] = [
             "stop",
         ],
     ),
-    (
-        "distinct-conditioned",
-        &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"],
-    ),
+    ("distinct-conditioned", DRAWN),
     ("poisson", &["chances"]),
     ("union", &["of"]),
     ("mixture", &["of", "weights"]),
     ("avoiding", &["tokens", "of"]),
     ("merged", &["into", "of"]),
 ];
+
+/// How many entries lists over the vocabulary have.
+const TOKENS: &str = "the number of tokens";
 
 /// What a part may use of the parts around it.
 #[derive(Clone, Copy)]
@@ -60,20 +59,11 @@ pub(super) fn composition(
     part(table, "draft.law", around)
 }
 
-fn missing(field: String, cure: impl Into<String>) -> FieldError {
-    FieldError::Missing {
-        field: field.into(),
-        cure: cure.into().into(),
-    }
-}
-
 fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composition, FieldError> {
     if around.level > MOST_LEVELS {
-        return Err(FieldError::Range {
-            field: format!("depth of {field}"),
-            value: around.level.to_string(),
-            limit: format!("0..={MOST_LEVELS}"),
-        });
+        let field = format!("depth of {field}");
+        let limit = format!("0..={MOST_LEVELS}");
+        return Err(out_of_range(field, around.level, limit));
     }
     let names = || KINDS.map(|(name, _)| name).join(", ");
     let Some(name) = table.law.take() else {
@@ -90,10 +80,8 @@ fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composit
         });
     };
     if let Some(other) = table.present().find(|other| !fields.contains(other)) {
-        return Err(FieldError::Unexpected {
-            field: format!("{field}.{other}").into(),
-            cure: format!("a part of law {name} is given by {}", fields.join(", ")),
-        });
+        let cure = format!("a part of law {name} is given by {}", fields.join(", "));
+        return Err(unexpected(format!("{field}.{other}"), cure));
     }
     match name {
         "fixed" => Ok(Composition::Fixed(tokens(
@@ -103,27 +91,17 @@ fn part(mut table: LawTable, field: &str, around: Around<'_>) -> Result<Composit
         )?)),
         "poisson" => {
             let name = format!("{field}.chances");
-            let chances = table
-                .chances
-                .ok_or_else(|| missing(name.clone(), "give each token's chance"))?;
-            same_length(&name, chances.len(), around.vocab)?;
+            let chances = needed(table.chances, name.clone(), "give each token's chance")?;
+            same_length(&name, chances.len(), around.vocab, TOKENS)?;
             Ok(Composition::Poisson(rationals(&name, &chances)?))
         }
         "union" => Ok(Composition::Union(parts(table.of, field, around)?)),
         "mixture" => {
             let laws = parts(table.of, field, around)?;
             let name = format!("{field}.weights");
-            let weights = table
-                .weights
-                .ok_or_else(|| missing(name.clone(), "give one weight a part"))?;
+            let weights = needed(table.weights, name.clone(), "give one weight a part")?;
             let weights = rationals(&name, &weights)?;
-            if weights.len() != laws.len() {
-                return Err(FieldError::Range {
-                    field: format!("number of entries of {name}"),
-                    value: weights.len().to_string(),
-                    limit: format!("{0}..={0}, the number of parts", laws.len()),
-                });
-            }
+            same_length(&name, weights.len(), laws.len(), "the number of parts")?;
             Ok(Composition::Mixture(
                 weights.into_iter().zip(laws).collect(),
             ))
@@ -160,22 +138,16 @@ fn drawn(
     field: &str,
     around: Around<'_>,
 ) -> Result<Composition, FieldError> {
-    let drafts = table.drafts.ok_or_else(|| {
-        missing(
-            format!("{field}.drafts"),
-            "give the number of drafts of this part",
-        )
-    })?;
-    let count = in_range(&format!("{field}.drafts"), drafts, 1, MAX_DRAFTS)?;
+    let name_of_drafts = format!("{field}.drafts");
+    let cure = "give the number of drafts of this part";
+    let drafts = needed(table.drafts, name_of_drafts.clone(), cure)?;
+    let count = in_range(&name_of_drafts, drafts, 1, MAX_DRAFTS)?;
     if name != "with-replacement" && count > around.vocab {
-        return Err(FieldError::Range {
-            field: format!("{field}.drafts"),
-            value: count.to_string(),
-            limit: format!(
-                "1..={}, the tokens there are: a part of law {name} draws distinct tokens",
-                around.vocab
-            ),
-        });
+        let limit = format!(
+            "1..={}, the tokens there are: a part of law {name} draws distinct tokens",
+            around.vocab
+        );
+        return Err(out_of_range(name_of_drafts, count, limit));
     }
     let draft = truncated(&table, field, around)?;
     let how = match (name, &table.stop) {
@@ -201,57 +173,43 @@ fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft,
             ));
         }
     };
-    same_length(&name, row.len(), around.vocab)?;
+    same_length(&name, row.len(), around.vocab, TOKENS)?;
     let mut draft = distribution(&name, row, Draft::new, Draft::from_rationals)?;
-    let whole = i64::try_from(around.vocab).unwrap_or(i64::MAX);
-    let kept = |draft: &Draft, tokens: Vec<usize>| {
-        let mut keep = vec![false; draft.vocab()];
+    // Only these tokens, or all others.
+    let only = |draft: &Draft, tokens: Vec<usize>, others: bool| {
+        let mut listed = vec![false; draft.vocab()];
         for token in tokens {
-            keep[token] = true;
+            listed[token] = true;
         }
-        draft.restricted(|token| keep[token])
-    };
-    let nothing = || FieldError::Empty {
-        field: format!("{field}: what top_k, top_p, avoid and avoid_top leave of q"),
+        let left = draft.restricted(|token| listed[token] != others);
+        left.ok_or_else(|| FieldError::Empty {
+            field: format!("{field}: what top_k, top_p, avoid and avoid_top leave of q"),
+        })
     };
     if let Some(count) = table.top_k {
         let count = in_range(&format!("{field}.top_k"), count, 1, around.vocab)?;
         let tokens = most_probable(&draft, count);
-        draft = kept(&draft, tokens).ok_or_else(nothing)?;
+        draft = only(&draft, tokens, false)?;
     }
     if let Some(share) = &table.top_p {
         let name = format!("{field}.top_p");
         let share = rational(&name, share)?;
         if share <= Rational::default() || share > Rational::from_integer(1.into()) {
-            return Err(FieldError::Range {
-                field: name,
-                value: specgap_number::distribution::format_rational(&share),
-                limit: "(0, 1]".to_owned(),
-            });
+            return Err(out_of_range(name, format_rational(&share), "(0, 1]"));
         }
         let tokens = nucleus(&draft, &share);
-        draft = kept(&draft, tokens).ok_or_else(nothing)?;
+        draft = only(&draft, tokens, false)?;
     }
-    let mut avoid = tokens_or_none(&table.avoid, &format!("{field}.avoid"), around.vocab)?;
+    let avoid = table.avoid.as_deref();
+    let mut avoid = tokens_or_none(avoid, &format!("{field}.avoid"), around.vocab)?;
     if let Some(count) = table.avoid_top {
-        let count = in_range(
-            &format!("{field}.avoid_top"),
-            count,
-            0,
-            usize::try_from(whole).unwrap_or(usize::MAX),
-        )?;
+        let count = in_range(&format!("{field}.avoid_top"), count, 0, around.vocab)?;
         avoid.extend(most_probable(&draft, count));
     }
     if avoid.is_empty() {
         return Ok(draft);
     }
-    let mut avoided = vec![false; around.vocab];
-    for token in avoid {
-        avoided[token] = true;
-    }
-    draft
-        .restricted(|token| !avoided[token])
-        .ok_or_else(nothing)
+    only(&draft, avoid, true)
 }
 
 fn parts(
@@ -259,7 +217,7 @@ fn parts(
     field: &str,
     around: Around<'_>,
 ) -> Result<Vec<Composition>, FieldError> {
-    let of = of.ok_or_else(|| missing(format!("{field}.of"), "list the parts"))?;
+    let of = needed(of, format!("{field}.of"), "list the parts")?;
     let inside = Around {
         level: around.level + 1,
         ..around
@@ -283,31 +241,29 @@ fn one_part(
     let mut parts = parts(of, field, around)?;
     match (parts.pop(), parts.len()) {
         (Some(part), 0) => Ok(part),
-        (_, more) => Err(FieldError::Range {
-            field: format!("number of parts in {field}.of"),
-            value: (more + 1).to_string(),
-            limit: "1..=1; put several into one union or mixture".to_owned(),
-        }),
+        (_, more) => Err(out_of_range(
+            format!("number of parts in {field}.of"),
+            more + 1,
+            "1..=1; put several into one union or mixture",
+        )),
     }
 }
 
 fn tokens(list: Option<Vec<i64>>, field: &str, vocab: usize) -> Result<Vec<usize>, FieldError> {
-    let list = list.ok_or_else(|| missing(field.to_owned(), "list token ids"))?;
-    tokens_or_none(&Some(list), field, vocab)
+    let list = needed(list, field.to_owned(), "list token ids")?;
+    tokens_or_none(Some(&list), field, vocab)
 }
 
 fn tokens_or_none(
-    list: &Option<Vec<i64>>,
+    list: Option<&[i64]>,
     field: &str,
     vocab: usize,
 ) -> Result<Vec<usize>, FieldError> {
-    let list = list.as_deref().unwrap_or_default();
+    let list = list.unwrap_or_default();
     if list.len() > MAX_VOCAB {
-        return Err(FieldError::Range {
-            field: format!("number of entries of {field}"),
-            value: list.len().to_string(),
-            limit: format!("0..={MAX_VOCAB}"),
-        });
+        let field = format!("number of entries of {field}");
+        let limit = format!("0..={MAX_VOCAB}");
+        return Err(out_of_range(field, list.len(), limit));
     }
     list.iter()
         .enumerate()
@@ -320,32 +276,6 @@ fn tokens_or_none(
             )
         })
         .collect()
-}
-
-fn same_length(field: &str, entries: usize, vocab: usize) -> Result<(), FieldError> {
-    if entries == vocab {
-        return Ok(());
-    }
-    Err(FieldError::Range {
-        field: format!("number of entries of {field}"),
-        value: entries.to_string(),
-        limit: format!("{vocab}..={vocab}, the number of tokens"),
-    })
-}
-
-fn rational(field: &str, number: &Number) -> Result<Rational, FieldError> {
-    match number.rational() {
-        Ok(Some(value)) => Ok(value),
-        Ok(None) => Err(FieldError::Range {
-            field: field.to_owned(),
-            value: number.to_string(),
-            limit: "the range of finite numbers".to_owned(),
-        }),
-        Err(source) => Err(FieldError::Value {
-            field: field.to_owned(),
-            source,
-        }),
-    }
 }
 
 fn rationals(field: &str, numbers: &[Number]) -> Result<Vec<Rational>, FieldError> {

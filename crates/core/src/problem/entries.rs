@@ -1,8 +1,72 @@
-//! Entries of a file as numbers and distributions.
+//! Entries of a file as numbers and distributions, and what is wrong with them.
 
 use super::tables::Number;
 use super::{FieldError, MAX_VOCAB};
 use specgap_number::distribution::{DistributionError, Rational};
+use std::borrow::Cow;
+
+pub(super) fn missing(
+    field: impl Into<Cow<'static, str>>,
+    cure: impl Into<Cow<'static, str>>,
+) -> FieldError {
+    let (field, cure) = (field.into(), cure.into());
+    FieldError::Missing { field, cure }
+}
+
+/// What a field says that has to be there.
+pub(super) fn needed<T>(
+    value: Option<T>,
+    field: impl Into<Cow<'static, str>>,
+    cure: impl Into<Cow<'static, str>>,
+) -> Result<T, FieldError> {
+    value.ok_or_else(|| missing(field, cure))
+}
+
+pub(super) fn unexpected(
+    field: impl Into<Cow<'static, str>>,
+    cure: impl Into<String>,
+) -> FieldError {
+    let (field, cure) = (field.into(), cure.into());
+    FieldError::Unexpected { field, cure }
+}
+
+/// Refuses the first of these fields that is there.
+pub(super) fn refuse<const N: usize>(
+    fields: [(&'static str, bool); N],
+    cure: &str,
+) -> Result<(), FieldError> {
+    match fields.into_iter().find(|(_, is_there)| *is_there) {
+        Some((field, _)) => Err(unexpected(field, cure)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn out_of_range(
+    field: impl Into<String>,
+    value: impl ToString,
+    limit: impl Into<String>,
+) -> FieldError {
+    FieldError::Range {
+        field: field.into(),
+        value: value.to_string(),
+        limit: limit.into(),
+    }
+}
+
+/// Refuses a list that has not `wanted` entries, which is `number`.
+pub(super) fn same_length(
+    field: &str,
+    entries: usize,
+    wanted: usize,
+    number: &str,
+) -> Result<(), FieldError> {
+    if entries == wanted {
+        return Ok(());
+    }
+    let field = format!("number of entries of {field}");
+    let limit = format!("{wanted}..={wanted}, {number}");
+    Err(out_of_range(field, entries, limit))
+}
 
 pub(super) fn in_range(
     field: &str,
@@ -13,11 +77,19 @@ pub(super) fn in_range(
     usize::try_from(value)
         .ok()
         .filter(|value| (low..=high).contains(value))
-        .ok_or_else(|| FieldError::Range {
+        .ok_or_else(|| out_of_range(field, value, format!("{low}..={high}")))
+}
+
+/// A single number, exactly.
+pub(super) fn rational(field: &str, number: &Number) -> Result<Rational, FieldError> {
+    match number.rational() {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err(out_of_range(field, number, "the range of finite numbers")),
+        Err(source) => Err(FieldError::Value {
             field: field.to_owned(),
-            value: value.to_string(),
-            limit: format!("{low}..={high}"),
-        })
+            source,
+        }),
+    }
 }
 
 /// Floats stay floats; as soon as one entry is text, all are taken exactly.
@@ -32,11 +104,9 @@ pub(super) fn distribution<D>(
         source,
     };
     if numbers.len() > MAX_VOCAB {
-        return Err(FieldError::Range {
-            field: format!("number of entries of {field}"),
-            value: numbers.len().to_string(),
-            limit: format!("1..={MAX_VOCAB}"),
-        });
+        let field = format!("number of entries of {field}");
+        let limit = format!("1..={MAX_VOCAB}");
+        return Err(out_of_range(field, numbers.len(), limit));
     }
     if let Some(row) = numbers
         .iter()

@@ -5,6 +5,7 @@
 
 use super::build::build;
 use super::{AnyProblem, FieldError, ProblemFileError};
+use serde::de::DeserializeOwned;
 use specgap_base::files::{DOCUMENT, read_text};
 use specgap_base::typed;
 use std::fmt;
@@ -131,13 +132,18 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
 /// # Errors
 /// [`FieldError`] names field, entry and limit.
 pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
-    let (file, rest) =
-        typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
-    rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
-    build(file)
+    build(json_table(text)?)
 }
 
-pub(super) fn syntax(path: &str, message: String) -> FieldError {
+/// What a whole text in JSON says.
+pub(super) fn json_table<T: DeserializeOwned>(text: &str) -> Result<T, FieldError> {
+    let (table, rest) =
+        typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
+    rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
+    Ok(table)
+}
+
+fn syntax(path: &str, message: String) -> FieldError {
     FieldError::Syntax(if path == "." {
         message
     } else {
@@ -146,7 +152,7 @@ pub(super) fn syntax(path: &str, message: String) -> FieldError {
 }
 
 /// A parser's message on one line.
-pub(super) fn flatten(error: &impl fmt::Display) -> String {
+fn flatten(error: &impl fmt::Display) -> String {
     error
         .to_string()
         .lines()

@@ -2,11 +2,11 @@
 
 use super::build::build_tuples;
 use super::composed::composition;
-use super::read::{flatten, syntax};
+use super::entries::{missing, out_of_range, unexpected};
+use super::read::json_table;
 use super::tables::{DraftTable, LawTable, Number};
 use super::{FieldError, MAX_DRAFTS, ProblemError};
-use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName};
-use specgap_base::typed;
+use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName, TuplesToLaw};
 use specgap_number::distribution::Draft;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct RowLaw(Kind);
 enum Kind {
     Composed(Box<LawTable>),
     Independent,
-    Tuples(Vec<Vec<i64>>, Vec<Number>),
+    Tuples(TuplesToLaw, Vec<Vec<i64>>, Vec<Number>),
 }
 
 impl RowLaw {
@@ -41,13 +41,7 @@ impl RowLaw {
     /// # Errors
     /// [`FieldError`]: no such table, another scheme, or rows of q in it.
     pub fn parse_json(text: &str) -> Result<Self, FieldError> {
-        let (table, rest): (DraftTable, _) =
-            typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
-        rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
-        let missing = |field: &'static str, cure: String| FieldError::Missing {
-            field: field.into(),
-            cure: cure.into(),
-        };
+        let table: DraftTable = json_table(text)?;
         let cure = || {
             let names = SchemeName::ALL.into_iter();
             let names = names.filter(|one| !matches!(one.entry().made_of, MadeOf::OneDraft(_)));
@@ -58,18 +52,16 @@ impl RowLaw {
             .scheme
             .ok_or_else(|| missing("draft.scheme", cure()))?;
         if table.q.is_some() || table.qs.is_some() {
-            return Err(FieldError::Unexpected {
-                field: "draft.q".into(),
-                cure: "rows come with the pairs that the law is asked of".to_owned(),
-            });
+            let cure = "rows come with the pairs that the law is asked of";
+            return Err(unexpected("draft.q", cure));
         }
         let name: SchemeName = name.parse()?;
         match (name.entry().made_of, table.law, table.tuples) {
             (MadeOf::Parts(_), Some(law), None) => Ok(Self(Kind::Composed(Box::new(law)))),
             (MadeOf::EachDraft(_), None, None) => Ok(Self(Kind::Independent)),
-            (MadeOf::Tuples(_), None, Some(tuples)) => {
+            (MadeOf::Tuples(make), None, Some(tuples)) => {
                 let masses = table.probabilities.unwrap_or_default();
-                Ok(Self(Kind::Tuples(tuples, masses)))
+                Ok(Self(Kind::Tuples(make, tuples, masses)))
             }
             (made_of, ..) => {
                 let wanted = made_of.fields();
@@ -97,15 +89,12 @@ impl RowLaw {
     /// is another ([`Self::takes`]).
     pub fn on(&self, vocab: usize, rows: &[Vec<f64>]) -> Result<Arc<dyn DraftScheme>, FieldError> {
         if !self.takes(rows.len()) {
-            return Err(FieldError::Range {
-                field: "number of rows of q".to_owned(),
-                value: rows.len().to_string(),
-                limit: match self.0 {
-                    Kind::Composed(_) => "1..=1".to_owned(),
-                    Kind::Independent => format!("1..={MAX_DRAFTS}"),
-                    Kind::Tuples(..) => "0..=0".to_owned(),
-                },
-            });
+            let limit = match self.0 {
+                Kind::Composed(_) => "1..=1".to_owned(),
+                Kind::Independent => format!("1..={MAX_DRAFTS}"),
+                Kind::Tuples(..) => "0..=0".to_owned(),
+            };
+            return Err(out_of_range("number of rows of q", rows.len(), limit));
         }
         let law: Arc<dyn DraftScheme> = match &self.0 {
             Kind::Composed(law) => {
@@ -126,20 +115,10 @@ impl RowLaw {
                 let field = "draft.qs".to_owned();
                 Arc::new(Product::new(rows).ok_or(FieldError::Empty { field })?)
             }
-            Kind::Tuples(tuples, masses) => {
-                let MadeOf::Tuples(make) = SchemeName::EXPLICIT.entry().made_of else {
-                    return Err(FieldError::Empty {
-                        field: "draft.tuples".to_owned(),
-                    });
-                };
+            Kind::Tuples(make, tuples, masses) => {
                 let drafts = tuples.first().map_or(0, Vec::len);
-                build_tuples(
-                    make,
-                    Some(tuples.clone()),
-                    Some(masses.clone()),
-                    vocab,
-                    drafts,
-                )?
+                let (tuples, masses) = (Some(tuples.clone()), Some(masses.clone()));
+                build_tuples(*make, tuples, masses, vocab, drafts)?
             }
         };
         let drafts = law.drafts();
