@@ -36,6 +36,32 @@ pub struct Here {
     pub verifier: &'static str,
 }
 
+/// The likeliest token, kept where the target draws it, as it is kept with p.
+const LIKELIEST: Here = Here {
+    law: "top",
+    one: true,
+    verifier: "exact-match",
+};
+
+/// The same of several, in a tree.
+const LIKELIEST_TREE: Here = Here {
+    one: false,
+    ..LIKELIEST
+};
+
+/// A draw from q, kept with min(1, p/q).
+const SAMPLED: Here = Here {
+    law: "with-replacement",
+    one: true,
+    verifier: "token",
+};
+
+/// A draw from q, kept where the target draws it.
+const SAMPLED_MATCHED: Here = Here {
+    verifier: "exact-match",
+    ..SAMPLED
+};
+
 /// Settings of engines.
 pub const ENGINES: [Engine; 16] = [
     Engine {
@@ -45,11 +71,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "the likeliest token, as one-hot",
         verified: "kept with p",
-        here: Some(Here {
-            law: "top",
-            one: true,
-            verifier: "exact-match",
-        }),
+        here: Some(LIKELIEST),
     },
     Engine {
         name: "vLLM",
@@ -58,11 +80,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "token",
-        }),
+        here: Some(SAMPLED),
     },
     Engine {
         name: "vLLM",
@@ -89,11 +107,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "the likeliest tokens, a tree",
         verified: "the target's draw is looked up among them",
-        here: Some(Here {
-            law: "top",
-            one: false,
-            verifier: "exact-match",
-        }),
+        here: Some(LIKELIEST_TREE),
     },
     Engine {
         name: "SGLang",
@@ -102,11 +116,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "token",
-        }),
+        here: Some(SAMPLED),
     },
     Engine {
         name: "SGLang",
@@ -124,11 +134,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "token",
-        }),
+        here: Some(SAMPLED),
     },
     Engine {
         name: "transformers",
@@ -146,11 +152,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "the likeliest tokens, a tree",
         verified: "kept with p, one after another",
-        here: Some(Here {
-            law: "top",
-            one: false,
-            verifier: "exact-match",
-        }),
+        here: Some(LIKELIEST_TREE),
     },
     Engine {
         name: "llama.cpp",
@@ -159,11 +161,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "the likeliest token",
         verified: "kept if the target's draw is the same",
-        here: Some(Here {
-            law: "top",
-            one: true,
-            verifier: "exact-match",
-        }),
+        here: Some(LIKELIEST),
     },
     Engine {
         name: "llama.cpp",
@@ -172,11 +170,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "token",
-        }),
+        here: Some(SAMPLED),
     },
     Engine {
         name: "mlx-lm",
@@ -185,11 +179,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "sampled, by the target's own sampler",
         verified: "kept if the target's draw is the same",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "exact-match",
-        }),
+        here: Some(SAMPLED_MATCHED),
     },
     Engine {
         name: "TensorRT-LLM",
@@ -198,11 +188,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "the likeliest token",
         verified: "kept if the target's draw is the same",
-        here: Some(Here {
-            law: "top",
-            one: true,
-            verifier: "exact-match",
-        }),
+        here: Some(LIKELIEST),
     },
     Engine {
         name: "TensorRT-LLM",
@@ -211,11 +197,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: true,
         drafts: "sampled",
         verified: "kept if the target's draw is the same",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "exact-match",
-        }),
+        here: Some(SAMPLED_MATCHED),
     },
     Engine {
         name: "TensorRT-LLM",
@@ -224,11 +206,7 @@ pub const ENGINES: [Engine; 16] = [
         is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
-        here: Some(Here {
-            law: "with-replacement",
-            one: true,
-            verifier: "token",
-        }),
+        here: Some(SAMPLED),
     },
 ];
 
