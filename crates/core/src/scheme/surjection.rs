@@ -1,7 +1,7 @@
 //! P(draws hit exactly the tokens of a set), in `f64` and in integers.
 
-use num_bigint::BigUint;
 use num_traits::{One, Zero};
+use std::ops::{AddAssign, Mul};
 
 /// Unnormalised weights under addition and multiplication alone: `f64`, or
 /// unbounded integers.
@@ -13,25 +13,10 @@ pub(crate) trait Weight: Clone {
     fn times(&self, other: &Self) -> Self;
 }
 
-impl Weight for f64 {
-    fn nil() -> Self {
-        0.0
-    }
-    fn unit() -> Self {
-        1.0
-    }
-    fn is_nil(&self) -> bool {
-        *self == 0.0
-    }
-    fn add(&mut self, other: &Self) {
-        *self += other;
-    }
-    fn times(&self, other: &Self) -> Self {
-        self * other
-    }
-}
-
-impl Weight for BigUint {
+impl<W: Clone + Zero + One + for<'a> AddAssign<&'a W>> Weight for W
+where
+    for<'a> &'a W: Mul<Output = W>,
+{
     fn nil() -> Self {
         Zero::zero()
     }
