@@ -1,19 +1,14 @@
 //! What laws say of themselves, against what is counted by hand: numbers of tuples and sets,
 //! operations, bits and bounds on errors. Routes are chosen by these, and enclosures need them.
 
-use super::tests::a_composition;
+use super::tests::{a_composition, draws_of, weights};
 use super::without_replacement::by_falling_mass;
 use super::*;
-use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational, TupleProbabilities, parse_rational};
 use specgap_number::quadrature::log_time_step;
 
 const E: f64 = f64::EPSILON;
 const ANY: usize = usize::MAX;
-
-fn weights(row: &[u32]) -> Draft {
-    Draft::from_weights(row.iter().copied().map(BigUint::from).collect()).unwrap()
-}
 
 fn fraction(text: &str) -> Rational {
     parse_rational(text).unwrap()
@@ -159,11 +154,7 @@ fn tuples_that_are_listed() {
 }
 
 fn draws(count: usize, how: Draws) -> Composition {
-    Composition::Draws {
-        draft: q(),
-        count,
-        how,
-    }
+    draws_of(&q(), count, how)
 }
 
 fn law(composition: Composition) -> Composed {
@@ -335,11 +326,7 @@ fn what_cannot_avoid_a_token() {
         sure(),
     ]));
     refused(Composition::Mixture(vec![(fraction("1"), sure()); 2]));
-    let alone = Composition::Draws {
-        draft: weights(&[3, 0, 0, 1]),
-        count: 2,
-        how: Draws::Distinct,
-    };
+    let alone = draws_of(&weights(&[3, 0, 0, 1]), 2, Draws::Distinct);
     refused(alone);
     refused(draws(4, Draws::Sequential));
     // What is impossible leaves its weight to the rest: 1/2 and 1/2 * 1/2.
@@ -359,11 +346,7 @@ fn what_cannot_avoid_a_token() {
 #[test]
 fn draws_that_are_known_stand_as_tokens() {
     let of = |row: &[u32], count, how| {
-        let composition = Composition::Draws {
-            draft: weights(row),
-            count,
-            how,
-        };
+        let composition = draws_of(&weights(row), count, how);
         law(composition).scores().unwrap().forced
     };
     assert_eq!(of(&[0, 5, 0, 0], 2, Draws::Independent), [1]);
@@ -377,11 +360,7 @@ fn draws_that_are_known_stand_as_tokens() {
 /// Draws from tokens that are known to come add nothing.
 #[test]
 fn draws_of_known_tokens_are_a_factor_of_one() {
-    let draw = |row: &[u32]| Composition::Draws {
-        draft: weights(row),
-        count: 1,
-        how: Draws::Independent,
-    };
+    let draw = |row: &[u32]| draws_of(&weights(row), 1, Draws::Independent);
     let polynomial = |parts: Vec<Composition>| {
         let law = law(Composition::Union(parts));
         let scores = law.scores().unwrap();
@@ -460,11 +439,7 @@ fn limits_of_compositions() {
             vocab: 4
         }
     ));
-    let other = Composition::Draws {
-        draft: weights(&[1, 1]),
-        count: 1,
-        how: Draws::Independent,
-    };
+    let other = draws_of(&weights(&[1, 1]), 1, Draws::Independent);
     assert!(matches!(
         fault(other),
         CompositionFault::Vocabulary {
@@ -493,11 +468,7 @@ fn limits_of_compositions() {
         assert_eq!(Composed::new(4, stopped).is_ok(), fits, "{rate}");
     }
     // Conditioning lists the sets: too many of 60 tokens' sets of 6.
-    let large = Composition::Draws {
-        draft: weights(&[1; 60]),
-        count: 6,
-        how: Draws::Sequential,
-    };
+    let large = draws_of(&weights(&[1; 60]), 6, Draws::Sequential);
     let avoiding = Composition::Avoiding(vec![0], Box::new(large));
     assert!(matches!(
         Composed::new(60, avoiding).map(|_| ()).unwrap_err().fault,
@@ -526,11 +497,7 @@ fn lists_are_scores_where_no_other_serves() {
         let law = law(Composition::Mixture(parts.collect()));
         law.scores().unwrap().distinct.len()
     };
-    let one = |row: &[u32]| Composition::Draws {
-        draft: weights(row),
-        count: 2,
-        how: Draws::Independent,
-    };
+    let one = |row: &[u32]| draws_of(&weights(row), 2, Draws::Independent);
     assert_eq!(count(vec![list(&[1]), list(&[2])]), 2);
     assert_eq!(count(vec![list(&[1, 2]), list(&[1, 2])]), 0);
     assert_eq!(

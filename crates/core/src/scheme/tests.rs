@@ -49,14 +49,23 @@ fn law_row(raw: &[f64]) -> Draft {
     Draft::new(&normalised(raw)).unwrap()
 }
 
-/// A law of n drafts with some of everything.
-pub(super) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
-    let third = || Rational::new(1.into(), 3.into());
-    let draws = |draft: &Draft, count: usize, how| Composition::Draws {
+/// q in proportion to these.
+pub(crate) fn weights(row: &[u32]) -> Draft {
+    Draft::from_weights(row.iter().map(|&weight| weight.into()).collect()).unwrap()
+}
+
+pub(crate) fn draws_of(draft: &Draft, count: usize, how: Draws) -> Composition {
+    Composition::Draws {
         draft: draft.clone(),
         count,
         how,
-    };
+    }
+}
+
+/// A law of n drafts with some of everything.
+pub(super) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
+    let third = || Rational::new(1.into(), 3.into());
+    let draws = draws_of;
     let vocab = q.vocab();
     let last = Composition::Mixture(vec![
         (third(), draws(q, 1, Draws::Stopped(third()))),

@@ -1,24 +1,9 @@
 //! Composed laws against the simple ones that they equal, and scores against the definition.
 
 use super::*;
+use crate::scheme::tests::{draws_of as draws, weights as q};
 use crate::scheme::{DistinctConditioned, Greedy, Hub, Product, WithReplacement};
 use specgap_number::distribution::parse_rational;
-
-fn q(weights: &[u64]) -> Draft {
-    let weights = weights
-        .iter()
-        .map(|&weight| BigUint::from(weight))
-        .collect();
-    Draft::from_weights(weights).unwrap()
-}
-
-fn draws(draft: &Draft, count: usize, how: Draws) -> Composition {
-    Composition::Draws {
-        draft: draft.clone(),
-        count,
-        how,
-    }
-}
 
 fn law(vocab: usize, composition: Composition) -> Composed {
     Composed::new(vocab, composition).unwrap()
