@@ -5,7 +5,7 @@ use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    token_id,
+    set_of, token_id,
 };
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Proportions, Rational, Wide, ratio};
@@ -121,12 +121,8 @@ impl DistinctConditioned {
     fn sets(&self) -> SetFamily {
         let mut sets = SetFamily::new();
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
-            let mut tokens: Vec<u32> = subset
-                .iter()
-                .map(|&rank| token_id(self.by_mass[rank]))
-                .collect();
-            tokens.sort_unstable();
-            sets.push(tokens);
+            let tokens = subset.iter().map(|&rank| token_id(self.by_mass[rank]));
+            sets.push(set_of(tokens));
         });
         sets
     }

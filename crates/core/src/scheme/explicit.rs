@@ -1,7 +1,9 @@
 //! A list of tuples.
 
 use super::explicit_error::ExplicitError;
-use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
+use super::{
+    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw, set_of,
+};
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
 use specgap_number::number::Number;
@@ -70,23 +72,14 @@ impl Explicit {
         })
     }
 
-    fn set_of(tuple: &[u32]) -> Vec<u32> {
-        let mut set = tuple.to_vec();
-        set.sort_unstable();
-        set.dedup();
-        set
-    }
-
-    /// Indices of the listed tuples of positive probability, by their set.
-    fn merged(&self) -> BTreeMap<Vec<u32>, Vec<usize>> {
-        let mut merged: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+    /// The sets of the listed tuples of positive probability, and a sum over the tuples of each.
+    fn merged<M: Default>(&self, add: impl Fn(&mut M, usize)) -> (SetFamily, Vec<M>) {
+        let mut merged: BTreeMap<Vec<u32>, M> = BTreeMap::new();
         for index in self.law.support() {
-            merged
-                .entry(Self::set_of(&self.tuples[index]))
-                .or_default()
-                .push(index);
+            let set = set_of(self.tuples[index].iter().copied());
+            add(merged.entry(set).or_default(), index);
         }
-        merged
+        merged.into_iter().unzip()
     }
 
     fn scan<T: Clone>(
@@ -150,18 +143,11 @@ impl DraftScheme for Explicit {
     }
 
     fn set_law(&self) -> SetLaw {
-        let (mut sets, mut probabilities) = (SetFamily::new(), Vec::new());
-        for (set, indices) in self.merged() {
-            sets.push(set);
-            let mut sum = TwoFloat::ZERO;
-            for index in indices {
-                sum += self.law.probabilities()[index];
-            }
-            probabilities.push(sum.value());
-        }
+        let row = self.law.probabilities();
+        let (sets, sums) = self.merged(|sum: &mut TwoFloat, index| *sum += row[index]);
         SetLaw {
             sets,
-            probabilities,
+            probabilities: sums.into_iter().map(TwoFloat::value).collect(),
             relative_error: 2.0 * f64::EPSILON,
         }
     }
@@ -176,11 +162,8 @@ impl DraftScheme for Explicit {
 
     fn exact_set_law(&self) -> ExactSetLaw {
         let exact = self.law.exact();
-        let (mut sets, mut weights) = (SetFamily::new(), Vec::<BigUint>::new());
-        for (set, indices) in self.merged() {
-            sets.push(set);
-            weights.push(indices.iter().map(|&index| &exact.weights[index]).sum());
-        }
+        let weight = |index: usize| &exact.weights[index];
+        let (sets, weights) = self.merged(|sum: &mut BigUint, index| *sum += weight(index));
         ExactSetLaw {
             sets,
             weights,
@@ -214,7 +197,7 @@ impl DraftScheme for Explicit {
     fn set_probability(&self, set: &[u32]) -> f64 {
         let mut sum = TwoFloat::ZERO;
         for (tuple, &probability) in self.tuples.iter().zip(self.law.probabilities()) {
-            if Self::set_of(tuple) == set {
+            if set_of(tuple.iter().copied()) == set {
                 sum += probability;
             }
         }
@@ -224,7 +207,7 @@ impl DraftScheme for Explicit {
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
         let mut sum = Rational::zero();
         for (index, tuple) in self.tuples.iter().enumerate() {
-            if Self::set_of(tuple) == set {
+            if set_of(tuple.iter().copied()) == set {
                 sum += self.law.exact().probability(index);
             }
         }

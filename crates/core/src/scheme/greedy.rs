@@ -3,7 +3,7 @@
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    only_likeliest, token_id, without,
+    only_likeliest, set_of, token_id, without,
 };
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
@@ -103,9 +103,7 @@ impl Greedy {
     }
 
     fn set(&self, last: Option<usize>) -> Vec<u32> {
-        let mut set = self.tuple(last);
-        set.sort_unstable();
-        set
+        set_of(self.tuple(last))
     }
 
     /// The token that completes the top tokens to `set`.
@@ -166,9 +164,7 @@ impl DraftScheme for Greedy {
     fn set_law(&self) -> SetLaw {
         let (mut sets, mut probabilities) = (SetFamily::new(), Vec::new());
         self.for_each_tuple(&mut |tuple, probability| {
-            let mut set = tuple.to_vec();
-            set.sort_unstable();
-            sets.push(set);
+            sets.push(set_of(tuple.iter().copied()));
             probabilities.push(probability);
         });
         SetLaw {

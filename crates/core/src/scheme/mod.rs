@@ -66,6 +66,7 @@ pub use combinations::choose;
 pub use engines::{drafted_by, engines_with};
 pub(crate) use law::likeliest;
 use law::{only_likeliest, without};
+use set_law::set_of;
 pub(crate) use strata_rows::{given, limit, listed, ordered, passes};
 
 use specgap_number::distribution::token_id;

@@ -1,6 +1,6 @@
 //! Independent draws from different distributions.
 
-use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
+use super::combinations::{for_each_combination, over_subsets, surjection_cost};
 use super::score::{Score, Scores, Term, proportional};
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
@@ -183,9 +183,7 @@ impl DraftScheme for Product {
         self.tuples(visit);
     }
     fn set_count(&self) -> f64 {
-        (1..=self.rows.len().min(self.support.len()))
-            .map(|size| choose(self.support.len(), size))
-            .sum()
+        over_subsets(self.support.len(), self.rows.len(), |_| 1.0)
     }
 
     fn set_law(&self) -> SetLaw {

@@ -3,6 +3,14 @@
 use num_bigint::BigUint;
 use specgap_number::distribution::Rational;
 
+/// The set of some tokens: each once, ascending.
+pub(super) fn set_of<T: Ord>(tokens: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut set: Vec<T> = tokens.into_iter().collect();
+    set.sort_unstable();
+    set.dedup();
+    set
+}
+
 /// A list of token sets, each strictly ascending, stored end to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetFamily {
@@ -51,6 +59,13 @@ impl SetFamily {
     /// The sets in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.len()).map(|index| self.set(index))
+    }
+}
+
+/// Sets as [`SetFamily::push`] takes them, so that pairs of a set and its mass can be unzipped.
+impl<S: IntoIterator<Item = u32>> Extend<S> for SetFamily {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, sets: I) {
+        sets.into_iter().for_each(|set| self.push(set));
     }
 }
 

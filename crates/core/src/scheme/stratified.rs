@@ -4,7 +4,7 @@ use super::strata_rows::{limit, listed};
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    token_id,
+    set_of, token_id,
 };
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
@@ -265,17 +265,12 @@ impl Stratified {
     fn merged<M: Number>(&self, strata: &Strata<M>) -> (SetFamily, Vec<M>) {
         let mut merged: BTreeMap<Vec<u32>, M> = BTreeMap::new();
         strata.draws(&|_| true, &mut |draw, mass| {
-            let mut set = self.tuple(draw);
-            set.sort_unstable();
-            set.dedup();
-            merged.entry(set).or_insert_with(M::zero).gain(mass);
+            merged
+                .entry(set_of(self.tuple(draw)))
+                .or_insert_with(M::zero)
+                .gain(mass);
         });
-        let (mut sets, mut masses) = (SetFamily::new(), Vec::new());
-        for (set, mass) in merged {
-            sets.push(set);
-            masses.push(mass);
-        }
-        (sets, masses)
+        merged.into_iter().unzip()
     }
 
     /// Q along a chain: each token is looked up in the one or two strata that it has a part of.

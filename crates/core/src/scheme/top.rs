@@ -3,7 +3,7 @@
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    only_likeliest, token_id, without,
+    only_likeliest, set_of, token_id, without,
 };
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::Number;
@@ -53,10 +53,8 @@ impl Top {
     }
 
     fn sets(&self) -> SetFamily {
-        let mut set = self.tuple();
-        set.sort_unstable();
         let mut sets = SetFamily::new();
-        sets.push(set);
+        sets.push(set_of(self.tuple()));
         sets
     }
 

@@ -1,6 +1,6 @@
 //! Independent draws from one distribution.
 
-use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
+use super::combinations::{for_each_combination, over_subsets, surjection_cost};
 use super::surjection::{Weight, surjections};
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
@@ -93,7 +93,7 @@ pub(super) fn independent_tuples<M: Number>(rows: &[Vec<M>], visit: &mut dyn FnM
     );
 }
 
-/// Weights of all sets that n i.i.d. draws can hit, up to the common factor
+/// All sets that n i.i.d. draws can hit and their weights, up to the common factor
 /// total^-n, by size and in colexicographic order within a size.
 ///
 /// `W[m]` sums m!/prod(e_x!) prod(w_x^e_x) over all exponents e_x >= 1 with
@@ -102,8 +102,8 @@ fn iid_sets<W: Weight>(
     support: &[usize],
     weight: impl Fn(usize) -> W,
     drafts: usize,
-    mut visit: impl FnMut(&[usize], W),
-) {
+) -> (SetFamily, Vec<W>) {
+    let (mut sets, mut weights) = (SetFamily::new(), Vec::new());
     let binomials = binomial_rows::<W>(drafts);
     let powers: Vec<Vec<W>> = support
         .iter()
@@ -122,7 +122,6 @@ fn iid_sets<W: Weight>(
     let mut start = vec![W::nil(); drafts + 1];
     start[0] = W::unit();
     stack.push(start);
-    let mut tokens = Vec::with_capacity(largest);
     for size in 1..=largest {
         // The prefix of the last visited combination whose convolution is kept,
         // counted from the top element, which moves slowest in this order.
@@ -141,12 +140,12 @@ fn iid_sets<W: Weight>(
             }
             previous.clear();
             previous.extend_from_slice(chosen);
-            tokens.clear();
-            tokens.extend(chosen.iter().map(|&member| support[member]));
-            visit(&tokens, stack[size][drafts].clone());
+            sets.push(chosen.iter().map(|&member| token_id(support[member])));
+            weights.push(stack[size][drafts].clone());
         });
         stack.truncate(1);
     }
+    (sets, weights)
 }
 
 fn convolve<W: Weight>(before: &[W], powers: &[W], binomials: &[Vec<W>]) -> Vec<W> {
@@ -204,23 +203,12 @@ impl DraftScheme for WithReplacement {
         self.tuples(visit);
     }
     fn set_count(&self) -> f64 {
-        (1..=self.drafts.min(self.support.len()))
-            .map(|size| choose(self.support.len(), size))
-            .sum()
+        over_subsets(self.support.len(), self.drafts, |_| 1.0)
     }
 
     fn set_law(&self) -> SetLaw {
         let row = self.draft.probabilities();
-        let (mut sets, mut probabilities) = (SetFamily::new(), Vec::new());
-        iid_sets(
-            &self.support,
-            |token| row[token],
-            self.drafts,
-            |set, weight| {
-                sets.push(set.iter().map(|&token| token_id(token)));
-                probabilities.push(weight);
-            },
-        );
+        let (sets, probabilities) = iid_sets(&self.support, |token| row[token], self.drafts);
         let n = self.drafts as f64;
         SetLaw {
             sets,
@@ -241,12 +229,8 @@ impl DraftScheme for WithReplacement {
 
     fn exact_set_law(&self) -> ExactSetLaw {
         let exact = self.draft.exact();
-        let (mut sets, mut weights) = (SetFamily::new(), Vec::<BigUint>::new());
         let weight = |token: usize| exact.weights[token].clone();
-        iid_sets(&self.support, weight, self.drafts, |set, weight| {
-            sets.push(set.iter().map(|&token| token_id(token)));
-            weights.push(weight);
-        });
+        let (sets, weights) = iid_sets(&self.support, weight, self.drafts);
         ExactSetLaw {
             sets,
             weights,

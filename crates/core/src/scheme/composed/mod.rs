@@ -11,10 +11,7 @@ pub use algebra::{
 pub use truncated::{most_probable, nucleus};
 
 use super::score::{Score, Scores, Term, mass_outside, proportional};
-use super::{
-    DraftScheme, ExactSetLaw, LARGEST_CHECKED_SET, Law, MadeOf, PrefixScan, SchemeName, SetFamily,
-    SetLaw,
-};
+use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
 use node::{Drawn, Kind, Leaf, Node};
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
@@ -68,14 +65,8 @@ impl Composed {
     }
 
     fn set_law_of<M: node::Arithmetic>(&self) -> (SetFamily, Vec<M>) {
-        let (mut sets, mut masses) = (SetFamily::new(), Vec::new());
-        for (set, mass) in self.root.sets::<M>() {
-            if !mass.is_nil() {
-                sets.push(set);
-                masses.push(mass);
-            }
-        }
-        (sets, masses)
+        let sets = self.root.sets::<M>().into_iter();
+        sets.filter(|(_, mass)| !mass.is_nil()).unzip()
     }
 }
 
@@ -336,10 +327,6 @@ impl DraftScheme for Composed {
     fn set_check_cost(&self) -> f64 {
         let size = self.drafts.min(self.vocab);
         self.set_count() * self.root.check_cost(size)
-    }
-
-    fn largest_checked_set(&self) -> usize {
-        LARGEST_CHECKED_SET
     }
 
     fn exact_scan_cost(&self) -> f64 {

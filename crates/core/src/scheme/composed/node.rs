@@ -9,6 +9,7 @@ use super::algebra::{
 use super::stopped::{Rate, Stopped};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, WithReplacement, WithoutReplacement,
+    set_of,
 };
 use num_bigint::BigUint;
 use num_traits::Signed;
@@ -177,14 +178,6 @@ impl Arithmetic for Rational {
     }
 }
 
-/// Sorted, each once.
-fn set_of(tuple: impl IntoIterator<Item = u32>) -> Vec<u32> {
-    let mut set: Vec<u32> = tuple.into_iter().collect();
-    set.sort_unstable();
-    set.dedup();
-    set
-}
-
 impl Drawn {
     fn is_avoided(&self, token: u32) -> bool {
         (self.avoided.as_ref()).is_some_and(|avoided| avoided[token as usize])
@@ -209,6 +202,14 @@ impl Drawn {
             });
             (round_nearest(&exact), exact)
         })
+    }
+
+    /// Operations that listing the base's sets takes.
+    fn law_cost(&self) -> f64 {
+        match &self.base {
+            Base::Law(law) => law.set_law_cost(),
+            Base::Stopped(law) => law.law_cost(),
+        }
     }
 
     fn base_sets<M: Arithmetic>(&self, visit: &mut dyn FnMut(&[u32], M)) {
@@ -647,19 +648,15 @@ impl Node {
             Self::Leaf(Leaf::Fixed(tokens)) => tokens.clone(),
             Self::Leaf(Leaf::Drawn(drawn)) => {
                 let support = drawn.score.support();
-                if support.len() == 1 && drawn.never_empty() {
+                // A law that does not stop drafts something.
+                if support.len() == 1 && matches!(drawn.base, Base::Law(_)) {
                     support
                 } else {
                     Vec::new()
                 }
             }
             Self::Leaf(Leaf::Poisson(_)) => Vec::new(),
-            Self::Union(parts) => {
-                let mut all: Vec<usize> = parts.iter().flat_map(Self::forced).collect();
-                all.sort_unstable();
-                all.dedup();
-                all
-            }
+            Self::Union(parts) => set_of(parts.iter().flat_map(Self::forced)),
             Self::Mixture(parts) => {
                 let mut parts = parts.iter().map(|(_, part)| part.forced());
                 let mut common = parts.next().unwrap_or_default();
@@ -700,13 +697,7 @@ impl Node {
     /// Operations of [`Self::sets`].
     pub(super) fn law_cost(&self, drafts: usize) -> f64 {
         match self {
-            Self::Leaf(Leaf::Drawn(drawn)) => {
-                let own = match &drawn.base {
-                    Base::Law(law) => law.set_law_cost(),
-                    Base::Stopped(law) => law.law_cost(),
-                };
-                own + self.set_count() * drafts as f64
-            }
+            Self::Leaf(Leaf::Drawn(drawn)) => drawn.law_cost() + self.set_count() * drafts as f64,
             Self::Leaf(_) => self.set_count() * drafts as f64,
             // Every prefix of the parts is merged with the next part.
             Self::Union(parts) => {
@@ -756,10 +747,7 @@ impl Node {
                 Base::Stopped(law) => law.law_cost(),
             };
             if drawn.avoided.is_some() {
-                cost += match &drawn.base {
-                    Base::Law(law) => law.set_law_cost(),
-                    Base::Stopped(law) => law.law_cost(),
-                };
+                cost += drawn.law_cost();
             }
         });
         cost
@@ -830,12 +818,6 @@ fn poisson_count(chances: &[(Share, Share)]) -> f64 {
     2f64.powi(count.count().min(1000) as i32)
 }
 
-impl Drawn {
-    fn never_empty(&self) -> bool {
-        matches!(self.base, Base::Law(_))
-    }
-}
-
 // ------------------------------------------------------------------ normal form
 
 /// Puts a law over `vocab` tokens into normal form.
@@ -868,11 +850,9 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
         }
     };
     match law {
-        Composition::Fixed(mut tokens) => {
+        Composition::Fixed(tokens) => {
             tokens.iter().try_for_each(|&token| check(token))?;
-            tokens.sort_unstable();
-            tokens.dedup();
-            Ok(Node::Leaf(Leaf::Fixed(tokens)))
+            Ok(Node::Leaf(Leaf::Fixed(set_of(tokens))))
         }
         Composition::Draws { draft, count, how } => draws(vocab, draft, count, how),
         Composition::Poisson(chances) => poisson(vocab, chances),
@@ -1136,11 +1116,7 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
         };
         return Ok(Some((leaf, chance)));
     }
-    let cost = match &drawn.base {
-        Base::Law(law) => law.set_law_cost(),
-        Base::Stopped(law) => law.law_cost(),
-    };
-    if cost > LARGEST_CONDITIONED {
+    if drawn.law_cost() > LARGEST_CONDITIONED {
         return Err(CompositionFault::Conditioned {
             vocab: drawn.draft.vocab(),
             count: drawn.draws,
@@ -1179,12 +1155,7 @@ fn merged(node: Node, into: &[usize], vocab: usize) -> Node {
 
 fn leaf_merged(leaf: Leaf, into: &[usize], vocab: usize) -> Leaf {
     match leaf {
-        Leaf::Fixed(tokens) => {
-            let mut image: Vec<usize> = tokens.into_iter().map(|token| into[token]).collect();
-            image.sort_unstable();
-            image.dedup();
-            Leaf::Fixed(image)
-        }
+        Leaf::Fixed(tokens) => Leaf::Fixed(set_of(tokens.into_iter().map(|token| into[token]))),
         Leaf::Poisson(chances) => {
             let mut missed = vec![Rational::one(); vocab];
             for (token, (_, miss)) in chances.iter().enumerate() {
