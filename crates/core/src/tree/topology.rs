@@ -339,18 +339,10 @@ impl DraftTree {
     /// rates that do not depend on which path was accepted, as averages over
     /// text are taken to be.
     pub fn expected_accepted_length(&self, rates: &AcceptanceRates) -> f64 {
-        self.expected_accepted_length_by(|path| {
-            let (rank, parent) = path.split_last().unwrap_or((&0, &[]));
-            rates.rate(parent.len(), *rank)
-        })
-    }
-
-    /// `E[tau]` for any acceptance rates by node: `rate(path)` is the probability
-    /// that the node is accepted given that its parent was.
-    pub fn expected_accepted_length_by(&self, rate: impl Fn(&[usize]) -> f64) -> f64 {
         specgap_number::distribution::compensated_sum(self.paths.iter().map(|path| {
-            (1..=path.len())
-                .map(|length| rate(&path[..length]))
+            let ranks = path.iter().enumerate();
+            ranks
+                .map(|(depth, &rank)| rates.rate(depth, rank))
                 .product::<f64>()
         }))
     }
