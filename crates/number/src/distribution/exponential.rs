@@ -27,7 +27,8 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 pub fn exp_nonpositive(x: f64) -> f64 {
     // Not f64::max, whose care for NaN costs a comparison.
     let bounded = if x > LOWEST { x } else { LOWEST };
-    let value = exp_within(bounded);
+    let (power, less_one) = exp_parts(bounded);
+    let value = (1.0 + less_one) * power;
     if x >= LOWEST { value } else { 0.0 }
 }
 
@@ -44,12 +45,6 @@ pub fn wait_and_ring(y: f64) -> (f64, f64) {
     let waits = if -y >= LOWEST { waits } else { 0.0 };
     let rings = if power == 1.0 { -less_one } else { 1.0 - waits };
     (waits, rings)
-}
-
-#[inline(always)]
-fn exp_within(bounded: f64) -> f64 {
-    let (power, less_one) = exp_parts(bounded);
-    (1.0 + less_one) * power
 }
 
 /// e^x as a power of two times one more than the second number, which is e^r - 1.

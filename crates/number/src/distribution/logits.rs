@@ -265,21 +265,16 @@ mod tests {
 
     #[test]
     fn truncation_keeps_ties_by_token_id() {
-        let top_two = Softmax {
-            top_k: Some(2),
-            ..Softmax::default()
+        let cut = |top_k, top_p| Softmax {
+            temperature: 1.0,
+            top_k,
+            top_p,
         };
-        assert_eq!(top_two.probabilities(&[1.0, 2.0, 1.0]).unwrap()[2], 0.0);
-        let half = Softmax {
-            top_p: Some(0.5),
-            ..Softmax::default()
-        };
-        assert_eq!(half.probabilities(&[0.0; 4]).unwrap(), [0.5, 0.5, 0.0, 0.0]);
-        let all = Softmax {
-            top_p: Some(1.0),
-            ..Softmax::default()
-        };
-        assert_eq!(all.probabilities(&[0.0; 4]).unwrap(), [0.25; 4]);
+        let top_two = cut(Some(2), None).probabilities(&[1.0, 2.0, 1.0]);
+        assert_eq!(top_two.unwrap()[2], 0.0);
+        let of_four = |top_p| cut(None, Some(top_p)).probabilities(&[0.0; 4]).unwrap();
+        assert_eq!(of_four(0.5), [0.5, 0.5, 0.0, 0.0]);
+        assert_eq!(of_four(1.0), [0.25; 4]);
     }
 
     #[test]
@@ -345,28 +340,18 @@ mod tests {
             plain.probabilities(&[]),
             Err(DistributionError::Empty)
         ));
-        for bad in [
-            Softmax {
-                temperature: 0.0,
-                ..plain
-            },
-            Softmax {
-                temperature: f64::NAN,
-                ..plain
-            },
-            Softmax {
-                top_k: Some(0),
-                ..plain
-            },
-            Softmax {
-                top_p: Some(0.0),
-                ..plain
-            },
-            Softmax {
-                top_p: Some(1.5),
-                ..plain
-            },
+        for (temperature, top_k, top_p) in [
+            (0.0, None, None),
+            (f64::NAN, None, None),
+            (1.0, Some(0), None),
+            (1.0, None, Some(0.0)),
+            (1.0, None, Some(1.5)),
         ] {
+            let bad = Softmax {
+                temperature,
+                top_k,
+                top_p,
+            };
             assert!(matches!(
                 bad.probabilities(&[0.0]),
                 Err(DistributionError::Setting { .. })

@@ -32,6 +32,7 @@ pub use sum::{TwoFloat, compensated_sum};
 
 use multiversion::multiversion;
 use num_bigint::{BigInt, BigUint};
+use num_traits::float::FloatCore;
 use num_traits::{One, Signed, Zero};
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -429,14 +430,8 @@ impl Proportions {
 
 /// mantissa * 2^exponent of a positive finite `f64`.
 fn decode(value: f64) -> (u64, i64) {
-    let bits = value.to_bits();
-    let biased = i64::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
-    let fraction = bits & ((1 << 52) - 1);
-    if biased == 0 {
-        (fraction, -1074)
-    } else {
-        (fraction | (1 << 52), biased - 1075)
-    }
+    let (mantissa, exponent, _) = value.integer_decode();
+    (mantissa, i64::from(exponent))
 }
 
 fn dyadic_weights(values: &[f64]) -> ExactWeights {
