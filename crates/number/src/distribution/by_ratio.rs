@@ -12,6 +12,13 @@ pub struct Rows<'a> {
     pub draft: &'a [f64],
 }
 
+impl<'a> Rows<'a> {
+    /// p and q.
+    pub fn new(target: &'a [f64], draft: &'a [f64]) -> Self {
+        Self { target, draft }
+    }
+}
+
 /// A set of tokens that sorting by q/p cuts off: the certificate of an upper bound.
 ///
 /// It holds the tokens of positive q whose ratio r = q/p, rounded to `f64` (and
@@ -164,10 +171,7 @@ mod tests {
                 };
                 let p: Vec<f64> = (0..count).map(|_| entry()).collect();
                 let q: Vec<f64> = (0..count).map(|_| entry()).collect();
-                let rows = Rows {
-                    target: &p,
-                    draft: &q,
-                };
+                let rows = Rows::new(&p, &q);
                 let mut plain: Vec<(f64, u32)> = (0..count)
                     .filter(|&i| q[i] > 0.0)
                     .map(|i| ((p[i] + 0.0) / q[i], i as u32))

@@ -4,6 +4,7 @@
 use super::clocks::{EXPANSION, POWERS, terms};
 use super::overlap::residual_error;
 use super::scan::Row;
+use super::test_rows::normalised;
 use super::{RejectionBudget, Rows, Workspace};
 use specgap_number::known::Known;
 
@@ -16,10 +17,7 @@ fn with_rows(check: impl Fn(&mut Row<'_>)) {
     for [above, below] in [[1.0, 1.0], [1.0 + small, 1.0 - small]] {
         let target = [0.25, 0.125, 0.125, 0.5].map(|p| p * above);
         let draft = [0.125, 0.5, 0.25, 0.125].map(|q| q * below);
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         check(&mut Workspace::new().load(rows, 4).unwrap());
     }
 }
@@ -75,8 +73,7 @@ fn a_last_draft_from_next_to_nothing() {
     let mut workspace = Workspace::new();
     for least in [f64::from_bits(1), 1e-290, 1e-279, 1e-100] {
         let (target, draft) = ([0.25; 4], [1.0, 3.0 * least, least, 0.0]);
-        let (target, draft) = (&target[..], &draft[..]);
-        let mut row = workspace.load(Rows { target, draft }, 2).unwrap();
+        let mut row = workspace.load(Rows::new(&target, &draft), 2).unwrap();
         is(&row.accepted_with_fixed(1), 0.75, 8.0 * E);
         is(&row.optimum_with_fixed(1), 0.75, 32.0 * E);
         is(&row.hits_with_fixed(1), 0.5, 8.0 * E);
@@ -128,10 +125,7 @@ fn hits_and_overlaps_by_hand() {
         is(&row.hits_sequential(4), 1.0, 8.0 * E);
     });
     // A token that is never drafted, and one draw more than there are tokens.
-    let rows = Rows {
-        target: &[0.5, 0.25, 0.25],
-        draft: &[0.75, 0.25, 0.0],
-    };
+    let rows = Rows::new(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]);
     let mut workspace = Workspace::new();
     let mut row = workspace.load(rows, 3).unwrap();
     assert_eq!(row.drawn_at(2, 2), [0.0; 2]);
@@ -167,20 +161,14 @@ fn series_of_clocks() {
 fn shares_sum_to_one() {
     let flat = [0.2; 5];
     let mut workspace = Workspace::new();
-    let rows = Rows {
-        target: &flat,
-        draft: &flat,
-    };
+    let rows = Rows::new(&flat, &flat);
     let mut row = workspace.load(rows, 4).unwrap();
     let shares = row.shares();
     assert_eq!(shares.target.len(), 5);
     row.memo().keep(shares);
     let by = 1.0 + 2f64.powi(-21);
     let (target, draft) = ([0.25 * by, 0.75 * by], [0.5 / by, 0.5 / by]);
-    let rows = Rows {
-        target: &target,
-        draft: &draft,
-    };
+    let rows = Rows::new(&target, &draft);
     let mut row = workspace.load(rows, 4).unwrap();
     let shares = row.shares();
     assert_eq!(shares.target, [0.25, 0.75]);
@@ -203,9 +191,7 @@ fn what_is_kept_is_of_one_row() {
         |row| row.accepted_in_turn_fast(3, &RejectionBudget::default()),
     ];
     let made = |seed: u32| -> Vec<f64> {
-        let row: Vec<f64> = (1..=40u32).map(|i| f64::from(i * seed % 41)).collect();
-        let sum: f64 = row.iter().sum();
-        row.iter().map(|x| x / sum).collect()
+        normalised((1..=40u32).map(|i| f64::from(i * seed % 41)).collect())
     };
     let pairs = [[made(7), made(11)], [made(19), made(5)]];
     let fresh = |ask: Ask, [target, draft]: &[Vec<f64>; 2]| {

@@ -651,14 +651,9 @@ fn is_over(times: &Lanes, plain: &[Lanes]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::test_rows::normalised;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
-
-    fn normalised(mut row: Vec<f64>) -> Vec<f64> {
-        let whole: f64 = row.iter().sum();
-        row.iter_mut().for_each(|x| *x /= whole);
-        row
-    }
 
     /// Quadrature, tails, truncation, and roundings of a few clocks one by one.
     #[test]

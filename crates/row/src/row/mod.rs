@@ -24,6 +24,8 @@ mod overlap;
 mod rejections;
 mod scan;
 mod shares;
+#[cfg(test)]
+mod test_rows;
 
 pub use cut::{
     CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, ListedByDraft, Unlisted,

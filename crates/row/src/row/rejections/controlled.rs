@@ -290,6 +290,7 @@ fn coefficients(values: &[f64], controls: &[f64], width: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::test_rows::normalised;
 
     /// A path that is not drawn but enumerated.
     #[derive(Clone)]
@@ -433,12 +434,7 @@ mod tests {
 
     fn rows(seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut row = || {
-            let mut row: Vec<f64> = (0..60).map(|_| rng.random::<f64>().powi(6)).collect();
-            let sum: f64 = row.iter().sum();
-            row.iter_mut().for_each(|x| *x /= sum);
-            row
-        };
+        let mut row = || normalised((0..60).map(|_| rng.random::<f64>().powi(6)).collect());
         (row(), row())
     }
 

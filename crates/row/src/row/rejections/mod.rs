@@ -107,10 +107,7 @@ impl Row<'_> {
     /// # Ok::<(), specgap_row::row::RowError>(())
     /// ```
     pub fn accepted_in_turn(&mut self, drafts: usize, budget: &RejectionBudget) -> Known {
-        let rejections = match self.memo().take::<Rejections>() {
-            Some(rejections) => rejections,
-            None => Box::new(Rejections::of(self)),
-        };
+        let rejections = self.rejections();
         let draft = self.rows().draft;
         let rate = rejections
             .acceptance(drafts.max(1), budget, Some(draft))
@@ -140,7 +137,7 @@ impl Row<'_> {
     /// let mut workspace = Workspace::new();
     /// let target = [0.1, 0.2, 0.1, 0.3, 0.3];
     /// let draft = [0.3, 0.3, 0.2, 0.1, 0.1];
-    /// let mut row = workspace.load(Rows { target: &target, draft: &draft }, 3)?;
+    /// let mut row = workspace.load(Rows::new(&target, &draft), 3)?;
     /// let budget = RejectionBudget::default();
     /// let fast = row.accepted_in_turn_fast(3, &budget);
     /// let enclosed = row.accepted_in_turn(3, &budget);
@@ -158,15 +155,18 @@ impl Row<'_> {
         }
     }
 
+    /// What was kept of the row, to be handed back to the memo.
+    fn rejections(&mut self) -> Box<Rejections> {
+        let kept = self.memo().take();
+        kept.unwrap_or_else(|| Box::new(Rejections::of(self)))
+    }
+
     fn estimated_in_turn(&mut self, drafts: usize, seed: u64) -> Option<Known> {
         if drafts >= self.draft_support() {
             return None;
         }
         let shares = self.shares();
-        let rows = Rows {
-            target: &shares.target,
-            draft: &shares.draft,
-        };
+        let rows = Rows::new(&shares.target, &shares.draft);
         let sweep = match self.memo().take::<Sweep>() {
             Some(sweep) if sweep.draws >= drafts => sweep,
             other => {
@@ -198,10 +198,7 @@ impl Row<'_> {
     }
 
     fn controlled_mean(&mut self, drafts: usize, seed: u64) -> Option<[f64; 2]> {
-        let rejections = match self.memo().take::<Rejections>() {
-            Some(rejections) => rejections,
-            None => Box::new(Rejections::of(self)),
-        };
+        let rejections = self.rejections();
         let found = (rejections.is_reliable(drafts))
             .then(|| controlled::rejected(&rejections.curve, drafts, seed));
         self.memo().keep(rejections);
@@ -227,10 +224,7 @@ impl Row<'_> {
         samples: usize,
         seed: u64,
     ) -> Vec<f64> {
-        let rejections = match self.memo().take::<Rejections>() {
-            Some(rejections) => rejections,
-            None => Box::new(Rejections::of(self)),
-        };
+        let rejections = self.rejections();
         let masses = rejections.accepted_of_token(token, drafts, samples, seed);
         self.memo().keep(rejections);
         masses

@@ -4,18 +4,13 @@ use super::product::{MOST_DRAFTS, ProductRule, Split, estimate};
 use super::sweep::Sweep;
 use super::{PAIR_ROUNDING, RejectionBudget, Rejections, summed};
 use crate::row::Workspace;
+use crate::row::test_rows::normalised;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_log::log::{Log, Row as LogRow};
 use specgap_number::distribution::{Rational, Rows, exact_value, round_nearest};
 use specgap_number::known::Kind;
 use std::path::Path;
-
-fn normalised(mut row: Vec<f64>) -> Vec<f64> {
-    let sum: f64 = row.iter().sum();
-    row.iter_mut().for_each(|x| *x /= sum);
-    row
-}
 
 /// Every token is heavy: the sum over all paths, whatever the tokens are.
 #[test]
@@ -36,10 +31,7 @@ fn with_every_token_heavy_the_rule_is_enumeration() {
         };
         let (target, draft) = (row(0.2), row(0.1));
         let support = draft.iter().filter(|&&q| q > 0.0).count();
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         if target.iter().any(|p| p.is_nan()) {
             continue;
         }
@@ -72,10 +64,7 @@ fn the_smallest_case_in_fractions() {
     // Draft 1 is rejected if it is token 0 alone: 1/2. Then p = (0, 0, 1/4, 3/4) and
     // q = (0, 1/2, 1/4, 1/4): token 1 alone is rejected, with 1/2 of the time; then
     // q = (0, 0, 1/2, 1/2) and p = (0, 0, 0, 1): token 2 is rejected with 1/2.
-    let rows = Rows {
-        target: &p,
-        draft: &q,
-    };
+    let rows = Rows::new(&p, &q);
     for (draws, truth) in [(2, 0.25), (3, 0.125)] {
         let sweep = Sweep::new(rows, 3, |_| 0.0);
         let all = Split {
@@ -109,10 +98,7 @@ fn a_sweep_holds_what_it_says() {
             draft[1] = 0.0;
             target[2] = 0.0;
         }
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         for least in [0.0, 0.05, 1.0] {
             let plain = Sweep::new(rows, 4, |_| least);
             let pairs = || target.iter().zip(&draft);
@@ -150,10 +136,7 @@ fn enough_has_to_be_left_to_divide_by() {
     let target = [0.25, 0.25, 0.5];
     let leaves = |last: f64, draws: usize| {
         let draft = [0.5, 0.5 - last, last];
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         let sweep = Sweep::new(rows, 3, |_| 0.0);
         let two = sweep.two_rejected(rows).is_some();
         (sweep.leaves_enough(draws), two)
@@ -164,18 +147,12 @@ fn enough_has_to_be_left_to_divide_by() {
     // Two drafts: a thousandth is needed beside the heaviest.
     let heavy = |first: f64| {
         let draft = [first, 1.0 - first, 0.0];
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         Sweep::new(rows, 2, |_| 0.0).two_rejected(rows)
     };
     assert!(heavy(0.9991).is_none() && heavy(0.9989).is_some());
     // Nothing is rejected where p is q.
-    let same = Rows {
-        target: &target,
-        draft: &target,
-    };
+    let same = Rows::new(&target, &target);
     let sweep = Sweep::new(same, 2, |_| 0.0);
     assert_eq!(sweep.two_rejected(same), Some(0.0));
 }
@@ -282,10 +259,7 @@ fn two_drafts_are_within_the_roundings_that_are_counted() {
         );
         let sorted = rejections.curve.two_sequential_rejected(&target, &draft);
         worst = worst.max((sorted - truth).abs());
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         for least in [0.4, 0.01, 0.0] {
             let sweep = Sweep::new(rows, 2, |_| least);
             if let Some(rejected) = sweep.two_rejected(rows) {
@@ -430,10 +404,7 @@ fn extreme_rows_are_where_they_are_said_to_be() {
             _ => {}
         }
         let drafts = 2 + trial / 16 % 3;
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         let mut row = scan.load(rows, drafts).unwrap();
         let budget = RejectionBudget {
             width: if drafts == 4 { 1e-4 } else { 1e-6 },
@@ -480,10 +451,7 @@ fn a_rate_does_not_depend_on_what_was_asked_before() {
 #[test]
 fn numbers_of_drafts_without_a_rule_have_no_estimate() {
     let (target, draft) = ([0.25; 4], [0.4, 0.3, 0.2, 0.1]);
-    let rows = Rows {
-        target: &target,
-        draft: &draft,
-    };
+    let rows = Rows::new(&target, &draft);
     let sweep = Sweep::new(rows, 8, |_| 0.0);
     assert!(estimate(&sweep, 2).is_none() && estimate(&sweep, MOST_DRAFTS + 1).is_none());
     // All tokens are drafted in the end: no estimate is needed.

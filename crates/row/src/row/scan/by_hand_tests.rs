@@ -297,10 +297,7 @@ impl super::minimum::Chain for Known {
 fn walks_and_sorted_scans_agree_by_hand() {
     // H = {0, 1} has P = 1/16 + 1/16 and Q = 3/4 squared.
     let (target, draft) = ([0.0625, 0.0625, 0.875], [0.375, 0.375, 0.25]);
-    let rows = Rows {
-        target: &target,
-        draft: &draft,
-    };
+    let rows = Rows::new(&target, &draft);
     let mut buckets = Buckets::new();
     buckets.load(rows).unwrap();
     let mut candidates = Vec::new();
@@ -322,10 +319,7 @@ fn walks_and_sorted_scans_agree_by_hand() {
 #[test]
 fn errors_are_as_documented() {
     let (target, draft) = ([0.0625, 0.0625, 0.875], [0.375, 0.375, 0.25]);
-    let rows = Rows {
-        target: &target,
-        draft: &draft,
-    };
+    let rows = Rows::new(&target, &draft);
     let mut scan = Workspace::new();
     let mut row = scan.load(rows, 8).unwrap();
     for drafts in [1usize, 2, 3] {
@@ -398,10 +392,7 @@ fn links_hold_their_tokens_in_order() {
     let target = normal((0..count).map(|i| (raw(i, 5, 23) / 8.0).floor()).collect());
     let level = |i: usize| (raw(i, 7, 19) / 6.0).floor() * (1.0 + 1e-4 * raw(i, 3, 17));
     let draft = normal((0..count).map(level).collect());
-    let rows = Rows {
-        target: &target,
-        draft: &draft,
-    };
+    let rows = Rows::new(&target, &draft);
     let ratio = |token: usize| match (target[token], draft[token]) {
         (_, 0.0) => 0.0,
         (0.0, _) => f64::INFINITY,

@@ -379,9 +379,8 @@ mod tests {
             for (rest, temperature) in [0.7, 1.0].into_iter().enumerate() {
                 let p = completed(&row.target, row.target_rest[rest], temperature);
                 let q = completed(&row.draft, row.draft_rest[rest], temperature);
-                let (target, draft) = (&p[..], &q[..]);
                 for n in [2, 3, 4, 6, 8, 16] {
-                    let mut position = scan.load(Rows { target, draft }, n).unwrap();
+                    let mut position = scan.load(Rows::new(&p, &q), n).unwrap();
                     let found = position.without_replacement(n).unwrap();
                     assert!(found.rate.width() < 4e-11, "{index} {n} {:?}", found.rate);
                     let asked = scan.chords.asked;

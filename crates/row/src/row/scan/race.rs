@@ -581,6 +581,7 @@ mod tests {
     use super::super::{Rows, Workspace};
     use super::*;
     use crate::row::scan::buckets::Buckets;
+    use crate::row::test_rows::normalised;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -616,8 +617,7 @@ mod tests {
             assert!(truth < 0.999);
             let mut scan = Workspace::new();
             scan.race.aim = Some(1e-3);
-            let (target, draft) = (&p[..], &q[..]);
-            let mut position = scan.load(Rows { target, draft }, 3).unwrap();
+            let mut position = scan.load(Rows::new(&p, &q), 3).unwrap();
             let rate = position.without_replacement(3).unwrap().rate;
             assert!(
                 rate.lower() <= truth && truth <= rate.upper(),
@@ -701,10 +701,7 @@ mod tests {
     fn one_token_may_hold_more_than_the_others() {
         let prepared = |draft: [f64; 3]| {
             let target = [0.125, 0.25, 0.625];
-            let rows = Rows {
-                target: &target,
-                draft: &draft,
-            };
+            let rows = Rows::new(&target, &draft);
             let (mut buckets, mut race) = (Buckets::new(), Race::default());
             buckets.load(rows).unwrap();
             race.prepare(&buckets, rows);
@@ -732,10 +729,7 @@ mod tests {
     fn chances_of_few_tokens_by_the_definition() {
         let q = [0.375, 0.25, 0.1875, 0.125, 0.0625];
         let target = [0.05, 0.1, 0.15, 0.2, 0.5];
-        let rows = Rows {
-            target: &target,
-            draft: &q,
-        };
+        let rows = Rows::new(&target, &q);
         let (mut buckets, mut race) = (Buckets::new(), Race::default());
         buckets.load(rows).unwrap();
         race.prepare(&buckets, rows);
@@ -815,25 +809,21 @@ mod tests {
     /// Rows on which light tokens matter, on which they have to be taken one by one after
     /// all, with a token above 1/2, with ties, with masses over 40 decades.
     fn row(random: &mut ChaCha8Rng, kind: usize, vocab: usize) -> Vec<f64> {
-        let mut row: Vec<f64> = (0..vocab)
-            .map(|token| {
-                let x: f64 = random.random_range(0.0..1.0);
-                match kind {
-                    0 => (4.0 * x).exp(),
-                    1 if token == 7 => 3.0 * vocab as f64,
-                    1 => 0.1 + x,
-                    2 if token < 3 => 1e9 * (1.0 + x),
-                    2 => (6.0 * x).exp(),
-                    3 => 1.0,
-                    4 => 10f64.powf(-40.0 * x),
-                    _ if token % 3 == 0 => 0.0,
-                    _ => (9.0 * x).exp(),
-                }
-            })
-            .collect();
-        let sum: f64 = row.iter().sum();
-        row.iter_mut().for_each(|x| *x /= sum);
-        row
+        let entries = (0..vocab).map(|token| {
+            let x: f64 = random.random_range(0.0..1.0);
+            match kind {
+                0 => (4.0 * x).exp(),
+                1 if token == 7 => 3.0 * vocab as f64,
+                1 => 0.1 + x,
+                2 if token < 3 => 1e9 * (1.0 + x),
+                2 => (6.0 * x).exp(),
+                3 => 1.0,
+                4 => 10f64.powf(-40.0 * x),
+                _ if token % 3 == 0 => 0.0,
+                _ => (9.0 * x).exp(),
+            }
+        });
+        normalised(entries.collect())
     }
 
     #[test]
@@ -847,10 +837,8 @@ mod tests {
                 .iter()
                 .map(|&q| q * (2.0 * random.random_range(-1.0f64..1.0)).exp() + 1e-9)
                 .collect();
-            let sum: f64 = p.iter().sum();
-            let p: Vec<f64> = p.iter().map(|p| p / sum).collect();
-            let (target, draft) = (&p[..], &q[..]);
-            let rows = Rows { target, draft };
+            let p = normalised(p);
+            let rows = Rows::new(&p, &q);
             let (mut buckets, mut race) = (Buckets::new(), Race::default());
             buckets.load(rows).unwrap();
             race.prepare(&buckets, rows);

@@ -188,6 +188,7 @@ impl Crossed {
 #[cfg(test)]
 mod tests {
     use super::super::Workspace;
+    use crate::row::test_rows::normalised;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_number::distribution::{Rows, TwoFloat};
@@ -199,16 +200,12 @@ mod tests {
         let mut shared = Vec::new();
         let mut row = |zeros: f64, ties: bool| {
             shared.resize_with(count, || spread * rng.random::<f64>());
-            let mut row: Vec<f64> = (0..count)
-                .map(|i| {
-                    let own = if ties { 0.0 } else { 2.0 * rng.random::<f64>() };
-                    let kept = i == 0 || rng.random::<f64>() >= zeros;
-                    if kept { (-shared[i] - own).exp() } else { 0.0 }
-                })
-                .collect();
-            let sum: f64 = row.iter().sum();
-            row.iter_mut().for_each(|x| *x /= sum);
-            row
+            let entries = shared.iter().enumerate().map(|(i, shared)| {
+                let own = if ties { 0.0 } else { 2.0 * rng.random::<f64>() };
+                let kept = i == 0 || rng.random::<f64>() >= zeros;
+                if kept { (-shared - own).exp() } else { 0.0 }
+            });
+            normalised(entries.collect())
         };
         let zeros = [0.0, 0.3][trial % 2];
         let ties = trial.is_multiple_of(3);
@@ -235,9 +232,8 @@ mod tests {
         let (above, below) = (1.0 + 2f64.powi(-21), 1.0 - 2f64.powi(-21));
         let target = [0.125, 0.25, 0.625].map(|p| p * above);
         let draft = [0.5, 0.25, 0.25].map(|q| q * below);
-        let (target, draft) = (&target[..], &draft[..]);
         let mut scan = Workspace::new();
-        let mut row = scan.load(Rows { target, draft }, 2).unwrap();
+        let mut row = scan.load(Rows::new(&target, &draft), 2).unwrap();
         // p - L q above 0: 3/8 for L = 1, 5/8 - L/4 from there on, 1/8 for L = 2.
         for (factor, mass) in [
             (0.0, 1.0),

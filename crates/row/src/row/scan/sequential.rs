@@ -48,10 +48,7 @@ mod tests {
     #[test]
     fn every_part_of_the_error_counts() {
         let (target, draft) = ([0.0625, 0.0625, 0.375, 0.5], [0.375, 0.25, 0.25, 0.125]);
-        let rows = Rows {
-            target: &target,
-            draft: &draft,
-        };
+        let rows = Rows::new(&target, &draft);
         let (mut buckets, mut race) = (Buckets::new(), Race::default());
         buckets.load(rows).unwrap();
         let mut chain = Sequential::new(&mut race, &buckets, rows, 3);

@@ -404,18 +404,13 @@ mod tests {
     use super::super::distinct::by_wide_numbers;
     use super::super::{Row, Rows, Workspace};
     use super::*;
+    use crate::row::test_rows::normalised;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
     fn normal(random: &mut ChaCha8Rng) -> f64 {
         let radius = (-2.0 * random.random_range(f64::MIN_POSITIVE..1.0).ln()).sqrt();
         radius * (std::f64::consts::TAU * random.random_range(0.0..1.0)).cos()
-    }
-
-    fn normalised(mut row: Vec<f64>) -> Vec<f64> {
-        let total: f64 = row.iter().sum();
-        row.iter_mut().for_each(|entry| *entry /= total);
-        row
     }
 
     /// A target whose ratios to the draft spread over buckets.
