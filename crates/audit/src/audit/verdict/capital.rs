@@ -93,7 +93,7 @@ pub(crate) fn part(
     let counted = settled.counted[part.index()];
     let limit = smallest_tv(share, book.tolerance, counted, alpha, settled.price);
     Capital {
-        part,
+        part: part.name(),
         steps: total.steps[part.index()],
         log: book.log_capital(part, total),
         limit,
@@ -106,7 +106,8 @@ pub(crate) fn part(
 
 /// What bets on a part have come to.
 pub(crate) struct Capital {
-    pub part: Part,
+    /// Its name in reports.
+    pub part: &'static str,
     pub steps: u64,
     /// The logarithm of the e-value.
     pub log: f64,
@@ -135,7 +136,7 @@ impl Capital {
         evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
         let strongest = evidence.first().filter(|_| refuted);
         PartReport {
-            part: self.part.name().to_owned(),
+            part: self.part.to_owned(),
             verdict,
             steps: self.steps,
             e_value: self.log.min(300.0 * std::f64::consts::LN_10).exp(),
@@ -395,7 +396,7 @@ mod tests {
     fn a_verdict_is_at_its_level() {
         let at = |log: f64, alpha: f64| {
             let capital = Capital {
-                part: Part::TargetLaw,
+                part: Part::TargetLaw.name(),
                 steps: 9,
                 log,
                 limit: Some(0.25),

@@ -84,9 +84,8 @@ pub fn negative_control(
     }
     let mut tallies = vec![Tally::new(&judge.book); players.len()];
     let mut checks = vec![RowChecks::default(); results.len()];
-    let mut zero: Option<(usize, RowChecks)> = None;
-    let mut outside: Option<(usize, RowChecks)> = None;
-    let mut masked: Option<RowChecks> = None;
+    // What no engine may put out, put out: of probability 0, masked, and outside of the cuts.
+    let mut forbidden: [Option<RowChecks>; 3] = [None; 3];
     opened.for_each_row(rows, |index, pair| {
         let at = pair.position();
         visit(
@@ -101,35 +100,27 @@ pub fn negative_control(
                 }
             },
         );
-        // What no engine may put out, put out.
-        let forbidden = |place: usize| Step {
-            drafts: vec![place],
-            accepted: true,
-            output: place,
-        };
-        if zero.is_none()
-            && let Some(place) = pair.whole.iter().position(|p| *p <= 0.0)
-        {
-            let mut found = RowChecks::default();
-            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
-            zero = Some((index, found));
-        }
-        if masked.is_none()
-            && let Some(place) = (0..pair.p.len()).find(|&place| pair.is_masked(place))
-        {
-            let mut found = RowChecks::default();
-            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
-            masked = Some(found);
-        }
-        if outside.is_none()
-            && let Some(place) =
-                (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.book.tolerance))
-        {
-            let mut found = RowChecks::default();
-            found.look(rule, pair, &forbidden(place), judge.book.tolerance, index);
-            outside = Some((index, found));
+        let tolerance = judge.book.tolerance;
+        let kinds: [&dyn Fn(usize) -> bool; 3] = [
+            &|place| pair.whole.get(place).is_some_and(|p| *p <= 0.0),
+            &|place| pair.is_masked(place),
+            &|place| pair.is_outside(place, tolerance),
+        ];
+        for (found, is_forbidden) in forbidden.iter_mut().zip(kinds) {
+            if found.is_none()
+                && let Some(place) = (0..pair.p.len()).find(|&place| is_forbidden(place))
+            {
+                let step = Step {
+                    drafts: vec![place],
+                    accepted: true,
+                    output: place,
+                };
+                let checks = found.insert(RowChecks::default());
+                checks.look(rule, pair, &step, tolerance, index);
+            }
         }
     })?;
+    let [zero, masked, outside] = forbidden;
     for (number, result) in results.iter_mut().enumerate() {
         if result.positions == 0 {
             continue;
@@ -177,7 +168,7 @@ pub fn negative_control(
     hard(
         "target-zero",
         "an accepted token is replaced by one of probability 0",
-        zero.map(|(_, found)| found.target_zero.violations == 1)
+        zero.map(|found| found.target_zero.violations == 1)
             .ok_or_else(|| "no token of these rows has probability 0".to_owned()),
     );
     if log.has_masks() {
@@ -195,7 +186,7 @@ pub fn negative_control(
             "an accepted token is replaced by one that the claimed cuts leave out (min-p dropped \
              while speculating)",
             outside
-                .map(|(_, found)| found.outside.violations == 1)
+                .map(|found| found.outside.violations == 1)
                 .ok_or_else(|| "no token of these rows is left out".to_owned()),
         );
     }

@@ -5,14 +5,12 @@ use crate::audit::evidence::again::{Drawn, KINDS, LOGS, Rounds, capitals};
 use crate::audit::evidence::book::Tally;
 use crate::audit::evidence::requests::Requests;
 use crate::audit::outcome::Outcome;
+use crate::audit::verdict::capital::Capital;
 use specgap_base::sorted::Map;
 use std::f64::consts::LN_10;
 
 /// Its name in reports.
 pub(crate) const FRESH_NUMBERS: &str = "fresh-numbers";
-
-/// Evidence below this is not listed.
-const LISTED: f64 = 2.0;
 
 /// The verdict where other parts are refuted: bets on numbers take the claimed laws for granted, so
 /// that a law which is refuted by more explains what they won.
@@ -57,39 +55,24 @@ pub(crate) fn fresh_numbers(
     let settled = requests.settle(LOGS, None, &units);
     let (log, kinds) = capitals(&settled.total);
     let steps = settled.total.steps[0];
-    let refuted = log >= -settings.alpha.ln();
-    let verdict = match (refuted, steps) {
-        (true, _) => Outcome::Refuted,
-        (false, 0) => Outcome::NotTestable,
-        (false, _) => Outcome::Consistent,
-    };
-    let mut evidence: Vec<Suspect> = (KINDS.iter().zip(kinds))
-        .filter(|(_, log)| log / LN_10 >= LISTED)
-        .map(|(kind, log)| Suspect {
-            name: "seed-reset-each-round".to_owned(),
-            words: format!("rounds of one text draw with the same random numbers, by {kind}"),
-            cure: "seed the generator once a request, and not once a round (claim \
-                   seed-reset-each-round of `specgap check`)"
-                .to_owned(),
-            log10_e_value: log / LN_10,
-            is_bug: true,
-        })
-        .collect();
-    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
-    PartReport {
-        part: FRESH_NUMBERS.to_owned(),
-        verdict,
-        steps,
-        e_value: log.min(300.0 * LN_10).exp(),
+    let evidence = KINDS.iter().zip(kinds).map(|(kind, log)| Suspect {
+        name: "seed-reset-each-round".to_owned(),
+        words: format!("rounds of one text draw with the same random numbers, by {kind}"),
+        cure: "seed the generator once a request, and not once a round (claim \
+               seed-reset-each-round of `specgap check`)"
+            .to_owned(),
         log10_e_value: log / LN_10,
-        smallest_tv_excluded: None,
-        suspect: evidence
-            .first()
-            .filter(|_| refuted)
-            .map(|one| one.name.clone()),
-        evidence,
+        is_bug: true,
+    });
+    Capital {
+        part: FRESH_NUMBERS,
+        steps,
+        log,
+        limit: None,
+        evidence: evidence.collect(),
         groups: Vec::new(),
-        reason: (verdict == Outcome::NotTestable)
+        untestable: (steps == 0)
             .then(|| "no text of the log has two rounds that could be compared".to_owned()),
     }
+    .verdict(settings.alpha)
 }
