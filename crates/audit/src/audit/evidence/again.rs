@@ -15,10 +15,10 @@
 //! the set W of tokens that earlier rounds drew there, 1/c(W) where o is one of them and 0 where
 //! it is not is a bet too. Coins have cells whatever the sampler is.
 
-use super::bets::{get, log_sum};
+use super::bets::log_sum;
 use super::book::Tally;
 use super::judge::Step;
-use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;

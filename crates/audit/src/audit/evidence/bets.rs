@@ -15,6 +15,8 @@
 //! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/theory/audit.md` has
 //! the proof and what the second form allows.
 
+use crate::audit::model::engine::get;
+
 /// The part of every bet that is not staked, so that one outcome that a bug excludes does
 /// not end the suspicion.
 pub(crate) const KEPT: f64 = 0.02;
@@ -221,11 +223,6 @@ impl Bet {
     pub(crate) fn gain_on(&self, [claimed, bug]: [&[f64]; 2], outcome: usize) -> f64 {
         self.gain(get(claimed, outcome), get(bug, outcome))
     }
-}
-
-/// The mass of a place; none outside of the law.
-pub(crate) fn get(law: &[f64], place: usize) -> f64 {
-    law.get(place).copied().unwrap_or(0.0)
 }
 
 /// Four bins an octave.

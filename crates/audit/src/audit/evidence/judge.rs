@@ -1,9 +1,9 @@
 //! The bets of one position: every bug and every score, on what the engine did there.
 
-use super::bets::{Bet, ShareBet, get};
+use super::bets::{Bet, ShareBet};
 use super::book::{Book, Component, Part, Tally};
 use crate::audit::model::bugs::{Bug, bugs_of};
-use crate::audit::model::engine::{Change, Engine, Laws, Position, change};
+use crate::audit::model::engine::{Change, Engine, Laws, Position, change, get};
 use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use specgap_base::sorted::Map;
@@ -273,12 +273,7 @@ impl<'a> Here<'a> {
                 Some(_) if honest.one_correction() => usize::MAX - 1,
                 Some(x) => x,
             };
-            let law = known.at_or(key, || {
-                claim(match draft {
-                    None => honest.bonus.clone(),
-                    Some(x) => honest.listed_correction(x, at),
-                })
-            });
+            let law = known.at_or(key, || claim(honest.behind(draft, at)));
             Some(Arc::clone(law))
         };
         let draft = honest.draft.clone().filter(|_| is_drawn);
@@ -617,10 +612,7 @@ impl Judge {
                 Some(draft) => draft,
             };
             let bet = known.at_or(key, || {
-                let wrong = match draft {
-                    None => laws.bonus.clone(),
-                    Some(draft) => laws.listed_correction(draft, here.at),
-                };
+                let wrong = laws.behind(draft, here.at);
                 Bet::new(claimed, &wrong, self.book.tolerance).map(|bet| (wrong, bet))
             });
             if let Some((wrong, bet)) = bet {

@@ -6,7 +6,7 @@
 
 use crate::audit::evidence::book::Tally;
 use crate::audit::evidence::judge::{Judge, Step};
-use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use rand::{Rng, SeedableRng};
@@ -187,8 +187,7 @@ impl Player {
 
 /// q/p of a token of the text; 0 where p is 0, which is no text of the target.
 pub(crate) fn ratio(at: &Position<'_>, token: usize) -> f64 {
-    let get = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
-    let (p, q) = (get(at.p), get(at.q));
+    let (p, q) = (get(at.p, token), get(at.q, token));
     if p > 0.0 { q / p } else { 0.0 }
 }
 

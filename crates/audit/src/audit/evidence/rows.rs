@@ -1,7 +1,7 @@
 //! Rows of a log as the laws that an engine claims to draw from.
 
 use crate::audit::data::Claimed;
-use crate::audit::model::engine::Position;
+use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{Log, Row};
@@ -93,9 +93,9 @@ impl Pair {
 
     /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
     pub(crate) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
-        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
         let slack = if tolerance > 0.0 { (-SLACK).exp() } else { 1.0 };
-        get(&self.p) <= 0.0 && get(&self.whole) > 0.0 && get(&self.whole) < slack * self.least
+        let whole = get(&self.whole, place);
+        get(&self.p, place) <= 0.0 && whole > 0.0 && whole < slack * self.least
     }
 }
 
@@ -120,17 +120,18 @@ impl<'a> Reader<'a> {
                 log.path().display()
             )));
         }
+        let mut reader = Self {
+            log,
+            claimed,
+            rest: None,
+            text: None,
+            row: Row::default(),
+            logits: Vec::new(),
+        };
         if rule == Rule::TEXT {
             // The message names the log.
-            let lists = Lists::new(log).map_err(AuditError::Log)?;
-            return Ok(Self {
-                log,
-                claimed,
-                rest: None,
-                text: Some(lists),
-                row: Row::default(),
-                logits: Vec::new(),
-            });
+            reader.text = Some(Lists::new(log).map_err(AuditError::Log)?);
+            return Ok(reader);
         }
         if log.has_own_lists() {
             return Err(AuditError::Log(format!(
@@ -141,11 +142,10 @@ impl<'a> Reader<'a> {
             )));
         }
         let known = &log.metadata().rest_temperatures;
-        let mut rest = None;
         if log.is_top_heavy() {
             let wanted = claimed.temperature;
-            rest = known.iter().position(|t| *t == wanted);
-            if claimed.draft_temperature != wanted || rest.is_none() {
+            reader.rest = known.iter().position(|t| *t == wanted);
+            if claimed.draft_temperature != wanted || reader.rest.is_none() {
                 return Err(AuditError::Log(format!(
                     "{}: rows list some tokens only, with the mass of the others at temperatures \
                      {known:?}, and the audit is at {:?} (target, draft): what is not listed \
@@ -156,14 +156,7 @@ impl<'a> Reader<'a> {
                 )));
             }
         }
-        Ok(Self {
-            log,
-            claimed,
-            rest,
-            text: None,
-            row: Row::default(),
-            logits: Vec::new(),
-        })
+        Ok(reader)
     }
 
     /// One position. O(V), with top-k, top-p or min-p O(V log V).
@@ -215,12 +208,7 @@ impl<'a> Reader<'a> {
         pair.places.clear();
         pair.rest = !row.token_ids.is_empty();
         if pair.rest {
-            pair.places.extend(
-                row.token_ids
-                    .iter()
-                    .enumerate()
-                    .map(|(place, id)| (*id, place)),
-            );
+            pair.places.extend(row.token_ids.iter().copied().zip(0..));
             for (out, rest) in [(&mut pair.p, &row.target_rest), (&mut pair.q, draft_rest)] {
                 let Some(mass) = self.rest.and_then(|column| rest.get(column)).copied() else {
                     return Err(refused_at(

@@ -380,6 +380,14 @@ pub(crate) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
         .collect())
 }
 
+/// What a log says of each position; of its text alone, if that is what is audited.
+pub(crate) fn records_of(log: &Log, rule: Rule) -> Result<Vec<EngineRecord>, AuditError> {
+    match rule == Rule::TEXT {
+        true => text_of(log),
+        false => Ok(log.engine_records()?),
+    }
+}
+
 fn token(id: Option<i64>) -> Option<u32> {
     id.and_then(|id| u32::try_from(id).ok())
 }

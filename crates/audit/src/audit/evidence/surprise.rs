@@ -1,10 +1,10 @@
 //! Surprise of what came out, against the entropy of the rows.
 
-use super::bets::get;
 use crate::audit::beside::Surprise;
+use crate::audit::model::engine::get;
 
 /// The normal quantile of a 95% interval.
-const Z95: f64 = 1.959_963_984_540_054;
+pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// One step: the surprise of its token and what p leaves to chance.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -276,14 +276,7 @@ impl Laws {
             .map(|(p, q)| (p - q).max(0.0))
             .collect();
         let bonus = match engine.carries {
-            Carries::Rule if rule == Rule::CARRIED => {
-                let mut left = over.clone();
-                if normalise(&mut left) {
-                    left
-                } else {
-                    p.clone()
-                }
-            }
+            Carries::Rule if rule == Rule::CARRIED => or_else(over.clone(), &p),
             _ => p.clone(),
         };
         // Of one draft every rule that tests it makes rejection sampling.
@@ -321,16 +314,14 @@ impl Laws {
             other => other,
         };
         let off_draft = corrects == Corrects::OffDraft;
-        let mut correction = match corrects {
+        let correction = match corrects {
             Corrects::Residual => over,
             Corrects::OwnNoise => own_noise(&over, &tested),
             Corrects::OffDraft | Corrects::Target | Corrects::Rule => p.clone(),
             Corrects::Draft => tested.clone(),
         };
-        if !normalise(&mut correction) {
-            // Nothing is ever rejected, up to rounding.
-            correction = p;
-        }
+        // If nothing is left, nothing is ever rejected, up to rounding.
+        let correction = or_else(correction, &p);
         let mut laws = Self {
             draft: None,
             dropped: 0.0,
@@ -382,8 +373,7 @@ impl Laws {
 
     /// min(1, wanted/offered).
     pub(crate) fn ratio(&self, place: usize) -> f64 {
-        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
-        let (wanted, offered) = (get(&self.wanted), get(&self.offered));
+        let (wanted, offered) = (get(&self.wanted, place), get(&self.offered, place));
         if wanted <= 0.0 {
             0.0
         } else if wanted >= offered {
@@ -403,9 +393,7 @@ impl Laws {
                     _ => ratio,
                 }
             }
-            Keeping::Over(factor) => {
-                (self.wanted.get(place).copied().unwrap_or(0.0) / factor).min(1.0)
-            }
+            Keeping::Over(factor) => (get(&self.wanted, place) / factor).min(1.0),
             Keeping::Always => 1.0,
             Keeping::Only(token) => f64::from(u8::from(token == place)),
         }
@@ -430,6 +418,14 @@ impl Laws {
         law
     }
 
+    /// The same, and where nothing was drafted the law of the token that comes out.
+    pub(crate) fn behind(&self, draft: Option<usize>, at: &Position<'_>) -> Vec<f64> {
+        match draft {
+            None => self.bonus.clone(),
+            Some(draft) => self.listed_correction(draft, at),
+        }
+    }
+
     /// The law of what replaces a rejected draft, where what the rows do not list is one
     /// token.
     pub(crate) fn correction(&self, draft: usize) -> Vec<f64> {
@@ -438,9 +434,7 @@ impl Laws {
             if let Some(mass) = law.get_mut(draft) {
                 *mass = 0.0;
             }
-            if !normalise(&mut law) {
-                law.clone_from(&self.bonus);
-            }
+            return or_else(law, &self.bonus);
         }
         law
     }
@@ -484,6 +478,19 @@ impl Laws {
         }
         normalise(&mut kept);
         Some(kept)
+    }
+}
+
+/// The mass of a place; none outside of the row.
+pub(crate) fn get(row: &[f64], place: usize) -> f64 {
+    row.get(place).copied().unwrap_or(0.0)
+}
+
+/// A row, normalised; another one if nothing is left of it.
+pub(crate) fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
+    match normalise(&mut row) {
+        true => row,
+        false => other.to_vec(),
     }
 }
 
@@ -558,10 +565,7 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
             }
         }
     }
-    if !normalise(&mut out) {
-        return row.to_vec();
-    }
-    out
+    or_else(out, row)
 }
 
 /// The law of a draw from `residual` by the same exponential clocks that drew x from q, given

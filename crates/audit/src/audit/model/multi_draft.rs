@@ -1,6 +1,6 @@
 //! What an engine does with several drafts for one position.
 
-use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position, change};
+use crate::audit::model::engine::{Change, Corrects, Engine, Keeps, Position, change, or_else};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, InTurn, LevelStep, Step, TargetMass, normalise};
 use specgap_core::scheme::{Drafting, SchemeName, Straddle};
@@ -196,14 +196,6 @@ fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
         law,
         correction,
     }
-}
-
-/// A row, normalised; another one if nothing is left of it.
-fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
-    if !normalise(&mut row) {
-        row.copy_from_slice(other);
-    }
-    row
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use crate::audit::beside::Cause;
 use crate::audit::data::{AuditReport, PartReport, Settings};
 use crate::audit::evidence::book::Part;
 use crate::audit::evidence::rows::Pair;
-use crate::audit::evidence::steps::{Happened, follows, text_of};
+use crate::audit::evidence::steps::{Happened, follows, records_of};
 use crate::audit::model::bugs::{Bug, bugs_of};
-use crate::audit::model::engine::{Change, Laws, Position, change};
+use crate::audit::model::engine::{Change, Laws, Position, change, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::Opened;
@@ -119,7 +119,7 @@ struct Fit {
 impl Fit {
     /// A token of a law, whose last place stands for `unlisted` tokens, if for any. O(V).
     fn look(&mut self, law: &[f64], outcome: usize, unlisted: Option<f64>) {
-        let own = law.get(outcome).copied().unwrap_or(0.0);
+        let own = get(law, outcome);
         let alike = match unlisted {
             Some(tokens) if outcome + 1 == law.len() => tokens.max(1.0),
             _ => 1.0,
@@ -257,10 +257,7 @@ fn fits(
     laws: &[Law],
     neighbours: bool,
 ) -> Result<(Vec<Fit>, u64), AuditError> {
-    let records = match opened.rule == Rule::TEXT {
-        true => text_of(opened.log)?,
-        false => opened.log.engine_records()?,
-    };
+    let records = records_of(opened.log, opened.rule)?;
     let place = |at: usize| records.get(at).and_then(|record| record.position);
     let text = |at: usize| opened.requests.text.get(at);
     let beside = |at: usize| text(at) == text(at + 1) && follows(place(at), place(at + 1));

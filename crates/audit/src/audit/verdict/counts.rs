@@ -5,22 +5,20 @@
 //! follows from the text and its rows, and no draft has to be in the log. With r the mean
 //! accepted drafts of a round, accepted - r rounds has mean 0 and a variance that follows too.
 
-use crate::audit::AuditError;
 use crate::audit::beside::{Counts, CountsReport, PlaceCount};
 use crate::audit::data::Settings;
 use crate::audit::evidence::rows::Pair;
 use crate::audit::evidence::steps::{Steps, follows, text_of};
+use crate::audit::evidence::surprise::Z95;
+use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::{Opened, stop_tokens};
-use crate::audit::{model::engine::Position, refused_at};
+use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
 use specgap_core::rounds::{ChainVerifier, Survival};
 use specgap_log::log::Log;
 use statrs::distribution::{ContinuousCDF, Normal};
-
-/// The normal quantile of a 95% interval.
-const Z95: f64 = 1.959_963_984_540_054;
 
 /// Fewer rounds than these are not near a normal law.
 const LEAST_ROUNDS: f64 = 30.0;
@@ -263,8 +261,7 @@ fn ratio(rule: Rule, pair: &Pair, token: u32, most: f64) -> [f64; 2] {
         let hit = f64::from(u8::from(place == at.likeliest(at.q)));
         return [hit, hit];
     }
-    let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
-    let (p, q) = (get(at.p), get(at.q));
+    let (p, q) = (get(at.p, place), get(at.q, place));
     if at.is_rest(place) || p <= 0.0 {
         return [0.0, most];
     }

@@ -5,7 +5,7 @@
 
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::judge::Step;
-use crate::audit::model::engine::Position;
+use crate::audit::model::engine::{Position, get};
 
 /// Weights of the target in v = w p + (1 - w) q: hundredths.
 const WEIGHTS: usize = 101;
@@ -60,7 +60,6 @@ impl Estimates {
         let &[draft] = step.drafts.as_slice() else {
             return;
         };
-        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         let (p, q) = (get(at.p, step.output), get(at.q, step.output));
         if p > 0.0 && q > 0.0 {
             // Where one is 0 an end of the grid would be decided by a single token.
@@ -76,7 +75,7 @@ impl Estimates {
     }
 
     fn drafted(&mut self, at: &Position<'_>, draft: usize) {
-        let own = at.q.get(draft).copied().unwrap_or(0.0);
+        let own = get(at.q, draft);
         let (mut rank, mut before) = (1, 0.0);
         for (place, x) in at.q.iter().enumerate() {
             if *x > own && !at.is_rest(place) {

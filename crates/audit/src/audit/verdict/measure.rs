@@ -11,10 +11,10 @@ use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, ratio, visit};
 use crate::audit::evidence::requests::{Family, Group, Place, Requests, Settled, repeated};
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::{Count, Happened, Steps, follows, text_of};
+use crate::audit::evidence::steps::{Count, Happened, Steps, follows, records_of};
 use crate::audit::evidence::surprise::{self, Told, summed};
 use crate::audit::model::bugs::{BUGS, Bug};
-use crate::audit::model::engine::{Engine, Laws, Position};
+use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::{families, judged};
@@ -79,7 +79,6 @@ impl RowChecks {
         tolerance: f64,
         index: usize,
     ) {
-        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         self.has_masks |= !pair.allowed.is_empty();
         if pair.is_masked(step.output) {
             self.masked.found(index);
@@ -337,11 +336,7 @@ impl<'a> Opened<'a> {
             Some(steps) => steps,
             None => Steps::read(log, rule, &stop_tokens(log, settings))?,
         };
-        let records = if rule == Rule::TEXT {
-            text_of(log)?
-        } else {
-            log.engine_records()?
-        };
+        let records = records_of(log, rule)?;
         let places = records.iter().map(|record| Place {
             prompt: record.prompt,
             position: record.position,
@@ -447,8 +442,8 @@ impl<'a> Opened<'a> {
     fn reaches(&self) -> Result<Vec<f64>, AuditError> {
         let ratios = self.at_steps(&|step, pair| {
             let draft = step.drafts.first().filter(|_| step.accepted)?;
-            let get = |row: &[f64]| row.get(pair.place(*draft)).copied().unwrap_or(0.0);
-            let (p, q) = (get(&pair.p), get(&pair.q));
+            let place = pair.place(*draft);
+            let (p, q) = (get(&pair.p, place), get(&pair.q, place));
             (q > 0.0).then(|| p / q)
         })?;
         let mut reach = 1.0;
@@ -620,8 +615,7 @@ impl<'a> Opened<'a> {
         judge.judge(&at, siblings, &[&step], &mut tally);
         let [tally] = tally;
         let unit = self.requests.unit_at(index);
-        let chance = pair.p.get(step.output).copied().unwrap_or(0.0);
-        let chance = chance.max(f64::MIN_POSITIVE).ln();
+        let chance = get(&pair.p, step.output).max(f64::MIN_POSITIVE).ln();
         found.tokens.push((index, happened.output, chance));
         let of_round = (
             Family::Depth,
@@ -969,8 +963,7 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
     } else {
         Conclusion::AsClaimed
     };
-    let control = report.negative_control.as_deref().unwrap_or_default();
-    report.ok = !any_part && !any_check && control.iter().all(|one| one.refuted != Some(false));
+    report.ok = !any_part && !any_check;
 }
 
 /// What it takes to find each bug, from the rows of a log alone: nothing of what the engine did
@@ -985,7 +978,7 @@ pub fn plan(log: &Log, settings: &Settings) -> Result<Plan, AuditError> {
 
 /// Sums of one bug's bets, by part: the capital's growth a position, and its square; a part
 /// that is not concerned adds nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Growth {
     sums: [[f64; 2]; 4],
     tv: (f64, u64),
@@ -1016,22 +1009,14 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             players.push(player);
         }
     }
-    let mut growth = vec![
-        Growth {
-            sums: [[0.0; 2]; 4],
-            tv: (0.0, 0),
-            visits: 0.0,
-        };
-        bugs.len()
-    ];
+    let mut growth = vec![Growth::default(); bugs.len()];
     opened.for_each_row(rows, |_, pair| {
         let at = pair.position();
         let mut tallies = vec![Tally::new(&judge.book); players.len()];
-        for ((bug, growth), players) in bugs.iter().zip(&mut growth).zip(players.chunks(copies)) {
-            let engine = with_drafts(rule, &bug.engine);
-            let stands = players.first().map_or(1.0, |one| one.here(&at).stands);
+        for (growth, player) in growth.iter_mut().zip(players.iter().step_by(copies)) {
+            let stands = player.here(&at).stands;
             let here = Position { stands, ..at };
-            if !siblings && let Some(tv) = output_tv(rule, &engine, &here) {
+            if !siblings && let Some(tv) = output_tv(rule, &player.engine, &here) {
                 growth.tv.0 += tv;
                 growth.tv.1 += 1;
             }
@@ -1092,24 +1077,13 @@ fn multiplied(opened: &Opened<'_>) -> (usize, f64) {
     let mut units = Map::<usize, Tally>::new();
     for (index, step) in opened.steps.at.iter().enumerate() {
         if step.is_some() {
-            let tally = units.at_or(opened.requests.unit_at(index), || Tally {
-                steps: [0; 4],
-                logs: Vec::new(),
-            });
+            let tally = units.at_or(opened.requests.unit_at(index), || Tally::of(0));
             tally.steps[0] += 1;
         }
     }
     let settled = opened.requests.settle(0, None, &units);
     let counted = usize::try_from(settled.counted[0]).unwrap_or(usize::MAX);
     (counted, settled.price)
-}
-
-/// Exact match claims nothing of its drafts; what is simulated drafts from q.
-fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
-    Engine {
-        draws: engine.draws || rule == Rule::EXACT_MATCH,
-        ..*engine
-    }
 }
 
 /// What the logarithm of a bet's capital at full stake has to reach, the bet having this weight in
@@ -1137,7 +1111,6 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::audit::audit;
-    use crate::audit::data::Tampering;
     use crate::audit::tests::log;
 
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
@@ -1564,19 +1537,6 @@ mod tests {
                 "{verdicts:?} {broken:?}"
             );
         }
-        // A negative control that fails is the report's failure.
-        let mut failed = report([C; 4], None);
-        failed.negative_control = Some(vec![Tampering {
-            name: "lenient".to_owned(),
-            words: String::new(),
-            refuted: Some(false),
-            by: Vec::new(),
-            positions: 1,
-            own_positions_enough: true,
-            reason: None,
-        }]);
-        conclude(&mut failed, Rule::TOKEN);
-        assert!(!failed.ok && failed.conclusion == Conclusion::AsClaimed);
     }
 
     /// One position of a rule that is lossy, and what is noted of it.
@@ -1643,9 +1603,11 @@ mod tests {
         assert!((off - 0.2).abs() < 1e-15, "{off}");
         assert!(output_tv(Rule::TOKEN, &Engine::HONEST, &at).unwrap() < 1e-15);
         assert_eq!(output_tv(Rule::EXACT_MATCH, &Engine::HONEST, &at), None);
-        let drafting = with_drafts(Rule::EXACT_MATCH, &Engine::HONEST);
+        // Exact match claims nothing of its drafts; what is simulated drafts from q.
+        let player = |rule| Player::new(rule, &Engine::HONEST, 1, false, 0, 0);
+        let drafting = player(Rule::EXACT_MATCH).engine;
         assert!(drafting.draws && output_tv(Rule::EXACT_MATCH, &drafting, &at).unwrap() < 1e-15);
-        assert!(!with_drafts(Rule::ONE_HOT, &Engine::HONEST).draws);
+        assert!(!player(Rule::ONE_HOT).engine.draws);
     }
 
     #[test]

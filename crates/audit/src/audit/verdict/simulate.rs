@@ -6,8 +6,8 @@ use crate::audit::evidence::judge::{Judge, Step};
 use crate::audit::evidence::play::{Player, visit};
 use crate::audit::evidence::requests::Settled;
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::{Steps, follows, text_of};
-use crate::audit::model::bugs::BUGS;
+use crate::audit::evidence::steps::{Steps, follows, records_of};
+use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::judged;
@@ -41,15 +41,15 @@ impl BugName {
 
     /// What the engine does.
     pub fn words(self) -> &'static str {
-        BUGS.iter()
-            .find(|bug| bug.name == self.0)
-            .map_or("", |bug| bug.words)
+        self.bug().map_or("", |bug| bug.words)
+    }
+
+    fn bug(self) -> Option<&'static Bug> {
+        BUGS.iter().find(|bug| bug.name == self.0)
     }
 
     fn engine(self) -> Engine {
-        BUGS.iter()
-            .find(|bug| bug.name == self.0)
-            .map_or(Engine::HONEST, |bug| bug.engine)
+        self.bug().map_or(Engine::HONEST, |bug| bug.engine)
     }
 }
 
@@ -451,10 +451,7 @@ pub(crate) fn tampered_rounds(
     stop: &BTreeSet<u32>,
 ) -> Result<Vec<TamperedRound>, AuditError> {
     let is_text = opened.rule == crate::audit::Rule::TEXT;
-    let records = match is_text {
-        true => text_of(opened.log)?,
-        false => opened.log.engine_records()?,
-    };
+    let records = records_of(opened.log, opened.rule)?;
     let has_rounds = !is_text && opened.log.engine_tensors().contains(&"accepted");
     let siblings = opened.steps.siblings;
     let mut results = Vec::new();
