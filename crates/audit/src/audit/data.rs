@@ -80,7 +80,7 @@ impl fmt::Display for Seeds {
 }
 
 /// How the capital of a log's requests was put together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestsReport {
     /// Texts of the log: a text begins with another prompt, another seed, or an earlier place.
@@ -208,7 +208,7 @@ pub struct PartReport {
 }
 
 /// What all parts say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
@@ -223,6 +223,7 @@ pub enum Conclusion {
     /// A lossy rule does something else than it says.
     NotAsClaimed,
     /// Too little to say anything.
+    #[default]
     Undecided,
 }
 
@@ -281,7 +282,7 @@ pub struct Tampering {
 }
 
 /// The result of an audit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditReport {
     /// 1.
@@ -373,36 +374,13 @@ impl AuditReport {
             schema: 1,
             tool: specgap_log::log::tool(),
             command: command.to_owned(),
-            files: Vec::new(),
-            unfinished: None,
             log,
-            target: None,
-            draft: None,
             rule: settings.rule.to_string(),
             rule_words: settings.rule.words().to_owned(),
-            claimed: None,
-            positions: 0,
-            rounds: 0,
-            not_audited: 0,
             tolerance: settings.tolerance,
             alpha: settings.alpha,
-            false_alarm: 0.0,
-            rows_from: None,
-            not_comparable: None,
             requests,
-            plan: None,
-            hard_checks: Vec::new(),
-            parts: Vec::new(),
-            fresh_numbers: None,
-            cause: None,
-            surprise: None,
-            counts: None,
-            conclusion: Conclusion::Undecided,
-            fits: None,
-            lossy_by_design: None,
-            negative_control: None,
-            notes: Vec::new(),
-            ok: false,
+            ..Self::default()
         }
     }
 
