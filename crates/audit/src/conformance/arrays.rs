@@ -76,6 +76,7 @@ pub(super) const WORDS: [(&str, &str); 14] = [
 ];
 
 /// A file being filled.
+#[derive(Default)]
 pub(super) struct Arrays {
     vocabulary: usize,
     drafts: usize,
@@ -117,23 +118,9 @@ impl Arrays {
             } else {
                 [1, 1, 1]
             },
-            vectors: 0,
-            target: Vec::new(),
-            draft: Vec::new(),
-            tokens: Vec::new(),
-            possible: Vec::new(),
-            keeps: Vec::new(),
-            accepted_law: Vec::new(),
-            next_law: Vec::new(),
-            coins: Vec::new(),
-            coins_accepted: Vec::new(),
-            final_coin: Vec::new(),
-            final_token: Vec::new(),
             carried,
-            carry: Vec::new(),
-            next_token: Vec::new(),
-            carry_next: Vec::new(),
             order: Order::of(rule),
+            ..Self::default()
         }
     }
 

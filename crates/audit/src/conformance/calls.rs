@@ -5,6 +5,7 @@
 //! temperature, q of a token is the sum over the draft's ids that stand for it, a draft is kept with
 //! min(1, p/q), and (p - q)+ replaces it.
 
+use super::coins::{ALMOST_ONE, Coins, ROUNDING};
 use super::rows::{draw, near, one_hot, row};
 use rand_chacha::ChaCha8Rng;
 
@@ -463,27 +464,13 @@ fn in_steps(row: &[f32], steps: u32) -> Vec<f32> {
         .collect()
 }
 
-/// Uniform numbers of a request, and what they stand for.
-pub(super) struct CallCoins {
-    pub tests: Vec<f64>,
-    /// -1 where rounding may decide.
-    pub accepted: i64,
-    pub last: f64,
-    /// -1 for any of positive probability.
-    pub token: i64,
-}
-
 /// Choices that a call has.
 pub(super) const CHOICES: usize = 6;
-/// The largest uniform number that f32 has below 1.
-const ALMOST_ONE: f64 = 1.0 - 1.0 / 16_777_216.0;
-/// Kernels in f32 are given this much, relatively.
-const ROUNDING: f64 = 1e-4;
 
 impl RequestLaws {
     /// The numbers of a choice: all kept; nearly 1; 1, which f32 rounds some hashes to; 0; the
     /// second draft rejected; the first.
-    pub(super) fn coins(&self, choice: usize) -> CallCoins {
+    pub(super) fn coins(&self, choice: usize) -> Coins {
         let keep = |k: usize| self.ratios.get(k).map_or(0.5, |ratio| ratio.min(1.0));
         let test = |k: usize| match choice {
             1 => ALMOST_ONE,
@@ -500,7 +487,10 @@ impl RequestLaws {
         let (last, token) = match (choice, law) {
             (1, _) => (ALMOST_ONE, -1),
             (2, _) => (1.0, -1),
-            (3, Some(law)) => (0.0, place(law.iter().position(|x| *x > 0.0))),
+            (3, Some(law)) => {
+                let first = law.iter().position(|x| *x > 0.0);
+                (0.0, first.map_or(-1, |token| token as i64))
+            }
             (_, Some(law)) => {
                 let best = (0..law.len()).max_by(|&a, &b| law[a].total_cmp(&law[b]));
                 let best = best.unwrap_or(0);
@@ -509,7 +499,7 @@ impl RequestLaws {
             }
             _ => (0.5, -1),
         };
-        CallCoins {
+        Coins {
             tests,
             accepted,
             last,
@@ -531,8 +521,4 @@ impl RequestLaws {
         }
         self.ratios.len() as i64
     }
-}
-
-fn place(found: Option<usize>) -> i64 {
-    found.map_or(-1, |token| token as i64)
 }

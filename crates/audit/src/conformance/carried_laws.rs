@@ -1,7 +1,7 @@
 //! The laws of rules whose rounds know what the text before them left.
 
 use super::laws::Laws;
-use super::rows::wide;
+use super::rows::{most, wide};
 use super::situation::Vector;
 use specgap_core::rounds::{BlockCarry, Carry};
 use specgap_core::rule::RuleName;
@@ -58,8 +58,8 @@ impl Laws {
             .filter(|_| !accepted.is_nil())
             .and_then(normalised);
         let law = law.map_or_else(|| vec![0.0; free.len()], |law| floats(&law));
-        let likeliest = (0..law.len()).max_by(|&a, &b| law[a].total_cmp(&law[b]).then(b.cmp(&a)));
-        let token = likeliest.filter(|&token| law[token] > 0.0);
+        let likeliest = most(law.len(), |token| law[token]);
+        let token = Some(likeliest).filter(|&token| law.get(token).is_some_and(|x| *x > 0.0));
         let mut carry = token.map_or_else(Vec::new, pass);
         carry.resize(width, 0.0);
         self.next_token.push(token.map_or(-1, |token| token as i64));

@@ -1,13 +1,15 @@
 //! Uniform numbers at which a kernel that takes them has one right answer.
 
 use super::laws::Laws;
+use super::rows::most;
 use specgap_core::rule::RuleName;
 use std::cmp::Ordering;
 
 /// In which order drafts are tested, and what a test that comes up means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
     /// The draft is kept, and the next one's turn comes.
+    #[default]
     Chain,
     /// The draft is put out.
     Siblings,
@@ -27,7 +29,7 @@ impl Order {
     }
 }
 
-/// One choice of all uniform numbers of a vector.
+/// One choice of all uniform numbers of a vector, or of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Coins {
     /// One for each draft.
@@ -43,11 +45,11 @@ pub(super) struct Coins {
 }
 
 /// The largest uniform number that f32 has below 1.
-const ALMOST_ONE: f64 = 1.0 - 1.0 / 16_777_216.0;
+pub(super) const ALMOST_ONE: f64 = 1.0 - 1.0 / 16_777_216.0;
 /// How far tests are from where they change, relatively.
 const APART: f64 = 1e-3;
 /// Kernels in f32 are given this much, relatively.
-const ROUNDING: f64 = 1e-4;
+pub(super) const ROUNDING: f64 = 1e-4;
 /// Choices a vector has: a multiple of the ways a draft's test is put.
 pub(super) fn count(drafts: usize) -> usize {
     4 * drafts
@@ -129,9 +131,7 @@ fn last(law: &[f64], way: usize) -> (f64, i64) {
         return (0.5, -1);
     }
     let first = law.iter().position(|&x| x > 0.0).unwrap_or(0);
-    let heaviest = (0..law.len())
-        .max_by(|&a, &b| law[a].total_cmp(&law[b]).then(b.cmp(&a)))
-        .unwrap_or(0);
+    let heaviest = most(law.len(), |token| law[token]);
     let end = law.iter().rposition(|&x| x > 0.0).unwrap_or(0);
     // Sums of many f32 are off by more than those of few.
     let least = if law.len() > 1024 { 1e-2 } else { 1e-3 };

@@ -56,6 +56,12 @@ pub(super) fn draw(row: &[f32], random: &mut ChaCha8Rng) -> usize {
     held
 }
 
+/// The place of the largest value, the first among equals.
+pub(super) fn most(count: usize, value: impl Fn(usize) -> f64) -> usize {
+    let best = (0..count).max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
+    best.unwrap_or(0)
+}
+
 pub(super) fn wide(row: &[f32]) -> Vec<f64> {
     row.iter().map(|&x| f64::from(x)).collect()
 }

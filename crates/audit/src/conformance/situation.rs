@@ -1,7 +1,7 @@
 //! The situations in which kernels go wrong, as rows.
 
 use super::carry;
-use super::rows::{draw, near, normalised, one_hot, row};
+use super::rows::{draw, most, near, normalised, one_hot, row, wide};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_core::rule::{Drafts, RuleName};
@@ -376,7 +376,7 @@ impl Situation {
 
 /// Drafts of strata, a token that has some of q among them: it is drafted where it first can be.
 fn of_strata(row: &[f32], wanted: u32, count: usize, random: &mut ChaCha8Rng) -> Vec<u32> {
-    let q: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+    let q = wide(row);
     let (mut drafts, mut weights) = (Vec::with_capacity(count), Vec::new());
     let drafting = SchemeName::STRATIFIED.drafting(&q, count);
     for _ in 0..count {
@@ -400,10 +400,4 @@ fn another(row: &[f32], taken: &[u32]) -> u32 {
         .filter(free)
         .max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
     best.unwrap_or(0) as u32
-}
-
-/// The place of the largest value, the first among equals.
-fn most(count: usize, value: impl Fn(usize) -> f64) -> usize {
-    let best = (0..count).max_by(|&a, &b| value(a).total_cmp(&value(b)).then(b.cmp(&a)));
-    best.unwrap_or(0)
 }
