@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What an engine did at a position. Tokens are places in the row.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Step {
     pub drafts: Vec<usize>,
     /// A draft was kept; meaningless without drafts.
@@ -443,12 +443,28 @@ impl Judge {
         steps: &[&Step],
         tallies: &mut [Tally],
     ) {
+        // Engines that are played often do the same, and win the same by it.
+        let mut distinct: Vec<&Step> = steps.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let mut own = vec![Tally::new(&self.book); distinct.len()];
         if siblings {
-            for (step, tally) in steps.iter().zip(tallies.iter_mut()) {
+            for (step, tally) in distinct.iter().zip(&mut own) {
                 self.several(at, step, tally);
             }
-            return;
+        } else {
+            self.chains(at, &distinct, &mut own);
         }
+        for (step, tally) in steps.iter().zip(tallies) {
+            let place = distinct.binary_search(step).ok();
+            if let Some(own) = place.and_then(|place| own.get(place)) {
+                tally.add(own);
+            }
+        }
+    }
+
+    /// Steps with one draft each, or none.
+    fn chains(&self, at: &Position<'_>, steps: &[&Step], tallies: &mut [Tally]) {
         let here = Here::new(self, at, steps);
         for ((step, tally), correction) in
             (steps.iter().zip(tallies.iter_mut())).zip(&here.corrected)
