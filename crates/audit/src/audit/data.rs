@@ -207,6 +207,12 @@ pub struct PartReport {
     pub reason: Option<String>,
 }
 
+impl PartReport {
+    pub(crate) fn is_refuted(&self) -> bool {
+        self.verdict == Outcome::Refuted
+    }
+}
+
 /// What all parts say together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

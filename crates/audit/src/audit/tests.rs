@@ -4,8 +4,8 @@ mod beside;
 mod masks;
 
 use super::{
-    AuditReport, Claimed, Conclusion, MinimumN, Outcome, Part, Plan, Rule, Seeds, Settings,
-    SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, Part, PartReport, Plan, Rule,
+    Seeds, Settings, SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
 };
 use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::book::Tally;
@@ -24,8 +24,7 @@ use specgap_log::log::{EngineRecord, Log};
 
 /// A log of these rows, and of what an engine did.
 pub(crate) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
-    let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
-    log_of(rows, records, metadata)
+    log_of(rows, records, PLAIN)
 }
 
 /// The same with metadata of its own.
@@ -39,16 +38,12 @@ pub(crate) fn log_of(
         all.flat_map(|p| p.ln().max(-1000.0).to_le_bytes())
             .collect()
     };
-    let drafts = whole(records.iter().flat_map(|(drafts, ..)| *drafts));
-    let accepted = whole(records.iter().map(|(_, accepted, _)| *accepted));
-    let output = whole(records.iter().map(|(.., output)| *output));
-    let tensors = vec![
-        ("target_logits", Dtype::F32, 3, logits(&|at| rows[at].0)),
-        ("draft_logits", Dtype::F32, 3, logits(&|at| rows[at].1)),
-        ("drafts", Dtype::I64, 2, drafts),
-        ("accepted", Dtype::I64, 0, accepted),
-        ("output", Dtype::I64, 0, output),
-    ];
+    let drafts = records.iter().flat_map(|(drafts, ..)| *drafts);
+    let accepted = records.iter().map(|(_, accepted, _)| *accepted);
+    let output = records.iter().map(|(.., output)| *output);
+    let mut tensors = rounds_of(2, drafts, accepted, output);
+    tensors.push(("target_logits", Dtype::F32, 3, logits(&|at| rows[at].0)));
+    tensors.push(("draft_logits", Dtype::F32, 3, logits(&|at| rows[at].1)));
     held(rows.len(), &tensors, metadata)
 }
 
@@ -363,20 +358,9 @@ fn the_negative_control_says_what_it_played_and_why_not() {
     let all = negative_control(&log, &cut, &nothing).unwrap();
     let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
     assert_eq!(of("outside-claimed-cut").refuted, Some(true));
-    assert!(
-        of("target-zero")
-            .reason
-            .as_deref()
-            .unwrap()
-            .contains("no token of these rows")
-    );
-    assert!(
-        of("text-after-its-end")
-            .reason
-            .as_deref()
-            .unwrap()
-            .contains("--stop")
-    );
+    let reason = |name: &str| of(name).reason.clone().unwrap();
+    assert!(reason("target-zero").contains("no token of these rows"));
+    assert!(reason("text-after-its-end").contains("--stop"));
     assert_eq!(of("target-zero").refuted, None);
 }
 
@@ -408,6 +392,51 @@ fn whole(values: impl IntoIterator<Item = i64>) -> Vec<u8> {
     values.into_iter().flat_map(i64::to_le_bytes).collect()
 }
 
+/// Logits of both models.
+fn both(target: &[Vec<f64>], draft: &[Vec<f64>]) -> Tensors {
+    let tokens = target[0].len();
+    vec![
+        ("target_logits", Dtype::F64, tokens, floats(target)),
+        ("draft_logits", Dtype::F64, tokens, floats(draft)),
+    ]
+}
+
+/// Labels of texts of one length.
+fn labels(texts: usize, length: usize) -> Tensors {
+    let numbers = || 0..(texts * length) as i64;
+    let length = length as i64;
+    let prompts = whole(numbers().map(|at| at / length));
+    let places = whole(numbers().map(|at| at % length));
+    vec![
+        ("prompt_id", Dtype::I64, 0, prompts),
+        ("position", Dtype::I64, 0, places),
+    ]
+}
+
+/// What an engine did, with so many drafts a position.
+fn rounds_of(
+    width: usize,
+    drafts: impl IntoIterator<Item = i64>,
+    accepted: impl IntoIterator<Item = i64>,
+    output: impl IntoIterator<Item = i64>,
+) -> Tensors {
+    vec![
+        ("drafts", Dtype::I64, width, whole(drafts)),
+        ("accepted", Dtype::I64, 0, whole(accepted)),
+        ("output", Dtype::I64, 0, whole(output)),
+    ]
+}
+
+/// The same, as a simulated engine did it.
+fn played(records: &[EngineRecord]) -> Tensors {
+    let one = |of: fn(&EngineRecord) -> Option<i64>| {
+        records.iter().map(move |record| of(record).unwrap_or(-1))
+    };
+    let drafts = records.iter().flat_map(|record| record.drafts.clone());
+    let (accepted, output) = (one(|record| record.accepted), one(|record| record.output));
+    rounds_of(records[0].drafts.len(), drafts, accepted, output)
+}
+
 /// Logits of `rows` rows over `tokens` tokens.
 fn logits(rows: usize, tokens: usize, spread: f64, random: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
     let mut normal = || {
@@ -423,17 +452,6 @@ fn softmax(row: &[f64], temperature: f64) -> Vec<f64> {
     let weights: Vec<f64> = row.iter().map(|x| (x / temperature).exp()).collect();
     let total: f64 = weights.iter().sum();
     weights.into_iter().map(|x| x / total).collect()
-}
-
-/// Draws by the inverse of the distribution function.
-fn drawn(law: &[f64], uniform: f64) -> usize {
-    let mut sum = 0.0;
-    law.iter()
-        .position(|mass| {
-            sum += mass;
-            uniform < sum
-        })
-        .unwrap_or(law.len() - 1)
 }
 
 const PLAIN: &str = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
@@ -466,25 +484,9 @@ fn engine_log(
         }
     }
     let tensors = |from: usize, to: usize| -> Tensors {
-        let labels = (from..to).flat_map(|text| (0..length).map(move |at| (text, at)));
-        let (prompts, places): (Vec<i64>, Vec<i64>) =
-            labels.map(|(text, at)| (text as i64, at as i64)).unzip();
-        vec![
-            (
-                "target_logits",
-                Dtype::F64,
-                tokens,
-                floats(&target[from..to].concat()),
-            ),
-            (
-                "draft_logits",
-                Dtype::F64,
-                tokens,
-                floats(&draft[from..to].concat()),
-            ),
-            ("prompt_id", Dtype::I64, 0, whole(prompts)),
-            ("position", Dtype::I64, 0, whole(places)),
-        ]
+        let mut all = both(&target[from..to].concat(), &draft[from..to].concat());
+        all.extend(labels(to - from, length));
+        all
     };
     let play = |from: usize, to: usize, seed: u64| {
         let mut simulator = simulator(Rule::TOKEN, bug);
@@ -504,15 +506,10 @@ fn engine_log(
         }
     }
     let mut all = tensors(0, texts);
-    let one = |of: fn(&EngineRecord) -> Option<i64>| {
-        whole(records.iter().map(|record| of(record).unwrap_or(-1)))
-    };
-    let drafts = whole(records.iter().flat_map(|record| record.drafts.clone()));
-    all.push(("drafts", Dtype::I64, 2, drafts));
-    all.push(("output", Dtype::I64, 0, one(|record| record.output)));
-    all.push(("accepted", Dtype::I64, 0, one(|record| record.accepted)));
+    all.extend(played(&records));
     if logged {
-        all.push(("seed", Dtype::I64, 0, one(|record| record.seed)));
+        let seeds = records.iter().map(|record| record.seed.unwrap_or(-1));
+        all.push(("seed", Dtype::I64, 0, whole(seeds)));
     }
     held(texts * length, &all, PLAIN)
 }
@@ -526,6 +523,11 @@ fn settings(rule: Rule, seeds: Option<Seeds>) -> Settings {
 
 fn audited(log: &Log, settings: &Settings) -> AuditReport {
     audit(log, settings, "", &|_| {}).unwrap()
+}
+
+/// The hard check of a name; `None` if it was not made.
+fn hard_check<'a>(report: &'a AuditReport, name: &str) -> Option<&'a HardCheck> {
+    report.hard_checks.iter().find(|one| one.name == name)
 }
 
 /// An honest engine that is run with one seed for all requests: bets of one request foretell
@@ -546,21 +548,18 @@ fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
                 (unknown.requests.averaged, unknown.requests.seeds.as_str()),
                 (60, seeds)
             );
-            let refuted = |one: &&super::PartReport| one.verdict == Outcome::Refuted;
-            let found = unknown.parts.iter().filter(refuted).count();
-            assert_eq!(found, 0, "{seed} {unknown:#?}");
+            assert!(
+                !unknown.parts.iter().any(PartReport::is_refuted),
+                "{seed} {unknown:#?}"
+            );
             assert!(unknown.ok);
             if rows.is_some() && seed % 4 == 0 {
                 let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
-                let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
-                multiplied += usize::from(fresh.parts.iter().any(refuted));
+                multiplied += usize::from(fresh.parts.iter().any(PartReport::is_refuted));
                 // That numbers are not fresh shows in the texts.
-                let check = fresh
-                    .hard_checks
-                    .iter()
-                    .find(|one| one.name == "texts-repeat");
-                repeats += usize::from(check.unwrap().violations > 0);
-                assert_eq!(unknown.requests.repeated > 0, check.unwrap().violations > 0);
+                let repeat = hard_check(&fresh, "texts-repeat").unwrap().violations > 0;
+                repeats += usize::from(repeat);
+                assert_eq!(unknown.requests.repeated > 0, repeat);
                 assert!(unknown.hard_checks.iter().all(|one| one.violations == 0));
             }
         }
@@ -591,12 +590,8 @@ fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
     ] {
         let log = engine_log(None, texts, length, None, bug, true);
         let report = audited(&log, &settings(Rule::TOKEN, seeds));
-        let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
-        assert_eq!(
-            report.parts.iter().any(refuted),
-            found,
-            "{bug:?} {texts} {seeds:?}"
-        );
+        let refuted = report.parts.iter().any(PartReport::is_refuted);
+        assert_eq!(refuted, found, "{bug:?} {texts} {seeds:?}");
         if seeds.is_none() {
             assert_eq!(
                 (report.requests.fresh, report.requests.seeds.as_str()),
@@ -643,7 +638,7 @@ fn text_log(form: &str, temperature: f64, off: usize) -> Log {
     let mut random = ChaCha8Rng::seed_from_u64(9);
     let rows = logits(2 * length, tokens, 1.5, &mut random);
     let output: Vec<usize> = (rows.iter())
-        .map(|row| drawn(&softmax(row, temperature), random.random()))
+        .map(|row| draw(&softmax(row, temperature), random.random()))
         .collect();
     let shifted: Vec<&Vec<f64>> = (0..rows.len())
         .map(|at| &rows[at.saturating_sub(off)])
@@ -699,26 +694,13 @@ fn text_log(form: &str, temperature: f64, off: usize) -> Log {
         }
         _ => {
             let rows: Vec<Vec<f64>> = shifted.into_iter().cloned().collect();
-            all.push(("target_logits", Dtype::F64, tokens, floats(&rows)));
-            all.push(("draft_logits", Dtype::F64, tokens, floats(&rows)));
+            all.extend(both(&rows, &rows));
         }
     }
     let name = if form == "output" { "output" } else { "token" };
     let output = output.iter().map(|y| *y as i64);
     all.push((name, Dtype::I64, 0, whole(output)));
-    let numbers = || 0..2 * length as i64;
-    all.push((
-        "prompt_id",
-        Dtype::I64,
-        0,
-        whole(numbers().map(|at| at / length as i64)),
-    ));
-    all.push((
-        "position",
-        Dtype::I64,
-        0,
-        whole(numbers().map(|at| at % length as i64)),
-    ));
+    all.extend(labels(2, length));
     held(2 * length, &all, &format!("{{{metadata}}}"))
 }
 
@@ -805,36 +787,18 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     let draft = logits(rows, 6, 1.5, &mut random);
     let (mut drafts, mut accepted, mut output) = (Vec::new(), Vec::new(), Vec::new());
     for (p, q) in target.iter().zip(&draft) {
-        let (p, q) = (softmax(p, 1.0), softmax(q, 1.0));
-        let x = drawn(&q, random.random());
-        let kept = random.random::<f64>() * q[x] < p[x];
-        let left: Vec<f64> = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0)).collect();
-        let total: f64 = left.iter().sum();
-        let left: Vec<f64> = left.into_iter().map(|mass| mass / total).collect();
-        let y = if kept {
-            x
-        } else {
-            drawn(&left, random.random())
-        };
-        drafts.push(x as i64);
-        accepted.push(i64::from(kept));
-        output.push(y as i64);
+        let step = rejection(&[softmax(p, 1.0), softmax(q, 1.0)], 0.0, &mut random);
+        drafts.push(step.drafts[0] as i64);
+        accepted.push(i64::from(step.accepted));
+        output.push(step.output as i64);
     }
     let with = |drafts: &[i64], accepted: &[i64], output: &[i64], more: Tensors| {
-        let mut all: Tensors = vec![
-            ("target_logits", Dtype::F64, 6, floats(&target)),
-            ("draft_logits", Dtype::F64, 6, floats(&draft)),
-            ("drafts", Dtype::I64, 1, whole(drafts.iter().copied())),
-            ("accepted", Dtype::I64, 0, whole(accepted.iter().copied())),
-            ("output", Dtype::I64, 0, whole(output.iter().copied())),
-        ];
+        let [drafts, accepted, output] = [drafts, accepted, output].map(<[i64]>::to_vec);
+        let mut all = both(&target, &draft);
+        all.extend(rounds_of(1, drafts, accepted, output));
         all.extend(more);
-        audit(
-            &held(rows, &all, PLAIN),
-            &settings(Rule::TOKEN, None),
-            "",
-            &|_| {},
-        )
+        let log = held(rows, &all, PLAIN);
+        audit(&log, &settings(Rule::TOKEN, None), "", &|_| {})
     };
     let of = |accepted: &[i64], output: &[i64], more| with(&drafts, accepted, output, more);
     let count = accepted.iter().take(rows - 1).sum::<i64>();
@@ -857,10 +821,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     let mut none = drafts.clone();
     none[whole_round + 1] = -1;
     let report = with(&none, &some, &output, Vec::new()).unwrap();
-    let missing = report
-        .hard_checks
-        .iter()
-        .find(|one| one.name == "tokens-missing");
+    let missing = hard_check(&report, "tokens-missing");
     assert_eq!(missing.unwrap().violations, 0);
     assert!(report.ok && report.conclusion == Conclusion::AsClaimed);
     let note = format!("in {} rounds whose drafts were all accepted", count - 1);
@@ -898,11 +859,7 @@ fn rounds_that_a_recorder_lost_fail_a_check() {
         r#", "rows_from": "engine-raw",
            "lost_rounds": {"count": 7, "reasons": {"row N: is inf": 7}}"#,
     );
-    let check = lost
-        .hard_checks
-        .iter()
-        .find(|one| one.name == "lost-rounds")
-        .unwrap();
+    let check = hard_check(&lost, "lost-rounds").unwrap();
     assert_eq!((check.violations, lost.ok), (7, false));
     assert!(check.words.contains("7: row N: is inf"), "{}", check.words);
     assert_eq!(lost.rows_from, Some(specgap_log::log::RowsFrom::EngineRaw));
@@ -916,10 +873,7 @@ fn flat_log(rows: usize, more: Tensors) -> Log {
     let mut random = ChaCha8Rng::seed_from_u64(41);
     let target = logits(rows, tokens, 0.7, &mut random);
     let draft = logits(rows, tokens, 0.5, &mut random);
-    let mut tensors: Tensors = vec![
-        ("target_logits", Dtype::F64, tokens, floats(&target)),
-        ("draft_logits", Dtype::F64, tokens, floats(&draft)),
-    ];
+    let mut tensors = both(&target, &draft);
     tensors.extend(more);
     held(rows, &tensors, PLAIN)
 }
@@ -993,23 +947,10 @@ fn a_log_says_which_form_of_strata_it_fits() {
     let alone = flat_log(rows, Vec::new());
     for own in BOTH_FORMS {
         let records = of_strata(own, own, None).log(&alone).unwrap().records;
-        let one = |of: fn(&EngineRecord) -> Option<i64>| {
-            whole(records.iter().map(|record| of(record).unwrap_or(-1)))
-        };
-        let drafts = whole(records.iter().flat_map(|record| record.drafts.clone()));
-        let log = flat_log(
-            rows,
-            vec![
-                ("drafts", Dtype::I64, 3, drafts),
-                ("output", Dtype::I64, 0, one(|record| record.output)),
-                ("accepted", Dtype::I64, 0, one(|record| record.accepted)),
-            ],
-        );
+        let log = flat_log(rows, played(&records));
         for claimed in BOTH_FORMS {
             let found = audited(&log, &settings(claimed, Some(Seeds::Fresh)));
-            let repeated = (found.hard_checks.iter())
-                .find(|one| one.name == "draft-repeated")
-                .unwrap();
+            let repeated = hard_check(&found, "draft-repeated").unwrap();
             let twice = own == Rule::LEVEL_4_INDEPENDENT && claimed == Rule::LEVEL_4;
             assert_eq!(repeated.violations > 0, twice, "{own} as {claimed}");
             assert_eq!(found.rule, claimed.to_string());
@@ -1104,18 +1045,9 @@ fn carried_log(texts: usize, off: Off) -> Log {
             }
         }
     }
-    let column = |values: Vec<i64>| whole(values);
-    let prompts = (0..rows).map(|at| (at / OF_A_TEXT) as i64);
-    let places = (0..rows).map(|at| (at % OF_A_TEXT) as i64);
-    let tensors: Tensors = vec![
-        ("target_logits", Dtype::F64, tokens, floats(&target)),
-        ("draft_logits", Dtype::F64, tokens, floats(&draft)),
-        ("drafts", Dtype::I64, most, whole(drafts.concat())),
-        ("accepted", Dtype::I64, 0, column(accepted)),
-        ("output", Dtype::I64, 0, column(output)),
-        ("prompt_id", Dtype::I64, 0, whole(prompts)),
-        ("position", Dtype::I64, 0, whole(places)),
-    ];
+    let mut tensors = both(&target, &draft);
+    tensors.extend(labels(texts, OF_A_TEXT));
+    tensors.extend(rounds_of(most, drafts.concat(), accepted, output));
     held(rows, &tensors, PLAIN)
 }
 
@@ -1123,11 +1055,6 @@ fn carried_log(texts: usize, off: Off) -> Log {
 #[test]
 fn an_engine_that_carries_is_audited_by_what_it_carries() {
     let of = |log: &Log, rule: Rule| audited(log, &settings(rule, Some(Seeds::Fresh)));
-    let refuted = |report: &AuditReport| -> Vec<String> {
-        let parts = report.parts.iter();
-        let refuted = parts.filter(|part| part.verdict == Outcome::Refuted);
-        refuted.map(|part| part.part.clone()).collect()
-    };
     let honest = carried_log(400, Off::Nothing);
     let found = of(&honest, Rule::CARRIED);
     assert!(found.ok, "{found:#?}");
@@ -1141,25 +1068,13 @@ fn an_engine_that_carries_is_audited_by_what_it_carries() {
     // One that forgets what it carries is that rule.
     let forgets = of(&carried_log(400, Off::Carry), Rule::CARRIED);
     assert_eq!(forgets.fits.as_deref(), Some("token"));
-    let suspect = |report: &AuditReport, part: &str| {
-        let mut parts = report.parts.iter();
-        let found = parts.find(|one| one.part == part).unwrap();
-        found.suspect.clone()
-    };
-    assert_eq!(
-        suspect(&forgets, "acceptance").as_deref(),
-        Some("carries-nothing")
-    );
+    let suspect = forgets.parts[Part::Acceptance.index()].suspect.as_deref();
+    assert_eq!(suspect, Some("carries-nothing"));
     // One that draws from p behind a whole chain is lossy, and is told so there first.
     let bonus = of(&carried_log(1_000, Off::Bonus), Rule::CARRIED);
-    assert!(
-        refuted(&bonus).contains(&"correction".to_owned()),
-        "{bonus:#?}"
-    );
-    assert_eq!(
-        suspect(&bonus, "correction").as_deref(),
-        Some("bonus-from-p")
-    );
+    let correction = &bonus.parts[Part::Correction.index()];
+    assert!(correction.is_refuted(), "{bonus:#?}");
+    assert_eq!(correction.suspect.as_deref(), Some("bonus-from-p"));
     assert_ne!(bonus.conclusion, Conclusion::LosslessAnotherRule);
 }
 
@@ -1198,7 +1113,7 @@ fn made_pairs(count: usize, size: usize, random: &mut ChaCha8Rng) -> Vec<[Vec<f6
         let logits: Vec<f64> = (0..size).map(|_| 2.0 * nearly_normal(random)).collect();
         let moved = logits.iter().map(|x| x + nearly_normal(random));
         let moved: Vec<f64> = moved.collect();
-        [of_logits(&logits), of_logits(&moved)]
+        [softmax(&logits, 1.0), softmax(&moved, 1.0)]
     });
     pairs.collect()
 }
@@ -1206,12 +1121,6 @@ fn made_pairs(count: usize, size: usize, random: &mut ChaCha8Rng) -> Vec<[Vec<f6
 /// The sum of twelve uniform numbers, less 6: mean 0, variance 1.
 fn nearly_normal(random: &mut ChaCha8Rng) -> f64 {
     (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
-}
-
-fn of_logits(logits: &[f64]) -> Vec<f64> {
-    let weights: Vec<f64> = logits.iter().map(|x| x.exp()).collect();
-    let total: f64 = weights.iter().sum();
-    weights.iter().map(|x| x / total).collect()
 }
 
 /// A step of rejection sampling on rows of its own, at which a share of drafts is kept whatever
@@ -1311,7 +1220,7 @@ fn bets_on_a_share_hold_their_level_for_honest_engines_with_noise() {
                         let moved = row
                             .iter()
                             .map(|x| x.ln() + noise * nearly_normal(&mut random));
-                        of_logits(&moved.collect::<Vec<f64>>())
+                        softmax(&moved.collect::<Vec<f64>>(), 1.0)
                     };
                     let own = [off(&pair[0]), off(&pair[1])];
                     rejection(&own, 0.0, &mut random)
@@ -1361,17 +1270,14 @@ fn rows_that_were_masked_are_audited_as_processed() {
             )
         })
         .collect();
-    let audited = |mask: bool| {
+    let with = |mask: bool| {
         let rows: Vec<_> = (0..count)
             .map(|at| (if mask { masked(at) } else { p }, q))
             .collect();
-        let settings = Settings {
-            seeds: Some(Seeds::Fresh),
-            ..Settings::new(Rule::TOKEN)
-        };
-        audit(&log(&rows, &records), &settings, "", &|_| {}).unwrap()
+        let fresh = settings(Rule::TOKEN, Some(Seeds::Fresh));
+        audited(&log(&rows, &records), &fresh)
     };
-    let right = audited(true);
+    let right = with(true);
     assert_eq!(right.conclusion, Conclusion::AsClaimed, "{:?}", right.parts);
     assert!(right.ok && right.hard_checks.iter().all(|one| one.violations == 0));
     // Every chain of one lacks its token: a waste that is said, and no reason to fail.
@@ -1381,6 +1287,6 @@ fn rows_that_were_masked_are_audited_as_processed() {
             .iter()
             .any(|note| note.contains("a token a round is wasted"))
     );
-    let wrong = audited(false);
+    let wrong = with(false);
     assert!(!wrong.ok && wrong.conclusion != Conclusion::AsClaimed);
 }

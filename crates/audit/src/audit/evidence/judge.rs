@@ -960,6 +960,29 @@ mod tests {
     const Q: [f64; 5] = [0.1, 0.05, 0.45, 0.3, 0.1];
     const AT: Position<'static> = Position::new(&P, &Q);
 
+    /// Rules that verify one draft, in the middle of a text if they remember it.
+    fn of_one_draft() -> [(Rule, Position<'static>); 6] {
+        let block = Position { reach: 0.6, ..AT };
+        let carried = Position { stands: 0.7, ..AT };
+        [
+            (Rule::TOKEN, AT),
+            (Rule::BLOCK, block),
+            (Rule::CARRIED, carried),
+            (Rule::ONE_HOT, AT),
+            (Rule::EXACT_MATCH, AT),
+            (Rule::threshold(0.8).unwrap(), AT),
+        ]
+    }
+
+    const OF_SEVERAL: [Rule; 6] = [
+        Rule::RRS,
+        Rule::RRS_WO,
+        Rule::LEVEL_4,
+        Rule::LEVEL_4_INDEPENDENT,
+        Rule::K_SEQ,
+        Rule::ONE_HOT,
+    ];
+
     #[test]
     fn scores_of_one_draft_by_hand() {
         let (full, listed) = ((&AT, false), (&Position { rest: true, ..AT }, false));
@@ -1072,21 +1095,7 @@ mod tests {
     /// Capital that is bet on a bug grows where an engine has it, by what the bet promises.
     #[test]
     fn every_bet_wins_if_the_engine_has_the_bug() {
-        for rule in [
-            Rule::TOKEN,
-            Rule::BLOCK,
-            Rule::CARRIED,
-            Rule::ONE_HOT,
-            Rule::EXACT_MATCH,
-            Rule::threshold(0.8).unwrap(),
-        ] {
-            let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
-            let stands = if rule == Rule::CARRIED { 0.7 } else { 1.0 };
-            let at = Position {
-                reach,
-                stands,
-                ..AT
-            };
+        for (rule, at) in of_one_draft() {
             let judge = Judge::new(rule, 0.0);
             let honest = Laws::new(rule, &Engine::HONEST, &at);
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
@@ -1156,7 +1165,7 @@ mod tests {
                     } else {
                         P.to_vec()
                     };
-                    let out = laws.of_text(stands).unwrap_or(laws.bonus.clone());
+                    let out = laws.of_text(at.stands).unwrap_or(laws.bonus.clone());
                     let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
                     grows(&claimed, &out, logs, "out");
                     let alone = match bug.engine.drops {
@@ -1175,14 +1184,7 @@ mod tests {
     #[test]
     fn every_bet_on_several_drafts_wins_if_the_engine_has_the_bug() {
         let at = MANY;
-        for rule in [
-            Rule::RRS,
-            Rule::RRS_WO,
-            Rule::LEVEL_4,
-            Rule::LEVEL_4_INDEPENDENT,
-            Rule::K_SEQ,
-            Rule::ONE_HOT,
-        ] {
+        for rule in OF_SEVERAL {
             let judge = Judge::new(rule, 0.002);
             let honest = Engine::HONEST;
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
@@ -1315,26 +1317,12 @@ mod tests {
         // The test of tests: the capital of every component after one position has mean 1
         // (up to what is paid for rounding) if the rule is followed and nothing is tolerated,
         // and at most 1 with a tolerance.
-        for rule in [
-            Rule::TOKEN,
-            Rule::BLOCK,
-            Rule::CARRIED,
-            Rule::ONE_HOT,
-            Rule::EXACT_MATCH,
-            Rule::threshold(0.8).unwrap(),
-        ] {
+        for (rule, at) in of_one_draft() {
             for (tolerance, rest) in [(0.0, false), (0.002, false), (0.0, true)] {
                 if rest && rule.needs_full_rows().is_some() {
                     continue;
                 }
-                let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
-                let stands = if rule == Rule::CARRIED { 0.7 } else { 1.0 };
-                let at = Position {
-                    rest,
-                    reach,
-                    stands,
-                    ..AT
-                };
+                let at = Position { rest, ..at };
                 let judge = Judge::new(rule, tolerance);
                 let mut mean = vec![0.0; judge.book.logs];
                 let mut total = 0.0;
@@ -1406,14 +1394,7 @@ mod tests {
     #[test]
     fn every_bet_on_several_drafts_is_fair_under_the_rule() {
         let at = MANY;
-        for rule in [
-            Rule::RRS,
-            Rule::RRS_WO,
-            Rule::LEVEL_4,
-            Rule::LEVEL_4_INDEPENDENT,
-            Rule::K_SEQ,
-            Rule::ONE_HOT,
-        ] {
+        for rule in OF_SEVERAL {
             let judge = Judge::new(rule, 0.0);
             let mut mean = vec![0.0; judge.book.logs];
             let honest = Engine::HONEST;

@@ -268,17 +268,13 @@ mod tests {
         assert_eq!(draw(&[0.0, 0.0], 0.5), 0);
     }
 
-    fn rows<'a>(p: &'a [f64], q: &'a [f64]) -> Position<'a> {
-        Position::new(p, q)
-    }
-
     /// Rows that leave nothing to chance.
     #[test]
     fn players_go_through_rounds() {
         let (sure, other) = ([1.0, 0.0], [0.0, 1.0]);
         let mut player = Player::new(Rule::TOKEN, &Engine::HONEST, 2, false, 1, 0);
         let mut play = |p: &[f64], q: &[f64]| {
-            let at = rows(p, q);
+            let at = Position::new(p, q);
             let start = player.laws(&at);
             let step = player.step(&at, &start);
             (step.drafts, step.accepted, step.output, player.depth)
@@ -294,7 +290,7 @@ mod tests {
         assert_eq!(none.drafts, 1);
         // Exact match claims nothing of its drafts, and a player draws them.
         let mut player = Player::new(Rule::EXACT_MATCH, &Engine::HONEST, 1, false, 1, 0);
-        let at = rows(&other, &sure);
+        let at = Position::new(&other, &sure);
         let step = player.step(&at, &player.laws(&at));
         assert_eq!(
             (step.drafts, step.accepted, step.output),
@@ -304,7 +300,7 @@ mod tests {
         for (least, drafts) in [(0.9, 0), (0.1, 1)] {
             let engine = Engine::HONEST.drops(least);
             let half = [0.5, 0.5];
-            let at = rows(&half, &half);
+            let at = Position::new(&half, &half);
             let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);
             for _ in 0..4 {
                 let step = player.step(&at, &player.laws(&at));
@@ -318,7 +314,7 @@ mod tests {
     fn an_engine_goes_wrong_at_a_share_of_its_steps() {
         use crate::audit::model::engine::Keeps;
         let (p, q) = ([1.0, 0.0], [0.0, 1.0]);
-        let at = rows(&p, &q);
+        let at = Position::new(&p, &q);
         let judge = Judge::new(Rule::TOKEN, 0.0);
         let broken = Engine::HONEST.keeps(Keeps::Always);
         for (share, least, most) in [(0.0, 0, 0), (0.25, 900, 1100), (1.0, 4000, 4000)] {
@@ -341,7 +337,7 @@ mod tests {
     #[test]
     fn a_block_remembers_how_it_was_reached() {
         let (p, q) = ([0.5, 0.5], [1.0, 0.0]);
-        let at = rows(&p, &q);
+        let at = Position::new(&p, &q);
         let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 9, false, 5, 0);
         let start = player.laws(&at);
         let mut deepest = 0;
@@ -362,7 +358,7 @@ mod tests {
     #[test]
     fn players_of_several_drafts_take_one() {
         let (p, q) = ([0.0, 0.0, 1.0], [0.25, 0.25, 0.5]);
-        let at = rows(&p, &q);
+        let at = Position::new(&p, &q);
         let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 3, true, 5, 0);
         let start = player.laws(&at);
         for _ in 0..5 {
@@ -377,7 +373,7 @@ mod tests {
         // More drafts than tokens are the tokens; and none that is kept is no acceptance.
         let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 5, true, 5, 0);
         assert_eq!(player.step(&at, &start).drafts.len(), 3);
-        let at = rows(&[0.0, 1.0], &[1.0, 0.0]);
+        let at = Position::new(&[0.0, 1.0], &[1.0, 0.0]);
         let mut player = Player::new(Rule::RRS, &Engine::HONEST, 2, true, 5, 0);
         let step = player.step(&at, &player.laws(&at));
         assert_eq!(

@@ -624,11 +624,8 @@ mod tests {
 
     fn at(reach: f64) -> Position<'static> {
         Position {
-            p: &P,
-            q: &Q,
-            rest: false,
             reach,
-            stands: 1.0,
+            ..Position::new(&P, &Q)
         }
     }
 

@@ -1,8 +1,9 @@
 //! What stands beside the verdicts: causes, surprise, random numbers that come again, and counts.
 
 use super::{
-    Dtype, PLAIN, Tensors, audited, drawn, floats, held, logits, settings, softmax, whole,
+    Dtype, PLAIN, audited, both, held, labels, logits, rounds_of, settings, softmax, whole,
 };
+use crate::audit::evidence::play::draw;
 use crate::audit::{
     AuditReport, Conclusion, Counts, CountsReport, Outcome, Rule, Seeds, Settings, audit_counts,
 };
@@ -11,26 +12,6 @@ use rand_chacha::ChaCha8Rng;
 use specgap_log::log::Log;
 
 const TOKENS: usize = 12;
-
-/// Labels of texts of one length.
-fn labels(texts: usize, length: usize) -> Tensors {
-    let numbers = || 0..(texts * length) as i64;
-    let length = length as i64;
-    vec![
-        (
-            "prompt_id",
-            Dtype::I64,
-            0,
-            whole(numbers().map(|at| at / length)),
-        ),
-        (
-            "position",
-            Dtype::I64,
-            0,
-            whole(numbers().map(|at| at % length)),
-        ),
-    ]
-}
 
 /// Two texts of 300 tokens. `shift`: the rows of the log are those of so many places on. `uniform`:
 /// what the sampler makes of its uniform number, tokens by falling probability.
@@ -44,15 +25,14 @@ fn text(shift: i64, temperature: f64, uniform: fn(f64) -> f64) -> AuditReport {
         let mut order: Vec<usize> = (0..TOKENS).collect();
         order.sort_by(|&a, &b| law[b].total_cmp(&law[a]));
         let sorted: Vec<f64> = order.iter().map(|&place| law[place]).collect();
-        output.push(order[drawn(&sorted, uniform(random.random()))] as i64);
+        output.push(order[draw(&sorted, uniform(random.random()))] as i64);
     }
     let last = rows.len() as i64 - 1;
     let moved: Vec<Vec<f64>> = (0..=last)
         .map(|at| rows[(at + shift).clamp(0, last) as usize].clone())
         .collect();
     let mut all = labels(texts, length);
-    all.push(("target_logits", Dtype::F64, TOKENS, floats(&moved)));
-    all.push(("draft_logits", Dtype::F64, TOKENS, floats(&moved)));
+    all.extend(both(&moved, &moved));
     all.push(("token", Dtype::I64, 0, whole(output)));
     let log = held(texts * length, &all, PLAIN);
     audited(&log, &settings(Rule::TEXT, Some(Seeds::Fresh)))
@@ -184,7 +164,7 @@ fn played(
                 numbers.set_word_pos(0);
             }
             let chain: Vec<usize> = (at..end.min(at + 2))
-                .map(|here| drawn(&q[here], numbers.random()))
+                .map(|here| draw(&q[here], numbers.random()))
                 .collect();
             let mut out = Vec::new();
             for (here, &x) in (at..).zip(&chain) {
@@ -197,14 +177,13 @@ fn played(
             let count = out.len();
             let here = at + count;
             if here < end {
-                let mut left: Vec<f64> = match count < chain.len() {
+                let left: Vec<f64> = match count < chain.len() {
                     true => (p[here].iter().zip(&q[here]))
                         .map(|(p, q)| (p - q).max(0.0))
                         .collect(),
                     false => p[here].clone(),
                 };
-                specgap_core::rule::normalise(&mut left);
-                out.push(drawn(&left, numbers.random()));
+                out.push(draw(&left, numbers.random()));
             }
             rounds += 1.0;
             kept += count as f64;
@@ -223,12 +202,9 @@ fn played(
         }
     }
     let mut all = labels(texts, length);
-    all.push(("target_logits", Dtype::F64, TOKENS, floats(&target)));
-    all.push(("draft_logits", Dtype::F64, TOKENS, floats(&draft)));
+    all.extend(both(&target, &draft));
     if drafts {
-        all.push(("drafts", Dtype::I64, 2, whole(chains)));
-        all.push(("accepted", Dtype::I64, 0, whole(accepted)));
-        all.push(("output", Dtype::I64, 0, whole(output)));
+        all.extend(rounds_of(2, chains, accepted, output));
     } else {
         all.push(("token", Dtype::I64, 0, whole(output)));
     }

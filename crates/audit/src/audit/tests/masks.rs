@@ -1,9 +1,9 @@
 //! Masks of tokens, as grammars make them, in engines that honour them and in engines that forget.
 
-use super::{held, whole};
+use super::{PLAIN, hard_check, held, labels, rounds_of};
 use crate::audit::evidence::play::draw;
 use crate::audit::{
-    AuditReport, Claimed, Conclusion, Outcome, Part, PartReport, Rule, Seeds, Settings, audit,
+    AuditReport, Claimed, Conclusion, Part, PartReport, Rule, Seeds, Settings, audit,
     negative_control, plan,
 };
 use rand::{Rng, SeedableRng};
@@ -85,28 +85,14 @@ fn engine(count: usize, does: Does, said: bool, seed: u64) -> (Log, Vec<usize>) 
     let mut tensors = vec![
         ("target_probs", Dtype::F64, 4, rows(P).collect()),
         ("draft_probs", Dtype::F64, 4, rows(Q).collect()),
-        ("drafts", Dtype::I64, 2, whole(drafts)),
-        ("accepted", Dtype::I64, 0, whole(accepted)),
-        ("output", Dtype::I64, 0, whole(output)),
-        (
-            "prompt_id",
-            Dtype::I64,
-            0,
-            whole((0..count as i64).map(|at| at / 50)),
-        ),
-        (
-            "position",
-            Dtype::I64,
-            0,
-            whole((0..count as i64).map(|at| at % 50)),
-        ),
     ];
+    tensors.extend(rounds_of(2, drafts, accepted, output));
+    tensors.extend(labels(count / 50, 50));
     if said {
         let masks = (0..count).flat_map(allowed).map(u8::from).collect();
         tensors.push(("allowed", Dtype::BOOL, 4, masks));
     }
-    let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
-    (held(count, &tensors, metadata), broken)
+    (held(count, &tensors, PLAIN), broken)
 }
 
 fn settings(draft_mask: bool) -> Settings {
@@ -126,9 +112,7 @@ fn audited(log: &Log, draft_mask: bool) -> AuditReport {
 
 /// Violations of the check of masks, and where first; `None` if it was not made.
 fn check(report: &AuditReport) -> Option<(u64, Option<usize>)> {
-    let mut all = report.hard_checks.iter();
-    let found = all.find(|one| one.name == "not-allowed");
-    found.map(|one| (one.violations, one.first_position))
+    hard_check(report, "not-allowed").map(|one| (one.violations, one.first_position))
 }
 
 const HONEST: Does = Does {
@@ -147,8 +131,7 @@ fn a_mask_on_the_target_alone_is_audited_from_raw_rows_and_the_mask() {
     let (log, _) = engine(1500, HONEST, false, 7);
     let report = audited(&log, false);
     assert_eq!((report.ok, check(&report)), (false, None));
-    let refuted = |one: &PartReport| one.verdict == Outcome::Refuted;
-    assert!(report.parts.iter().any(refuted));
+    assert!(report.parts.iter().any(PartReport::is_refuted));
 }
 
 /// Which rows are masked is part of the claim: the law of drafts tells.
@@ -163,15 +146,9 @@ fn a_mask_on_both_rows_is_another_claim_than_one_on_p_alone() {
         assert_eq!(check(&wrong), Some((0, None)));
         match both {
             // More tokens were left out of q than is claimed: only the draft's law is off.
-            true => {
-                let part = &wrong.parts[Part::DraftLaw as usize];
-                assert_eq!(part.verdict, Outcome::Refuted);
-            }
+            true => assert!(wrong.parts[Part::DraftLaw as usize].is_refuted()),
             // A token was drafted that a masked q does not have.
-            false => {
-                let mut all = wrong.hard_checks.iter();
-                assert!(all.any(|one| one.name == "draft-zero" && one.violations > 0));
-            }
+            false => assert!(hard_check(&wrong, "draft-zero").unwrap().violations > 0),
         }
     }
 }
@@ -229,11 +206,9 @@ fn one(p: [f64; 4], mask: [u8; 4], more: &[(&'static str, Dtype, usize, Vec<u8>)
     let mut tensors = vec![
         ("target_probs", Dtype::F64, 4, bytes(p)),
         ("draft_probs", Dtype::F64, 4, bytes(Q)),
-        ("drafts", Dtype::I64, 1, whole([0])),
-        ("accepted", Dtype::I64, 0, whole([0])),
-        ("output", Dtype::I64, 0, whole([1])),
         ("allowed", Dtype::U8, 4, mask.to_vec()),
     ];
+    tensors.extend(rounds_of(1, [0], [0], [1]));
     tensors.extend(more.iter().cloned());
     let vocabulary = if more.is_empty() { 4 } else { 9 };
     let metadata = format!(

@@ -15,7 +15,6 @@ use crate::audit::evidence::steps::{Happened, follows, records_of};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::engine::{Change, Laws, Position, change, get};
 use crate::audit::model::rule::Rule;
-use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::Opened;
 use specgap_base::side_by_side;
 use specgap_core::rule::Drafts;
@@ -321,8 +320,9 @@ pub(crate) fn cause(
     settings: &Settings,
     report: &AuditReport,
 ) -> Result<Option<Cause>, AuditError> {
-    let refuted = |one: &&PartReport| one.verdict == Outcome::Refuted;
-    let parts: Vec<&PartReport> = report.parts.iter().filter(refuted).collect();
+    let parts: Vec<&PartReport> = (report.parts.iter())
+        .filter(|one| one.is_refuted())
+        .collect();
     let is_target = |part: &str| part == Part::TargetLaw.name();
     let impossible = ["target-zero", "outside-claimed-cut"];
     let broken = (report.hard_checks.iter())

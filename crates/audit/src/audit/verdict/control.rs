@@ -8,7 +8,6 @@ use crate::audit::evidence::play::{Player, visit};
 use crate::audit::evidence::requests::Settled;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::model::bugs::BUGS;
-use crate::audit::outcome::Outcome;
 use crate::audit::verdict::capital::judged;
 use crate::audit::verdict::measure::{MASKED, Opened, RowChecks, stop_tokens};
 use crate::audit::verdict::simulate::tampered_rounds;
@@ -137,7 +136,7 @@ pub fn negative_control(
         let none = Map::new();
         for one in Part::ALL {
             let found = judged(&judge, one, &total, &none, settings.alpha);
-            if found.verdict == Outcome::Refuted {
+            if found.is_refuted() {
                 result.by.push(found.part);
             }
         }

@@ -872,8 +872,7 @@ fn needs_another_rule(report: &AuditReport) -> bool {
     let failed = report.hard_checks.iter().filter(|one| one.violations > 0);
     // That drafts are distinct is a claim of the rule alone.
     let (of_rule, others): (Vec<_>, Vec<_>) = failed.partition(|one| one.name == REPEATED);
-    let refuted = |one: &PartReport| one.verdict == Outcome::Refuted;
-    (report.parts.iter().any(refuted) || !of_rule.is_empty()) && others.is_empty()
+    (report.parts.iter().any(PartReport::is_refuted) || !of_rule.is_empty()) && others.is_empty()
 }
 
 /// The check that no token is drafted twice, where drafts are distinct.
@@ -921,7 +920,7 @@ fn another_rule(
 
 /// Whether an audit refutes nothing and has tested acceptance.
 fn fits(parts: &[PartReport; 4], checks: &[HardCheck]) -> bool {
-    parts.iter().all(|one| one.verdict != Outcome::Refuted)
+    !parts.iter().any(PartReport::is_refuted)
         && parts[Part::Acceptance.index()].verdict == Outcome::Consistent
         && checks.iter().all(|check| check.violations == 0)
 }
@@ -934,12 +933,8 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule) {
             .any(|check| check.violations > 0)
     };
     let any_check = report.hard_checks.iter().any(|check| check.violations > 0);
-    let again = (report.fresh_numbers.as_ref()).is_some_and(|one| one.verdict == Outcome::Refuted);
-    let any_part = again
-        || report
-            .parts
-            .iter()
-            .any(|one| one.verdict == Outcome::Refuted);
+    let again = (report.fresh_numbers.as_ref()).is_some_and(PartReport::is_refuted);
+    let any_part = again || report.parts.iter().any(PartReport::is_refuted);
     let off = verdict_of(report, Part::TargetLaw) == Outcome::Refuted && report.fits.is_none();
     // Each round follows the rule, and texts of several do not (claim seed-reset-each-round).
     let lossy =
@@ -1110,8 +1105,9 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit;
     use crate::audit::tests::log;
+    use crate::audit::verdict::records::tests::named;
+    use crate::audit::{audit, audit_records};
 
     /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
     #[test]
@@ -1434,12 +1430,8 @@ mod tests {
     }
 
     fn report(verdicts: [Outcome; 4], broken: Option<&str>) -> AuditReport {
-        let records = crate::audit::Records {
-            name: "r.csv".to_owned(),
-            records: Vec::new(),
-        };
         let settings = Settings::new(Rule::TOKEN);
-        let mut report = crate::audit::audit_records(&records, &settings, "").unwrap();
+        let mut report = audit_records(&named(Vec::new()), &settings, "").unwrap();
         for (part, verdict) in report.parts.iter_mut().zip(verdicts) {
             part.verdict = verdict;
         }
@@ -1631,11 +1623,7 @@ mod tests {
             };
             let found = check_settings(&settings);
             assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
-            let records = crate::audit::Records {
-                name: "r.csv".to_owned(),
-                records: Vec::new(),
-            };
-            let found = crate::audit::audit_records(&records, &settings, "");
+            let found = audit_records(&named(Vec::new()), &settings, "");
             assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
         }
     }

@@ -9,7 +9,6 @@ use crate::audit::evidence::book::{Book, Component, Part, Tally};
 use crate::audit::evidence::requests::{Place, Requests, repeated};
 use crate::audit::evidence::steps::Count;
 use crate::audit::model::rule::Rule;
-use crate::audit::outcome::Outcome;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use std::path::Path;
@@ -515,7 +514,7 @@ pub fn audit_records(
         ..AuditReport::begun(name.clone(), command, settings, requests)
     };
     let of = |part: Part| report.parts.get(part.index());
-    let refuted = |part| of(part).is_some_and(|one| one.verdict == Outcome::Refuted);
+    let refuted = |part| of(part).is_some_and(PartReport::is_refuted);
     if rule == Rule::TOKEN
         && refuted(Part::Acceptance)
         && !refuted(Part::TargetLaw)
@@ -533,10 +532,12 @@ pub fn audit_records(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::audit::data::{Conclusion, Tampering};
     use crate::audit::evidence::bets::{Bet, SCORE_STAKES, STAKES};
+    use crate::audit::evidence::play::draw;
+    use crate::audit::outcome::Outcome;
     use rand::{Rng, SeedableRng};
 
     fn drafted(p: f64, q: f64, accepted: bool, u_q: f64) -> DraftRecord {
@@ -548,7 +549,7 @@ mod tests {
         }
     }
 
-    fn named(records: Vec<Record>) -> Records {
+    pub(crate) fn named(records: Vec<Record>) -> Records {
         let name = "r.csv".to_owned();
         Records { name, records }
     }
@@ -772,23 +773,12 @@ mod tests {
         // A lossy rule's outputs are not tested, and exact match claims nothing of drafts.
         let lossy = audit(records.clone(), Rule::threshold(0.5).unwrap());
         assert_eq!((steps(&lossy), lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
-        assert!(lossy.parts[3].reason.as_deref().unwrap().contains("lossy"));
+        let reason = |one: &PartReport| one.reason.clone().unwrap();
+        assert!(reason(&lossy.parts[3]).contains("lossy"));
         let exact = audit(records, Rule::EXACT_MATCH);
         assert_eq!(steps(&exact), [0, 2, 1, 3]);
-        assert!(
-            exact.parts[0]
-                .reason
-                .as_deref()
-                .unwrap()
-                .contains("claims nothing")
-        );
-        assert!(
-            exact.parts[1]
-                .reason
-                .as_deref()
-                .unwrap()
-                .contains("2 steps are too few")
-        );
+        assert!(reason(&exact.parts[0]).contains("claims nothing"));
+        assert!(reason(&exact.parts[1]).contains("2 steps are too few"));
     }
 
     /// The chance of being kept by each rule, seen by the score of acceptance.
@@ -796,14 +786,11 @@ mod tests {
     fn rules_keep_drafts_as_often_as_they_say() {
         let e_value = |rule: Rule, p: f64, q: f64| {
             let draft = drafted(p, q, true, 0.0);
-            let records = Records {
-                name: "r.csv".to_owned(),
-                records: vec![Record {
-                    draft: Some(draft),
-                    u_p: 0.5,
-                    ..Record::default()
-                }],
-            };
+            let records = named(vec![Record {
+                draft: Some(draft),
+                u_p: 0.5,
+                ..Record::default()
+            }]);
             let settings = Settings {
                 tolerance: 0.0,
                 ..Settings::new(rule)
@@ -972,10 +959,7 @@ mod tests {
         let (counts, rounds, ok) = found(records, Rule::TOKEN);
         assert_eq!(counts, [(2, Some(1)), NONE, NONE]);
         // Such a draft is refused by every rule: that it was says nothing.
-        let one = Records {
-            name: "r.csv".to_owned(),
-            records: vec![record(0, Some(refused))],
-        };
+        let one = named(vec![record(0, Some(refused))]);
         for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::threshold(0.5).unwrap()] {
             let report = audit_records(&one, &Settings::new(rule), "").unwrap();
             let part = &report.parts[Part::Acceptance.index()];
@@ -1009,20 +993,9 @@ mod tests {
         // Mass before a token in the order of p.
         let before = [0.8, 0.0, 0.5];
         let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
-        let draw = |law: &[f64], u: f64| {
-            let mut sum = 0.0;
-            law.iter().position(|x| {
-                sum += x;
-                u < sum
-            })
-        };
         let records = (0..count)
             .map(|_| {
-                let x = if argmax {
-                    0
-                } else {
-                    draw(&q, random.random()).unwrap_or(2)
-                };
+                let x = if argmax { 0 } else { draw(&q, random.random()) };
                 let keep: f64 = if exact { p[x] } else { (p[x] / q[x]).min(1.0) };
                 let accepted = random.random::<f64>() < keep;
                 let y = if accepted {
@@ -1030,8 +1003,7 @@ mod tests {
                 } else if exact {
                     let mut off = p;
                     off[x] = 0.0;
-                    let total: f64 = off.iter().sum();
-                    draw(&off.map(|m| m / total), random.random()).unwrap_or(2)
+                    draw(&off, random.random())
                 } else {
                     // (p - q)+ = (0, .2, .2).
                     1 + usize::from(random.random::<bool>())
@@ -1048,10 +1020,7 @@ mod tests {
                 }
             })
             .collect();
-        Records {
-            name: "run.csv".to_owned(),
-            records,
-        }
+        named(records)
     }
 
     #[test]

@@ -15,11 +15,10 @@ pub(crate) const FRESH_NUMBERS: &str = "fresh-numbers";
 /// The verdict where other parts are refuted: bets on numbers take the claimed laws for granted, so
 /// that a law which is refuted by more explains what they won.
 pub(crate) fn given_the_laws(fresh: PartReport, parts: &[PartReport]) -> PartReport {
-    let refuted = |one: &&PartReport| one.verdict == Outcome::Refuted;
-    let most = (parts.iter().filter(refuted))
+    let most = (parts.iter().filter(|one| one.is_refuted()))
         .map(|one| one.log10_e_value)
         .fold(f64::NEG_INFINITY, f64::max);
-    if fresh.verdict != Outcome::Refuted || fresh.log10_e_value > most {
+    if !fresh.is_refuted() || fresh.log10_e_value > most {
         return fresh;
     }
     PartReport {
