@@ -12,12 +12,13 @@
 //! to a feasible dual point, whatever they are worth. Its value bounds the
 //! optimum from above up to the rounding of one summation.
 
+use super::transport::shared;
 use specgap_core::lp::{
     Backend, Direction, LinearProgram, LpAnswer, LpStatus, Masses, Relation, Row,
 };
 use specgap_core::scheme::{DraftScheme, SetFamily, WithReplacement};
 use specgap_core::tree::TokenTree;
-use specgap_number::distribution::{Draft, compensated_sum};
+use specgap_number::distribution::{Draft, compensated_sum, token_id};
 
 /// Largest number of variables that HiGHS is given.
 pub const MAX_HIGHS_VARIABLES: f64 = 1.5e5;
@@ -94,15 +95,8 @@ impl BlockProgram {
             .sets
             .iter()
             .map(|set| {
-                blocks
-                    .iter()
-                    .map(|&block| {
-                        set.iter()
-                            .map(|&other| tree.common_prefix(block, other as usize))
-                            .max()
-                            .map_or(0, specgap_number::distribution::token_id)
-                    })
-                    .collect()
+                let tau = |&block: &usize| token_id(shared(tree, set, block));
+                blocks.iter().map(tau).collect()
             })
             .collect();
         Some(Self {

@@ -19,6 +19,7 @@ use num_traits::Zero;
 use specgap_core::scheme::{DraftScheme, SetFamily, WithReplacement};
 use specgap_core::tree::TokenTree;
 use specgap_number::distribution::{Draft, Rational, ratio};
+use specgap_number::number::Number;
 use std::collections::VecDeque;
 
 /// Largest number of (target block, draft set) pairs that is solved.
@@ -28,10 +29,9 @@ pub const MAX_EXACT_PAIRS: f64 = 1e6;
 /// `demand[y] / total`, draft set k has mass `supply[k] / total`.
 #[derive(Clone, Debug)]
 pub struct BlockTransport {
-    width: usize,
-    vocab: usize,
-    length: usize,
     sets: SetFamily,
+    /// tau, by set, then by block.
+    profits: Vec<Vec<i64>>,
     supply: Vec<BigUint>,
     demand: Vec<BigUint>,
     total: BigUint,
@@ -93,6 +93,13 @@ pub fn pair_count(tree: &TokenTree<f64>, drafts: usize) -> f64 {
     sets * tree.width(tree.length()) as f64
 }
 
+/// tau(block, set) of a block and a set of blocks: how many tokens some member shares at most.
+pub(super) fn shared<T: Number>(tree: &TokenTree<T>, set: &[u32], block: usize) -> usize {
+    let members = set.iter().map(|&other| other as usize);
+    let shared = members.map(|other| tree.common_prefix(block, other));
+    shared.max().unwrap_or(0)
+}
+
 impl BlockTransport {
     /// The problem with `drafts` i.i.d. blocks. Tuples with the same distinct
     /// blocks are merged: tau depends on nothing else.
@@ -111,10 +118,12 @@ impl BlockTransport {
         let (weights, whole) =
             specgap_number::distribution::integer_weights(tree.target_layer(tree.length()));
         let total = &law.total * &whole;
+        let row = |set: &[u32]| {
+            let tau = |block| i64::try_from(shared(tree, set, block)).unwrap_or(i64::MAX);
+            (0..width).map(tau).collect()
+        };
         Some(Self {
-            width,
-            vocab: tree.vocab(),
-            length: tree.length(),
+            profits: law.sets.iter().map(row).collect(),
             supply: law.weights.iter().map(|weight| weight * &whole).collect(),
             demand: weights.iter().map(|weight| weight * &law.total).collect(),
             sets: law.sets,
@@ -129,31 +138,7 @@ impl BlockTransport {
 
     /// tau(block, set): how many tokens of `block` some member of the set shares.
     pub fn shared(&self, set: usize, block: usize) -> i64 {
-        let longest = self
-            .sets
-            .set(set)
-            .iter()
-            .map(|&other| {
-                let (mut one, mut other, mut depth) = (block, other as usize, self.length);
-                while one != other {
-                    one /= self.vocab;
-                    other /= self.vocab;
-                    depth -= 1;
-                }
-                depth
-            })
-            .max();
-        i64::try_from(longest.unwrap_or(0)).unwrap_or(i64::MAX)
-    }
-
-    fn profits(&self) -> Vec<Vec<i64>> {
-        (0..self.sets.len())
-            .map(|set| {
-                (0..self.width)
-                    .map(|block| self.shared(set, block))
-                    .collect()
-            })
-            .collect()
+        self.profits[set][block]
     }
 
     /// An optimal plan with its proof.
@@ -162,7 +147,7 @@ impl BlockTransport {
     /// At most L + 1 maximum flows by shortest augmenting paths on
     /// `sets.len() * V^L` arcs, in unbounded integers.
     pub fn solve(&self) -> BlockPlan {
-        solved(&self.profits(), &self.supply, &self.demand)
+        solved(&self.profits, &self.supply, &self.demand)
     }
 
     /// `E[tau]` of a plan if it is feasible and its potentials prove that nothing
@@ -172,12 +157,7 @@ impl BlockTransport {
     /// The first condition that fails.
     pub fn check(&self, plan: &BlockPlan) -> Result<Rational, PlanRefused> {
         let masses = [&self.supply[..], &self.demand];
-        checked(
-            plan,
-            &|set, block| self.shared(set, block),
-            masses,
-            &self.total,
-        )
+        checked(plan, &self.profits, masses, &self.total)
     }
 }
 
@@ -206,7 +186,7 @@ fn solved(profits: &[Vec<i64>], supply: &[BigUint], demand: &[BigUint]) -> Block
 /// its potentials prove that nothing is better.
 fn checked(
     plan: &BlockPlan,
-    profit: &dyn Fn(usize, usize) -> i64,
+    profits: &[Vec<i64>],
     [supply, demand]: [&[BigUint]; 2],
     total: &BigUint,
 ) -> Result<Rational, PlanRefused> {
@@ -241,7 +221,7 @@ fn checked(
         let v = plan.draft_potential[set];
         bound += BigInt::from(supply[set].clone()) * v;
         for (block, mass) in row.iter().enumerate() {
-            let profit = profit(set, block);
+            let profit = profits[set][block];
             if plan.target_potential[block].saturating_add(v) < profit {
                 return Err(PlanRefused::Potential { set, block });
             }
@@ -266,7 +246,7 @@ fn checked(
 
 /// The largest mean profit of any coupling of two laws, for profits by draft set and target
 /// block: checked by potentials.
-pub(super) fn largest_coupling(
+pub(crate) fn largest_coupling(
     profits: &[Vec<i64>],
     [sets, blocks]: [&[Rational]; 2],
 ) -> Result<Rational, PlanRefused> {
@@ -274,9 +254,8 @@ pub(super) fn largest_coupling(
     let (demand, of_blocks) = specgap_number::distribution::integer_weights(blocks);
     let supply: Vec<BigUint> = supply.iter().map(|mass| mass * &of_blocks).collect();
     let demand: Vec<BigUint> = demand.iter().map(|mass| mass * &of_sets).collect();
-    let profit = |set: usize, block: usize| profits[set][block];
     let plan = solved(profits, &supply, &demand);
-    checked(&plan, &profit, [&supply, &demand], &(of_sets * of_blocks))
+    checked(&plan, profits, [&supply, &demand], &(of_sets * of_blocks))
 }
 
 /// The largest `E[tau]` of any coupling of K i.i.d. blocks with the target's
