@@ -1,18 +1,18 @@
 //! Claims about blocks of draft tokens.
 
-use super::claim::shipped;
+use super::claim::problem;
 use super::family::{Family, fraction, fractions};
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
-use specgap_core::problem::{AnyProblem, BlockProblem};
+use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
 use specgap_number::distribution::{Draft, Rational, Target, format_rational};
 use std::collections::BTreeMap;
 
-const UNIFORM: &str = include_str!("../../../../problems/refuted/gbv-lossless-uniform-2.toml");
-const BERNOULLI: &str = include_str!("../../../../problems/refuted/gbv-upper-bernoulli.toml");
-const KSEQ: &str = include_str!("../../../../problems/refuted/gbv-upper-k-seq.toml");
+const UNIFORM: &str = problem!("refuted/gbv-lossless-uniform-2");
+const BERNOULLI: &str = problem!("refuted/gbv-upper-bernoulli");
+const KSEQ: &str = problem!("refuted/gbv-upper-k-seq");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -131,7 +131,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 ];
 
 pub(super) fn block(text: &str) -> Option<BlockProblem> {
-    match shipped(text) {
+    match parse_toml(text) {
         Ok(AnyProblem::Block(problem)) => Some(problem),
         _ => None,
     }
@@ -162,10 +162,10 @@ pub(super) fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<B
     let mut target = BTreeMap::new();
     let mut draft = BTreeMap::new();
     for prefix in &prefixes {
-        let row = fractions(&family.weights(vocab));
+        let row = family.row(vocab);
         target.insert(name(prefix), Target::from_rationals(row).ok()?);
         if prefix.len() < length {
-            let row = fractions(&family.weights(vocab));
+            let row = family.row(vocab);
             draft.insert(name(prefix), Draft::from_rationals(row).ok()?);
         }
     }
@@ -190,8 +190,7 @@ fn optimum(evaluation: &BlockEvaluation) -> Option<Rational> {
     evaluation.block_optimum()?.rational().cloned()
 }
 
-fn one_block() -> Finding {
-    let mut finding = Finding::default();
+fn one_block(finding: &mut Finding) {
     let trees = trees(501, 48);
     finding.count("trees", trees.len() as u64);
     for problem in &trees {
@@ -205,11 +204,9 @@ fn one_block() -> Finding {
             || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
         );
     }
-    finding
 }
 
-fn blocks_lossless() -> Finding {
-    let mut finding = Finding::default();
+fn blocks_lossless(finding: &mut Finding) {
     let mut laws = 0;
     for (index, problem) in trees(502, 36).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
@@ -235,12 +232,10 @@ fn blocks_lossless() -> Finding {
         });
     }
     finding.count("laws", laws);
-    finding.require(laws > 100, || "too few laws for a check".to_owned());
-    finding
+    finding.enough(laws > 100, "laws");
 }
 
-fn per_depth() -> Finding {
-    let mut finding = Finding::default();
+fn per_depth(finding: &mut Finding) {
     let (mut checked, mut tight, mut slack) = (0u64, 0u64, 0.0f64);
     for (index, problem) in trees(503, 60).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
@@ -261,11 +256,9 @@ fn per_depth() -> Finding {
     finding.count("trees", checked);
     finding.count("of them tight", tight);
     finding.number("largest slack", slack);
-    finding
 }
 
-fn gbv_upper() -> Finding {
-    let mut finding = Finding::default();
+fn gbv_upper(finding: &mut Finding) {
     if let Some(problem) = block(BERNOULLI) {
         let evaluation = evaluate(&problem, 2);
         let (best, lemma) = (
@@ -273,8 +266,8 @@ fn gbv_upper() -> Finding {
             evaluation.lemma_5_1.rational().cloned(),
         );
         if let (Some(best), Some(lemma)) = (best, lemma) {
-            finding.text("Bernoulli: block optimum", format_rational(&best));
-            finding.text("Bernoulli: Lemma 5.1", format_rational(&lemma));
+            finding.fraction("Bernoulli: block optimum", &best);
+            finding.fraction("Bernoulli: Lemma 5.1", &lemma);
             finding.require(best <= lemma, || {
                 format!("optimum {best} exceeds Lemma 5.1, {lemma}")
             });
@@ -294,11 +287,9 @@ fn gbv_upper() -> Finding {
             });
         }
     }
-    finding
 }
 
-fn below_per_depth() -> Finding {
-    let mut finding = Finding::default();
+fn below_per_depth(finding: &mut Finding) {
     let mut checked = 0;
     for (index, problem) in trees(508, 90).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 4);
@@ -314,25 +305,23 @@ fn below_per_depth() -> Finding {
         }
     }
     finding.count("trees", checked);
-    finding.require(checked > 40, || "too few trees for a check".to_owned());
-    finding
+    finding.enough(checked > 40, "trees");
 }
 
-fn cic_trivial() -> Finding {
-    let mut finding = Finding::default();
+fn cic_trivial(finding: &mut Finding) {
     let mut family = Family::new(505);
     finding.count("kernels", 300);
     for index in 0..300 {
         let (vocab, sequences) = (family.between(2, 4), family.between(2, 4));
         let weight = fractions(&family.positive_weights(sequences));
         let constant = index % 3 == 0;
-        let first = fractions(&family.weights(vocab));
+        let first = family.row(vocab);
         let kernel: Vec<Vec<Rational>> = (0..sequences)
             .map(|_| {
                 if constant {
                     first.clone()
                 } else {
-                    fractions(&family.weights(vocab))
+                    family.row(vocab)
                 }
             })
             .collect();
@@ -360,11 +349,9 @@ fn cic_trivial() -> Finding {
             format!("kernel {kernel:?}: independent drafts {independent}, depends on y {spread}")
         });
     }
-    finding
 }
 
-fn gbv_attains() -> Finding {
-    let mut finding = Finding::default();
+fn gbv_attains(finding: &mut Finding) {
     if let Some(problem) = block(UNIFORM) {
         let evaluation = evaluate(&problem, 2);
         let law = law(&evaluation, BlockVerifierName::SpecTrGbv);
@@ -372,18 +359,16 @@ fn gbv_attains() -> Finding {
             law.and_then(|law| law.expected_accepted_length.rational().cloned()),
             evaluation.lemma_5_1.rational().cloned(),
         ) {
-            finding.text("E[tau] of SpecTr-GBV", format_rational(&found));
-            finding.text("Lemma 5.1", format_rational(&lemma));
+            finding.fraction("E[tau] of SpecTr-GBV", &found);
+            finding.fraction("Lemma 5.1", &lemma);
             finding.require(found == lemma, || {
                 format!("E[tau] is {found}, the lemma gives {lemma}")
             });
         }
     }
-    finding
 }
 
-fn gbv_lossless() -> Finding {
-    let mut finding = Finding::default();
+fn gbv_lossless(finding: &mut Finding) {
     for (text, undefined, variation) in [
         (
             UNIFORM,
@@ -424,11 +409,9 @@ fn gbv_lossless() -> Finding {
         }
     }
     finding.count("lossless with one draft, of 24 trees", one_draft);
-    finding
 }
 
-fn gbv_strict() -> Finding {
-    let mut finding = Finding::default();
+fn gbv_strict(finding: &mut Finding) {
     if let Some(problem) = block(UNIFORM) {
         let value = |drafts| {
             evaluate(&problem, drafts)
@@ -438,8 +421,8 @@ fn gbv_strict() -> Finding {
                 .unwrap_or_default()
         };
         let (one, two) = (value(1), value(2));
-        finding.text("p = q: K = 1", format_rational(&one));
-        finding.text("p = q: K = 2", format_rational(&two));
+        finding.fraction("p = q: K = 1", &one);
+        finding.fraction("p = q: K = 2", &two);
         finding.require(two > one, || {
             format!("the value is {one} for one draft and {two} for two")
         });
@@ -458,5 +441,4 @@ fn gbv_strict() -> Finding {
         }
     }
     finding.count("falls on random trees", falls);
-    finding
 }

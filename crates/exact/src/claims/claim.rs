@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use specgap_core::problem::{AnyProblem, Problem, parse_toml};
+use specgap_number::distribution::{Rational, format_rational};
 use std::fmt;
 
 /// What is known about a claim.
@@ -79,11 +80,30 @@ impl Finding {
     pub(super) fn text(&mut self, name: &'static str, text: impl Into<String>) {
         self.evidence.push((name, Value::Text(text.into())));
     }
+    pub(super) fn fraction(&mut self, name: &'static str, fraction: &Rational) {
+        self.text(name, format_rational(fraction));
+    }
     /// Records a violation unless `holds`; the first one stays.
     pub(super) fn require(&mut self, holds: bool, violation: impl FnOnce() -> String) {
         if !holds && self.violation.is_none() {
             self.violation = Some(violation());
         }
+    }
+    /// Requires that so much was looked at that the check says something.
+    pub(super) fn enough(&mut self, is_enough: bool, what: &str) {
+        self.require(is_enough, || format!("too few {what} for a check"));
+    }
+    /// Single-step problems that are compiled in, so that the ledger needs no files.
+    pub(super) fn shipped<const N: usize>(&mut self, texts: [&str; N]) -> Option<[Problem; N]> {
+        let mut problems = Vec::with_capacity(N);
+        for text in texts {
+            match parse_toml(text) {
+                Ok(AnyProblem::Single(problem)) => problems.push(problem),
+                Ok(AnyProblem::Block(problem)) => self.text("no single step", problem.name()),
+                Err(error) => self.text("not read", error.to_string()),
+            }
+        }
+        problems.try_into().ok()
     }
 }
 
@@ -104,7 +124,7 @@ pub struct Claim {
     /// Problem files, below `problems/`, that are the smallest counterexamples.
     pub counterexamples: &'static [&'static str],
     /// Searches for a violation.
-    pub check: fn() -> Finding,
+    pub check: fn(&mut Finding),
 }
 
 impl Claim {
@@ -145,15 +165,10 @@ impl Checked {
     }
 }
 
-/// A counterexample that is compiled in, so that the ledger needs no files.
-pub(super) fn shipped(text: &str) -> Result<AnyProblem, String> {
-    parse_toml(text).map_err(|error| error.to_string())
+/// The text of a file below `problems/`.
+macro_rules! problem {
+    ($name:literal) => {
+        include_str!(concat!("../../../../problems/", $name, ".toml"))
+    };
 }
-
-/// As [`shipped`], for a single-step problem.
-pub(super) fn shipped_single(text: &str) -> Result<Problem, String> {
-    match shipped(text)? {
-        AnyProblem::Single(problem) => Ok(problem),
-        AnyProblem::Block(problem) => Err(format!("{} is a block problem", problem.name())),
-    }
-}
+pub(super) use problem;

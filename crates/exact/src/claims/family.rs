@@ -1,10 +1,11 @@
 //! Families of small problems in exact fractions, from fixed seeds.
 
+use super::Finding;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
-use specgap_core::scheme::{Composition, Draws, MadeOf, SchemeName};
+use specgap_core::scheme::{Composition, DraftScheme, Draws, MadeOf, SchemeName};
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
 
 /// A stream of random problems.
@@ -54,6 +55,16 @@ impl Family {
         }
     }
 
+    /// Weights over their sum.
+    pub(super) fn row(&mut self, vocab: usize) -> Vec<Rational> {
+        fractions(&self.weights(vocab))
+    }
+
+    /// A target's row and a draft's.
+    pub(super) fn rows(&mut self, vocab: usize) -> [Vec<Rational>; 2] {
+        [self.row(vocab), self.row(vocab)]
+    }
+
     /// As [`Self::weights`], all above zero.
     pub(super) fn positive_weights(&mut self, vocab: usize) -> Vec<u64> {
         (0..vocab)
@@ -77,7 +88,7 @@ impl Family {
             MadeOf::OneDraft(make) => make(Draft::from_rationals(fractions(&q)).ok()?, drafts),
             MadeOf::EachDraft(make) => make(
                 (0..drafts)
-                    .map(|_| Draft::from_rationals(fractions(&self.weights(vocab))).ok())
+                    .map(|_| Draft::from_rationals(self.row(vocab)).ok())
                     .collect::<Option<Vec<_>>>()?,
             )?,
             MadeOf::Tuples(make) => {
@@ -85,8 +96,7 @@ impl Family {
                 let tuples = (0..count)
                     .map(|_| (0..drafts).map(|_| self.below(vocab) as u32).collect())
                     .collect();
-                let law =
-                    TupleProbabilities::from_rationals(fractions(&self.weights(count))).ok()?;
+                let law = TupleProbabilities::from_rationals(self.row(count)).ok()?;
                 make(vocab, drafts, tuples, law).ok()?
             }
             MadeOf::Parts(make) => {
@@ -217,12 +227,50 @@ pub(super) fn fraction(text: &str) -> Rational {
     parse_rational(text).unwrap_or_default()
 }
 
+/// A problem of one law of drafts from q.
+pub(super) fn drafting<S: DraftScheme + 'static>(
+    p: Vec<Rational>,
+    q: Vec<Rational>,
+    law: impl FnOnce(Draft) -> S,
+) -> Option<Problem> {
+    let target = Target::from_rationals(p).ok()?;
+    let draft = Draft::from_rationals(q).ok()?;
+    Problem::new("random", target, law(draft)).ok()
+}
+
+/// The same target under another law of the same q.
+pub(super) fn under<S: DraftScheme + 'static>(
+    problem: &Problem,
+    law: impl Fn(Draft, usize) -> S,
+) -> Option<Problem> {
+    let draft = problem.scheme().draft()?.clone();
+    let law = law(draft, problem.drafts());
+    Problem::new("random", problem.target().clone(), law).ok()
+}
+
 /// alpha* of a small problem, exactly.
 pub(super) fn optimum(problem: &Problem) -> Rational {
     best(problem)
         .ok()
         .and_then(|optimum| optimum.rate.rational().cloned())
         .unwrap_or_default()
+}
+
+/// Single-step problems that are compiled in, with alpha\* of each, which is evidence.
+pub(super) fn shipped_optima<const N: usize>(
+    finding: &mut Finding,
+    texts: [&str; N],
+    names: [&'static str; N],
+) -> Option<[(Problem, Rational); N]> {
+    let problems = finding.shipped(texts)?;
+    let found = problems.map(|problem| {
+        let alpha = optimum(&problem);
+        (problem, alpha)
+    });
+    for (name, (_, alpha)) in names.into_iter().zip(&found) {
+        finding.fraction(name, alpha);
+    }
+    Some(found)
 }
 
 /// A problem in one line, for violations.

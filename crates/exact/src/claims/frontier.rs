@@ -1,6 +1,6 @@
 //! Claims about rules that are allowed to be lossy: one frontier for all divergences.
 
-use super::claim::shipped_single;
+use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
 use super::scores::{is_in, mass, minimisers, values};
 use super::slots::Sets;
@@ -8,12 +8,12 @@ use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
-use specgap_number::distribution::{Rational, Target, format_rational};
+use specgap_number::distribution::{Rational, Target};
 use specgap_number::number::Number;
 use specgap_plan::plan::even_selection;
 use std::cmp::Ordering;
 
-const COIN: &str = include_str!("../../../../problems/refuted/lossy-coin.toml");
+const COIN: &str = problem!("refuted/lossy-coin");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -339,7 +339,7 @@ fn check_one(
         }
         seen.vertices += corners.len() as u64;
         for _ in 0..2 {
-            let shares = fractions(&family.weights(corners.len()));
+            let shares = family.row(corners.len());
             let mut point = vec![Rational::zero(); p.len()];
             for (corner, share) in corners.iter().zip(&shares) {
                 for (entry, mass) in point.iter_mut().zip(corner) {
@@ -375,8 +375,7 @@ fn check_one(
     }
 }
 
-fn frontier() -> Finding {
-    let mut finding = Finding::default();
+fn frontier(finding: &mut Finding) {
     let mut family = Family::new(1701);
     let mut seen = Seen::default();
     let grid = grid();
@@ -384,12 +383,12 @@ fn frontier() -> Finding {
         let vocab = 2 + index % 3;
         let (sets, p) = (Sets::random(&mut family, vocab), family.weights(vocab));
         if let Some(problem) = sets.problem(&fractions(&p)) {
-            check_one(&mut finding, &mut family, &mut seen, (&problem, &grid));
+            check_one(finding, &mut family, &mut seen, (&problem, &grid));
         }
     }
     for scheme in SchemeName::ALL {
         for problem in family.problems(scheme, 8, 4, 3) {
-            check_one(&mut finding, &mut family, &mut seen, (&problem, &[]));
+            check_one(finding, &mut family, &mut seen, (&problem, &[]));
         }
     }
     finding.count("laws of drafts", seen.laws);
@@ -401,16 +400,12 @@ fn frontier() -> Finding {
     finding.count("allowed laws of a grid", seen.grid);
     finding.count("closed forms", seen.closed);
     let enough = [seen.nothing, seen.ratios, seen.grid, seen.closed];
-    finding.require(enough.iter().all(|&count| count > 20), || {
-        "too few laws of some kind for a check".to_owned()
-    });
-    finding
+    finding.enough(enough.iter().all(|&count| count > 20), "laws of some kind");
 }
 
-fn coin() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(COIN) else {
-        return finding;
+fn coin(finding: &mut Finding) {
+    let Some([problem]) = finding.shipped([COIN]) else {
+        return;
     };
     let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
     let always = even_base(&p, &demands(&q, &Rational::one()));
@@ -421,10 +416,10 @@ fn coin() -> Finding {
     let best = even_base(&p, &demands(&q, &accepted));
     let variation = [&coin, &best].map(|law| hinge(law, &p, &Rational::one()));
     let squares = [&coin, &best].map(|law| chi_square(law, &p).unwrap_or_default());
-    finding.text("accepted by both", format_rational(&accepted));
-    finding.text("total variation of both", format_rational(&variation[0]));
-    finding.text("chi-square of the coin", format_rational(&squares[0]));
-    finding.text("least chi-square", format_rational(&squares[1]));
+    finding.fraction("accepted by both", &accepted);
+    finding.fraction("total variation of both", &variation[0]);
+    finding.fraction("chi-square of the coin", &squares[0]);
+    finding.fraction("least chi-square", &squares[1]);
     let same = accepts(&coin, &q) == accepted && accepts(&best, &q) == accepted;
     // What is compared has to be allowed; else nothing would be refuted.
     if same && variation[0] == variation[1] && (&squares[0] - &squares[1]).is_positive() {
@@ -435,7 +430,6 @@ fn coin() -> Finding {
             )
         });
     }
-    finding
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Claims about the laws of the drafts and their Q.
 
-use super::claim::shipped_single;
-use super::family::{Family, describe, fractions, optimum, subsets};
+use super::claim::problem;
+use super::family::{Family, describe, fractions, optimum, under};
+use super::scores::{is_in, not_convex, values};
 use super::{Claim, Finding, Verdict};
-use num_traits::{Signed, Zero};
+use num_traits::Signed;
 use specgap_core::optimum::ratio_scan;
-use specgap_core::problem::Problem;
-use specgap_core::scheme::{DistinctConditioned, DraftScheme, SchemeName, WithReplacement};
+use specgap_core::scheme::{DistinctConditioned, SchemeName, WithReplacement};
 use specgap_number::distribution::{Draft, Rational, format_rational, round_nearest};
+use specgap_number::number::Number;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -18,7 +19,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             the scan against the flow, in fractions.",
         expected: Verdict::Holds,
         counterexamples: &[],
-        check: || q_convex(SchemeName::WITH_REPLACEMENT, 201, 60, 250),
+        check: |finding| q_convex(finding, SchemeName::WITH_REPLACEMENT, 201, [60, 250]),
     },
     Claim {
         id: "qconvex-distinct",
@@ -29,7 +30,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             all differ. It is not the sequential law that the theorem names.",
         expected: Verdict::Holds,
         counterexamples: &[],
-        check: || q_convex(SchemeName::DISTINCT_CONDITIONED, 202, 60, 250),
+        check: |finding| q_convex(finding, SchemeName::DISTINCT_CONDITIONED, 202, [60, 250]),
     },
     Claim {
         id: "wo-formula",
@@ -96,45 +97,16 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// (Q(H+x) - Q(H)) / q(x) <= (Q(H+x+y) - Q(H+x)) / q(y) for all H, x, y.
-fn is_q_convex(
-    vocab: usize,
-    weight: impl Fn(usize) -> Rational,
-    inside: impl Fn(&[usize]) -> Rational,
-) -> Option<(Vec<usize>, usize, usize)> {
-    let values: Vec<Rational> = subsets(vocab).map(|subset| inside(&subset)).collect();
-    for mask in 0usize..1 << vocab {
-        for x in (0..vocab).filter(|x| mask >> x & 1 == 0) {
-            for y in (0..vocab).filter(|&y| y != x && mask >> y & 1 == 0) {
-                let (qx, qy) = (weight(x), weight(y));
-                let (first, both) = (mask | 1 << x, mask | 1 << x | 1 << y);
-                // Multiplied out, so that tokens of weight 0 are no special case.
-                let left = (&values[first] - &values[mask]) * qy;
-                let right = (&values[both] - &values[first]) * qx;
-                if left > right {
-                    let set = (0..vocab).filter(|token| mask >> token & 1 == 1).collect();
-                    return Some((set, x, y));
-                }
-            }
-        }
-    }
-    None
-}
-
-fn q_convex(scheme: SchemeName, seed: u64, laws: usize, scans: usize) -> Finding {
-    let mut finding = Finding::default();
+/// The definition of the law's Q, and the scan.
+fn q_convex(finding: &mut Finding, scheme: SchemeName, seed: u64, [laws, scans]: [usize; 2]) {
     let mut family = Family::new(seed);
     finding.count("laws checked by the definition", laws as u64);
     for problem in family.problems(scheme, laws, 5, 4) {
         let Some(draft) = problem.scheme().draft() else {
             continue;
         };
-        let exact = draft.exact();
-        let violation = is_q_convex(
-            problem.vocab(),
-            |token| exact.probability(token),
-            |subset| problem.scheme().inside_exact(subset),
-        );
+        let (q, inside) = (Rational::row(draft), values(problem.scheme()));
+        let violation = not_convex(problem.vocab(), &inside, &q, 0);
         finding.require(violation.is_none(), || {
             format!("{}: {violation:?}", describe(&problem))
         });
@@ -147,27 +119,25 @@ fn q_convex(scheme: SchemeName, seed: u64, laws: usize, scans: usize) -> Finding
             format!("{}: scan {scanned:?}, flow {alpha}", describe(&problem))
         });
     }
-    finding
 }
 
 /// Besides the definition and the scan, where the inequality is strict: for n >= 2 just
 /// where H holds at least n-2 tokens of q > 0, so that the further two can complete a draw.
-fn sequential() -> Finding {
-    let mut finding = q_convex(SchemeName::WITHOUT_REPLACEMENT, 203, 300, 3000);
+fn sequential(finding: &mut Finding) {
+    let scheme = SchemeName::WITHOUT_REPLACEMENT;
+    q_convex(finding, scheme, 203, [300, 3000]);
     let mut family = Family::new(207);
     let (mut pairs, mut strict) = (0, 0);
-    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 60, 6, 5) {
+    for problem in family.problems(scheme, 60, 6, 5) {
         let Some(draft) = problem.scheme().draft() else {
             continue;
         };
-        let (vocab, exact) = (problem.vocab(), draft.exact());
+        let exact = draft.exact();
         let support = draft.support();
         let draws = problem.drafts().min(support.len());
         let q = |token: usize| exact.probability(token);
-        let values: Vec<Rational> = subsets(vocab)
-            .map(|subset| problem.scheme().inside_exact(&subset))
-            .collect();
-        for mask in 0usize..1 << vocab {
+        let values = values(problem.scheme());
+        for mask in 0..values.len() {
             let further = || support.iter().filter(|&&token| mask >> token & 1 == 0);
             let held = support.len() - further().count();
             for (&x, &y) in further().flat_map(|x| further().map(move |y| (x, y))) {
@@ -193,47 +163,31 @@ fn sequential() -> Finding {
     }
     finding.count("slopes compared", pairs);
     finding.count("of them strictly", strict);
-    finding
 }
 
-fn wo_formula() -> Finding {
-    let mut finding = Finding::default();
-    let sequential = shipped_single(include_str!(
-        "../../../../problems/without-replacement/two-laws-sequential.toml"
-    ));
-    let conditioned = shipped_single(include_str!(
-        "../../../../problems/without-replacement/two-laws-conditioned.toml"
-    ));
-    let (Ok(sequential), Ok(conditioned)) = (sequential, conditioned) else {
-        return finding;
+fn wo_formula(finding: &mut Finding) {
+    let texts = [
+        problem!("without-replacement/two-laws-sequential"),
+        problem!("without-replacement/two-laws-conditioned"),
+    ];
+    let Some([sequential, conditioned]) = finding.shipped(texts) else {
+        return;
     };
-    let (law, formula) = (
-        sequential.scheme().inside_exact(&[0, 1]),
-        conditioned.scheme().inside_exact(&[0, 1]),
-    );
-    finding.text("Q({0,1}) of sequential draws", format_rational(&law));
-    finding.text("Q({0,1}) by the formula", format_rational(&formula));
+    let [law, formula] =
+        [&sequential, &conditioned].map(|problem| problem.scheme().inside_exact(&[0, 1]));
+    finding.fraction("Q({0,1}) of sequential draws", &law);
+    finding.fraction("Q({0,1}) by the formula", &formula);
     finding.require(law == formula, || {
         format!("Q({{0, 1}}) is {law} sequentially and {formula} by the formula")
     });
-    finding.text(
-        "alpha* of sequential draws",
-        format_rational(&optimum(&sequential)),
-    );
-    finding.text(
-        "alpha* by the formula",
-        format_rational(&optimum(&conditioned)),
-    );
+    finding.fraction("alpha* of sequential draws", &optimum(&sequential));
+    finding.fraction("alpha* by the formula", &optimum(&conditioned));
 
     // How far the optima are apart, either way round.
     let mut family = Family::new(204);
     let (mut below, mut above) = (Rational::zero(), Rational::zero());
     for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 1500, 6, 3) {
-        let Some(draft) = problem.scheme().draft().cloned() else {
-            continue;
-        };
-        let other = DistinctConditioned::new(draft, problem.drafts());
-        let Ok(other) = Problem::new("random", problem.target().clone(), other) else {
+        let Some(other) = under(&problem, DistinctConditioned::new) else {
             continue;
         };
         let difference = optimum(&other) - optimum(&problem);
@@ -243,11 +197,9 @@ fn wo_formula() -> Finding {
     finding.count("random pairs", 1500);
     finding.number("formula above by up to", round_nearest(&above));
     finding.number("formula below by up to", round_nearest(&below.abs()));
-    finding
 }
 
-fn supermodular() -> Finding {
-    let mut finding = Finding::default();
+fn supermodular(finding: &mut Finding) {
     let mut family = Family::new(205);
     let (mut kept, mut tried) = (0u64, 0u64);
     let vocab = 4;
@@ -265,24 +217,22 @@ fn supermodular() -> Finding {
         let symmetric = DistinctConditioned::new(draft.clone(), 2);
         let share = Rational::new(family.below(5).into(), 4.into());
         let noisy = family.below(2) == 1;
-        let function = |subset: &[usize]| {
-            let mask = subset.iter().fold(0usize, |mask, token| mask | 1 << token);
-            let base = &share * powers.inside_exact(subset)
-                + (Rational::from_integer(1.into()) - &share) * symmetric.inside_exact(subset);
-            if noisy && mask != 0 {
-                base + &noise[mask]
-            } else {
-                base
+        let mixed = values(&powers).into_iter().zip(values(&symmetric));
+        let mut values: Vec<Rational> = mixed
+            .map(|(power, other)| &share * power + share.complement() * other)
+            .collect();
+        if noisy {
+            for (value, noise) in values.iter_mut().zip(&noise).skip(1) {
+                *value += noise;
             }
-        };
-        if is_q_convex(vocab, |token| weights[token].clone(), function).is_some() {
+        }
+        if not_convex(vocab, &values, &weights, 0).is_some() {
             continue;
         }
         kept += 1;
-        let values: Vec<Rational> = subsets(vocab).map(|subset| function(&subset)).collect();
-        for mask in 0usize..1 << vocab {
+        for mask in 0..values.len() {
             for (x, y) in (0..vocab).flat_map(|x| (0..x).map(move |y| (x, y))) {
-                if mask >> x & 1 == 1 || mask >> y & 1 == 1 {
+                if is_in(mask, x) || is_in(mask, y) {
                     continue;
                 }
                 let (with_x, with_y) = (mask | 1 << x, mask | 1 << y);
@@ -294,22 +244,14 @@ fn supermodular() -> Finding {
     }
     finding.count("set functions", tried);
     finding.count("of them q-convex", kept);
-    finding.require(kept > 50, || {
-        "too few q-convex functions for a check".to_owned()
-    });
-    finding
+    finding.enough(kept > 50, "q-convex functions");
 }
 
-fn wo_beats_wr() -> Finding {
-    let mut finding = Finding::default();
+fn wo_beats_wr(finding: &mut Finding) {
     let mut family = Family::new(206);
     let mut smallest: Option<Rational> = None;
     for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
-        let Some(draft) = problem.scheme().draft().cloned() else {
-            continue;
-        };
-        let with = WithReplacement::new(draft.clone(), problem.drafts());
-        let Ok(with) = Problem::new("random", problem.target().clone(), with) else {
+        let Some(with) = under(&problem, WithReplacement::new) else {
             continue;
         };
         let gain = optimum(&problem) - optimum(&with);
@@ -323,5 +265,4 @@ fn wo_beats_wr() -> Finding {
         "smallest gain",
         smallest.map_or(String::new(), |gain| format_rational(&gain)),
     );
-    finding
 }

@@ -42,8 +42,7 @@ fn round(disagrees: &[bool], position: usize, length: usize) -> (usize, usize) {
     (position + accepted + 1, candidates - accepted)
 }
 
-fn time() -> Finding {
-    let mut finding = Finding::default();
+fn time(finding: &mut Finding) {
     let mut family = Family::new(601);
     finding.count("texts", 500);
     for _ in 0..500 {
@@ -69,11 +68,9 @@ fn time() -> Finding {
             format!("{disagrees:?}: {left} and {right}")
         });
     }
-    finding
 }
 
-fn oracle() -> Finding {
-    let mut finding = Finding::default();
+fn oracle(finding: &mut Finding) {
     let mut texts = 0u64;
     for tokens in 1usize..=12 {
         for pattern in 0u32..1 << tokens {
@@ -115,5 +112,4 @@ fn oracle() -> Finding {
         }
     }
     finding.count("patterns", texts);
-    finding
 }

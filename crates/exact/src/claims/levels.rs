@@ -1,7 +1,9 @@
 //! Claims about stratified drafts and rejection by level.
 
-use super::claim::shipped_single;
-use super::family::{Family, describe, fraction, fractions, optimum, subsets};
+use super::claim::problem;
+use super::family::{
+    Family, describe, drafting, fraction, fractions, optimum, shipped_optima, subsets, under,
+};
 use super::{Claim, Finding, Verdict};
 use num_traits::{One, Zero, pow};
 use specgap_core::certify;
@@ -13,9 +15,7 @@ use specgap_core::scheme::{
 use specgap_core::verifier::{
     Verifier, VerifierName, output_law, output_law_exact, total_variation, verifier,
 };
-use specgap_number::distribution::{
-    Draft, Rational, Target, TupleProbabilities, format_rational, round_nearest,
-};
+use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, round_nearest};
 use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, Strata};
 
 pub(super) const CLAIMS: &[Claim] = &[
@@ -282,12 +282,8 @@ fn mixed<S: DraftScheme + 'static>(
                 family.weights(vocab)
             }
         };
-        let (p, q) = (row(), row());
-        let p = Target::from_rationals(fractions(&p));
-        let q = Draft::from_rationals(fractions(&q));
-        if let (Ok(p), Ok(q)) = (p, q) {
-            problems.extend(Problem::new("random", p, law(q, drafts)));
-        }
+        let (p, q) = (fractions(&row()), fractions(&row()));
+        problems.extend(drafting(p, q, |q| law(q, drafts)));
     }
     problems
 }
@@ -298,16 +294,6 @@ fn once(draft: Draft, drafts: usize) -> Stratified {
 
 fn apart(draft: Draft, drafts: usize) -> Stratified {
     Stratified::new(draft, drafts, Straddle::Independent)
-}
-
-/// The same target under another law of the same q.
-fn under<S: DraftScheme + 'static>(
-    problem: &Problem,
-    law: impl Fn(Draft, usize) -> S,
-) -> Option<Problem> {
-    let draft = problem.scheme().draft()?.clone();
-    let law = law(draft, problem.drafts());
-    Problem::new("random", problem.target().clone(), law).ok()
 }
 
 /// 1 + P(H) - Q(H).
@@ -324,8 +310,7 @@ fn held(problem: &Problem, holds: impl Fn(u32) -> bool) -> Vec<usize> {
         .collect()
 }
 
-fn level_of_iid() -> Finding {
-    let mut finding = Finding::default();
+fn level_of_iid(finding: &mut Finding) {
     let mut family = Family::new(901);
     let problems = mixed(&mut family, 500, 6, WithReplacement::new);
     finding.count("problems", problems.len() as u64);
@@ -354,7 +339,6 @@ fn level_of_iid() -> Finding {
     }
     finding.count("with a set H that is not empty", proper);
     finding.text("rule summed over tuples within", "1e-12");
-    finding
 }
 
 /// Independent strata that no token straddles, two at least, and in some problems certain tokens.
@@ -366,15 +350,14 @@ fn clean_strata(family: &mut Family, count: usize) -> Vec<Problem> {
         if family.below(3) == 0 {
             weights[0] = 60;
         }
-        let p = Target::from_rationals(fractions(&family.weights(vocab)));
+        let p = Target::from_rationals(family.row(vocab));
         let q = Draft::from_rationals(fractions(&weights));
         let (Ok(p), Ok(q)) = (p, q) else { continue };
         let strata = Strata::of(&q, drafts);
         if strata.strata() < 2 || strata.straddlers().iter().any(Option::is_some) {
             continue;
         }
-        let law = Stratified::new(q, drafts, Straddle::Independent);
-        problems.extend(Problem::new("random", p, law));
+        problems.extend(Problem::new("random", p, apart(q, drafts)));
     }
     problems
 }
@@ -400,8 +383,7 @@ fn enclosed(passes: &LevelPasses, alpha: &Rational) -> (bool, f64) {
     (inside, known.width())
 }
 
-fn level_of_strata() -> Finding {
-    let mut finding = Finding::default();
+fn level_of_strata(finding: &mut Finding) {
     let mut family = Family::new(902);
     let clean = clean_strata(&mut family, 200);
     finding.count("problems without straddling tokens", clean.len() as u64);
@@ -430,7 +412,7 @@ fn level_of_strata() -> Finding {
         } else {
             closed += u64::from(width <= 1e-5);
         }
-        let four = summed(&mut finding, problem, VerifierName::LEVEL_4);
+        let four = summed(finding, problem, VerifierName::LEVEL_4);
         finding.require(four.as_ref().is_some_and(|four| *four <= alpha), || {
             format!("{}: level-4 is above {alpha}", describe(problem))
         });
@@ -439,7 +421,6 @@ fn level_of_strata() -> Finding {
     finding.number("widest enclosure without straddling tokens", widest);
     finding.count("closed among the others", closed);
     finding.count("of all, level-4 attains alpha* in", attained);
-    finding
 }
 
 /// Whether x <= max over h of h^n (1 - h^(n-1)), which is at h^(n-1) = n/(2n-1).
@@ -490,8 +471,7 @@ fn of_worst(finding: &mut Finding, p: Vec<Rational>, rows: Vec<Vec<Rational>>) -
         .unwrap_or_default()
 }
 
-fn three_quarters() -> Finding {
-    let mut finding = Finding::default();
+fn three_quarters(finding: &mut Finding) {
     let mut family = Family::new(903);
     let runs: [(SchemeName, &[VerifierName]); 3] = [
         (SchemeName::WITH_REPLACEMENT, &[VerifierName::RRS]),
@@ -508,7 +488,7 @@ fn three_quarters() -> Finding {
             let alpha = optimum(&problem);
             let least = &alpha - &alpha * &alpha / Rational::from_integer(4.into());
             for &name in names {
-                let Some(accepted) = summed(&mut finding, &problem, name) else {
+                let Some(accepted) = summed(finding, &problem, name) else {
                     continue;
                 };
                 checked += 1;
@@ -558,7 +538,7 @@ fn three_quarters() -> Finding {
         let h = fraction(h);
         let split = |share: Rational| vec![Rational::one() - &share, share];
         let rows = vec![split(h.clone()); drafts];
-        let accepted = of_worst(&mut finding, split(pow(h, drafts)), rows);
+        let accepted = of_worst(finding, split(pow(h, drafts)), rows);
         let share = round_nearest(&accepted);
         finding.number(name, share);
         let attains = at_most_worst(&(Rational::one() - &accepted), drafts)
@@ -567,16 +547,14 @@ fn three_quarters() -> Finding {
         finding.require(attains, || format!("n = {drafts}: {accepted}"));
     }
     let row = |share: &str| vec![fraction(share), Rational::one() - fraction(share)];
-    let accepted = of_worst(&mut finding, row("1/2"), vec![row("0"), row("1/2")]);
-    finding.text("two different drafts attain", format_rational(&accepted));
+    let accepted = of_worst(finding, row("1/2"), vec![row("0"), row("1/2")]);
+    finding.fraction("two different drafts attain", &accepted);
     finding.require(accepted == fraction("3/4"), || {
         format!("{accepted} of two different drafts")
     });
-    finding
 }
 
-fn hockey_stick() -> Finding {
-    let mut finding = Finding::default();
+fn hockey_stick(finding: &mut Finding) {
     let mut family = Family::new(904);
     let problems = mixed(&mut family, 200, 5, WithReplacement::new);
     finding.count("problems", problems.len() as u64);
@@ -598,7 +576,7 @@ fn hockey_stick() -> Finding {
             factor += phi(&factor);
         }
         let (accepted, left) = (Rational::one() - phi(&factor), phi(&factor));
-        let found = summed(&mut finding, problem, VerifierName::RRS);
+        let found = summed(finding, problem, VerifierName::RRS);
         finding.require(found.as_ref() == Some(&accepted), || {
             format!("{}: {found:?}, not {accepted}", describe(problem))
         });
@@ -615,7 +593,6 @@ fn hockey_stick() -> Finding {
         });
     }
     finding.count("residuals", residuals);
-    finding
 }
 
 /// Q of the first laws on all subsets, each against that of the last: counts the sets, and
@@ -637,8 +614,7 @@ fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64
     }
 }
 
-fn dominates_iid() -> Finding {
-    let mut finding = Finding::default();
+fn dominates_iid(finding: &mut Finding) {
     let mut family = Family::new(905);
     let problems = mixed(&mut family, 400, 7, once);
     let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
@@ -648,7 +624,7 @@ fn dominates_iid() -> Finding {
             continue;
         };
         pairs += 1;
-        never_above(&mut finding, &[own, &strata, &iid], &mut counts);
+        never_above(finding, &[own, &strata, &iid], &mut counts);
         let least = optimum(&iid);
         for law in [own, &strata] {
             let alpha = optimum(law);
@@ -663,11 +639,9 @@ fn dominates_iid() -> Finding {
     finding.count("of them strictly", counts[1]);
     finding.count("optima strictly above, of both laws", better);
     finding.require(pairs == 400, || "problems are missing".to_owned());
-    finding
 }
 
-fn once_dominates() -> Finding {
-    let mut finding = Finding::default();
+fn once_dominates(finding: &mut Finding) {
     let mut family = Family::new(906);
     let problems = mixed(&mut family, 500, 7, once);
     let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
@@ -676,7 +650,7 @@ fn once_dominates() -> Finding {
             continue;
         };
         pairs += 1;
-        never_above(&mut finding, &[own, &strata], &mut counts);
+        never_above(finding, &[own, &strata], &mut counts);
         own.scheme().for_each_tuple_exact(&mut |tuple, _| {
             let differ = specgap_core::coupling::distinct(tuple).len() == tuple.len();
             finding.require(differ, || format!("{}: {tuple:?}", describe(own)));
@@ -692,7 +666,6 @@ fn once_dominates() -> Finding {
     finding.count("of them strictly", counts[1]);
     finding.count("optima strictly above", better);
     finding.require(pairs == 500, || "problems are missing".to_owned());
-    finding
 }
 
 /// min(1, c q) that sums to n, by raising c until so many tokens are full; all of a support that
@@ -714,8 +687,7 @@ fn inclusion(draft: &Draft, drafts: usize) -> Vec<Rational> {
     (0..draft.vocab()).map(pi).collect()
 }
 
-fn ceiling() -> Finding {
-    let mut finding = Finding::default();
+fn ceiling(finding: &mut Finding) {
     let mut family = Family::new(907);
     let problems = mixed(&mut family, 600, 6, once);
     finding.count("problems", problems.len() as u64);
@@ -771,11 +743,9 @@ fn ceiling() -> Finding {
         reached += u64::from(condition);
     }
     finding.count("of them at the ceiling", reached);
-    finding
 }
 
-fn level_of_once() -> Finding {
-    let mut finding = Finding::default();
+fn level_of_once(finding: &mut Finding) {
     let mut family = Family::new(908);
     let mut straddled = 0;
     let mut worst: f64 = 0.0;
@@ -801,7 +771,6 @@ fn level_of_once() -> Finding {
     }
     finding.count("of them with straddling tokens", straddled);
     finding.number("largest distance", worst);
-    finding
 }
 
 /// Passes over a law of sets, token by token, one clock a token.
@@ -927,8 +896,7 @@ fn any_pairs(family: &mut Family, count: usize) -> Vec<Problem> {
     problems
 }
 
-fn level_of_sequential() -> Finding {
-    let mut finding = Finding::default();
+fn level_of_sequential(finding: &mut Finding) {
     let mut family = Family::new(909);
     let mut worst: f64 = 0.0;
     for problems in [
@@ -954,18 +922,14 @@ fn level_of_sequential() -> Finding {
     finding.require(misses > 0, || {
         "no law is told from an optimal one".to_owned()
     });
-    finding
 }
 
-fn rrs_wo_three_quarters() -> Finding {
-    let mut finding = Finding::default();
+fn rrs_wo_three_quarters(finding: &mut Finding) {
     let mut family = Family::new(910);
     // What is accepted over alpha* for n sequential draws of whole weights.
     let ratio = |finding: &mut Finding, [p, q]: &[Vec<u64>; 2], drafts: usize| {
-        let target = Target::from_rationals(fractions(p)).ok()?;
-        let draft = Draft::from_rationals(fractions(q)).ok()?;
-        let law = WithoutReplacement::new(draft, drafts);
-        let problem = Problem::new("random", target, law).ok()?;
+        let law = |q| WithoutReplacement::new(q, drafts);
+        let problem = drafting(fractions(p), fractions(q), law)?;
         let alpha = optimum(&problem);
         let accepted = summed(finding, &problem, VerifierName::RRS_WO)?;
         let ratio = (!alpha.is_zero()).then(|| accepted / alpha)?;
@@ -982,7 +946,7 @@ fn rrs_wo_three_quarters() -> Finding {
             for _ in 0..30 {
                 let vocab = drafts + 1;
                 let rows = [family.weights(vocab), family.weights(vocab)];
-                let Some(found) = ratio(&mut finding, &rows, drafts) else {
+                let Some(found) = ratio(finding, &rows, drafts) else {
                     continue;
                 };
                 tried += 1;
@@ -1007,7 +971,7 @@ fn rrs_wo_three_quarters() -> Finding {
                     continue;
                 }
                 stepped += 1;
-                let found = ratio(&mut finding, &next, drafts).unwrap_or_else(Rational::one);
+                let found = ratio(finding, &next, drafts).unwrap_or_else(Rational::one);
                 if found <= least {
                     (least, rows) = (found, next);
                 }
@@ -1024,96 +988,54 @@ fn rrs_wo_three_quarters() -> Finding {
     finding.count("random problems", tried);
     finding.count("steps downhill", stepped);
     finding.require(tried > 200, || "too few problems".to_owned());
-    finding
 }
 
-fn shipped_pair(finding: &mut Finding, texts: [&str; 2]) -> Option<[Problem; 2]> {
-    match texts.map(shipped_single) {
-        [Ok(first), Ok(second)] => Some([first, second]),
-        [first, second] => {
-            for error in [first.err(), second.err()].into_iter().flatten() {
-                finding.text("not read", error);
-            }
-            None
-        }
-    }
-}
-
-/// The two optima of a pair.
-fn optima(finding: &mut Finding, names: [&'static str; 2], pair: &[Problem; 2]) {
-    for (name, problem) in names.into_iter().zip(pair) {
-        finding.text(name, format_rational(&optimum(problem)));
-    }
-}
-
-fn certain_not_monotone() -> Finding {
-    let mut finding = Finding::default();
-    let pair = shipped_pair(
-        &mut finding,
-        [
-            include_str!("../../../../problems/refuted/certain-not-monotone-one.toml"),
-            include_str!("../../../../problems/refuted/certain-not-monotone-none.toml"),
-        ],
-    );
-    let Some(pair) = pair else { return finding };
-    optima(
-        &mut finding,
-        ["alpha* with a certain token", "alpha* without"],
-        &pair,
-    );
+fn certain_not_monotone(finding: &mut Finding) {
+    let texts = [
+        problem!("refuted/certain-not-monotone-one"),
+        problem!("refuted/certain-not-monotone-none"),
+    ];
+    let names = ["alpha* with a certain token", "alpha* without"];
+    let Some([(one, _), (none, _)]) = shipped_optima(finding, texts, names) else {
+        return;
+    };
     // The second law is of the first one's q: x is drafted 4 q(x) times in the mean.
-    let mut times = vec![Rational::zero(); pair[1].vocab()];
-    pair[1].scheme().for_each_tuple_exact(&mut |tuple, mass| {
+    let mut times = vec![Rational::zero(); none.vocab()];
+    none.scheme().for_each_tuple_exact(&mut |tuple, mass| {
         for &token in tuple {
             times[token as usize] += mass;
         }
     });
-    let same = pair[0].scheme().draft().is_some_and(|q| {
+    let same = one.scheme().draft().is_some_and(|q| {
         let four = Rational::from_integer(4.into());
-        let times = times.iter().enumerate();
-        times.fold(true, |same, (x, times)| {
-            same && *times == &four * q.exact().probability(x)
-        })
+        let mut times = times.iter().enumerate();
+        times.all(|(x, times)| *times == &four * q.exact().probability(x))
     });
-    for (name, problem) in ["Q({0, 1, 4, 5}) with it", "without"]
-        .into_iter()
-        .zip(&pair)
-    {
+    for (name, problem) in [("Q({0, 1, 4, 5}) with it", &one), ("without", &none)] {
         let inside = problem.scheme().inside_exact(&[0, 1, 4, 5]);
-        finding.text(name, format_rational(&inside));
+        finding.fraction(name, &inside);
     }
     finding.text(
         "drafts of both in proportion to one q",
         if same { "yes" } else { "no" },
     );
     if same {
-        never_above(&mut finding, &[&pair[0], &pair[1]], &mut [0; 2]);
+        never_above(finding, &[&one, &none], &mut [0; 2]);
     }
-    finding
 }
 
-fn strata_not_undominated() -> Finding {
-    let mut finding = Finding::default();
-    let pair = shipped_pair(
-        &mut finding,
-        [
-            include_str!("../../../../problems/refuted/strata-not-undominated-independent.toml"),
-            include_str!("../../../../problems/refuted/strata-not-undominated-sequential.toml"),
-        ],
-    );
-    let Some(pair) = pair else { return finding };
-    optima(
-        &mut finding,
-        ["alpha* of independent strata", "alpha* of sequential draws"],
-        &pair,
-    );
-    let [strata, sequential] = &pair;
+fn strata_not_undominated(finding: &mut Finding) {
+    let texts = [
+        problem!("refuted/strata-not-undominated-independent"),
+        problem!("refuted/strata-not-undominated-sequential"),
+    ];
+    let names = ["alpha* of independent strata", "alpha* of sequential draws"];
+    let Some([(strata, _), (sequential, _)]) = shipped_optima(finding, texts, names) else {
+        return;
+    };
     let (mut above, mut below) = (0, 0);
     for set in subsets(strata.vocab()) {
-        let (a, b) = (
-            strata.scheme().inside_exact(&set),
-            sequential.scheme().inside_exact(&set),
-        );
+        let [a, b] = [&strata, &sequential].map(|law| law.scheme().inside_exact(&set));
         above += u64::from(b > a);
         below += u64::from(b < a);
     }
@@ -1122,10 +1044,9 @@ fn strata_not_undominated() -> Finding {
     finding.require(above > 0 || below == 0, || {
         format!(
             "{}: sequential draws are better for every target",
-            describe(strata)
+            describe(&strata)
         )
     });
-    finding
 }
 
 /// What is accepted where tokens run one after the other by falling p/q, each through all drafts
@@ -1155,17 +1076,13 @@ fn by_thresholds(problem: &Problem) -> Option<Rational> {
     Some(Rational::one() - rest.iter().product::<Rational>())
 }
 
-fn thresholds_not_optimal() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(include_str!(
-        "../../../../problems/refuted/thresholds-not-optimal.toml"
-    )) else {
-        return finding;
+fn thresholds_not_optimal(finding: &mut Finding) {
+    let text = problem!("refuted/thresholds-not-optimal");
+    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
+        return;
     };
-    let alpha = optimum(&problem);
     let accepted = by_thresholds(&problem).unwrap_or_else(|| alpha.clone());
-    finding.text("alpha*", format_rational(&alpha));
-    finding.text("accepted by thresholds", format_rational(&accepted));
+    finding.fraction("accepted by thresholds", &accepted);
     finding.require(accepted >= alpha, || {
         format!("{}: {accepted} of {alpha}", describe(&problem))
     });
@@ -1181,15 +1098,12 @@ fn thresholds_not_optimal() -> Finding {
     finding.count("random problems", problems.len() as u64);
     finding.count("of them below alpha*", below);
     finding.number("below by up to", most);
-    finding
 }
 
-fn fixed_levels() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(include_str!(
-        "../../../../problems/refuted/fixed-levels-do-not-converge.toml"
-    )) else {
-        return finding;
+fn fixed_levels(finding: &mut Finding) {
+    let text = problem!("refuted/fixed-levels-do-not-converge");
+    let Some([problem]) = finding.shipped([text]) else {
+        return;
     };
     let alpha = round_nearest(&optimum(&problem));
     // From the last stratum to the first: {1, 3}, then {0, 2}.
@@ -1215,7 +1129,6 @@ fn fixed_levels() -> Finding {
     finding.require(losses[2] <= losses[0] + 1e-4, || {
         format!("product, n = 2: 16,000 levels lose {:.4}", losses[2])
     });
-    finding
 }
 
 /// The tokens at the places u, 1 + u and so on of q stretched to n, u uniform on [0, 1), in the
@@ -1244,24 +1157,18 @@ fn madow(q: &[Rational], drafts: usize) -> Vec<(Vec<usize>, Rational)> {
         .collect()
 }
 
-fn madow_not_dominating() -> Finding {
-    let mut finding = Finding::default();
-    let pair = shipped_pair(
-        &mut finding,
-        [
-            include_str!("../../../../problems/refuted/madow-not-dominating-madow.toml"),
-            include_str!("../../../../problems/refuted/madow-not-dominating-iid.toml"),
-        ],
-    );
-    let Some(pair) = pair else { return finding };
-    optima(
-        &mut finding,
-        ["alpha* of Madow's draws", "alpha* of i.i.d. drafts"],
-        &pair,
-    );
-    let draft = pair[1].scheme().draft().map(|q| q.exact());
+fn madow_not_dominating(finding: &mut Finding) {
+    let texts = [
+        problem!("refuted/madow-not-dominating-madow"),
+        problem!("refuted/madow-not-dominating-iid"),
+    ];
+    let names = ["alpha* of Madow's draws", "alpha* of i.i.d. drafts"];
+    let Some([(systematic, _), (iid, _)]) = shipped_optima(finding, texts, names) else {
+        return;
+    };
+    let draft = iid.scheme().draft().map(|q| q.exact());
     let q: Vec<Rational> = draft
-        .map(|q| (0..pair[1].vocab()).map(|x| q.probability(x)).collect())
+        .map(|q| (0..iid.vocab()).map(|x| q.probability(x)).collect())
         .unwrap_or_default();
     let inside = |law: &[(Vec<usize>, Rational)], set: &[usize]| -> Rational {
         let draws = law.iter();
@@ -1270,13 +1177,13 @@ fn madow_not_dominating() -> Finding {
     };
     let law = madow(&q, 2);
     let same =
-        subsets(q.len()).all(|set| inside(&law, &set) == pair[0].scheme().inside_exact(&set));
+        subsets(q.len()).all(|set| inside(&law, &set) == systematic.scheme().inside_exact(&set));
     finding.text(
         "the shipped draws are Madow's",
         if same { "yes" } else { "no" },
     );
     if same {
-        never_above(&mut finding, &[&pair[0], &pair[1]], &mut [0; 2]);
+        never_above(finding, &[&systematic, &iid], &mut [0; 2]);
     }
     // How often it fails.
     let mut family = Family::new(912);
@@ -1297,42 +1204,34 @@ fn madow_not_dominating() -> Finding {
     }
     finding.count("random q without a certain token", tried);
     finding.count("of them with a set where it fails", fails);
-    finding
 }
 
-fn straddled_strata() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(include_str!(
-        "../../../../problems/refuted/straddled-strata-not-reached.toml"
-    )) else {
-        return finding;
+fn straddled_strata(finding: &mut Finding) {
+    let text = problem!("refuted/straddled-strata-not-reached");
+    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
+        return;
     };
-    let alpha = optimum(&problem);
-    let four = summed(&mut finding, &problem, VerifierName::LEVEL_4).unwrap_or_default();
-    finding.text("alpha*", format_rational(&alpha));
-    finding.text("level-4", format_rational(&four));
+    let four = summed(finding, &problem, VerifierName::LEVEL_4).unwrap_or_default();
+    finding.fraction("level-4", &four);
     let Some(passes) = adaptive(&problem, Straddle::Independent) else {
-        return finding;
+        return;
     };
     let known = passes.acceptance_rate();
     finding.number("levels that follow the ratio", known.value());
     finding.require(known.upper() >= round_nearest(&alpha) - 1e-6, || {
         format!("{}: {} of {alpha}", describe(&problem), known.value())
     });
-    finding
 }
 
 /// The level rule's first token, x, runs alone until its ratio meets the largest of tokens that
 /// are never drafted with it, which stay. Where every set that attains alpha\* holds x, what it
 /// gives out of draws that touch the complement is lost (`docs/theory/level-rule.md`, Lemma 0).
-fn universal() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(include_str!(
-        "../../../../problems/refuted/level-not-universal.toml"
-    )) else {
-        return finding;
+fn universal(finding: &mut Finding) {
+    let text = problem!("refuted/level-not-universal");
+    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
+        return;
     };
-    let (alpha, vocab) = (optimum(&problem), problem.vocab());
+    let vocab = problem.vocab();
     let target = problem.target().exact();
     let mut law: Vec<(Vec<usize>, Rational)> = Vec::new();
     problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
@@ -1357,7 +1256,7 @@ fn universal() -> Finding {
         all => target.probability(x) / all,
     };
     let Some(first) = (0..vocab).max_by_key(|&x| ratio(x)) else {
-        return finding;
+        return;
     };
     let with_first =
         |x: usize| drafted(&|draw: &[usize]| draw.contains(&x) && draw.contains(&first));
@@ -1380,33 +1279,26 @@ fn universal() -> Finding {
         }
     });
     let lost = least.min().unwrap_or_default();
-    finding.text("alpha*", format_rational(&alpha));
     finding.count("sets that attain it", minimisers.len() as u64);
     finding.count("the token that runs first", first as u64);
-    finding.text("its ratio", format_rational(&ratio(first)));
-    finding.text("the ratio that it meets", format_rational(&met));
-    finding.text("lost at least", format_rational(&lost));
+    finding.fraction("its ratio", &ratio(first));
+    finding.fraction("the ratio that it meets", &met);
+    finding.fraction("lost at least", &lost);
     finding.require(!alone || lost <= Rational::zero(), || {
         format!("{}: at most {alpha} - {lost}", describe(&problem))
     });
-    finding
 }
 
-fn slots_apart() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(include_str!(
-        "../../../../problems/refuted/slots-apart-below-three-quarters.toml"
-    )) else {
-        return finding;
+fn slots_apart(finding: &mut Finding) {
+    let text = problem!("refuted/slots-apart-below-three-quarters");
+    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
+        return;
     };
-    let alpha = optimum(&problem);
-    let Some(four) = summed(&mut finding, &problem, VerifierName::LEVEL_4) else {
-        return finding;
+    let Some(four) = summed(finding, &problem, VerifierName::LEVEL_4) else {
+        return;
     };
-    finding.text("alpha*", format_rational(&alpha));
-    finding.text("level-4", format_rational(&four));
+    finding.fraction("level-4", &four);
     finding.require(&four / &alpha >= fraction("3/4"), || {
         format!("{}: {four} of {alpha}", describe(&problem))
     });
-    finding
 }

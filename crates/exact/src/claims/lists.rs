@@ -1,12 +1,12 @@
 //! Claims about rows that list some tokens only.
 
-use super::family::{Family, describe, optimum};
+use super::family::{Family, describe, drafting, optimum, under};
 use super::{Claim, Finding, Verdict};
 use num_traits::Zero;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{WithReplacement, WithoutReplacement};
 use specgap_core::verifier::{VerifierName, verifier};
-use specgap_number::distribution::{Draft, Rational, Target};
+use specgap_number::distribution::Rational;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -38,25 +38,19 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// i.i.d. and sequential drafts of one pair of rows, in this order.
 fn pair(p: &[Rational], q: &[Rational], drafts: usize) -> Option<[Problem; 2]> {
-    let target = Target::from_rationals(p.to_vec()).ok()?;
-    let draft = Draft::from_rationals(q.to_vec()).ok()?;
-    let iid = WithReplacement::new(draft.clone(), drafts);
-    let sequential = WithoutReplacement::new(draft, drafts);
-    Some([
-        Problem::new("i.i.d.", target.clone(), iid).ok()?,
-        Problem::new("sequential", target, sequential).ok()?,
-    ])
+    let law = |q| WithReplacement::new(q, drafts);
+    let iid = drafting(p.to_vec(), q.to_vec(), law)?;
+    let sequential = under(&iid, WithoutReplacement::new)?;
+    Some([iid, sequential])
 }
 
-fn bounds() -> Finding {
-    let mut finding = Finding::default();
+fn bounds(finding: &mut Finding) {
     let mut family = Family::new(951);
     let (mut rows, mut wide) = (0u64, 0u64);
     while rows < 150 {
         let (listed, others) = (family.between(1, 3), family.between(1, 3));
         let drafts = family.between(1, 3.min(listed + 1));
-        let p = super::family::fractions(&family.weights(listed + others));
-        let q = super::family::fractions(&family.weights(listed + others));
+        let [p, q] = family.rows(listed + others);
         let (p_listed, p_rest) = p.split_at(listed);
         let (q_listed, q_rest) = q.split_at(listed);
         let (a, b): (Rational, Rational) = (p_rest.iter().sum(), q_rest.iter().sum());
@@ -88,18 +82,15 @@ fn bounds() -> Finding {
     }
     finding.count("rows", rows);
     finding.count("bounds that differ", wide);
-    finding
 }
 
-fn rejection() -> Finding {
-    let mut finding = Finding::default();
+fn rejection(finding: &mut Finding) {
     let mut family = Family::new(952);
     let (mut pairs, mut above) = (0u64, 0u64);
     while pairs < 150 {
         let vocab = family.between(2, 5);
         let drafts = family.between(1, 3.min(vocab));
-        let p = super::family::fractions(&family.weights(vocab));
-        let q = super::family::fractions(&family.weights(vocab));
+        let [p, q] = family.rows(vocab);
         let Some([iid, sequential]) = pair(&p, &q, drafts) else {
             continue;
         };
@@ -121,7 +112,6 @@ fn rejection() -> Finding {
     }
     finding.count("pairs", pairs);
     finding.count("pairs where it accepts more", above);
-    finding
 }
 
 /// The acceptance of `rrs-wo`, summed over its tuples.

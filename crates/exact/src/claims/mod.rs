@@ -109,7 +109,8 @@ pub const UNCHECKED: [(&str, &str); 8] = [
 /// Runs one check.
 pub fn check_one(claim: &Claim) -> Checked {
     let started = std::time::Instant::now();
-    let finding = (claim.check)();
+    let mut finding = Finding::default();
+    (claim.check)(&mut finding);
     let verdict = match finding.violation {
         Some(_) => Verdict::Refuted,
         None if claim.expected == Verdict::Supported => Verdict::Supported,

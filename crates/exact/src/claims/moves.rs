@@ -1,19 +1,17 @@
 //! Claims about the block optimum as a convex function of integers: local moves find it.
 
 use super::blocks::trees;
-use super::claim::shipped_single;
-use super::family::{Family, fractions, optimum};
-use super::scores::{is_in, minimisers, values};
+use super::claim::problem;
+use super::family::{Family, shipped_optima};
+use super::scores::{is_in, mass, minimisers, values};
 use super::{Claim, Finding, Verdict};
 use crate::block::DrawnTrees;
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use num_bigint::{BigInt, BigUint};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Node, TokenTree};
-use specgap_number::distribution::{Rational, format_rational, integer_weights};
+use specgap_number::distribution::{Rational, integer_weights};
 use specgap_number::number::Number;
-
-const ONE_TOKEN: &str = include_str!("../../../../problems/refuted/single-token-moves.toml");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -322,8 +320,7 @@ fn check_some_prices(
     });
 }
 
-fn convex() -> Finding {
-    let mut finding = Finding::default();
+fn convex(finding: &mut Finding) {
     let mut family = Family::new(1803);
     let (laws, mut seen) = (laws(), Seen::default());
     let (mut small, mut large) = (0, 0);
@@ -332,12 +329,12 @@ fn convex() -> Finding {
         finding.require(law.optimum.is_some(), || format!("{name}: no optimum"));
         if law.blocks() <= 4 {
             small += 1;
-            check_all_prices(&mut finding, &mut seen, law, &name);
+            check_all_prices(finding, &mut seen, law, &name);
         } else {
             large += 1;
-            check_some_prices(&mut finding, &mut family, &mut seen, (law, &name));
+            check_some_prices(finding, &mut family, &mut seen, (law, &name));
         }
-        check_steps(&mut finding, &mut seen, law, &name);
+        check_steps(finding, &mut seen, law, &name);
     }
     finding.count("laws of trees, all prices", small);
     finding.count("laws of trees, prices at random", large);
@@ -346,19 +343,13 @@ fn convex() -> Finding {
     finding.count("local minima, all of them global", seen.local);
     finding.count("steps from 0", seen.steps);
     finding.count("of them at the optimum before the last", seen.early);
-    finding.require(small >= 40 && large >= 20, || {
-        "too few laws for a check".to_owned()
-    });
-    finding
+    finding.enough(small >= 40 && large >= 20, "laws");
 }
 
 /// The sets that no single token improves, and those of them that are not best.
 fn stuck(p: &[Rational], q: &[Rational]) -> [Vec<usize>; 2] {
     let (least, _) = minimisers(p, q);
-    let value = |set: usize| -> Rational {
-        let held = p.iter().enumerate().filter(|(token, _)| is_in(set, *token));
-        held.map(|(_, p)| p).sum::<Rational>() - &q[set]
-    };
+    let value = |set: usize| mass(p, set) - &q[set];
     let local =
         (0..q.len()).filter(|&set| (0..p.len()).all(|token| value(set ^ 1 << token) >= value(set)));
     let local: Vec<usize> = local.collect();
@@ -370,15 +361,13 @@ fn stuck(p: &[Rational], q: &[Rational]) -> [Vec<usize>; 2] {
     [local, worse]
 }
 
-fn single_tokens() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(ONE_TOKEN) else {
-        return finding;
+fn single_tokens(finding: &mut Finding) {
+    let text = problem!("refuted/single-token-moves");
+    let Some([(problem, alpha)]) = shipped_optima(finding, [text], ["alpha*"]) else {
+        return;
     };
     let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
-    let alpha = optimum(&problem);
     let [_, worse] = stuck(&p, &q);
-    finding.text("alpha*", format_rational(&alpha));
     finding.require(worse.is_empty(), || {
         format!(
             "no single token improves a set that is not best, {worse:?} by mask; alpha* is {alpha}"
@@ -387,19 +376,11 @@ fn single_tokens() -> Finding {
     let mut family = Family::new(1804);
     let mut missed = 0;
     for _ in 0..200 {
-        let rows = [family.weights(4), family.weights(4)].map(|row| fractions(&row));
-        let inside = |set: usize| {
-            let held = rows[1]
-                .iter()
-                .enumerate()
-                .filter(|(token, _)| is_in(set, *token));
-            held.map(|(_, q)| q).sum::<Rational>().power(2)
-        };
-        let q: Vec<Rational> = (0..16).map(inside).collect();
-        missed += u64::from(!stuck(&rows[0], &q)[1].is_empty());
+        let [p, q] = family.rows(4);
+        let inside: Vec<Rational> = (0..16).map(|set| mass(&q, set).power(2)).collect();
+        missed += u64::from(!stuck(&p, &inside)[1].is_empty());
     }
     finding.count("of 200 random pairs of rows, with such a set", missed);
-    finding
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Claims about the optimum and its formulations.
 
-use super::family::{Family, describe, optimum, subsets};
+use super::family::{Family, describe, drafting, optimum, subsets, under};
 use super::{Claim, Finding, Verdict};
 use num_traits::{One, Zero};
 use specgap_core::certify;
@@ -9,7 +9,7 @@ use specgap_core::lp::formulation::{TupleLaw, dual, full};
 use specgap_core::lp::{Backend, MiniLp};
 use specgap_core::optimum::{ScaledInstance, closed_form, enumeration, flow};
 use specgap_core::problem::Problem;
-use specgap_core::scheme::SchemeName;
+use specgap_core::scheme::{SchemeName, WithReplacement};
 use specgap_number::distribution::{Rational, format_rational};
 
 pub(super) const CLAIMS: &[Claim] = &[
@@ -108,8 +108,7 @@ fn all_schemes(seed: u64, count: usize) -> Vec<Problem> {
         .collect()
 }
 
-fn membership_equal() -> Finding {
-    let mut finding = Finding::default();
+fn membership_equal(finding: &mut Finding) {
     let mut worst: f64 = 0.0;
     let problems = all_schemes(101, 30);
     finding.count("problems a law", 30);
@@ -133,11 +132,9 @@ fn membership_equal() -> Finding {
         format!("the full program is off by {worst:e}")
     });
     finding.text("full program within", "1e-9");
-    finding
 }
 
-fn subset_equal() -> Finding {
-    let mut finding = Finding::default();
+fn subset_equal(finding: &mut Finding) {
     let problems = all_schemes(102, 150);
     finding.count("problems a law", 150);
     for problem in &problems {
@@ -153,12 +150,9 @@ fn subset_equal() -> Finding {
             format!("{}: {alpha} {found}", describe(problem))
         });
     }
-    finding
 }
 
-fn dual_integral() -> Finding {
-    let mut finding = Finding::default();
-
+fn dual_integral(finding: &mut Finding) {
     // Square submatrices of one instance's matrix: three tokens, all nine pairs.
     let third = || vec![Rational::new(1.into(), 3.into()); 3];
     if let Some(problem) = iid(third(), third(), 2) {
@@ -217,7 +211,6 @@ fn dual_integral() -> Finding {
             format!("{}: no level set of {y:?}", describe(problem))
         });
     }
-    finding
 }
 
 fn each_choice(count: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
@@ -263,8 +256,7 @@ fn determinant(matrix: &[Vec<i64>]) -> i64 {
         .sum()
 }
 
-fn khisti() -> Finding {
-    let mut finding = Finding::default();
+fn khisti(finding: &mut Finding) {
     let mut family = Family::new(105);
     finding.count("problems", 200);
     for _ in 0..200 {
@@ -288,11 +280,9 @@ fn khisti() -> Finding {
             .unwrap_or_default();
         finding.require(formula == optimum(&problem), || describe(&problem));
     }
-    finding
 }
 
-fn spectr_upper() -> Finding {
-    let mut finding = Finding::default();
+fn spectr_upper(finding: &mut Finding) {
     let mut family = Family::new(106);
     let problems = family.problems(SchemeName::WITH_REPLACEMENT, 150, 5, 3);
     finding.count("problems", problems.len() as u64);
@@ -331,11 +321,9 @@ fn spectr_upper() -> Finding {
             format!("{}: bound {best}, optimum {alpha}", describe(problem))
         });
     }
-    finding
 }
 
-fn monotone() -> Finding {
-    let mut finding = Finding::default();
+fn monotone(finding: &mut Finding) {
     let mut family = Family::new(107);
     finding.count("pairs", 120);
     for _ in 0..120 {
@@ -343,16 +331,16 @@ fn monotone() -> Finding {
         let Some(one) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 1) else {
             continue;
         };
-        let Some(draft) = one.scheme().draft().cloned() else {
+        let Some(draft) = one.scheme().draft() else {
             continue;
         };
         let with = |drafts: usize| {
-            let scheme = specgap_core::scheme::WithReplacement::new(draft.clone(), drafts);
-            Problem::new("random", one.target().clone(), scheme).map(|problem| optimum(&problem))
+            let more = under(&one, |q, _| WithReplacement::new(q, drafts));
+            more.map(|problem| optimum(&problem))
         };
         let mut before = Rational::zero();
         for drafts in 1..=6 {
-            let Ok(now) = with(drafts) else { continue };
+            let Some(now) = with(drafts) else { continue };
             finding.require(now >= before, || {
                 format!("{} at n = {drafts}", describe(&one))
             });
@@ -364,7 +352,7 @@ fn monotone() -> Finding {
             .iter()
             .map(|&token| draft.exact().probability(token))
             .min();
-        if let (Ok(far), Some(rarest)) = (with(64), rarest) {
+        if let Some((far, rarest)) = with(64).zip(rarest) {
             let missed = num_traits::pow(Rational::one() - rarest, 64);
             let distance = &limit - &far;
             let bound = missed * Rational::from_integer(vocab.into());
@@ -374,11 +362,9 @@ fn monotone() -> Finding {
             });
         }
     }
-    finding
 }
 
-fn uniform() -> Finding {
-    let mut finding = Finding::default();
+fn uniform(finding: &mut Finding) {
     let mut cases = 0;
     for d in 1usize..=12 {
         for r in (1..=d).filter(|r| d % r == 0) {
@@ -416,11 +402,9 @@ fn uniform() -> Finding {
         }
     }
     finding.count("cases", cases);
-    finding
 }
 
-fn bernoulli() -> Finding {
-    let mut finding = Finding::default();
+fn bernoulli(finding: &mut Finding) {
     let one = Rational::one();
     let mut cases = 0;
     for (a, b) in (0..=8).flat_map(|a| (0..=8).map(move |b| (a, b))) {
@@ -439,16 +423,8 @@ fn bernoulli() -> Finding {
         }
     }
     finding.count("cases", cases);
-    finding
 }
 
 fn iid(p: Vec<Rational>, q: Vec<Rational>, drafts: usize) -> Option<Problem> {
-    let target = specgap_number::distribution::Target::from_rationals(p).ok()?;
-    let draft = specgap_number::distribution::Draft::from_rationals(q).ok()?;
-    Problem::new(
-        "closed form",
-        target,
-        specgap_core::scheme::WithReplacement::new(draft, drafts),
-    )
-    .ok()
+    drafting(p, q, |q| WithReplacement::new(q, drafts))
 }

@@ -1,7 +1,9 @@
 //! Claims about the optimum of several draft paths; `docs/theory/block-optimum.md` has the proofs.
 
 use super::blocks::{block, tree, trees};
-use super::family::{Family, fractions};
+use super::claim::problem;
+use super::family::Family;
+use super::scores::mass;
 use super::{Claim, Finding, Verdict};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
@@ -19,8 +21,8 @@ use specgap_number::distribution::{Rational, format_rational, ratio};
 use specgap_number::number::Number;
 use specgap_plan::plan::even_selection;
 
-const NOT_NESTED: &str = include_str!("../../../../problems/refuted/per-depth-not-nested.toml");
-const NESTED: &str = include_str!("../../../../problems/refuted/per-depth-nested.toml");
+const NOT_NESTED: &str = problem!("refuted/per-depth-not-nested");
+const NESTED: &str = problem!("refuted/per-depth-nested");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -159,13 +161,12 @@ fn solved(seed: u64, count: usize) -> Vec<(BlockProblem, TokenTree<Rational>, us
 
 fn enough(finding: &mut Finding, checked: usize) {
     finding.count("trees", checked as u64);
-    finding.require(checked > 40, || "too few trees for a check".to_owned());
+    finding.enough(checked > 40, "trees");
 }
 
-fn duality() -> Finding {
-    let mut finding = Finding::default();
+fn duality(finding: &mut Finding) {
     let solved = solved(521, 60);
-    enough(&mut finding, solved.len());
+    enough(finding, solved.len());
     let mut boxes = 0;
     for (_, tree, drafts, optimum) in &solved {
         let found = path_optimum(tree, *drafts, MOST_WORK);
@@ -178,11 +179,9 @@ fn duality() -> Finding {
         });
     }
     finding.count("most boxes of one search", boxes as u64);
-    finding
 }
 
-fn duality_of_trees() -> Finding {
-    let mut finding = Finding::default();
+fn duality_of_trees(finding: &mut Finding) {
     let (mut checked, mut above) = (0, 0u64);
     for problem in trees(525, 24) {
         let tree = TokenTree::<Rational>::new(&problem);
@@ -226,35 +225,30 @@ fn duality_of_trees() -> Finding {
             }
         }
     }
-    enough(&mut finding, checked);
+    enough(finding, checked);
     finding.count("bounds above the optimum", above);
-    finding
 }
 
-fn lemma_below() -> Finding {
-    let mut finding = Finding::default();
+fn lemma_below(finding: &mut Finding) {
     let solved = solved(504, 90);
-    enough(&mut finding, solved.len());
+    enough(finding, solved.len());
     for (_, tree, drafts, optimum) in &solved {
         let lemma = lemma_5_1(tree, *drafts);
         finding.require(lemma <= *optimum, || {
             format!("Lemma 5.1 {lemma}, optimum {optimum}")
         });
     }
-    finding
 }
 
-fn selection() -> Finding {
-    let mut finding = Finding::default();
+fn selection(finding: &mut Finding) {
     let solved = solved(522, 60);
-    enough(&mut finding, solved.len());
+    enough(finding, solved.len());
     for (_, tree, drafts, optimum) in &solved {
         let selected = longest_shared(tree, *drafts).map(|law| single_draft_optimum(&law));
         finding.require(selected.as_ref() == Some(optimum), || {
             format!("K = {drafts}: selected {selected:?}, optimum {optimum}")
         });
     }
-    finding
 }
 
 /// The target with the law of the path, of an optimal coupling, that shares the longest
@@ -286,10 +280,9 @@ fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree
     Some(tree.clone().with_draft(layers.collect()))
 }
 
-fn select_beats_spectr() -> Finding {
-    let mut finding = Finding::default();
+fn select_beats_spectr(finding: &mut Finding) {
     let solved = solved(523, 48);
-    enough(&mut finding, solved.len());
+    enough(finding, solved.len());
     let (mut strictly, mut more, mut optimal) = (0, 0, 0);
     for (problem, tree, drafts, optimum) in &solved {
         let select = Select::<Rational>::new(problem, SelectedRule::Greedy, *drafts);
@@ -312,11 +305,9 @@ fn select_beats_spectr() -> Finding {
     finding.count("of them more than with the same plans", strictly);
     finding.count("of them more than SpecTr with plans of a flow", more);
     finding.count("of them optimal", optimal);
-    finding
 }
 
-fn even() -> Finding {
-    let mut finding = Finding::default();
+fn even(finding: &mut Finding) {
     let mut family = Family::new(524);
     let scales: Vec<Rational> = [(1u32, 5u32), (1, 2), (1, 1), (3, 2), (4, 1)]
         .iter()
@@ -325,14 +316,8 @@ fn even() -> Finding {
     let rows = 120;
     for round in 0..rows {
         let (vocab, drafts) = (1 + round % 5, 1 + round % 4);
-        let p = fractions(&family.weights(vocab));
-        let q = fractions(&family.weights(vocab));
+        let [p, q] = family.rows(vocab);
         let law = even_selection(&p, &q, drafts);
-        let mass = |row: &[Rational], set: usize| -> Rational {
-            let members = row.iter().enumerate();
-            let members = members.filter(|(token, _)| set >> token & 1 == 1);
-            members.map(|(_, mass)| mass).sum()
-        };
         for set in 0..1usize << vocab {
             let kept = mass(&law, set) >= mass(&q, set).power(drafts);
             finding.require(kept, || format!("{p:?} {q:?}: {law:?} cannot be selected"));
@@ -351,11 +336,9 @@ fn even() -> Finding {
         }
     }
     finding.count("pairs of rows", rows as u64);
-    finding
 }
 
-fn rounds_lossless() -> Finding {
-    let mut finding = Finding::default();
+fn rounds_lossless(finding: &mut Finding) {
     let mut family = Family::new(525);
     let (mut texts, mut rounds) = (0, [0.0; 4]);
     for (vocab, total, length, drafts) in [(2, 4, 2, 2), (2, 4, 2, 2), (3, 3, 2, 2), (2, 3, 2, 3)] {
@@ -377,7 +360,7 @@ fn rounds_lossless() -> Finding {
             *sum += found.map_or(0.0, |one| one.rounds.to_f64());
         }
     }
-    finding.require(texts == 4, || "too few trees for a check".to_owned());
+    finding.enough(texts == 4, "trees");
     finding.count("trees of texts", texts);
     for (name, sum) in [
         "rounds a text, select-block",
@@ -390,13 +373,11 @@ fn rounds_lossless() -> Finding {
     {
         finding.text(name, format!("{:.4}", sum / texts as f64));
     }
-    finding
 }
 
-fn greedy_forgets() -> Finding {
-    let mut finding = Finding::default();
+fn greedy_forgets(finding: &mut Finding) {
     let Some(problem) = block(NOT_NESTED) else {
-        return finding;
+        return;
     };
     let name = BlockVerifierName::GreedyBlock;
     for (change, word) in [
@@ -413,11 +394,9 @@ fn greedy_forgets() -> Finding {
             });
         }
     }
-    finding
 }
 
-fn per_depth_attained() -> Finding {
-    let mut finding = Finding::default();
+fn per_depth_attained(finding: &mut Finding) {
     for (optimum, depths, text) in [
         (
             "not nested: optimum",
@@ -430,11 +409,10 @@ fn per_depth_attained() -> Finding {
         let tree = TokenTree::<Rational>::new(&problem);
         let found = path_optimum(&tree, 2, MOST_WORK);
         let bound = per_depth_bound(&tree, 2);
-        finding.text(optimum, format_rational(&found.upper));
-        finding.text(depths, format_rational(&bound));
+        finding.fraction(optimum, &found.upper);
+        finding.fraction(depths, &bound);
         finding.require(found.lower == bound, || {
             format!("optimum {}, per-depth bound {bound}", found.upper)
         });
     }
-    finding
 }

@@ -66,8 +66,7 @@ fn length(tokens: usize) -> Drafted {
     }
 }
 
-fn unbiased() -> Finding {
-    let mut finding = Finding::default();
+fn unbiased(finding: &mut Finding) {
     let mut family = Family::new(907);
     let mut compared = 0;
     for index in 0..6 {
@@ -97,5 +96,4 @@ fn unbiased() -> Finding {
             format!("drafts {}", format_rational(&found)),
         );
     }
-    finding
 }

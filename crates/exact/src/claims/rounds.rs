@@ -103,8 +103,7 @@ const SHAPES: [(usize, usize, usize); 8] = [
     (2, 6, 2),
 ];
 
-fn optimum() -> Finding {
-    let mut finding = Finding::default();
+fn optimum(finding: &mut Finding) {
     let mut family = Family::new(1901);
     let (mut models, mut masses, mut below) = (0, 0, 0);
     for index in 0..48 {
@@ -134,7 +133,6 @@ fn optimum() -> Finding {
     finding.count("models, bound and decoder in fractions", models);
     finding.count("drafts, stops and next tokens of decoders", masses);
     finding.count("models on which block verification makes more calls", below);
-    finding
 }
 
 /// The mean over texts of a number of calls.
@@ -145,12 +143,25 @@ pub(super) fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> R
         .sum()
 }
 
-/// The same of block verification with at most so many drafts a round.
+/// Calls of a verifier along a text, with at most so many drafts a round.
+pub(super) fn replayed(verifier: ChainVerifier, ratios: &[Rational], most: usize) -> Rational {
+    let found = replay(verifier, ratios, &FixedLength(most));
+    found.map_or_else(Rational::zero, |found| found.calls)
+}
+
+/// The mean of block verification.
 fn block_calls(pair: &Pair, most: usize) -> Rational {
-    mean_calls(pair, |ratios| {
-        replay(ChainVerifier::Block, ratios, &FixedLength(most))
-            .map_or_else(Rational::zero, |found| found.calls)
-    })
+    mean_calls(pair, |ratios| replayed(ChainVerifier::Block, ratios, most))
+}
+
+/// Drafts that are one token longer, with their probabilities.
+fn one_longer(pair: &Pair, paths: &[(Vec<usize>, Rational)]) -> Vec<(Vec<usize>, Rational)> {
+    let longer = paths.iter().flat_map(|(path, weight)| {
+        let draft = pair.rows(path).map_or(&[][..], |[_, draft]| draft);
+        let drawn = draft.iter().enumerate();
+        drawn.map(move |(token, q)| (extended(path, token), weight * q))
+    });
+    longer.collect()
 }
 
 /// Prefixes behind which a round may start, parents first, with their probabilities.
@@ -315,13 +326,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                 stops.push((path.clone(), whole - onwards(&accepted, vocab, start, path)));
             }
             if age < length {
-                let longer = paths.iter().flat_map(|(path, weight)| {
-                    let row = pair.rows(path).map(|[_, draft]| draft.clone());
-                    let row = row.unwrap_or_default().into_iter().enumerate();
-                    row.map(|(token, q)| (extended(path, token), weight * q))
-                        .collect::<Vec<_>>()
-                });
-                paths = longer.collect();
+                paths = one_longer(pair, &paths);
             }
         }
         for (stop, mut wanted) in stops.into_iter().rev() {
@@ -380,8 +385,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
     }
 }
 
-fn unlimited() -> Finding {
-    let mut finding = Finding::default();
+fn unlimited(finding: &mut Finding) {
     let mut family = Family::new(1902);
     let (mut texts, mut models, mut shorter) = (0, 0, 0);
     for index in 0..60 {
@@ -436,8 +440,7 @@ fn unlimited() -> Finding {
         "models and shorter L with fewer calls than block verification",
         shorter,
     );
-    finding.require(shorter > 30, || "too few models for a check".to_owned());
-    finding
+    finding.enough(shorter > 30, "models");
 }
 
 /// Checks a rule that carries by the law of its text and by its calls, all drafts and coins and along
@@ -540,15 +543,8 @@ fn carried_block(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Ra
             calls += &weight;
             let mut paths = vec![(start, weight)];
             for _ in 0..most.min(tokens - 1 - length) {
-                let longer = paths.iter().flat_map(|(path, weight)| {
-                    let draft = pair.rows(path).map(|[_, draft]| draft.clone());
-                    let drawn = draft.unwrap_or_default().into_iter().enumerate();
-                    let drawn = drawn.filter(|(_, q)| q.is_positive());
-                    drawn
-                        .map(|(token, q)| (extended(path, token), weight * q))
-                        .collect::<Vec<_>>()
-                });
-                paths = longer.collect();
+                paths = one_longer(pair, &paths);
+                paths.retain(|(_, weight)| weight.is_positive());
             }
             for (path, mut weight) in paths {
                 for age in (0..=path.len() - length).rev() {
@@ -598,8 +594,7 @@ fn carries_of(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, BlockCarry<Ratio
     all
 }
 
-fn carried_block_is_lossless() -> Finding {
-    let mut finding = Finding::default();
+fn carried_block_is_lossless(finding: &mut Finding) {
     let mut family = Family::new(1905);
     let (mut models, mut attained, mut below_token, mut below_block, mut above_block) =
         (0, 0, 0, 0, 0);
@@ -620,7 +615,7 @@ fn carried_block_is_lossless() -> Finding {
                 weight * Rational::total(&carried_block_starts(&rows, most))
             })
             .sum();
-        let least = least_of_carried(&mut finding, (&pair, most), &law, [&calls, &along], &name);
+        let least = least_of_carried(finding, (&pair, most), &law, [&calls, &along], &name);
         let block = block_calls(&pair, most);
         let by_token = mean_calls(&pair, |ratios| {
             Rational::total(&carried_starts(ratios, most))
@@ -648,15 +643,13 @@ fn carried_block_is_lossless() -> Finding {
     finding.require(attained < models, || {
         "no model has a rule with fewer calls".to_owned()
     });
-    finding
 }
 
 fn ages(most: usize) -> Vec<Rational> {
     vec![Rational::zero(); most + 1]
 }
 
-fn carried_is_lossless() -> Finding {
-    let mut finding = Finding::default();
+fn carried_is_lossless(finding: &mut Finding) {
     let mut family = Family::new(1903);
     let (mut models, mut attained, mut above, mut below_block) = (0, 0, 0, 0);
     for index in 0..64 {
@@ -667,7 +660,7 @@ fn carried_is_lossless() -> Finding {
         let along = mean_calls(&pair, |ratios| {
             Rational::total(&carried_starts(ratios, most))
         });
-        let least = least_of_carried(&mut finding, (&pair, most), &law, [&calls, &along], &name);
+        let least = least_of_carried(finding, (&pair, most), &law, [&calls, &along], &name);
         if most > 1 {
             attained += u64::from(least == calls);
             above += u64::from(least < calls);
@@ -683,7 +676,6 @@ fn carried_is_lossless() -> Finding {
         "of these with fewer calls than block verification",
         below_block,
     );
-    finding
 }
 
 /// Calls of rounds that accept i of n drafts and more with the probabilities `law` tells of a
@@ -707,8 +699,7 @@ fn calls_by(
     Rational::total(&starts[..tokens])
 }
 
-fn ordered() -> Finding {
-    let mut finding = Finding::default();
+fn ordered(finding: &mut Finding) {
     let mut family = Family::new(1904);
     let (mut texts, mut fewer, mut unordered) = (0, 0, 0);
     let one = Rational::one();
@@ -727,14 +718,11 @@ fn ordered() -> Finding {
         let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
         let of_token = |start: usize, length: usize| products(&coins[start..start + length]);
         let token = calls_by(tokens, most, of_token);
-        let replayed = |verifier| {
-            replay(verifier, &ratios, &FixedLength(most))
-                .map_or_else(Rational::zero, |found| found.calls)
-        };
-        finding.require(token == replayed(ChainVerifier::Token), || {
+        let by_replay = replayed(ChainVerifier::Token, &ratios, most);
+        finding.require(token == by_replay, || {
             format!("{ratios:?}: two ways to token verification's calls differ")
         });
-        let block = replayed(ChainVerifier::Block);
+        let block = replayed(ChainVerifier::Block, &ratios, most);
         // Coins that are no less, and laws that are no less: from each start another.
         let mut up = |value: &Rational| {
             let share = Rational::new(family.between(0, 4).into(), 4.into());
@@ -779,11 +767,11 @@ fn ordered() -> Finding {
         "rules above block verification a round, with more calls than it",
         unordered,
     );
-    finding
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::check_one;
     use super::super::family::{fraction, fractions};
     use super::*;
 
@@ -814,7 +802,7 @@ mod tests {
     #[test]
     fn every_check_holds() {
         for claim in CLAIMS {
-            assert_eq!((claim.check)().violation, None, "{}", claim.id);
+            assert_eq!(check_one(claim).finding.violation, None, "{}", claim.id);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Claims about which laws have an order of the tokens that finds the optimum.
 
-use super::claim::shipped_single;
-use super::family::{Family, describe, fractions, optimum, subsets};
+use super::claim::problem;
+use super::family::{Family, describe, fractions, optimum, shipped_optima, subsets};
 use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
 use specgap_core::optimum::{ratio_scan, thresholds};
@@ -12,12 +12,6 @@ use specgap_core::scheme::{
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, format_rational};
 use specgap_number::number::Number;
 use std::sync::Arc;
-
-macro_rules! file {
-    ($name:literal) => {
-        include_str!(concat!("../../../../problems/refuted/", $name, ".toml"))
-    };
-}
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -116,15 +110,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             "refuted/race-not-proportional-early.toml",
             "refuted/race-not-proportional-late.toml",
         ],
-        check: || {
-            contradiction(
-                [
-                    file!("race-not-proportional-early"),
-                    file!("race-not-proportional-late"),
-                ],
-                [0, 1],
-            )
-        },
+        check: any_race,
     },
     Claim {
         id: "two-temperatures-sort",
@@ -201,8 +187,9 @@ pub(super) fn mass(row: &[Rational], set: usize) -> Rational {
     )
 }
 
-/// The first (H, x, y) with x in H and y not at which Q is not w-convex.
-fn not_convex(
+/// The first (H, x, y) with x in H and y not at which Q is not w-convex: the growth by y on top of
+/// H, over w(y), is below that by x to H, over w(x).
+pub(super) fn not_convex(
     vocab: usize,
     q: &[Rational],
     weights: &[Rational],
@@ -249,8 +236,7 @@ fn target(row: Vec<Rational>) -> Option<Target> {
     Target::from_rationals(row).ok()
 }
 
-fn closure() -> Finding {
-    let mut finding = Finding::default();
+fn closure(finding: &mut Finding) {
     let mut family = Family::new(1501);
     let (mut laws, mut chances, mut forced, mut early, mut merged) = (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut tried = 0u64;
@@ -312,7 +298,7 @@ fn closure() -> Finding {
         });
         let law: Arc<dyn DraftScheme> = Arc::new(law);
         for _ in 0..3 {
-            let Some(p) = target(fractions(&family.weights(vocab))) else {
+            let Some(p) = target(family.row(vocab)) else {
                 continue;
             };
             let Ok(problem) = Problem::from_law("random", p, Arc::clone(&law)) else {
@@ -334,10 +320,7 @@ fn closure() -> Finding {
     finding.count("of merged tokens", merged);
     finding.count("with logarithms as scores", chances);
     let enough = laws == 400 && [forced, early, merged, chances].iter().all(|&n| n >= 10);
-    finding.require(enough, || {
-        "too few laws of some kind for a check".to_owned()
-    });
-    finding
+    finding.enough(enough, "laws of some kind");
 }
 
 /// A random law of sets of four tokens, each drawn by at most one of a few tuples.
@@ -354,7 +337,7 @@ fn sets_law(family: &mut Family, vocab: usize) -> Option<Explicit> {
             );
         }
     }
-    let law = TupleProbabilities::from_rationals(fractions(&family.weights(tuples.len()))).ok()?;
+    let law = TupleProbabilities::from_rationals(family.row(tuples.len())).ok()?;
     Explicit::new(vocab, drafts, tuples, law).ok()
 }
 
@@ -449,8 +432,7 @@ fn target_of_proof(
     (!p[x].is_negative()).then_some(p)
 }
 
-fn converse() -> Finding {
-    let mut finding = Finding::default();
+fn converse(finding: &mut Finding) {
     let mut family = Family::new(1502);
     let (vocab, mut laws) = (4, 0u64);
     let (mut scored, mut without, mut missed) = (0u64, 0u64, 0u64);
@@ -470,7 +452,7 @@ fn converse() -> Finding {
                 format!("{law:?}: weights {weights:?} are no score")
             });
             for _ in 0..20 {
-                let p = fractions(&family.weights(vocab));
+                let p = family.row(vocab);
                 let (least, _) = minimisers(&p, &q);
                 let scanned = scan(&p, weights, &q);
                 finding.require(least == scanned, || {
@@ -501,10 +483,10 @@ fn converse() -> Finding {
     finding.count("with a score", scored);
     finding.count("without one", without);
     finding.count("weights that miss an optimum", missed);
-    finding.require(scored >= 10 && without >= 10 && missed >= 50, || {
-        "too few laws of some kind for a check".to_owned()
-    });
-    finding
+    finding.enough(
+        scored >= 10 && without >= 10 && missed >= 50,
+        "laws of some kind",
+    );
 }
 
 /// The least P - Q over prefixes of the order by w/p, w > 0.
@@ -527,12 +509,9 @@ fn scan(p: &[Rational], weights: &[Rational], q: &[Rational]) -> Rational {
 /// A problem of two scores at most, of one of several kinds.
 fn two_scores(family: &mut Family) -> Option<Problem> {
     let vocab = family.between(2, 5);
-    let rows = [family.weights(vocab), family.weights(vocab)];
-    let p = target(fractions(&family.weights(vocab)))?;
-    let drafts: Vec<Draft> = rows
-        .iter()
-        .map(|row| Draft::from_rationals(fractions(row)).ok())
-        .collect::<Option<_>>()?;
+    let rows = family.rows(vocab).into_iter();
+    let p = target(family.row(vocab))?;
+    let drafts: Vec<Draft> = rows.flat_map(Draft::from_rationals).collect();
     let law: Arc<dyn DraftScheme> = if family.below(3) == 0 {
         let models = (0..family.between(2, 4)).map(|k| drafts[k % 2].clone());
         Arc::new(Product::new(models.collect())?)
@@ -598,8 +577,7 @@ fn has_thresholds(p: &[Rational], w: &[Vec<Rational>; 2], mask: usize) -> bool {
     })
 }
 
-fn linear() -> Finding {
-    let mut finding = Finding::default();
+fn linear(finding: &mut Finding) {
     let mut family = Family::new(1503);
     let (mut problems, mut sets) = (0u64, 0u64);
     while problems < 300 {
@@ -652,18 +630,16 @@ fn linear() -> Finding {
     }
     finding.count("problems of two scores", problems);
     finding.count("minimisers", sets);
-    finding
 }
 
-fn children() -> Finding {
-    let mut finding = Finding::default();
+fn children(finding: &mut Finding) {
     let mut family = Family::new(1504);
     let (mut trees, mut better) = (0u64, 0u64);
     while trees < 120 {
         let (parents, tokens) = (family.between(2, 3), family.between(2, 3));
         // Chances of the sets of drafted parents, by mask.
-        let chosen = fractions(&family.weights(1 << parents));
-        let p = fractions(&family.weights(parents * tokens));
+        let chosen = family.row(1 << parents);
+        let p = family.row(parents * tokens);
         let laws: Option<Vec<(Vec<Rational>, Vec<u64>)>> = (0..parents)
             .map(|_| {
                 let row = family.weights(tokens);
@@ -735,7 +711,6 @@ fn children() -> Finding {
     }
     finding.count("trees", trees);
     finding.count("of them with a parent for sure and alpha* below 1", better);
-    finding
 }
 
 /// A problem's only minimiser, as a mask.
@@ -763,19 +738,10 @@ fn asked(problems: &[Problem; 2], [x, y]: [usize; 2]) -> Option<[Rational; 2]> {
     sides.then_some([quotient(first)?, quotient(second)?])
 }
 
-fn read(texts: [&str; 2]) -> Result<[Problem; 2], String> {
-    let [first, second] = texts.map(shipped_single);
-    Ok([first?, second?])
-}
-
-fn contradiction(texts: [&str; 2], tokens: [usize; 2]) -> Finding {
-    let mut finding = Finding::default();
-    contradict(&mut finding, texts, tokens);
-    finding
-}
-
 fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
-    let Ok(problems) = read(texts) else { return };
+    let Some(problems) = finding.shipped(texts) else {
+        return;
+    };
     let q = values(problems[0].scheme());
     let vocab = problems[0].vocab();
     let both = quotient(vocab, &q, x, y).zip(quotient(vocab, &q, y, x));
@@ -783,10 +749,10 @@ fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
         return;
     };
     if let Some((there, back)) = both {
-        finding.text("c(x,y) c(y,x)", format_rational(&there.times(&back)));
+        finding.fraction("c(x,y) c(y,x)", &there.times(&back));
     }
-    finding.text("w_x/w_y at least", format_rational(&least));
-    finding.text("and at most", format_rational(&most));
+    finding.fraction("w_x/w_y at least", &least);
+    finding.fraction("and at most", &most);
     finding.require(least <= most, || {
         let [least, most] = [least, most].map(|value| format_rational(&value));
         format!(
@@ -797,20 +763,26 @@ fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
     });
 }
 
-fn two_temperatures() -> Finding {
-    let mut finding = Finding::default();
+fn any_race(finding: &mut Finding) {
     let files = [
-        file!("two-temperatures-light"),
-        file!("two-temperatures-heavy"),
+        problem!("refuted/race-not-proportional-early"),
+        problem!("refuted/race-not-proportional-late"),
     ];
-    contradict(&mut finding, files, [2, 3]);
-    let mut sequential = contradiction(
-        [
-            file!("two-temperatures-sequential-light"),
-            file!("two-temperatures-sequential-heavy"),
-        ],
-        [2, 3],
-    );
+    contradict(finding, files, [0, 1]);
+}
+
+fn two_temperatures(finding: &mut Finding) {
+    let files = [
+        problem!("refuted/two-temperatures-light"),
+        problem!("refuted/two-temperatures-heavy"),
+    ];
+    contradict(finding, files, [2, 3]);
+    let mut sequential = Finding::default();
+    let files = [
+        problem!("refuted/two-temperatures-sequential-light"),
+        problem!("refuted/two-temperatures-sequential-heavy"),
+    ];
+    contradict(&mut sequential, files, [2, 3]);
     let names = [
         ("c(x,y) c(y,x)", "sequentially, c(x,y) c(y,x)"),
         ("w_x/w_y at least", "sequentially, w_x/w_y at least"),
@@ -827,13 +799,15 @@ fn two_temperatures() -> Finding {
     if !refuted {
         finding.violation = None;
     }
-    finding
 }
 
-fn two_models() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problems) = read([file!("two-models-left"), file!("two-models-right")]) else {
-        return finding;
+fn two_models(finding: &mut Finding) {
+    let texts = [
+        problem!("refuted/two-models-left"),
+        problem!("refuted/two-models-right"),
+    ];
+    let Some(problems) = finding.shipped(texts) else {
+        return;
     };
     let same = (0..2).all(|token| {
         let p = |problem: &Problem| problem.target().exact().probability(token);
@@ -852,7 +826,7 @@ fn two_models() -> Finding {
         });
         finding.text(name, best);
     }
-    finding.text("alpha*", format_rational(&optimum(&problems[0])));
+    finding.fraction("alpha*", &optimum(&problems[0]));
     finding.require(!(same && asked.is_some()), || {
         "tokens 0 and 1 keep their p, q_1 and q_2, and change sides".to_owned()
     });
@@ -864,58 +838,40 @@ fn two_models() -> Finding {
             finding.text("thresholds", "miss the optimum");
         }
     }
-    finding
 }
 
-/// alpha* of two shipped problems.
-fn optima(texts: [&str; 2]) -> Option<[Rational; 2]> {
-    Some(read(texts).ok()?.map(|problem| optimum(&problem)))
-}
-
-fn distinct_below_iid() -> Finding {
-    let mut finding = Finding::default();
-    let found = optima([
-        file!("distinct-below-replacement-distinct"),
-        file!("distinct-below-replacement-iid"),
-    ]);
-    if let Some([distinct, iid]) = found {
-        finding.text(
-            "alpha* given that drafts differ",
-            format_rational(&distinct),
-        );
-        finding.text("alpha* with replacement", format_rational(&iid));
+fn distinct_below_iid(finding: &mut Finding) {
+    let texts = [
+        problem!("refuted/distinct-below-replacement-distinct"),
+        problem!("refuted/distinct-below-replacement-iid"),
+    ];
+    let names = ["alpha* given that drafts differ", "alpha* with replacement"];
+    if let Some([(_, distinct), (_, iid)]) = shipped_optima(finding, texts, names) {
         finding.require(distinct >= iid, || {
             let [distinct, iid] = [distinct, iid].map(|value| format_rational(&value));
             format!("{distinct} given that drafts differ, {iid} with replacement")
         });
     }
-    finding
 }
 
-fn no_order() -> Finding {
-    let mut finding = Finding::default();
-    let above = optima([
-        include_str!("../../../../problems/without-replacement/half-token-sequential.toml"),
-        include_str!("../../../../problems/without-replacement/half-token-conditioned.toml"),
-    ]);
-    let below = optima([
-        file!("sequential-below-distinct-sequential"),
-        file!("sequential-below-distinct-distinct"),
-    ]);
-    if let Some(([s, d], [t, e])) = above.zip(below) {
-        for (name, value) in [
-            ("sequential, heavy token", &s),
-            ("distinct, heavy token", &d),
-            ("sequential, light token", &t),
-            ("distinct, light token", &e),
-        ] {
-            finding.text(name, format_rational(value));
-        }
+fn no_order(finding: &mut Finding) {
+    let texts = [
+        problem!("without-replacement/half-token-sequential"),
+        problem!("without-replacement/half-token-conditioned"),
+        problem!("refuted/sequential-below-distinct-sequential"),
+        problem!("refuted/sequential-below-distinct-distinct"),
+    ];
+    let names = [
+        "sequential, heavy token",
+        "distinct, heavy token",
+        "sequential, light token",
+        "distinct, light token",
+    ];
+    if let Some([(_, s), (_, d), (_, t), (_, e)]) = shipped_optima(finding, texts, names) {
         finding.require(!(s > d && t < e), || {
             "sequential draws are better for one target, distinct ones for another".to_owned()
         });
     }
-    finding
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Claims about slot weights: one weight a token, in tiers, attains alpha* of any law of drafts.
 
-use super::claim::shipped_single;
+use super::claim::problem;
 use super::family::{Family, fractions, optimum};
 use super::scores::{is_in, mass, minimisers, values};
 use super::{Claim, Finding, Verdict};
@@ -13,7 +13,7 @@ use specgap_number::distribution::{
 use specgap_number::number::Number;
 use std::sync::Arc;
 
-const ONE_TIER: &str = include_str!("../../../../problems/refuted/slot-weights-one-tier.toml");
+const ONE_TIER: &str = problem!("refuted/slot-weights-one-tier");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -402,22 +402,21 @@ fn check_one(
     Some(alpha)
 }
 
-fn weights_exist() -> Finding {
-    let mut finding = Finding::default();
+fn weights_exist(finding: &mut Finding) {
     let mut family = Family::new(1601);
     let mut seen = Seen::default();
     for index in 0..PROBLEMS {
         let vocab = 2 + index % 4;
         if index % 2 == 0 {
             let sets = Sets::random(&mut family, vocab);
-            let p = fractions(&family.weights(vocab));
-            check_one(&mut finding, &mut family, &mut seen, (&sets, &p));
+            let p = family.row(vocab);
+            check_one(finding, &mut family, &mut seen, (&sets, &p));
             continue;
         }
         let Some((sets, p, accepted)) = (0..100).find_map(|_| planted(&mut family, vocab)) else {
             continue;
         };
-        let alpha = check_one(&mut finding, &mut family, &mut seen, (&sets, &p));
+        let alpha = check_one(finding, &mut family, &mut seen, (&sets, &p));
         seen.exact += 1;
         finding.require(alpha.as_ref() == Some(&accepted), || {
             format!("{sets:?}, p = {p:?}: weights accept {accepted} of {alpha:?}")
@@ -436,19 +435,15 @@ fn weights_exist() -> Finding {
     let enough = [seen.nothing, seen.tiers, seen.exact]
         .iter()
         .all(|&count| count > 30);
-    finding.require(enough, || {
-        "too few laws of some kind for a check".to_owned()
-    });
-    finding
+    finding.enough(enough, "laws of some kind");
 }
 
 /// Laws of sets that are looked at.
 const PROBLEMS: usize = 600;
 
-fn one_tier() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(ONE_TIER) else {
-        return finding;
+fn one_tier(finding: &mut Finding) {
+    let Some([problem]) = finding.shipped([ONE_TIER]) else {
+        return;
     };
     let (p, q) = (Rational::row(problem.target()), values(problem.scheme()));
     let (_, lattice) = minimisers(&p, &q);
@@ -476,7 +471,7 @@ fn one_tier() -> Finding {
         }
     }
     let short = &alpha - &best;
-    finding.text("alpha*", format_rational(&alpha));
+    finding.fraction("alpha*", &alpha);
     finding.number(
         "least shortfall of 75 choices of weights",
         round_nearest(&short),
@@ -490,7 +485,6 @@ fn one_tier() -> Finding {
             format_rational(&short)
         )
     });
-    finding
 }
 
 #[cfg(test)]

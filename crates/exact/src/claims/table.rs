@@ -52,8 +52,7 @@ const TABLE: [Line; 6] = [
      ["T=.5 s=.5 RRS", "T=.5 s=.5 RRSw", "T=.5 s=.5 OTM", "T=.5 s=.5 OTMw", "T=.5 s=.5 SpecHub"]),
 ];
 
-fn check() -> Finding {
-    let mut finding = Finding::default();
+fn check(finding: &mut Finding) {
     finding.count("draws a cell", DRAWS as u64);
     let moments: Vec<Option<[(f64, f64); 5]>> = side_by_side::each_number(TABLE.len(), |line| {
         let (temperature, similarity, ..) = TABLE[line];
@@ -78,7 +77,6 @@ fn check() -> Finding {
         }
     }
     finding.number("largest |z|", largest);
-    finding
 }
 
 /// Mean and variance of each method over the draws of one line.

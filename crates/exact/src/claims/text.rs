@@ -1,8 +1,9 @@
 //! Claims about draft lengths along a text.
 
 use super::blocks::{block, law, trees};
-use super::claim::shipped_single;
+use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
+use super::rounds::carried;
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
 use crate::evaluate::block as evaluate;
@@ -19,9 +20,9 @@ use specgap_number::distribution::{Draft, Rational, Target, format_rational};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
-const THRESHOLD: &str = include_str!("../../../../problems/refuted/specdec-threshold-form.toml");
-const ONE_HOT: &str = include_str!("../../../../problems/refuted/entropy-lower-bound.toml");
-const PRUNED: &str = include_str!("../../../../problems/refuted/prune-after-draw.toml");
+const THRESHOLD: &str = problem!("refuted/specdec-threshold-form");
+const ONE_HOT: &str = problem!("refuted/entropy-lower-bound");
+const PRUNED: &str = problem!("refuted/prune-after-draw");
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -186,8 +187,7 @@ fn texts_of(problem: &BlockProblem) -> Vec<(Rational, Vec<Rational>)> {
     texts.map(|(weight, _, ratios)| (weight, ratios)).collect()
 }
 
-fn three_verifiers() -> Finding {
-    let mut finding = Finding::default();
+fn three_verifiers(finding: &mut Finding) {
     let mut compared = 0;
     for problem in trees(701, 48) {
         let evaluation = evaluate(&problem, 1);
@@ -227,7 +227,6 @@ fn three_verifiers() -> Finding {
         }
     }
     finding.count("random texts", texts);
-    finding
 }
 
 /// Ratios of up to `most` tokens, some of them 0 or 1.
@@ -269,9 +268,7 @@ impl Pair {
     }
 
     pub(super) fn random(family: &mut Family, vocab: usize, tokens: usize) -> Self {
-        Self::new(vocab, tokens, || {
-            [family.weights(vocab), family.weights(vocab)].map(|row| fractions(&row))
-        })
+        Self::new(vocab, tokens, || family.rows(vocab))
     }
 
     pub(super) fn rows(&self, prefix: &[usize]) -> Option<&[Vec<Rational>; 2]> {
@@ -594,8 +591,7 @@ pub(super) fn enumerate(pair: &Pair, verifier: ChainVerifier, rule: &Rule) -> En
     Enumerated { calls, drafts, law }
 }
 
-fn renewal() -> Finding {
-    let mut finding = Finding::default();
+fn renewal(finding: &mut Finding) {
     let mut family = Family::new(703);
     let (mut compared, mut shown) = (0, 0);
     for index in 0..24 {
@@ -684,7 +680,6 @@ fn renewal() -> Finding {
             ),
         );
     }
-    finding
 }
 
 /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, six tokens.
@@ -692,8 +687,7 @@ pub(super) fn golden() -> Pair {
     Pair::new(2, 6, || [fractions(&[1, 1]), fractions(&[3, 1])])
 }
 
-fn oracle() -> Finding {
-    let mut finding = Finding::default();
+fn oracle(finding: &mut Finding) {
     let mut family = Family::new(704);
     let mut patterns = 0;
     for _ in 0..60 {
@@ -740,8 +734,7 @@ fn oracle() -> Finding {
         }
     }
     finding.count("patterns", patterns);
-    see_through_drafts(&mut finding);
-    finding
+    see_through_drafts(finding);
 }
 
 /// A policy that looks at its drafts is quicker than the coin-blind optimum.
@@ -762,8 +755,8 @@ fn see_through_drafts(finding: &mut Finding) {
     };
     let process = enumerate(&pair, ChainVerifier::Token, &rule);
     let sees = process.calls + draft * process.drafts;
-    finding.text("coin-blind optimum, c = 1/10", format_rational(&blind.cost));
-    finding.text("a policy that sees its drafts", format_rational(&sees));
+    finding.fraction("coin-blind optimum, c = 1/10", &blind.cost);
+    finding.fraction("a policy that sees its drafts", &sees);
     finding.require(sees < blind.cost, || {
         format!("{sees} is not below {}", blind.cost)
     });
@@ -795,21 +788,20 @@ fn no_threshold(ratios: &[Rational], lengths: &[usize]) -> Option<[(usize, Ratio
     (stops.1 < goes_on.1).then_some([goes_on, stops])
 }
 
-fn threshold() -> Finding {
-    let mut finding = Finding::default();
+fn threshold(finding: &mut Finding) {
     // t_d = 1 a draft, t_t = 5 a call.
     let cost = |drafts: usize| Rational::from_integer((drafts + 5).into());
     let Some(text) = block(THRESHOLD).map(|problem| texts_of(&problem)) else {
-        return finding;
+        return;
     };
     // The bonus token of the block is the text's last.
     let [(_, ratios)] = &text[..] else {
-        return finding;
+        return;
     };
     let ratios = [ratios.clone(), vec![Rational::zero()]].concat();
     if let Some(plan) = coin_blind(ChainVerifier::Token, &ratios, &cost) {
         finding.text("optimal lengths by start", format!("{:?}", plan.lengths));
-        finding.text("cost", format_rational(&plan.cost));
+        finding.fraction("cost", &plan.cost);
         finding.count(
             "optima among all lengths",
             optima(&ratios, &cost, &plan.cost),
@@ -832,7 +824,6 @@ fn threshold() -> Finding {
         }
     }
     finding.count("of 300 random texts, no threshold is optimal", apart);
-    finding
 }
 
 /// How many choices of a length for every start attain a cost.
@@ -859,8 +850,7 @@ fn optima(ratios: &[Rational], cost: &dyn Fn(usize) -> Rational, best: &Rational
     choices.iter().filter(attains).count() as u64
 }
 
-fn entropy() -> Finding {
-    let mut finding = Finding::default();
+fn entropy(finding: &mut Finding) {
     let gamma = 0.15f64;
     let violates = |p: &[f64], q: &[f64]| {
         let overlap: f64 = p.iter().zip(q).map(|(p, q)| p.min(*q)).sum();
@@ -868,7 +858,7 @@ fn entropy() -> Finding {
         let bound = 1.0 - (gamma * entropy).sqrt();
         (overlap < bound - 1e-9).then_some((overlap, bound))
     };
-    if let Ok(problem) = shipped_single(ONE_HOT)
+    if let Some([problem]) = finding.shipped([ONE_HOT])
         && let Some(q) = problem.scheme().draft()
     {
         let found = violates(problem.target().probabilities(), q.probabilities());
@@ -880,15 +870,11 @@ fn entropy() -> Finding {
     let mut family = Family::new(706);
     let mut count = 0;
     for _ in 0..1000 {
-        let row = |family: &mut Family| -> Vec<f64> {
-            let weights = family.weights(5);
-            fractions(&weights).iter().map(Number::to_f64).collect()
-        };
-        let (p, q) = (row(&mut family), row(&mut family));
+        let rows = family.rows(5);
+        let [p, q]: [Vec<f64>; 2] = rows.map(|row| row.iter().map(Number::to_f64).collect());
         count += u64::from(violates(&p, &q).is_some());
     }
     finding.count("violated by 1,000 random pairs, gamma = 0.15", count);
-    finding
 }
 
 fn variation(p: &[Rational], other: &[Rational]) -> Rational {
@@ -933,24 +919,22 @@ fn dropping(p: &[Rational], q: &[Rational], drops: &dyn Fn(usize) -> bool) -> [V
     [replaced, restricted]
 }
 
-fn pruned() -> Finding {
-    let mut finding = Finding::default();
-    if let Ok(problem) = shipped_single(PRUNED)
+fn pruned(finding: &mut Finding) {
+    if let Some([problem]) = finding.shipped([PRUNED])
         && let Some(q) = problem.scheme().draft()
     {
         let (p, q) = (Rational::row(problem.target()), Rational::row(q));
         let [replaced, _] = dropping(&p, &q, &|token| q[token] < half());
         let off = variation(&p, &replaced);
-        finding.text("P(first token)", format_rational(&replaced[0]));
-        finding.text("total variation", format_rational(&off));
+        finding.fraction("P(first token)", &replaced[0]);
+        finding.fraction("total variation", &off);
         finding.require(off.is_nil(), || format!("the output's law is off by {off}"));
     }
     let mut family = Family::new(707);
     let (mut changed, mut lossless) = (0, 0);
     for _ in 0..300 {
         let vocab = family.between(2, 5);
-        let rows = [family.weights(vocab), family.weights(vocab)];
-        let [p, q] = rows.map(|row| fractions(&row));
+        let [p, q] = family.rows(vocab);
         let least = Rational::new(1.into(), family.between(2, 8).into());
         let [replaced, restricted] = dropping(&p, &q, &|token| q[token] < least);
         changed += u64::from(!variation(&p, &replaced).is_nil());
@@ -958,11 +942,9 @@ fn pruned() -> Finding {
     }
     finding.count("of 300 random pairs, changed by dropping", changed);
     finding.count("of 300, unchanged with q restricted", lossless);
-    finding
 }
 
-fn lossy() -> Finding {
-    let mut finding = Finding::default();
+fn lossy(finding: &mut Finding) {
     let mut family = Family::new(708);
     let (mut attained, mut bounded, mut nothing) = (0, 0, 0);
     let mut groups: Vec<Vec<Problem>> = SchemeName::ALL
@@ -983,7 +965,7 @@ fn lossy() -> Finding {
             let most = (&best + &eps).smaller(&drafted);
             nothing += u64::from(most < (&best + &eps).smaller(&Rational::one()));
             // Any law within eps: p moved towards another.
-            let other = fractions(&family.weights(p.len()));
+            let other = family.row(p.len());
             let apart = variation(&p, &other);
             let share = if apart > eps {
                 &eps / &apart
@@ -1021,10 +1003,7 @@ fn lossy() -> Finding {
     finding.count("laws within eps", bounded);
     finding.count("frontier attained", attained);
     finding.count("less than min(1, alpha* + eps)", nothing);
-    finding.require(attained > 50 && nothing > 5, || {
-        "too few problems for a check".to_owned()
-    });
-    finding
+    finding.enough(attained > 50 && nothing > 5, "problems");
 }
 
 /// A problem whose law may draft nothing: the statement's example, tokens by their own chances,
@@ -1051,7 +1030,7 @@ fn drafting_at_times(family: &mut Family, index: usize) -> Option<Problem> {
         }
         _ => {
             let draws = Composition::Draws {
-                draft: Draft::from_rationals(fractions(&family.weights(3))).ok()?,
+                draft: Draft::from_rationals(family.row(3)).ok()?,
                 count: family.between(1, 2),
                 how: Draws::Stopped(Rational::new(family.between(1, 5).into(), 3.into())),
             };
@@ -1062,59 +1041,9 @@ fn drafting_at_times(family: &mut Family, index: usize) -> Option<Problem> {
     Problem::from_law("may draft nothing", target, make(p.len(), law).ok()?).ok()
 }
 
-/// What the carried rule of one draft a round comes to: calls, and the law of the text.
-fn carried(pair: &Pair) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
-    let mut calls = Rational::zero();
-    // Of every text so far: its weight where a round starts behind it, and where the draft of the
-    // running round was its last token.
-    let mut layer = BTreeMap::from([(Vec::new(), [Rational::one(), Rational::zero()])]);
-    for length in 0..pair.tokens {
-        let is_last = length + 1 == pair.tokens;
-        let mut next = BTreeMap::<Vec<usize>, [Rational; 2]>::new();
-        for (prefix, [starts, accepted]) in layer {
-            calls += &starts;
-            let Some([target, draft]) = pair.rows(&prefix) else {
-                continue;
-            };
-            // The last token is not drafted.
-            let is_drafted = !is_last && starts.is_positive();
-            let share = if is_drafted {
-                &starts / (&starts + &accepted)
-            } else {
-                Rational::zero()
-            };
-            let offered: Vec<Rational> = draft.iter().map(|q| q * &share).collect();
-            let free = residual(target, &offered, &Rational::one());
-            let mut put = |token: usize, place: usize, weight: Rational| {
-                let both = next.entry(extended(&prefix, token)).or_default();
-                both[place] += weight;
-            };
-            let mut undrafted = accepted;
-            if is_drafted {
-                for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
-                    let kept = (&target[token] / &offered[token]).smaller(&Rational::one());
-                    let drawn = &starts * q;
-                    put(token, 1, &drawn * &kept);
-                    undrafted += drawn * kept.complement();
-                }
-            } else {
-                undrafted += &starts;
-            }
-            for (token, mass) in free.into_iter().enumerate() {
-                put(token, 0, &undrafted * mass);
-            }
-        }
-        next.retain(|_, both| both.iter().any(Signed::is_positive));
-        layer = next;
-    }
-    let texts = layer.into_iter().map(|(text, [a, b])| (text, a + b));
-    (calls, texts.collect())
-}
-
-fn past_alpha() -> Finding {
-    let mut finding = Finding::default();
-    let Ok(problem) = shipped_single(PRUNED) else {
-        return finding;
+fn past_alpha(finding: &mut Finding) {
+    let Some([problem]) = finding.shipped([PRUNED]) else {
+        return;
     };
     // Rounds that are lossless one by one accept at most alpha*, whatever is before them; the
     // fewest calls for so many tokens grow with their number.
@@ -1127,7 +1056,7 @@ fn past_alpha() -> Finding {
     let draft = problem.scheme().draft().map(|draft| Rational::row(draft));
     let rows = [Rational::row(problem.target()), draft.unwrap_or_default()];
     let pair = Pair::new(2, 3, || rows.clone());
-    let (calls, law) = carried(&pair);
+    let (calls, law) = carried(&pair, 1);
     let mut is_sound = law == pair.texts();
     let mut family = Family::new(709);
     let pairs = 24;
@@ -1136,7 +1065,7 @@ fn past_alpha() -> Finding {
         let (vocab, tokens) = [(2, 4), (3, 3), (2, 5)][index % 3];
         let pair = Pair::random(&mut family, vocab, tokens);
         let texts = pair.texts();
-        let (calls, law) = carried(&pair);
+        let (calls, law) = carried(&pair, 1);
         let along = texts.iter().map(|(text, weight)| {
             let ratios = pair.ratios(text);
             let (mut sum, mut starts) = (Rational::one(), Rational::one());
@@ -1151,11 +1080,8 @@ fn past_alpha() -> Finding {
         is_sound &= calls <= token.calls;
         fewer += u64::from(calls < token.calls);
     }
-    finding.text(
-        "rounds lossless one by one, at least",
-        format_rational(&fewest[3]),
-    );
-    finding.text("the carried rule", format_rational(&calls));
+    finding.fraction("rounds lossless one by one, at least", &fewest[3]);
+    finding.fraction("the carried rule", &calls);
     finding.count("random models, all drafts and coins", pairs as u64);
     finding.count("of these with fewer calls than token verification", fewer);
     finding.require(!is_sound || calls >= fewest[3], || {
@@ -1165,7 +1091,6 @@ fn past_alpha() -> Finding {
             fewest[3]
         )
     });
-    finding
 }
 
 /// alpha* of the same drafts for another target.
@@ -1210,10 +1135,11 @@ mod tests {
     #[test]
     fn three_tokens_of_a_coin_with_what_is_carried() {
         let pair = Pair::new(2, 3, || [fractions(&[1, 1]), fractions(&[3, 1])]);
-        let (calls, law) = carried(&pair);
+        let (calls, law) = carried(&pair, 1);
         assert_eq!(calls, fraction("2"));
         assert_eq!(law, pair.texts());
-        let finding = past_alpha();
+        let mut finding = Finding::default();
+        past_alpha(&mut finding);
         assert!(finding.violation.unwrap().contains("need 33/16"));
     }
 

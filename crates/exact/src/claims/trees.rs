@@ -1,14 +1,15 @@
 //! Claims about trees of drafts along a text.
 
-use super::family::Family;
+use super::family::{Family, fraction, fractions};
 use super::text::{Pair, extended};
 use super::{Claim, Finding, Verdict};
+use crate::block::transport::largest_coupling;
 use specgap_core::problem::Problem;
 use specgap_core::rounds::{ChildShares, replay_tree};
 use specgap_core::scheme::{MadeOf, SchemeName};
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_core::verifier::{TokenRule, Verifier, VerifierName, verifier};
-use specgap_number::distribution::{Draft, Rational, Target, format_rational};
+use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -231,8 +232,7 @@ fn shares(pair: &Pair, text: &[usize], shape: &Shape, node: &Node) -> ChildShare
     ChildShares::new(text.len(), false, tables.collect::<Vec<_>>())
 }
 
-fn replayed() -> Finding {
-    let mut finding = Finding::default();
+fn replayed(finding: &mut Finding) {
     let mut family = Family::new(711);
     let trees: Vec<DraftTree> = [
         "[[0],[1],[0,0],[0,1],[1,0]]",
@@ -278,119 +278,60 @@ fn replayed() -> Finding {
     }
     finding.count("trees, laws and verifiers against enumeration", compared);
     finding.count("laws with verifiers", nodes.len() as u64);
-    finding
 }
 
-/// Masses of tokens and of tuples of drafts, in whole numbers of the same sum, and what a
-/// token that comes through each draft is worth.
+/// Masses of tokens and of tuples of drafts.
 struct Transport {
-    target: Vec<i64>,
-    tuples: Vec<(Vec<usize>, i64)>,
+    target: Vec<Rational>,
+    tuples: Vec<(Vec<usize>, Rational)>,
+    /// All masses are whole multiples of 1 over this.
+    whole: i64,
 }
 
 impl Transport {
     /// i.i.d. drafts, in whole numbers over (sum of q)^n sum of p.
     fn new(target: &[u64], draft: &[u64], drafts: usize) -> Self {
         let (p_sum, q_sum): (u64, u64) = (target.iter().sum(), draft.iter().sum());
-        let mut tuples = vec![(Vec::new(), p_sum as i64)];
+        let q = fractions(draft);
+        let mut tuples = vec![(Vec::new(), Rational::one())];
         for _ in 0..drafts {
-            tuples = tuples
-                .into_iter()
-                .flat_map(|(tuple, mass): (Vec<usize>, i64)| {
-                    let tokens = draft.iter().enumerate();
-                    tokens.map(move |(token, &q)| (extended(&tuple, token), mass * q as i64))
-                })
-                .collect();
+            let longer = tuples.iter().flat_map(|(tuple, mass)| {
+                let tokens = q.iter().enumerate();
+                tokens.map(move |(token, q)| (extended(tuple, token), mass * q))
+            });
+            tuples = longer.collect();
         }
-        let scale = q_sum.pow(drafts as u32) as i64;
         Self {
-            target: target.iter().map(|&p| p as i64 * scale).collect(),
+            target: fractions(target),
             tuples,
+            whole: (p_sum * q_sum.pow(drafts as u32)) as i64,
         }
     }
 
-    fn whole(&self) -> i64 {
-        self.target.iter().sum()
-    }
-
-    /// The most that a transport is worth, by augmenting paths of largest worth: exact, in
-    /// whole numbers.
-    fn best(&self, worth: &[i64]) -> i64 {
-        let (tuples, tokens) = (self.tuples.len(), self.target.len());
+    /// The most that a transport is worth, a token that comes through each draft being worth so
+    /// much: by augmenting paths in whole numbers, and checked by potentials.
+    fn best(&self, worth: &[i64]) -> Rational {
         // A pair's worth through the best draft that is this token.
-        let edge = |tuple: usize, token: usize| {
-            let drafts = self.tuples[tuple].0.iter().zip(worth);
-            let through = drafts.filter(|(draft, _)| **draft == token);
-            through.map(|(_, &worth)| worth).max()
+        let through = |tuple: &[usize], token: usize| {
+            let drafts = tuple.iter().zip(worth);
+            let drafts = drafts.filter(|(draft, _)| **draft == token);
+            drafts.map(|(_, &worth)| worth).max().unwrap_or(0)
         };
-        let mut flow = vec![vec![0i64; tokens]; tuples];
-        let mut total = 0;
-        loop {
-            let supply: Vec<i64> = (0..tuples)
-                .map(|tuple| self.tuples[tuple].1 - flow[tuple].iter().sum::<i64>())
-                .collect();
-            let room: Vec<i64> = (0..tokens)
-                .map(|token| self.target[token] - flow.iter().map(|row| row[token]).sum::<i64>())
-                .collect();
-            // Largest worth of a path that ends at each tuple or token, and what leads there.
-            let mut at_tuple: Vec<Option<(i64, Option<usize>)>> = supply
-                .iter()
-                .map(|&supply| (supply > 0).then_some((0, None)))
-                .collect();
-            let mut at_token: Vec<Option<(i64, usize)>> = vec![None; tokens];
-            for _ in 0..tuples + tokens {
-                for tuple in 0..tuples {
-                    for token in 0..tokens {
-                        let Some(worth) = edge(tuple, token) else {
-                            continue;
-                        };
-                        if let Some((so_far, _)) = at_tuple[tuple]
-                            && at_token[token].is_none_or(|best| best.0 < so_far + worth)
-                        {
-                            at_token[token] = Some((so_far + worth, tuple));
-                        }
-                        if let Some((so_far, _)) = at_token[token]
-                            && flow[tuple][token] > 0
-                            && at_tuple[tuple].is_none_or(|best| best.0 < so_far - worth)
-                        {
-                            at_tuple[tuple] = Some((so_far - worth, Some(token)));
-                        }
-                    }
-                }
-            }
-            let ends = (0..tokens).filter(|&token| room[token] > 0);
-            let best = ends
-                .filter_map(|token| Some((at_token[token]?.0, token)))
-                .max();
-            let Some((worth, end)) = best.filter(|best| best.0 > 0) else {
-                return total;
-            };
-            let (mut path, mut token) = (Vec::new(), end);
-            let mut most = room[end];
-            while let Some((_, tuple)) = at_token[token] {
-                path.push((tuple, token, 1));
-                match at_tuple[tuple] {
-                    Some((_, Some(before))) => {
-                        most = most.min(flow[tuple][before]);
-                        path.push((tuple, before, -1));
-                        token = before;
-                    }
-                    _ => {
-                        most = most.min(supply[tuple]);
-                        break;
-                    }
-                }
-            }
-            for (tuple, token, sign) in path {
-                flow[tuple][token] += sign * most;
-            }
-            total += worth * most;
-        }
+        let row = |tuple: &[usize]| -> Vec<i64> {
+            let tokens = 0..self.target.len();
+            tokens.map(|token| through(tuple, token)).collect()
+        };
+        let rows = self
+            .tuples
+            .iter()
+            .map(|(tuple, mass)| (row(tuple), mass.clone()));
+        let (worths, masses): (Vec<_>, Vec<_>) = rows.unzip();
+        largest_coupling(&worths, [&masses, &self.target]).unwrap_or_default()
     }
 
     /// The least of sum of D max over k of (v_k - w)+ + sum of p w over whole prices w: an upper
     /// bound, and the same by duality.
-    fn bound(&self, worth: &[i64]) -> i64 {
+    fn bound(&self, worth: &[i64]) -> Rational {
         let most = worth.iter().copied().max().unwrap_or(0);
         let mut prices = vec![vec![]];
         for _ in &self.target {
@@ -405,67 +346,53 @@ impl Transport {
             let tuples = self.tuples.iter().map(|(tuple, mass)| {
                 let gains = tuple.iter().zip(worth);
                 let best = gains.map(|(&token, worth)| worth - prices[token]).max();
-                mass * best.unwrap_or(0).max(0)
+                mass * whole(best.unwrap_or(0).max(0))
             });
-            let tokens = self
-                .target
-                .iter()
-                .zip(prices)
-                .map(|(mass, price)| mass * price);
-            tuples.chain(tokens).sum::<i64>()
+            let tokens = self.target.iter().zip(prices);
+            let tokens = tokens.map(|(mass, &price)| mass * whole(price));
+            tuples.chain(tokens).sum::<Rational>()
         };
-        prices.iter().map(value).min().unwrap_or(0)
+        prices.iter().map(value).min().unwrap_or_default()
     }
 
     /// The most value, and the most acceptance of what has it.
-    fn value_then_acceptance(&self, worth: &[i64]) -> [i64; 2] {
+    fn value_then_acceptance(&self, worth: &[i64]) -> [Rational; 2] {
         // One unit of value outweighs all that can be accepted.
-        let scale = self.whole() + 1;
+        let scale = self.whole + 1;
         let both: Vec<i64> = worth.iter().map(|worth| worth * scale + 1).collect();
         let (value, both) = (self.best(worth), self.best(&both));
-        [value, both - value * scale]
+        let accepted = both - &value * whole(scale);
+        [value, accepted]
     }
 
     /// The most acceptance, and the most value of what has it.
-    fn acceptance_then_value(&self, worth: &[i64]) -> [i64; 2] {
+    fn acceptance_then_value(&self, worth: &[i64]) -> [Rational; 2] {
         let most = worth.iter().copied().max().unwrap_or(0);
-        let scale = most * self.whole() + 1;
+        let scale = most * self.whole + 1;
         let both: Vec<i64> = worth.iter().map(|worth| worth + scale).collect();
         let accepted = self.best(&vec![1; worth.len()]);
-        [accepted, self.best(&both) - accepted * scale]
-    }
-
-    fn share(&self, mass: i64) -> Rational {
-        Rational::new(mass.into(), self.whole().into())
+        let value = self.best(&both) - &accepted * whole(scale);
+        [accepted, value]
     }
 }
 
-fn not_optimal() -> Finding {
-    let mut finding = Finding::default();
-    let fraction =
-        |numerator: i64, denominator: i64| Rational::new(numerator.into(), denominator.into());
+fn whole(number: i64) -> Rational {
+    Rational::from_integer(number.into())
+}
+
+fn not_optimal(finding: &mut Finding) {
     let example = Transport::new(&[5, 3, 2], &[2, 3, 5], 2);
     let worth = [3, 1];
-    let [value, accepts] = example
-        .value_then_acceptance(&worth)
-        .map(|mass| example.share(mass));
-    let [most, worth_then] = example
-        .acceptance_then_value(&worth)
-        .map(|mass| example.share(mass));
-    let bound = example.share(example.bound(&worth));
-    finding.text("most value", format_rational(&value));
-    finding.text(
-        "accepted by what has it, at most",
-        format_rational(&accepts),
-    );
-    finding.text("most acceptance", format_rational(&most));
-    finding.text(
-        "value of what has it, at most",
-        format_rational(&worth_then),
-    );
-    let expected = value == fraction(11, 5)
-        && accepts == fraction(4, 5)
-        && most == fraction(43, 50)
+    let [value, accepts] = example.value_then_acceptance(&worth);
+    let [most, worth_then] = example.acceptance_then_value(&worth);
+    let bound = example.bound(&worth);
+    finding.fraction("most value", &value);
+    finding.fraction("accepted by what has it, at most", &accepts);
+    finding.fraction("most acceptance", &most);
+    finding.fraction("value of what has it, at most", &worth_then);
+    let expected = value == fraction("11/5")
+        && accepts == fraction("4/5")
+        && most == fraction("43/50")
         && worth_then < value;
     finding.require(expected, || {
         format!("{value} accepting {accepts}; {most} worth {worth_then}")
@@ -489,13 +416,13 @@ fn not_optimal() -> Finding {
         apart += u64::from(of_accepting < value);
     }
     finding.count("of 120 random nodes, accepting most is worth less", apart);
-    finding
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::{fractions, optimum};
+    use super::super::family::{drafting, optimum};
     use super::*;
+    use specgap_core::scheme::WithReplacement;
 
     /// Acceptance by this transport is alpha* by the maximum flow.
     #[test]
@@ -506,12 +433,9 @@ mod tests {
                 (0..3).map(|_| family.between(1, 9) as u64).collect()
             };
             let (p, q) = (row(&mut family), row(&mut family));
-            let transport = Transport::new(&p, &q, 2);
-            let draft = Draft::from_rationals(fractions(&q)).unwrap();
-            let scheme = specgap_core::scheme::WithReplacement::new(draft, 2);
-            let target = Target::from_rationals(fractions(&p)).unwrap();
-            let problem = Problem::new("flow", target, scheme).unwrap();
-            let accepted = transport.share(transport.best(&[1, 1]));
+            let law = |q| WithReplacement::new(q, 2);
+            let problem = drafting(fractions(&p), fractions(&q), law).unwrap();
+            let accepted = Transport::new(&p, &q, 2).best(&[1, 1]);
             assert_eq!(accepted, optimum(&problem));
         }
     }

@@ -1,6 +1,6 @@
 //! Claims about verifiers on single-step problems.
 
-use super::family::{Family, describe, optimum};
+use super::family::{Family, describe, optimum, under};
 use super::{Claim, Finding, Verdict};
 use crate::evaluate::{Measured, verify};
 use num_traits::{One, Signed, Zero};
@@ -128,8 +128,7 @@ fn measured(problem: &Problem) -> Vec<(VerifierName, Measured)> {
         .collect()
 }
 
-fn lossless() -> Finding {
-    let mut finding = Finding::default();
+fn lossless(finding: &mut Finding) {
     let mut family = Family::new(301);
     for scheme in SchemeName::ALL {
         for problem in family.problems(scheme, 12, 4, 3) {
@@ -153,11 +152,9 @@ fn lossless() -> Finding {
         }
     }
     finding.count("problems a law", 12);
-    finding
 }
 
-fn optimal_attains() -> Finding {
-    let mut finding = Finding::default();
+fn optimal_attains(finding: &mut Finding) {
     let mut family = Family::new(302);
     for scheme in SchemeName::ALL {
         for problem in family.problems(scheme, 15, 4, 3) {
@@ -168,11 +165,9 @@ fn optimal_attains() -> Finding {
         }
     }
     finding.count("problems a law", 15);
-    finding
 }
 
-fn greedy_optimal() -> Finding {
-    let mut finding = Finding::default();
+fn greedy_optimal(finding: &mut Finding) {
     let mut family = Family::new(303);
     let problems = family.problems(SchemeName::GREEDY, 200, 6, 4);
     finding.count("problems", problems.len() as u64);
@@ -182,7 +177,6 @@ fn greedy_optimal() -> Finding {
             format!("{}: accepts {found:?} of {alpha}", describe(problem))
         });
     }
-    finding
 }
 
 /// The same pair under two draft laws.
@@ -192,17 +186,14 @@ fn hub_pairs(seed: u64, count: usize, vocab: usize) -> Vec<(Problem, Problem, Pr
         .problems(SchemeName::HUB, count, vocab, 2)
         .into_iter()
         .filter_map(|hub| {
-            let (target, draft) = (hub.target().clone(), hub.scheme().draft()?.clone());
-            let greedy =
-                Problem::new("random", target.clone(), Greedy::new(draft.clone(), 2)).ok()?;
-            let iid = Problem::new("random", target, WithReplacement::new(draft, 2)).ok()?;
+            let greedy = under(&hub, Greedy::new)?;
+            let iid = under(&hub, WithReplacement::new)?;
             Some((hub, greedy, iid))
         })
         .collect()
 }
 
-fn hub_equals_greedy() -> Finding {
-    let mut finding = Finding::default();
+fn hub_equals_greedy(finding: &mut Finding) {
     let pairs = hub_pairs(304, 150, 6);
     finding.count("pairs", pairs.len() as u64);
     for (hub, greedy, _) in &pairs {
@@ -214,11 +205,9 @@ fn hub_equals_greedy() -> Finding {
             format!("{}: {a:?} {b:?}", describe(hub))
         });
     }
-    finding
 }
 
-fn spechub_top() -> Finding {
-    let mut finding = Finding::default();
+fn spechub_top(finding: &mut Finding) {
     let mut family = Family::new(305);
     let problems = family.problems(SchemeName::HUB, 150, 6, 2);
     finding.count("problems", problems.len() as u64);
@@ -247,11 +236,9 @@ fn spechub_top() -> Finding {
             format!("{}: {emitted} of {wanted}", describe(problem))
         });
     }
-    finding
 }
 
-fn spechub_beats_rrs() -> Finding {
-    let mut finding = Finding::default();
+fn spechub_beats_rrs(finding: &mut Finding) {
     let mut tried = 0;
     let mut smallest: Option<Rational> = None;
     for (hub, _, iid) in hub_pairs(306, 1500, 6) {
@@ -291,16 +278,14 @@ fn spechub_beats_rrs() -> Finding {
         smallest = Some(smallest.map_or(gain.clone(), |known| known.min(gain)));
     }
     finding.count("pairs that meet the condition", tried);
-    finding.require(tried > 100, || "too few pairs for a check".to_owned());
+    finding.enough(tried > 100, "pairs");
     finding.text(
         "smallest gain",
         smallest.map_or(String::new(), |gain| format_rational(&gain)),
     );
-    finding
 }
 
-fn spechub_beats_otm() -> Finding {
-    let mut finding = Finding::default();
+fn spechub_beats_otm(finding: &mut Finding) {
     let mut tried = 0;
     for (hub, _, iid) in hub_pairs(307, 1200, 6) {
         let Some(draft) = hub.scheme().draft() else {
@@ -318,12 +303,10 @@ fn spechub_beats_otm() -> Finding {
         });
     }
     finding.count("pairs with q(a) >= 1/2", tried);
-    finding.require(tried > 100, || "too few pairs for a check".to_owned());
-    finding
+    finding.enough(tried > 100, "pairs");
 }
 
-fn kseq_ratio() -> Finding {
-    let mut finding = Finding::default();
+fn kseq_ratio(finding: &mut Finding) {
     let mut family = Family::new(308);
     let problems = family.problems(SchemeName::WITH_REPLACEMENT, 400, 6, 6);
     finding.count("problems", problems.len() as u64);
@@ -348,11 +331,9 @@ fn kseq_ratio() -> Finding {
     }
     finding.number("smallest ratio to alpha*", smallest);
     finding.number("1 - 1/e", 1.0 - (-1.0f64).exp());
-    finding
 }
 
-fn rrs_wo_recursion() -> Finding {
-    let mut finding = Finding::default();
+fn rrs_wo_recursion(finding: &mut Finding) {
     let mut family = Family::new(309);
     let mut worst: f64 = 0.0;
     let problems = family.problems(SchemeName::WITHOUT_REPLACEMENT, 150, 5, 4);
@@ -375,5 +356,4 @@ fn rrs_wo_recursion() -> Finding {
     }
     finding.require(worst <= 1e-6, || format!("off by {worst:e}"));
     finding.text("largest difference at most", "1e-6");
-    finding
 }
