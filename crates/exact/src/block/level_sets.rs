@@ -463,6 +463,7 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::block::rows::of_rows;
     use crate::block::single_draft_optimum;
     use crate::block::transport::block_optimum;
     use rand::{Rng, SeedableRng};
@@ -477,29 +478,21 @@ pub(crate) mod tests {
         vocab: usize,
         length: usize,
     ) -> BlockProblem {
-        let mut prefixes: Vec<Vec<usize>> = vec![Vec::new()];
-        let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-        for _ in 0..length {
-            let mut longer = Vec::new();
-            for prefix in &prefixes {
-                let name: Vec<String> = prefix.iter().map(usize::to_string).collect();
-                let mut row = || {
-                    let mut weights: Vec<u32> =
-                        (0..vocab).map(|_| rng.random_range(0..6)).collect();
-                    weights[rng.random_range(0..vocab)] += 1;
-                    let sum: u32 = weights.iter().sum();
-                    let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
-                    weights.iter().map(fraction).collect::<Vec<Rational>>()
-                };
-                target.insert(name.join(" "), Target::from_rationals(row()).unwrap());
-                draft.insert(name.join(" "), Draft::from_rationals(row()).unwrap());
-                for token in 0..vocab {
-                    longer.push([prefix.as_slice(), &[token]].concat());
-                }
+        let mut row = || {
+            let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..6)).collect();
+            weights[rng.random_range(0..vocab)] += 1;
+            let sum: u32 = weights.iter().sum();
+            let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
+            weights.iter().map(fraction).collect::<Vec<Rational>>()
+        };
+        let made = of_rows("random", vocab, length, |prefix| {
+            if prefix.len() == length {
+                return Some((None, None));
             }
-            prefixes = longer;
-        }
-        BlockProblem::new("random".to_owned(), vocab, length, 1, target, draft, None).unwrap()
+            let target = Target::from_rationals(row()).unwrap();
+            Some((Some(target), Draft::from_rationals(row()).ok()))
+        });
+        made.unwrap()
     }
 
     #[test]

@@ -8,9 +8,10 @@
 
 use super::BlockVerifierName;
 use super::law::round_ends;
+use super::rows::of_rows;
 use specgap_core::problem::BlockProblem;
 use specgap_core::tree::{Node, TokenTree};
-use specgap_number::distribution::{Draft, Rational, Target, token_id};
+use specgap_number::distribution::{Rational, Target};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
 
@@ -153,36 +154,22 @@ fn behind(
     changed: &Changed,
     span: usize,
 ) -> Option<BlockProblem> {
-    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-    let mut layer: Vec<Vec<u32>> = vec![Vec::new()];
-    for depth in 0..=span {
-        for own in &layer {
-            let words: Vec<String> = own.iter().map(u32::to_string).collect();
-            let name = words.join(" ");
-            let whole = [prefix, own].concat();
-            if whole.len() >= problem.length() {
-                // The text ends here.
-                continue;
-            }
-            let model = problem.target().get(&whole)?;
-            let row = match changed.get(&whole) {
-                Some(row) => Target::from_rationals(row.clone()).ok()?,
-                None => model.clone(),
-            };
-            target.insert(name.clone(), row);
-            if depth < span {
-                let row: &Draft = problem.draft().get(&whole)?;
-                draft.insert(name, row.clone());
-            }
+    of_rows("one round", problem.vocab(), span, |own| {
+        let whole = [prefix, own].concat();
+        if whole.len() >= problem.length() {
+            // The text ends here.
+            return Some((None, None));
         }
-        let vocab = token_id(problem.vocab());
-        layer = layer
-            .iter()
-            .flat_map(|own| (0..vocab).map(|token| [own.as_slice(), &[token]].concat()))
-            .collect();
-    }
-    let name = "one round".to_owned();
-    BlockProblem::new(name, problem.vocab(), span, 1, target, draft, None).ok()
+        let target = match changed.get(&whole) {
+            Some(row) => Target::from_rationals(row.clone()).ok()?,
+            None => problem.target().get(&whole)?.clone(),
+        };
+        let draft = match own.len() < span {
+            true => Some(problem.draft().get(&whole)?.clone()),
+            false => None,
+        };
+        Some((Some(target), draft))
+    })
 }
 
 #[cfg(test)]

@@ -432,29 +432,23 @@ impl Network<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use specgap_core::problem::BlockProblem;
+    use crate::block::rows::of_rows;
     use specgap_number::distribution::Target;
-    use std::collections::BTreeMap;
 
     /// Sets of up to n of the blocks that the draft has, times all blocks.
     #[test]
     fn pairs_are_counted_before_they_are_made() {
         let uniform = |vocab: usize, length: usize| {
             let row = vec![1.0 / vocab as f64; vocab];
-            let mut prefixes = vec![String::new()];
-            let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-            for _ in 0..length {
-                let mut longer = Vec::new();
-                for prefix in prefixes {
-                    for token in 0..vocab {
-                        longer.push(format!("{prefix} {token}").trim().to_owned());
-                    }
-                    target.insert(prefix.clone(), Target::new(&row).unwrap());
-                    draft.insert(prefix, Draft::new(&row).unwrap());
-                }
-                prefixes = longer;
-            }
-            BlockProblem::new("uniform".to_owned(), vocab, length, 1, target, draft, None).unwrap()
+            let made = of_rows("uniform", vocab, length, |prefix| {
+                let rows = (Target::new(&row).ok(), Draft::new(&row).ok());
+                Some(if prefix.len() < length {
+                    rows
+                } else {
+                    (None, None)
+                })
+            });
+            made.unwrap()
         };
         let small = uniform(2, 2);
         let float = TokenTree::<f64>::new(&small);

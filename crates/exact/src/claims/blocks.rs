@@ -4,11 +4,11 @@ use super::claim::problem;
 use super::family::{Family, fraction, fractions};
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
+use crate::block::rows::of_rows;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
 use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
 use specgap_number::distribution::{Draft, Rational, Target, format_rational};
-use std::collections::BTreeMap;
 
 const UNIFORM: &str = problem!("refuted/gbv-lossless-uniform-2");
 const BERNOULLI: &str = problem!("refuted/gbv-upper-bernoulli");
@@ -139,37 +139,14 @@ pub(super) fn block(text: &str) -> Option<BlockProblem> {
 
 /// A random tree in fractions.
 pub(super) fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem> {
-    let mut prefixes = vec![Vec::<usize>::new()];
-    let mut start = 0;
-    for _ in 0..length {
-        let end = prefixes.len();
-        for index in start..end {
-            for token in 0..vocab {
-                let mut longer = prefixes[index].clone();
-                longer.push(token);
-                prefixes.push(longer);
-            }
-        }
-        start = end;
-    }
-    let name = |prefix: &[usize]| {
-        prefix
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let mut target = BTreeMap::new();
-    let mut draft = BTreeMap::new();
-    for prefix in &prefixes {
-        let row = family.row(vocab);
-        target.insert(name(prefix), Target::from_rationals(row).ok()?);
-        if prefix.len() < length {
-            let row = family.row(vocab);
-            draft.insert(name(prefix), Draft::from_rationals(row).ok()?);
-        }
-    }
-    BlockProblem::new("random".into(), vocab, length, 1, target, draft, None).ok()
+    of_rows("random", vocab, length, |prefix| {
+        let target = Target::from_rationals(family.row(vocab)).ok()?;
+        let draft = match prefix.len() < length {
+            true => Some(Draft::from_rationals(family.row(vocab)).ok()?),
+            false => None,
+        };
+        Some((Some(target), draft))
+    })
 }
 
 pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
