@@ -161,6 +161,14 @@ impl<T: Number> TokenTree<T> {
         }
     }
 
+    /// A block of L tokens, by its index in layer L.
+    pub fn leaf(&self, index: usize) -> Node {
+        Node {
+            depth: self.length,
+            index,
+        }
+    }
+
     /// The first `depth` tokens of a prefix that is at least as long.
     pub fn ancestor(&self, node: Node, depth: usize) -> Node {
         let mut index = node.index;

@@ -132,28 +132,27 @@ impl DrawnTrees {
         if (self.trees.len() * width) as f64 > MAX_EXACT_PAIRS {
             return None;
         }
-        let shared = |nodes: &[Node], block: usize| -> i64 {
-            let depth = tree.length();
-            let on_path = |node: &&Node| {
-                tree.ancestor(
-                    Node {
-                        depth,
-                        index: block,
-                    },
-                    node.depth,
-                ) == **node
-            };
+        let (profits, masses) = self.profiles(tree);
+        let blocks = tree.target_layer(tree.length());
+        Some(largest_coupling(&profits, [&masses, blocks]))
+    }
+
+    /// By tree: how many tokens of each block it has, and its probability.
+    pub(crate) fn profiles(&self, tree: &TokenTree<Rational>) -> (Vec<Vec<i64>>, Vec<Rational>) {
+        let shared = |nodes: &[Node], index: usize| -> i64 {
+            let block = tree.leaf(index);
+            let on_path = |node: &&Node| tree.ancestor(block, node.depth) == **node;
             let deepest = nodes.iter().filter(on_path).map(|node| node.depth).max();
             deepest.map_or(0, |depth| i64::try_from(depth).unwrap_or(i64::MAX))
         };
-        let profits: Vec<Vec<i64>> = self
-            .trees
-            .iter()
-            .map(|(nodes, _)| (0..width).map(|block| shared(nodes, block)).collect())
-            .collect();
-        let masses: Vec<Rational> = self.trees.iter().map(|(_, mass)| mass.clone()).collect();
-        let blocks = tree.target_layer(tree.length());
-        Some(largest_coupling(&profits, [&masses, blocks]))
+        let row = |nodes: &[Node]| -> Vec<i64> {
+            let blocks = 0..tree.width(tree.length());
+            blocks.map(|block| shared(nodes, block)).collect()
+        };
+        let trees = self.trees.iter();
+        trees
+            .map(|(nodes, mass)| (row(nodes), mass.clone()))
+            .unzip()
     }
 
     /// sum over l of P(y^l in `H_l`) + E[the most nodes of one path of the tree that are not in

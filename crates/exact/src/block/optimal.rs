@@ -5,7 +5,7 @@ use super::transport::BlockTransport;
 use num_bigint::BigUint;
 use num_traits::Zero;
 use specgap_core::tree::{Node, TokenTree};
-use specgap_number::distribution::Rational;
+use specgap_number::distribution::{Rational, token_id};
 use specgap_number::number::{Number, normalised};
 use std::collections::BTreeMap;
 
@@ -60,10 +60,7 @@ impl<T: Number> BlockOptimal<T> {
             let mut given = Vec::new();
             for (block, mass) in row.iter().enumerate().filter(|(_, mass)| !mass.is_zero()) {
                 let shared = usize::try_from(transport.shared(set, block)).unwrap_or(0);
-                let leaf = Node {
-                    depth: length,
-                    index: block,
-                };
+                let leaf = tree.leaf(block);
                 for (depth, layer) in stopped.iter_mut().enumerate().skip(shared + 2) {
                     layer[tree.ancestor(leaf, depth).index] += mass;
                 }
@@ -93,17 +90,11 @@ impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
     }
 
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
-        let mut set: Vec<u32> = blocks
-            .iter()
-            .map(|&b| specgap_number::distribution::token_id(b))
-            .collect();
+        let mut set: Vec<u32> = blocks.iter().map(|&block| token_id(block)).collect();
         set.sort_unstable();
         set.dedup();
         for choice in self.choices.get(&set).into_iter().flatten() {
-            let leaf = Node {
-                depth: tree.length(),
-                index: choice.block,
-            };
+            let leaf = tree.leaf(choice.block);
             let accepted = tree.ancestor(leaf, choice.shared);
             if choice.shared == tree.length() {
                 outcomes.stop(accepted, &choice.probability, tree.target_next(leaf));

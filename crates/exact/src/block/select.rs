@@ -177,13 +177,7 @@ impl<T: Number> Select<T> {
             self.single().verify(tree, &[node.index], &mut outcomes);
             return;
         }
-        let token_of = |block: usize| {
-            let leaf = Node {
-                depth: tree.length(),
-                index: block,
-            };
-            tree.token_at(leaf, node.depth)
-        };
+        let token_of = |block: usize| tree.token_at(tree.leaf(block), node.depth);
         let mut set: Vec<u32> = agreeing.iter().map(|&b| token_id(token_of(b))).collect();
         set.sort_unstable();
         set.dedup();

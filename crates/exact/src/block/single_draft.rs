@@ -157,10 +157,7 @@ impl<T: Number> BlockVerifier<T> for GreedyBlock {
 }
 
 pub(super) fn leaf<T: Number>(tree: &TokenTree<T>, blocks: &[usize]) -> Node {
-    Node {
-        depth: tree.length(),
-        index: blocks.first().copied().unwrap_or(0),
-    }
+    tree.leaf(blocks.first().copied().unwrap_or(0))
 }
 
 /// (ratio * p - q)+.

@@ -84,18 +84,9 @@ impl SpecTr {
             outcomes.stop(node, reached, tree.target_next(node));
             return;
         }
-        let token_at = |place: usize, block: usize| {
-            let leaf = Node {
-                depth: tree.length(),
-                index: block,
-            };
-            token_id(tree.token_at(leaf, place))
-        };
         let prefix = tree.tokens(node);
-        let tokens: Vec<u32> = alive
-            .iter()
-            .map(|&block| token_at(node.depth, block))
-            .collect();
+        let token_of = |&block: &usize| token_id(tree.token_at(tree.leaf(block), node.depth));
+        let tokens: Vec<u32> = alive.iter().map(token_of).collect();
         let step = self.step(&prefix, node, alive.len());
         let Some(law) = step.and_then(|rule| T::conditional(rule.as_ref(), &tokens)) else {
             outcomes.stop(node, reached, None);

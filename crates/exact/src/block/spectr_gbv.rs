@@ -113,11 +113,7 @@ impl<T: Number> Run<'_, '_, T> {
             self.outcomes.stop(accepted, reached, next.as_deref());
             return;
         };
-        let leaf = Node {
-            depth: length,
-            index: block,
-        };
-        let node = self.tree.ancestor(leaf, depth);
+        let node = self.tree.ancestor(self.tree.leaf(block), depth);
         let known = refused.contains(&node);
         let accept = if known {
             T::zero()

@@ -74,10 +74,7 @@ fn visit<T: Number>(
     let mut left = T::one();
     let children: Vec<Node> = drafts
         .iter()
-        .map(|&index| {
-            let depth = tree.length();
-            tree.ancestor(Node { depth, index }, node.depth + 1)
-        })
+        .map(|&block| tree.ancestor(tree.leaf(block), node.depth + 1))
         .collect();
     for (position, &child) in children.iter().enumerate() {
         if !children[..position].contains(&child) {

@@ -9,7 +9,7 @@ use crate::block::DrawnTrees;
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use num_bigint::{BigInt, BigUint};
 use specgap_core::scheme::SchemeName;
-use specgap_core::tree::{DraftTree, Node, TokenTree};
+use specgap_core::tree::{DraftTree, TokenTree};
 use specgap_number::distribution::{Rational, integer_weights};
 use specgap_number::number::Number;
 
@@ -66,30 +66,15 @@ struct Prices {
 }
 
 impl Prices {
-    fn new(
-        tree: &TokenTree<Rational>,
-        drawn: &[(Vec<Node>, Rational)],
-        optimum: Option<Rational>,
-    ) -> Self {
-        let (depth, blocks) = (tree.length(), tree.width(tree.length()));
-        let shared = |nodes: &[Node], index: usize| -> i64 {
-            let block = Node { depth, index };
-            let on_path = nodes
-                .iter()
-                .filter(|node| tree.ancestor(block, node.depth) == **node);
-            on_path.map(|node| node.depth as i64).max().unwrap_or(0)
-        };
-        let (target, p_sum) = integer_weights(tree.target_layer(depth));
-        let masses: Vec<Rational> = drawn.iter().map(|(_, mass)| mass.clone()).collect();
+    fn new(tree: &TokenTree<Rational>, drawn: &DrawnTrees, optimum: Option<Rational>) -> Self {
+        let (profiles, masses) = drawn.profiles(tree);
+        let (target, p_sum) = integer_weights(tree.target_layer(tree.length()));
         let (weights, d_sum) = integer_weights(&masses);
         let scaled = |weight: &BigUint, other: &BigUint| BigInt::from(weight * other);
-        let profiles = drawn
-            .iter()
-            .map(|(nodes, _)| (0..blocks).map(|block| shared(nodes, block)).collect());
         Self {
-            length: depth as i64,
+            length: tree.length() as i64,
             target: target.iter().map(|weight| scaled(weight, &d_sum)).collect(),
-            trees: profiles
+            trees: (profiles.into_iter())
                 .zip(weights.iter().map(|weight| scaled(weight, &p_sum)))
                 .collect(),
             denominator: BigInt::from(p_sum * d_sum),
@@ -179,7 +164,7 @@ fn laws() -> Vec<Prices> {
         let best = path_optimum(&tree, drafts, MOST_WORK);
         let best = (best.lower == best.upper).then_some(best.upper);
         if let Some(drawn) = DrawnTrees::new(&tree, &shape, SchemeName::WITH_REPLACEMENT) {
-            all.push(Prices::new(&tree, drawn.trees(), best));
+            all.push(Prices::new(&tree, &drawn, best));
         }
     }
     for (index, problem) in trees(1802, 48).iter().enumerate() {
@@ -196,7 +181,7 @@ fn laws() -> Vec<Prices> {
             continue;
         };
         let best = drawn.optimum(&tree).and_then(Result::ok);
-        all.push(Prices::new(&tree, drawn.trees(), best));
+        all.push(Prices::new(&tree, &drawn, best));
     }
     all
 }

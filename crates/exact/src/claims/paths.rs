@@ -269,11 +269,7 @@ fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree
     let layers = (0..=length).map(|depth| {
         let mut layer = vec![BigUint::zero(); tree.width(depth)];
         for (index, mass) in selected.iter().enumerate() {
-            let leaf = Node {
-                depth: length,
-                index,
-            };
-            layer[tree.ancestor(leaf, depth).index] += mass;
+            layer[tree.ancestor(tree.leaf(index), depth).index] += mass;
         }
         layer.iter().map(|mass| ratio(mass, &total)).collect()
     });
