@@ -603,28 +603,15 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
             }
         }
     }
-    if !can_be_at_most(lemma, bound) {
-        let (lemma, bound) = (describe(lemma), describe(bound));
-        found.push(format!(
-            "Lemma 5.1's value {lemma} exceeds the per-depth bound {bound}"
-        ));
-    }
+    let lemmas = ("Lemma 5.1's value", lemma);
+    let bounds = ("the per-depth bound", bound);
+    found.extend(exceeds(lemmas, bounds));
     if let Some(optimum) = optimum {
-        if !can_be_at_most(lemma, optimum) {
-            let (lemma, optimum) = (describe(lemma), describe(optimum));
-            found.push(format!(
-                "Lemma 5.1's value {lemma} exceeds the block optimum {optimum}"
-            ));
-        }
+        found.extend(exceeds(lemmas, ("the block optimum", optimum)));
         let methods = evaluation.methods.iter();
         let results = methods.filter_map(|method| Some((method.name(), method.outcome.done()?)));
         found = Agreement::of(results, "the block optimum", optimum, found).complaints;
-        if !can_be_at_most(optimum, bound) {
-            let (optimum, bound) = (describe(optimum), describe(bound));
-            found.push(format!(
-                "block optimum {optimum} exceeds the per-depth bound {bound}"
-            ));
-        }
+        found.extend(exceeds(("block optimum", optimum), bounds));
         let of_one_draft = [
             ("Lemma 5.1", lemma),
             ("the single-draft optimum", &evaluation.single_draft_optimum),
@@ -644,6 +631,14 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
         }
     }
     found
+}
+
+/// What is said of a value that cannot be at most another one, each with its name.
+fn exceeds((what, value): (&str, &Known), (limits, limit): (&str, &Known)) -> Option<String> {
+    (!can_be_at_most(value, limit)).then(|| {
+        let (value, limit) = (describe(value), describe(limit));
+        format!("{what} {value} exceeds {limits} {limit}")
+    })
 }
 
 /// What a verifier that is proved lossless does against a proof.

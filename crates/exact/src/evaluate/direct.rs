@@ -33,38 +33,32 @@ pub(super) fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String
     })
 }
 
-fn timed(method: Method, run: impl FnOnce() -> Optimum) -> MethodRun {
+/// A method's run, or why it does not apply.
+fn timed(method: Method, run: impl FnOnce() -> Result<Optimum, String>) -> MethodRun {
     let started = Instant::now();
-    let optimum = run();
-    MethodRun::of(method, optimum, started.elapsed().as_secs_f64())
+    match run() {
+        Ok(optimum) => MethodRun::of(method, optimum, started.elapsed().as_secs_f64()),
+        Err(reason) => MethodRun::skipped(method, None, reason),
+    }
 }
 
 pub(super) fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun {
-    let skip = |limit: usize, numbers: &str| {
-        let reason = format!(
+    let (limit, numbers) = match instance {
+        Some(ScaledInstance::Big(_)) => (
+            enumeration::LARGEST_BIG_VOCAB,
+            "tokens when exact masses exceed 126 bits",
+        ),
+        _ => (enumeration::LARGEST_NATIVE_VOCAB, "tokens"),
+    };
+    let small = instance.filter(|_| problem.vocab() <= limit);
+    timed(Method::SubsetEnumeration, || match small {
+        Some(ScaledInstance::Native(instance)) => Ok(enumeration::solve(instance)),
+        Some(ScaledInstance::Big(instance)) => Ok(enumeration::solve(instance)),
+        None => Err(format!(
             "{} tokens; 2^V subsets are tried up to {limit} {numbers}",
             problem.vocab()
-        );
-        MethodRun::skipped(Method::SubsetEnumeration, None, reason)
-    };
-    match instance {
-        Some(ScaledInstance::Native(instance)) => {
-            if problem.vocab() > enumeration::LARGEST_NATIVE_VOCAB {
-                return skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens");
-            }
-            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
-        }
-        Some(ScaledInstance::Big(instance)) => {
-            if problem.vocab() > enumeration::LARGEST_BIG_VOCAB {
-                return skip(
-                    enumeration::LARGEST_BIG_VOCAB,
-                    "tokens when exact masses exceed 126 bits",
-                );
-            }
-            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
-        }
-        None => skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens"),
-    }
+        )),
+    })
 }
 
 /// Why no one order of the tokens is known to find the optimum of a composed law.
@@ -97,37 +91,23 @@ pub(super) fn scan(problem: &Problem) -> MethodRun {
             "there is no single q to sort by; submodular covers this scheme"
         });
     }
-    let started = Instant::now();
-    match ratio_scan::solve(problem) {
-        Some(optimum) => MethodRun::of(Method::RatioScan, optimum, started.elapsed().as_secs_f64()),
-        None => skip("there is no single q to sort by"),
-    }
+    timed(Method::RatioScan, || {
+        let none = || "there is no single q to sort by".to_owned();
+        ratio_scan::solve(problem).ok_or_else(none)
+    })
 }
 
 pub(super) fn two_scores(problem: &Problem) -> MethodRun {
-    let started = Instant::now();
-    match thresholds::solve(problem) {
-        Ok(optimum) => MethodRun::of(
-            Method::LinearThresholds,
-            optimum,
-            started.elapsed().as_secs_f64(),
-        ),
-        Err(reason) => MethodRun::skipped(Method::LinearThresholds, None, reason.to_string()),
-    }
+    timed(Method::LinearThresholds, || {
+        thresholds::solve(problem).map_err(|reason| reason.to_string())
+    })
 }
 
 pub(super) fn formula(problem: &Problem) -> MethodRun {
-    let started = Instant::now();
-    match closed_form::solve(problem) {
-        Some(optimum) => {
-            MethodRun::of(Method::ClosedForm, optimum, started.elapsed().as_secs_f64())
-        }
-        None => MethodRun::skipped(
-            Method::ClosedForm,
-            None,
-            "no formula is known for this scheme, n and pair of distributions",
-        ),
-    }
+    timed(Method::ClosedForm, || {
+        let none = "no formula is known for this scheme, n and pair of distributions";
+        closed_form::solve(problem).ok_or_else(|| none.to_owned())
+    })
 }
 
 pub(super) fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {

@@ -358,11 +358,12 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
     } else {
         (scheme.tuple_count(), "tuples")
     };
+    let integrated = |reason| {
+        let law = verifier.integrated();
+        law.map_or(Summed::Not(reason), Summed::Float)
+    };
     if count > LARGEST_ENUMERATION {
-        if let Some(law) = verifier.integrated() {
-            return Summed::Float(law);
-        }
-        return Summed::Not(format!(
+        return integrated(format!(
             "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
         ));
     }
@@ -378,10 +379,7 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
         return Summed::Exact(law);
     }
     if count * width > LARGEST_FLOAT_WORK {
-        if let Some(law) = verifier.integrated() {
-            return Summed::Float(law);
-        }
-        return Summed::Not(format!(
+        return integrated(format!(
             "{count:.3e} {what} over {} tokens are too many to sum",
             problem.vocab()
         ));
