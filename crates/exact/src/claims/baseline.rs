@@ -70,68 +70,55 @@ pub struct Changes {
 
 /// Compares a run with a baseline.
 pub fn compare(before: &Baseline, now: &Baseline) -> Changes {
-    let mut changes = Changes::default();
+    let mut regressions = Vec::new();
     for (id, old) in &before.claims {
         let Some(new) = now.claims.get(id) else {
-            changes.regressions.push(format!("claim {id} is gone"));
+            regressions.push(format!("claim {id} is gone"));
             continue;
         };
-        if old.verdict != new.verdict {
-            changes.regressions.push(format!(
-                "claim {id} was {} and is {}",
-                old.verdict, new.verdict
-            ));
+        let (was, is) = (old.verdict, new.verdict);
+        if was != is {
+            regressions.push(format!("claim {id} was {was} and is {is}"));
         }
-        for (name, value) in &old.evidence {
+        for (name, was) in &old.evidence {
             match new.evidence.get(name) {
-                None => changes
-                    .regressions
-                    .push(format!("claim {id}: {name} is gone")),
-                Some(found) if !same(value, found) => {
-                    changes
-                        .regressions
-                        .push(format!("claim {id}: {name} was {value:?} and is {found:?}"));
+                None => regressions.push(format!("claim {id}: {name} is gone")),
+                Some(is) if same(was, is) => {}
+                Some(is) => {
+                    regressions.push(format!("claim {id}: {name} was {was:?} and is {is:?}"))
                 }
-                Some(_) => {}
             }
         }
     }
     for (problem, old) in &before.problems {
         let Some(new) = now.problems.get(problem) else {
-            changes
-                .regressions
-                .push(format!("problem {problem} is gone"));
+            regressions.push(format!("problem {problem} is gone"));
             continue;
         };
-        for (name, value) in old {
+        for (name, was) in old {
             match new.get(name).or_else(|| new.get(&written(name))) {
-                None => changes
-                    .regressions
-                    .push(format!("problem {problem}: {name} is gone")),
-                Some(found) if !near(*value, *found) => {
-                    changes.regressions.push(format!(
-                        "problem {problem}: {name} was {value} and is {found}"
-                    ));
+                None => regressions.push(format!("problem {problem}: {name} is gone")),
+                Some(is) if near(*was, *is) => {}
+                Some(is) => {
+                    regressions.push(format!("problem {problem}: {name} was {was} and is {is}"))
                 }
-                Some(_) => {}
             }
         }
     }
-    let new_claims = now
+    let claims = now
         .claims
         .keys()
         .filter(|id| !before.claims.contains_key(*id));
-    changes
-        .added
-        .extend(new_claims.map(|id| format!("claim {id}")));
-    let new_problems = now
+    let problems = now
         .problems
         .keys()
         .filter(|name| !before.problems.contains_key(*name));
-    changes
-        .added
-        .extend(new_problems.map(|name| format!("problem {name}")));
-    changes
+    let claims = claims.map(|id| format!("claim {id}"));
+    let added = claims.chain(problems.map(|name| format!("problem {name}")));
+    Changes {
+        regressions,
+        added: added.collect(),
+    }
 }
 
 /// A value's name as this version writes it: rules had other names.
@@ -170,14 +157,10 @@ mod tests {
             ..Baseline::default()
         };
         let was = run("naive.acceptance_rate");
-        assert_eq!(
-            compare(&was, &run("exact-match.acceptance_rate")),
-            Changes::default()
-        );
-        assert_eq!(
-            compare(&was, &run("rrs.acceptance_rate")).regressions.len(),
-            1
-        );
+        let same = compare(&was, &run("exact-match.acceptance_rate"));
+        assert_eq!(same, Changes::default());
+        let other = compare(&was, &run("rrs.acceptance_rate"));
+        assert_eq!(other.regressions.len(), 1);
     }
 
     #[test]
@@ -193,24 +176,14 @@ mod tests {
         };
         let before = baseline(Verdict::Holds, 0.5);
         assert_eq!(compare(&before, &before), Changes::default());
-        assert!(
-            compare(&before, &baseline(Verdict::Holds, 0.5 + 1e-12))
-                .regressions
-                .is_empty()
-        );
-        assert_eq!(
-            compare(&before, &baseline(Verdict::Refuted, 0.5))
-                .regressions
-                .len(),
-            1
-        );
-        assert_eq!(
-            compare(&before, &baseline(Verdict::Holds, 0.6))
-                .regressions
-                .len(),
-            2
-        );
-        assert_eq!(compare(&before, &Baseline::default()).regressions.len(), 2);
+        for (now, count) in [
+            (baseline(Verdict::Holds, 0.5 + 1e-12), 0),
+            (baseline(Verdict::Refuted, 0.5), 1),
+            (baseline(Verdict::Holds, 0.6), 2),
+            (Baseline::default(), 2),
+        ] {
+            assert_eq!(compare(&before, &now).regressions.len(), count, "{now:?}");
+        }
         assert_eq!(compare(&Baseline::default(), &before).added.len(), 2);
     }
 }
