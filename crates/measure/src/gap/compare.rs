@@ -1,9 +1,9 @@
 //! Several logs side by side.
 
 use super::data::{Repetition, SCHEMA, Surprise};
-use super::law_answers::{LOOSE, rate_of};
+use super::law_answers::rate_of;
 use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, ONE_DRAFT, Place, Temperature};
-use super::pairing::{self, Pairing};
+use super::pairing::Pairing;
 use super::settings::Settings;
 use super::summary::Summary;
 use super::surprise::Surprises;
@@ -184,6 +184,33 @@ pub struct LogDifference {
     pub paired: bool,
 }
 
+impl LogDifference {
+    /// Of a log's number and the first one's, with the difference of their means and its bounds.
+    pub(super) fn new(
+        metric: Metric,
+        [first, own]: [&Tally; 2],
+        difference: Estimate,
+        bounds: [f64; 2],
+        paired: bool,
+    ) -> Self {
+        let kind = match [first.kind(), own.kind()] {
+            kinds if kinds.contains(&Kind::Truncated) => Kind::Truncated,
+            [first, own] => first.joined(own),
+        };
+        let is_loose = first.is_loose(metric) || own.is_loose(metric);
+        Self {
+            estimate: Estimate {
+                truncation: (kind == Kind::Truncated).then_some(bounds),
+                between: is_loose.then_some(bounds),
+                ..difference
+            },
+            kind,
+            width_max: first.widest + own.widest,
+            paired,
+        }
+    }
+}
+
 /// A number of a log, with the places and the sizes of the log's clusters.
 type SizedTally<'a> = (&'a Tally, &'a [(usize, u64)]);
 
@@ -211,7 +238,14 @@ impl LogComparison {
             let settings = summaries.first()?.settings();
             let rate = ComparedRate {
                 estimates: (tallies.iter())
-                    .map(|&one| Some(estimate(metric, one?)))
+                    .map(|&one| {
+                        let (tally, sizes) = one?;
+                        Some(ComparedEstimate {
+                            estimate: tally.estimate_of(metric, sizes),
+                            kind: tally.kind(),
+                            width_max: tally.widest,
+                        })
+                    })
                     .collect(),
                 differences: (0..tallies.len())
                     .map(|log| {
@@ -437,17 +471,6 @@ fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
     })
 }
 
-fn estimate(metric: Metric, (tally, sizes): SizedTally<'_>) -> ComparedEstimate {
-    ComparedEstimate {
-        estimate: match metric.may_be_loose() {
-            true => tally.estimate_between(sizes, LOOSE),
-            false => tally.estimate(sizes),
-        },
-        kind: tally.kind(),
-        width_max: tally.widest,
-    }
-}
-
 /// A log's number minus the first one's, at the same positions if there are such.
 fn difference(
     metric: Metric,
@@ -456,27 +479,12 @@ fn difference(
     (own, own_sizes): SizedTally<'_>,
 ) -> Option<LogDifference> {
     if pairing.unpaired().is_none() {
-        let paired = pairing.difference(metric)?;
-        return Some(LogDifference {
-            estimate: paired.estimate,
-            kind: paired.kind,
-            width_max: paired.width_max,
-            paired: true,
-        });
+        return pairing.difference(metric);
     }
-    let kind = pairing::kind(first, own);
     let ([first_low, first_high], [own_low, own_high]) = (first.bounds(), own.bounds());
     let (first_mean, own_mean) = (first.clustered(first_sizes), own.clustered(own_sizes));
-    Some(LogDifference {
-        estimate: Estimate {
-            truncation: (kind == Kind::Truncated)
-                .then_some([own_low - first_high, own_high - first_low]),
-            between: pairing::are_loose(metric, [first, own])
-                .then_some([own_low - first_high, own_high - first_low]),
-            ..own_mean.minus(&first_mean)
-        },
-        kind,
-        width_max: first.widest + own.widest,
-        paired: false,
-    })
+    let difference = own_mean.minus(&first_mean);
+    let bounds = [own_low - first_high, own_high - first_low];
+    let sides = [first, own];
+    Some(LogDifference::new(metric, sides, difference, bounds, false))
 }

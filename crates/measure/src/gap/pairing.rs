@@ -1,14 +1,13 @@
 //! Positions that two logs have in common, and what their numbers differ by there.
 
-use super::law_answers::LOOSE;
+use super::compare::LogDifference;
 use super::metric::Metric;
 use super::settings::Part;
 use super::summary::Measured;
 use super::tally::{ExactSum, Tally};
-use crate::statistics::{Clustered, Estimate};
+use crate::statistics::Clustered;
 use specgap_base::sorted::Map;
 use specgap_log::log::{Label, Log, LogError};
-use specgap_number::known::Kind;
 
 /// Positions of the smaller log per position in common, at most: else what the logs have in
 /// common is too little to speak for them.
@@ -36,14 +35,6 @@ struct Side {
     places: Map<i64, usize>,
     sizes: Vec<u64>,
     tallies: Map<Metric, Tally>,
-}
-
-/// A log's number minus that of the first one, at the positions that both have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PairedDifference {
-    pub estimate: Estimate,
-    pub kind: Kind,
-    pub width_max: f64,
 }
 
 impl Pairing {
@@ -138,7 +129,7 @@ impl Pairing {
     ///
     /// The interval is that of a mean of differences, by prompt: S_c is the difference of
     /// the two sums over the m_c shared positions of prompt c.
-    pub(super) fn difference(&self, metric: Metric) -> Option<PairedDifference> {
+    pub(super) fn difference(&self, metric: Metric) -> Option<LogDifference> {
         if self.unpaired.is_some() {
             return None;
         }
@@ -156,33 +147,15 @@ impl Pairing {
         }
         let count = self.positions() as f64;
         let mean = |sum: ExactSum| sum.value() / count;
-        let kind = kind(a, b);
-        Some(PairedDifference {
-            estimate: Estimate {
-                truncation: (kind == Kind::Truncated)
-                    .then(|| [mean(b.lower.minus(a.upper)), mean(b.upper.minus(a.lower))]),
-                between: are_loose(metric, [a, b])
-                    .then(|| [mean(b.lower.minus(a.upper)), mean(b.upper.minus(a.lower))]),
-                ..Clustered::with_total(total.value(), clusters.iter().copied()).estimate()
-            },
-            kind,
-            width_max: a.widest + b.widest,
-        })
-    }
-}
-
-/// Whether a number of own laws is known on either side between bounds alone.
-pub(super) fn are_loose(metric: Metric, sides: [&Tally; 2]) -> bool {
-    metric.may_be_loose() && sides.iter().any(|side| side.is_loose(LOOSE))
-}
-
-/// How well a difference of two numbers is known.
-pub(super) fn kind(one: &Tally, other: &Tally) -> Kind {
-    let kinds = [one.kind(), other.kind()];
-    if kinds.contains(&Kind::Truncated) {
-        Kind::Truncated
-    } else {
-        kinds[0].joined(kinds[1])
+        let of_means = Clustered::with_total(total.value(), clusters.iter().copied());
+        let bounds = [mean(b.lower.minus(a.upper)), mean(b.upper.minus(a.lower))];
+        Some(LogDifference::new(
+            metric,
+            [a, b],
+            of_means.estimate(),
+            bounds,
+            true,
+        ))
     }
 }
 
@@ -258,7 +231,7 @@ mod tests {
     use super::*;
     use crate::gap::answers::Answers;
     use crate::gap::metric::Temperature;
-    use specgap_number::known::Known;
+    use specgap_number::known::{Kind, Known};
 
     fn numbers(first: &[(i64, i64)], other: &[(i64, i64)]) -> Vec<[usize; 2]> {
         let text = |places: &[(i64, i64)]| -> Text {
@@ -291,16 +264,10 @@ mod tests {
                 Known::truncated(&Known::rate_within(value, below / 64.0), range),
             );
             Measured {
-                lacks_draft: false,
                 number,
                 prompt: Some(number as i64 / 4),
-                position: Some(number as i64),
-                token: Some(1),
-                text: None,
-                unlisted: None,
-                surprised: None,
-                rest: Vec::new(),
                 answers,
+                ..Measured::default()
             }
         };
         // The third position counts on neither side.

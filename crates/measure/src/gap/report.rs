@@ -9,7 +9,7 @@ use super::data::{
     RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::law_answers::{LOOSE, rate_of};
+use super::law_answers::rate_of;
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own,
     OwnLawId, Place, Rule, Temperature, listed, pairs, plans, rules,
@@ -22,7 +22,7 @@ use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::advice::{Assumed, Change};
-use crate::statistics::{Estimate, holm};
+use crate::statistics::holm;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
 use std::collections::BTreeMap;
@@ -172,14 +172,6 @@ impl Pages<'_> {
             .collect()
     }
 
-    /// A mean with what bounds it: that of own laws and rules also where alpha* was not found.
-    fn estimate(&self, metric: Metric, tally: &Tally) -> Estimate {
-        match metric.may_be_loose() {
-            true => tally.estimate_between(&self.sizes, LOOSE),
-            false => tally.estimate(&self.sizes),
-        }
-    }
-
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         let settings = &self.summary.settings;
@@ -220,7 +212,7 @@ impl Pages<'_> {
             drafts: place.drafts,
             scheme: name.to_owned(),
             optimal_acceptance_rate: Optimum {
-                estimate: self.estimate(metric, tally),
+                estimate: tally.estimate_of(metric, &self.sizes),
                 kind: tally.kind(),
                 width_max: tally.widest,
                 status: status.to_owned(),
@@ -248,7 +240,7 @@ impl Pages<'_> {
                 let metric = metric.redrafted(draft)?;
                 let tally = self.find(metric)?;
                 Some(KnownEstimate {
-                    estimate: self.estimate(metric, tally),
+                    estimate: tally.estimate_of(metric, &self.sizes),
                     kind: tally.kind(),
                     width_max: tally.widest,
                 })
@@ -373,12 +365,12 @@ impl Pages<'_> {
         Some(VerifierRow {
             name: name.to_owned(),
             own,
-            acceptance: self.estimate(numbers[0], acceptance),
+            acceptance: acceptance.estimate_of(numbers[0], &self.sizes),
             kind: acceptance.kind(),
             width_max: acceptance.widest,
             p_value: gap.clustered(&self.sizes).p_value(),
             gap: Gap {
-                estimate: self.estimate(numbers[1], gap),
+                estimate: gap.estimate_of(numbers[1], &self.sizes),
                 quantiles: gap.quantiles(),
                 max: gap.highest,
                 histogram: gap.histogram.to_vec(),
@@ -473,13 +465,10 @@ impl Pages<'_> {
             drafts: place.drafts,
             first,
             second,
-            difference: self.estimate(metric, tally),
+            difference: tally.estimate_of(metric, &self.sizes),
             kind: tally.kind(),
             width_max: tally.widest,
-            p_value: match metric.may_be_loose() {
-                true => tally.p_value_between(&self.sizes, LOOSE),
-                false => tally.p_value(&self.sizes),
-            },
+            p_value: tally.p_value_of(metric, &self.sizes),
             p_holm: 1.0,
         })
     }

@@ -1,6 +1,8 @@
 //! Sums, extremes and counts of one number over positions, whatever their order.
 
 use super::data::HISTOGRAM_EDGES;
+use super::law_answers::LOOSE;
+use super::metric::Metric;
 use crate::statistics::{Clustered, Estimate};
 use specgap_base::sorted::Map;
 use specgap_number::known::{Kind, Known};
@@ -268,24 +270,26 @@ impl Tally {
         [self.lower.value() / count, self.upper.value() / count]
     }
 
-    /// The same of a number of own laws and rules: where bounds of some position are further apart
-    /// than `loose` they are those of alpha*, which no method found there.
-    pub(super) fn estimate_between(&self, clusters: &[(usize, u64)], loose: f64) -> Estimate {
+    /// [`Tally::estimate`] of what the number is about, with bounds where it is loose.
+    pub(super) fn estimate_of(&self, metric: Metric, clusters: &[(usize, u64)]) -> Estimate {
         Estimate {
-            between: self.is_loose(loose).then(|| self.bounds()),
+            between: self.is_loose(metric).then(|| self.bounds()),
             ..self.estimate(clusters)
         }
     }
 
-    /// Whether bounds of some position do not meet, for another reason than sampling or lists.
-    pub(super) fn is_loose(&self, loose: f64) -> bool {
-        self.truncated == 0 && self.kind != Some(Kind::MonteCarlo) && self.widest > loose
+    /// Whether it is a number of own laws and rules whose bounds do not meet at some position, for
+    /// another reason than sampling or lists: they are those of alpha*, which no method found there.
+    pub(super) fn is_loose(&self, metric: Metric) -> bool {
+        let is_sampled = self.kind == Some(Kind::MonteCarlo);
+        metric.may_be_loose() && self.truncated == 0 && !is_sampled && self.widest > LOOSE
     }
 
-    /// The p-value of a mean of 0, 1 where such bounds leave it open on which side of 0 it is.
-    pub(super) fn p_value_between(&self, clusters: &[(usize, u64)], loose: f64) -> f64 {
+    /// [`Tally::p_value`] of what the number is about, 1 where its bounds leave it open on which
+    /// side of 0 it is.
+    pub(super) fn p_value_of(&self, metric: Metric, clusters: &[(usize, u64)]) -> f64 {
         let [lower, upper] = self.bounds();
-        if self.is_loose(loose) && lower <= 0.0 && upper >= 0.0 {
+        if self.is_loose(metric) && lower <= 0.0 && upper >= 0.0 {
             return 1.0;
         }
         self.p_value(clusters)
