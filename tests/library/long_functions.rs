@@ -15,7 +15,6 @@ const REASONS: &str = "
     hf.rs recorded: one array of the recording after the other
     lists.rs pair: both models' entries, walked side by side
     write.rs lists: one tensor after the other
-    summary_file.rs tally_record: one kind of number after the other
     decode.rs object: the fields of one JSON object
     rows.rs position: what is read of a position, one after the other
 ";

@@ -2,7 +2,7 @@
 
 use super::compare::LogComparison;
 use super::data::{GapReport, LogSummary, OneDraft};
-use super::metric::{Metric, Place, Rule, Temperature};
+use super::metric::{Metric, Place, Rule, Temperature, rule_name};
 use super::summary::Summary;
 use super::tally::{ExactSum, Tally};
 use crate::advice::{
@@ -22,10 +22,6 @@ const NOW: [Rule; 2] = [
 const ONE_HOT: &str = "one-hot";
 const TOKEN: &str = "token";
 const STRICT: &str = "exact-match";
-
-fn name((scheme, verifier): Rule) -> String {
-    format!("{}/{}", scheme.as_str(), verifier.as_str())
-}
 
 /// What a change from one law and rule to another takes.
 fn needs(from: &str, to: &str) -> Needs {
@@ -107,7 +103,7 @@ impl Measured<'_> {
         let floor = Unit::Acceptance.floor(0.0);
         let choice = cross_fitted(&sizes, &candidates, floor)?;
         let (chosen, _) = rules.get(choice.all)?;
-        let [from, to] = [now, *chosen].map(name);
+        let [from, to] = [now, *chosen].map(rule_name);
         Some(Change {
             temperature: Some(place.temperature.0),
             drafts: Some(place.drafts),

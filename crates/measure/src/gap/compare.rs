@@ -417,55 +417,35 @@ fn own_rules(settings: &Settings, place: Place, law: &str) -> Vec<Metric> {
 
 /// What a rate is about; nothing if it is none.
 fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
-    let mut own_name = None;
-    let (what, temperature, drafts, scheme, verifier) = match metric {
-        Metric::Overlap { temperature } => ("overlap", temperature, None, None, None),
-        Metric::Optimum { place, scheme } => {
-            let drafts = Some(place.drafts);
-            let law = Some(scheme.to_string());
-            ("optimum", place.temperature, drafts, law, None)
-        }
-        Metric::Acceptance { place, rule } => (
-            "acceptance",
-            place.temperature,
-            Some(place.drafts),
-            Some(rule.0.to_string()),
-            Some(rule.1),
-        ),
-        Metric::OfLaw { place, law, about } => {
-            let name = settings.own_laws.get(law.0)?.name().to_owned();
-            let (what, rule) = match about {
-                AboutLaw::Optimum => ("optimum", None),
-                AboutLaw::Acceptance(rule) => ("acceptance", Some(rule)),
+    let (scheme, verifier) = match metric {
+        Metric::Overlap { .. } => (None, None),
+        Metric::Optimum { scheme, .. } => (Some(scheme.as_str()), None),
+        Metric::Acceptance { rule, .. } => (Some(rule.0.as_str()), Some(rule.1.as_str())),
+        Metric::OfLaw { law, about, .. } => {
+            let rule = match about {
+                AboutLaw::Optimum => None,
+                AboutLaw::Acceptance(rule) => Some(rule.as_str()),
                 AboutLaw::Gap(_) | AboutLaw::Less(..) => return None,
             };
-            let drafts = Some(place.drafts);
-            (what, place.temperature, drafts, Some(name), rule)
+            (Some(settings.own_laws.get(law.0)?.name()), rule)
         }
         Metric::Own {
-            place,
             own,
             about: AboutOwn::Acceptance,
+            ..
         } => {
             let rule = settings.own_rules.get(own.0)?;
-            own_name = Some(rule.name().to_owned());
-            let drafts = Some(place.drafts);
-            (
-                "acceptance",
-                place.temperature,
-                drafts,
-                Some(rule.scheme().to_owned()),
-                None,
-            )
+            (Some(rule.scheme()), Some(rule.name()))
         }
         _ => return None,
     };
+    let (temperature, drafts) = metric.at();
     Some(ComparedRate {
-        what: what.to_owned(),
+        what: metric.word().to_owned(),
         temperature: temperature.0,
         drafts,
-        scheme,
-        verifier: own_name.or(verifier.map(|verifier| verifier.to_string())),
+        scheme: scheme.map(str::to_owned),
+        verifier: verifier.map(str::to_owned),
         estimates: Vec::new(),
         differences: Vec::new(),
     })

@@ -23,6 +23,11 @@ pub(super) fn listed<T>(all: impl Iterator<Item = T>) -> Listed<T> {
     all.collect::<Vec<_>>().into_iter()
 }
 
+/// The name of a rule under a law.
+pub(super) fn rule_name((scheme, verifier): Rule) -> String {
+    format!("{scheme}/{verifier}")
+}
+
 /// Every verifier with a rate on a row, scheme by scheme, in the order of reports.
 pub(super) fn rules() -> Listed<(Rule, RowRule)> {
     let mut all = Vec::new();
@@ -183,12 +188,38 @@ pub(super) enum AboutOwn {
     Algorithmic,
     /// How far the law of its output is from p.
     TotalVariation,
-    /// Its acceptance minus that of a rule of the table.
-    Less(Rule),
-    /// Its acceptance minus that of another own rule.
-    LessOwn(Own),
-    /// Its acceptance minus that of a rule of the table under an own law.
-    LessUnder(OwnLawId, VerifierName),
+    /// Its acceptance minus that of another rule.
+    Less(Other),
+}
+
+/// A rule that an own rule is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Other {
+    /// Of the table.
+    Table(Rule),
+    /// Of the caller's own.
+    Own(Own),
+    /// Of the table, under an own law.
+    Under(OwnLawId, VerifierName),
+}
+
+impl Other {
+    /// Its acceptance.
+    pub(super) fn rate(self, place: Place) -> Metric {
+        match self {
+            Self::Table(rule) => Metric::Acceptance { place, rule },
+            Self::Own(own) => Metric::Own {
+                place,
+                own,
+                about: AboutOwn::Acceptance,
+            },
+            Self::Under(law, name) => Metric::OfLaw {
+                place,
+                law,
+                about: AboutLaw::Acceptance(name),
+            },
+        }
+    }
 }
 
 /// A rate with such a row of the draft.
@@ -265,6 +296,58 @@ pub(super) enum Metric {
 }
 
 impl Metric {
+    /// What it is, in a word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Overlap { .. } => "overlap",
+            Self::Optimum { .. } => "optimum",
+            Self::Acceptance { .. } => "acceptance",
+            Self::Gap { .. } => "gap",
+            Self::Difference { .. } => "difference",
+            Self::FormulaError { .. } => "formula-error",
+            Self::PlanError { .. } => "plan-error",
+            Self::PlanSeconds { .. } => "plan-seconds",
+            Self::PlanShortfall { .. } => "plan-shortfall",
+            Self::AuditDifference { .. } => "audit-difference",
+            Self::AuditOutside { .. } => "audit-outside",
+            Self::Redrafted { .. } => "redrafted",
+            Self::Own { about, .. } => match about {
+                AboutOwn::Acceptance => "acceptance",
+                AboutOwn::Gap => "gap",
+                AboutOwn::Algorithmic => "algorithmic",
+                AboutOwn::TotalVariation => "total-variation",
+                AboutOwn::Less(_) => "difference",
+            },
+            Self::OfLaw { about, .. } => match about {
+                AboutLaw::Optimum => "optimum",
+                AboutLaw::Acceptance(_) => "acceptance",
+                AboutLaw::Gap(_) => "gap",
+                AboutLaw::Less(..) => "difference",
+            },
+        }
+    }
+
+    /// The temperature, and n where it is of drafts and not [`Metric::Redrafted`].
+    pub(super) fn at(self) -> (Temperature, Option<usize>) {
+        match self {
+            Self::Overlap { temperature } | Self::Redrafted { temperature, .. } => {
+                (temperature, None)
+            }
+            Self::Optimum { place, .. }
+            | Self::Acceptance { place, .. }
+            | Self::Gap { place, .. }
+            | Self::Difference { place, .. }
+            | Self::FormulaError { place }
+            | Self::PlanError { place, .. }
+            | Self::PlanSeconds { place, .. }
+            | Self::PlanShortfall { place, .. }
+            | Self::AuditDifference { place, .. }
+            | Self::AuditOutside { place, .. }
+            | Self::Own { place, .. }
+            | Self::OfLaw { place, .. } => (place.temperature, Some(place.drafts)),
+        }
+    }
+
     /// The same rate with another row of the draft; nothing of what is no rate.
     pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
         let (temperature, rate) = match self {
@@ -390,8 +473,7 @@ mod tests {
 
     #[test]
     fn published_comparisons_come_in_their_order() {
-        let name = |(scheme, rule): Rule| format!("{scheme}/{rule}");
-        let all: Vec<[String; 2]> = pairs().map(|(a, b)| [name(a), name(b)]).collect();
+        let all: Vec<[String; 2]> = pairs().map(|(a, b)| [a, b].map(rule_name)).collect();
         let expected = [
             ["with-replacement/k-seq", "with-replacement/rrs"],
             ["without-replacement/rrs-wo", "with-replacement/rrs"],

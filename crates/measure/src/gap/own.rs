@@ -1,7 +1,7 @@
 //! Rules of the caller's own, measured beside those of the table.
 
 use super::GapError;
-use super::metric::{LawRef, Own, OwnLawId, Rule, schemes};
+use super::metric::{LawRef, Other, Own, schemes};
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
@@ -290,6 +290,11 @@ impl OwnRule {
         self.of.name()
     }
 
+    /// Its name behind that of the law of its drafts.
+    pub(super) fn full_name(&self) -> String {
+        format!("{}/{}", self.scheme(), self.name)
+    }
+
     pub(super) fn of(&self) -> &Law {
         &self.of
     }
@@ -363,10 +368,6 @@ pub(super) struct OwnAsked {
     pub rule: OwnRule,
     /// The law of its drafts.
     pub law: LawRef,
-    /// Rules of the table under an own law that its acceptance is compared with.
-    pub under: Vec<(OwnLawId, VerifierName)>,
-    /// Rules of the table that its acceptance is compared with.
-    pub table: Vec<Rule>,
-    /// Own rules that stand behind it, likewise.
-    pub others: Vec<Own>,
+    /// Rules that its acceptance is compared with.
+    pub pairs: Vec<Other>,
 }

@@ -2,7 +2,7 @@
 
 use super::answers::{Answers, find, gap};
 use super::law_answers::{gap_under, rate_of};
-use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, Own, Place, Temperature};
+use super::metric::{AboutOwn, LawRef, Metric, Place, Temperature};
 use super::own::{OwnAsked, OwnRow, lists_refused};
 use super::settings::Asked;
 use specgap_number::known::Known;
@@ -62,31 +62,19 @@ pub(super) fn answer(
 
 /// Its gap, and how much more it accepts than others.
 fn differences(asked: &OwnAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
-    let number = |own: Own, about: AboutOwn| Metric::Own { place, own, about };
-    let rate = find(answers, number(asked.own, AboutOwn::Acceptance))?;
+    let own = asked.own;
+    let number = |about: AboutOwn| Metric::Own { place, own, about };
+    let rate = find(answers, number(AboutOwn::Acceptance))?;
     let best = find(answers, rate_of(place, asked.law, None))?;
     let lost = match asked.law {
         LawRef::Table(_) => gap(&best, &rate, false),
         // It need not be lossless.
         LawRef::Own(_) => gap_under(&best, &rate, false),
     };
-    answers.insert(number(asked.own, AboutOwn::Gap), lost);
-    for &rule in &asked.table {
-        let other = find(answers, Metric::Acceptance { place, rule })?;
-        answers.insert(number(asked.own, AboutOwn::Less(rule)), rate.minus(&other));
-    }
-    for &(law, name) in &asked.under {
-        let about = AboutLaw::Acceptance(name);
-        let other = find(answers, Metric::OfLaw { place, law, about })?;
-        let about = AboutOwn::LessUnder(law, name);
-        answers.insert(number(asked.own, about), rate.minus(&other));
-    }
-    for &own in &asked.others {
-        let other = find(answers, number(own, AboutOwn::Acceptance))?;
-        answers.insert(
-            number(asked.own, AboutOwn::LessOwn(own)),
-            rate.minus(&other),
-        );
+    answers.insert(number(AboutOwn::Gap), lost);
+    for &other in &asked.pairs {
+        let less = rate.minus(&find(answers, other.rate(place))?);
+        answers.insert(number(AboutOwn::Less(other)), less);
     }
     Ok(())
 }

@@ -379,20 +379,15 @@ impl Pages<'_> {
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
-        let name = |(scheme, verifier): Rule| format!("{}/{}", scheme.as_str(), verifier.as_str());
-        let mut rows: Vec<Comparison> = self
-            .places()
-            .flat_map(|place| pairs().map(move |pair| (place, pair)))
-            .filter_map(|(place, (first, second))| {
-                let metric = Metric::Difference {
-                    place,
-                    first,
-                    second,
-                };
-                self.comparison(metric, place, [first, second].map(name))
+        let named = self.places().flat_map(|place| {
+            pairs().map(move |(first, second)| Metric::Difference {
+                place,
+                first,
+                second,
             })
-            .collect();
-        rows.extend(self.own_comparisons());
+        });
+        let all = named.chain(self.own_differences());
+        let mut rows: Vec<Comparison> = all.filter_map(|one| self.comparison(one)).collect();
         let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
         for (row, corrected) in rows.iter_mut().zip(holm(&p_values)) {
             row.p_holm = corrected;
@@ -402,54 +397,21 @@ impl Pages<'_> {
 
     /// Own laws and rules against those of the table and against one another, at the same
     /// positions.
-    fn own_comparisons(&self) -> Vec<Comparison> {
+    fn own_differences(&self) -> Vec<Metric> {
         let mut all = Vec::new();
-        let settings = &self.summary.settings;
-        let law_name = |law: OwnLawId| settings.own_laws.get(law.0).map_or("", OwnLaw::name);
+        let asked = self.summary.settings.asked();
         for place in self.places() {
-            for asked in settings.asked() {
-                if asked.drafts != place.drafts {
-                    continue;
-                }
+            for asked in asked.iter().filter(|asked| asked.drafts == place.drafts) {
                 for one in &asked.laws {
-                    for &(rule, other) in &one.pairs {
-                        let named = |law: &str| {
-                            let rate = rule.map_or("optimum", VerifierName::as_str);
-                            format!("{law}/{rate}")
-                        };
-                        let second = match other {
-                            LawRef::Table(scheme) => named(scheme.as_str()),
-                            LawRef::Own(law) => named(law_name(law)),
-                        };
-                        let (law, about) = (one.id, AboutLaw::Less(rule, other));
-                        let metric = Metric::OfLaw { place, law, about };
-                        let names = [named(one.law.name()), second];
-                        all.extend(self.comparison(metric, place, names));
-                    }
+                    let law = one.id;
+                    let pairs = one.pairs.iter();
+                    let abouts = pairs.map(|&(rule, other)| AboutLaw::Less(rule, other));
+                    all.extend(abouts.map(|about| Metric::OfLaw { place, law, about }));
                 }
                 for one in &asked.own {
-                    let named = |law: &str, rule: &str| format!("{law}/{rule}");
-                    let table = (one.table.iter()).map(|&rule| {
-                        (
-                            AboutOwn::Less(rule),
-                            named(rule.0.as_str(), rule.1.as_str()),
-                        )
-                    });
-                    let under = one.under.iter().map(|&(law, name)| {
-                        let about = AboutOwn::LessUnder(law, name);
-                        (about, named(law_name(law), name.as_str()))
-                    });
-                    let others = one.others.iter().filter_map(|&other| {
-                        let rule = settings.own_rules.get(other.0)?;
-                        Some((AboutOwn::LessOwn(other), named(rule.scheme(), rule.name())))
-                    });
                     let own = one.own;
-                    let first = named(one.rule.scheme(), one.rule.name());
-                    let each = table.chain(under).chain(others);
-                    all.extend(each.filter_map(|(about, second)| {
-                        let metric = Metric::Own { place, own, about };
-                        self.comparison(metric, place, [first.clone(), second])
-                    }));
+                    let abouts = one.pairs.iter().copied().map(AboutOwn::Less);
+                    all.extend(abouts.map(|about| Metric::Own { place, own, about }));
                 }
             }
         }
@@ -457,12 +419,13 @@ impl Pages<'_> {
     }
 
     /// A paired difference, its p-value not yet corrected for how many there are.
-    fn comparison(&self, metric: Metric, place: Place, names: [String; 2]) -> Option<Comparison> {
+    fn comparison(&self, metric: Metric) -> Option<Comparison> {
         let tally = self.find(metric)?;
-        let [first, second] = names;
+        let (temperature, drafts) = metric.at();
+        let [first, second] = self.summary.settings.rates(metric).try_into().ok()?;
         Some(Comparison {
-            temperature: place.temperature.0,
-            drafts: place.drafts,
+            temperature: temperature.0,
+            drafts: drafts?,
             first,
             second,
             difference: tally.estimate_of(metric, &self.sizes),
@@ -490,12 +453,16 @@ impl Pages<'_> {
             ];
             let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
             let differences = pairs.filter_map(|((first, second), names)| {
-                let metric = Metric::Difference {
+                let difference = self.comparison(Metric::Difference {
                     place,
                     first,
                     second,
-                };
-                self.comparison(metric, place, [names.0, names.1].map(str::to_owned))
+                });
+                Some(Comparison {
+                    first: names.0.to_owned(),
+                    second: names.1.to_owned(),
+                    ..difference?
+                })
             });
             Some(OneDraft {
                 temperature: temperature.0,

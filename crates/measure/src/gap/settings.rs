@@ -2,8 +2,8 @@
 
 use super::GapError;
 use super::metric::{
-    DraftRule, LawRef, Listed, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, OwnLawId, Rule, listed, pairs,
-    rules, schemes,
+    AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Other, Own,
+    OwnLawId, Rule, listed, pairs, rule_name, rules, schemes,
 };
 use super::own::{Law, OwnAsked, OwnRule};
 use super::own_law::{LawAsked, OwnLaw};
@@ -361,9 +361,7 @@ impl Settings {
                 .retain(|(scheme, _)| self.schemes.contains(scheme));
             one.pairs.clear();
             for own in &mut one.own {
-                own.table.clear();
-                own.under.clear();
-                own.others.clear();
+                own.pairs.clear();
             }
             for law in &mut one.laws {
                 law.pairs.clear();
@@ -506,23 +504,22 @@ impl Settings {
                     (scheme, name) == (SchemeName::WITH_REPLACEMENT, VerifierName::RRS)
                 }
             };
-            let under = match law {
-                LawRef::Table(_) => Vec::new(),
-                LawRef::Own(id) => (self.own_laws.get(id.0).into_iter())
-                    .flat_map(|law| self.rules_of(law, drafts))
-                    .map(|name| (id, name))
-                    .collect(),
-            };
+            let named = table.iter().copied().filter(is_compared);
+            let mut pairs: Vec<Other> = named.map(Other::Table).collect();
+            if let LawRef::Own(id) = law {
+                let under = self.own_laws.get(id.0).into_iter();
+                let under = under.flat_map(|law| self.rules_of(law, drafts));
+                pairs.extend(under.map(|name| Other::Under(id, name)));
+            }
             let others = all.iter().skip(at + 1).filter(|(_, other)| {
                 self.law_of(other, drafts) == Some(law) || other.name() == rule.name()
             });
+            pairs.extend(others.map(|&(other, _)| Other::Own(other)));
             Some(OwnAsked {
                 own,
                 rule: rule.clone(),
                 law,
-                under,
-                table: table.iter().copied().filter(is_compared).collect(),
-                others: others.map(|(other, _)| *other).collect(),
+                pairs,
             })
         };
         all.iter().enumerate().filter_map(asked).collect()
@@ -535,6 +532,55 @@ impl Settings {
 
     pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {
         self.rules(drafts).any(|(known, _)| known == rule)
+    }
+
+    /// Names of the rules whose number it is, or of the two whose rates it is the difference of, each
+    /// behind that of its law; alpha* of an own law is called its `optimum`.
+    pub(super) fn rates(&self, metric: Metric) -> Vec<String> {
+        let own_name = |Own(at): Own| {
+            let rule = self.own_rules.get(at);
+            rule.map_or_else(String::new, OwnRule::full_name)
+        };
+        let law_name = |law: LawRef, rule: Option<VerifierName>| {
+            let law = match law {
+                LawRef::Table(scheme) => scheme.as_str(),
+                LawRef::Own(OwnLawId(at)) => self.own_laws.get(at).map_or("", OwnLaw::name),
+            };
+            format!("{law}/{}", rule.map_or("optimum", VerifierName::as_str))
+        };
+        match metric {
+            Metric::Overlap { .. }
+            | Metric::Optimum { .. }
+            | Metric::FormulaError { .. }
+            | Metric::Redrafted { .. } => Vec::new(),
+            Metric::Acceptance { rule, .. }
+            | Metric::Gap { rule, .. }
+            | Metric::PlanError { rule, .. }
+            | Metric::PlanSeconds { rule, .. }
+            | Metric::PlanShortfall { rule, .. }
+            | Metric::AuditDifference { rule, .. }
+            | Metric::AuditOutside { rule, .. } => vec![rule_name(rule)],
+            Metric::Difference { first, second, .. } => [first, second].map(rule_name).into(),
+            Metric::Own { own, about, .. } => {
+                let mut names = vec![own_name(own)];
+                if let AboutOwn::Less(other) = about {
+                    names.push(match other {
+                        Other::Table(rule) => rule_name(rule),
+                        Other::Own(own) => own_name(own),
+                        Other::Under(law, name) => law_name(LawRef::Own(law), Some(name)),
+                    });
+                }
+                names
+            }
+            Metric::OfLaw { law, about, .. } => {
+                let own = |rule| law_name(LawRef::Own(law), rule);
+                match about {
+                    AboutLaw::Optimum => vec![own(None)],
+                    AboutLaw::Acceptance(rule) | AboutLaw::Gap(rule) => vec![own(Some(rule))],
+                    AboutLaw::Less(rule, other) => vec![own(rule), law_name(other, rule)],
+                }
+            }
+        }
     }
 
     /// Whether two measurements are of the same numbers; if not, what differs.

@@ -2,7 +2,7 @@
 
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{
-    AboutLaw, AboutOwn, DraftRule, LawRef, Metric, Own, OwnLawId, Place, Rule, Temperature,
+    AboutLaw, AboutOwn, DraftRule, LawRef, Metric, Other, Own, OwnLawId, Place, Rule, Temperature,
 };
 use super::own::{Law, OwnRule, law_of_rows};
 use super::own_law::OwnLaw;
@@ -367,104 +367,18 @@ impl Summary {
     }
 
     fn tally_record(&self, metric: Metric, tally: &Tally) -> TallyRecord {
-        let name = |(scheme, verifier): Rule| format!("{scheme}/{verifier}");
-        let own_name = |Own(at): Own| {
-            let rule = self.settings.own_rules.get(at);
-            rule.map_or_else(String::new, |rule| {
-                format!("{}/{}", rule.scheme(), rule.name())
-            })
-        };
-        let law_name = |law: LawRef, rule: Option<VerifierName>| {
-            let law = match law {
-                LawRef::Table(scheme) => scheme.as_str(),
-                LawRef::Own(OwnLawId(at)) => {
-                    self.settings.own_laws.get(at).map_or("", OwnLaw::name)
-                }
-            };
-            format!("{law}/{}", rule.map_or("optimum", VerifierName::as_str))
-        };
         // The same number with the draft's row as the target's, and how it is made.
         let (metric, draft) = match metric {
             Metric::Redrafted { draft, .. } => (metric.as_before(), Some(draft)),
             metric => (metric, None),
         };
-        let (about, temperature, place, scheme, rules) = match metric {
-            Metric::Overlap { temperature } => ("overlap", temperature, None, None, vec![]),
-            Metric::Optimum { place, scheme } => {
-                let scheme = Some(scheme.as_str().to_owned());
-                ("optimum", place.temperature, Some(place), scheme, vec![])
-            }
-            Metric::FormulaError { place } => (
-                "formula-error",
-                place.temperature,
-                Some(place),
-                None,
-                vec![],
-            ),
-            Metric::Difference {
-                place,
-                first,
-                second,
-            } => {
-                let rules = vec![name(first), name(second)];
-                ("difference", place.temperature, Some(place), None, rules)
-            }
-            Metric::Acceptance { place, rule }
-            | Metric::Gap { place, rule }
-            | Metric::PlanError { place, rule }
-            | Metric::PlanSeconds { place, rule }
-            | Metric::AuditDifference { place, rule }
-            | Metric::AuditOutside { place, rule }
-            | Metric::PlanShortfall { place, rule } => {
-                let about = match metric {
-                    Metric::Acceptance { .. } => "acceptance",
-                    Metric::Gap { .. } => "gap",
-                    Metric::PlanError { .. } => "plan-error",
-                    Metric::AuditDifference { .. } => "audit-difference",
-                    Metric::AuditOutside { .. } => "audit-outside",
-                    Metric::PlanShortfall { .. } => "plan-shortfall",
-                    _ => "plan-seconds",
-                };
-                (
-                    about,
-                    place.temperature,
-                    Some(place),
-                    None,
-                    vec![name(rule)],
-                )
-            }
-            Metric::Own { place, own, about } => {
-                let (what, other) = match about {
-                    AboutOwn::Acceptance => ("acceptance", None),
-                    AboutOwn::Gap => ("gap", None),
-                    AboutOwn::Algorithmic => ("algorithmic", None),
-                    AboutOwn::TotalVariation => ("total-variation", None),
-                    AboutOwn::Less(rule) => ("difference", Some(name(rule))),
-                    AboutOwn::LessOwn(other) => ("difference", Some(own_name(other))),
-                    AboutOwn::LessUnder(law, rule) => {
-                        ("difference", Some(law_name(LawRef::Own(law), Some(rule))))
-                    }
-                };
-                let rules = std::iter::once(own_name(own)).chain(other).collect();
-                (what, place.temperature, Some(place), None, rules)
-            }
-            Metric::OfLaw { place, law, about } => {
-                let own = |rule| law_name(LawRef::Own(law), rule);
-                let (what, rules) = match about {
-                    AboutLaw::Optimum => ("optimum", vec![own(None)]),
-                    AboutLaw::Acceptance(rule) => ("acceptance", vec![own(Some(rule))]),
-                    AboutLaw::Gap(rule) => ("gap", vec![own(Some(rule))]),
-                    AboutLaw::Less(rule, other) => {
-                        ("difference", vec![own(rule), law_name(other, rule)])
-                    }
-                };
-                (what, place.temperature, Some(place), None, rules)
-            }
-            // What it was before was no such number.
-            Metric::Redrafted { temperature, .. } => ("redrafted", temperature, None, None, vec![]),
+        let (temperature, drafts) = metric.at();
+        let scheme = match metric {
+            Metric::Optimum { scheme, .. } => Some(scheme.as_str().to_owned()),
+            _ => None,
         };
         TallyRecord {
-            about: about.to_owned(),
+            about: metric.word().to_owned(),
             temperature: temperature.0,
             draft: draft.map(|draft| DraftRecord {
                 temperature: draft.temperature.0,
@@ -472,9 +386,9 @@ impl Summary {
                 top_p: draft.top_p.map(|p| p.0),
                 min_p: draft.min_p.map(|p| p.0),
             }),
-            drafts: place.map(|place| place.drafts),
+            drafts,
             scheme,
-            rules,
+            rules: self.settings.rates(metric),
             sums: (self.places.values())
                 .map(|&place| tally.sum(place).0)
                 .collect(),
@@ -728,19 +642,16 @@ impl TallyRecord {
             "gap" => AboutOwn::Gap,
             "algorithmic" => AboutOwn::Algorithmic,
             "total-variation" => AboutOwn::TotalVariation,
-            "difference" => match find(1) {
-                Some(other) => AboutOwn::LessOwn(other),
+            "difference" => AboutOwn::Less(match find(1) {
+                Some(other) => Other::Own(other),
                 None => match self.under(settings, 1)? {
-                    Some((LawRef::Own(law), Some(rule))) => AboutOwn::LessUnder(law, rule),
-                    _ => AboutOwn::Less(self.rule(1)?),
+                    Some((LawRef::Own(law), Some(rule))) => Other::Under(law, rule),
+                    _ => Other::Table(self.rule(1)?),
                 },
-            },
+            }),
             about => return Err(format!("{about:?} is no number of an own rule")),
         };
-        let place = Place {
-            temperature: Temperature(self.temperature),
-            drafts: self.drafts.ok_or("drafts: is missing")?,
-        };
+        let place = self.place()?;
         Ok(Some(Metric::Own { place, own, about }))
     }
 
@@ -787,11 +698,15 @@ impl TallyRecord {
             },
             (about, _) => return Err(format!("{about:?} is no number of an own law")),
         };
-        let place = Place {
+        let place = self.place()?;
+        Ok(Some(Metric::OfLaw { place, law, about }))
+    }
+
+    fn place(&self) -> Result<Place, String> {
+        Ok(Place {
             temperature: Temperature(self.temperature),
             drafts: self.drafts.ok_or("drafts: is missing")?,
-        };
-        Ok(Some(Metric::OfLaw { place, law, about }))
+        })
     }
 
     fn rule(&self, at: usize) -> Result<Rule, String> {
@@ -878,27 +793,22 @@ impl TallyRecord {
             return Ok(metric);
         }
         let temperature = Temperature(self.temperature);
-        let place = || {
-            Ok::<Place, String>(Place {
-                temperature,
-                drafts: self.drafts.ok_or("drafts: is missing")?,
-            })
-        };
-        let rule = |at: usize| self.rule(at);
         Ok(match self.about.as_str() {
             "overlap" => Metric::Overlap { temperature },
             "optimum" => Metric::Optimum {
-                place: place()?,
+                place: self.place()?,
                 scheme: name(self.scheme.as_ref().ok_or("scheme: is missing")?)?,
             },
-            "formula-error" => Metric::FormulaError { place: place()? },
+            "formula-error" => Metric::FormulaError {
+                place: self.place()?,
+            },
             "difference" => Metric::Difference {
-                place: place()?,
-                first: rule(0)?,
-                second: rule(1)?,
+                place: self.place()?,
+                first: self.rule(0)?,
+                second: self.rule(1)?,
             },
             about => {
-                let (place, rule) = (place()?, rule(0)?);
+                let (place, rule) = (self.place()?, self.rule(0)?);
                 match about {
                     "acceptance" => Metric::Acceptance { place, rule },
                     "gap" => Metric::Gap { place, rule },

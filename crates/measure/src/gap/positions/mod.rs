@@ -7,7 +7,7 @@ mod parquet;
 pub use parquet::ParquetTable;
 
 use super::metric::{
-    AboutLaw, AboutOwn, Metric, Own, OwnLawId, Place, Rule, Temperature, rules, schemes,
+    AboutLaw, AboutOwn, Metric, Own, OwnLawId, Place, Rule, Temperature, rule_name, rules, schemes,
 };
 use super::own::OwnRule;
 use super::own_law::OwnLaw;
@@ -114,7 +114,7 @@ impl Columns {
         };
         let own =
             (settings.own_rules.iter().enumerate().filter(measured)).flat_map(|(at, rule)| {
-                let name = format!("{}/{}", rule.scheme(), rule.name());
+                let name = rule.full_name();
                 let away = format!("{name}/total-variation");
                 [
                     Number::Own(Own(at), AboutOwn::Acceptance, name),
@@ -154,7 +154,7 @@ impl Columns {
             let name = match number {
                 Number::Overlap => "overlap".to_owned(),
                 Number::Optimum(scheme) => format!("{scheme}/optimum"),
-                Number::Acceptance((scheme, verifier)) => format!("{scheme}/{verifier}"),
+                Number::Acceptance(rule) => rule_name(*rule),
                 Number::Own(_, _, name) | Number::OfLaw(_, _, name) => name.clone(),
             };
             names.push((format!("{name}/lower"), ColumnKind::Number));
