@@ -2,7 +2,7 @@
 
 use super::data::{Repetition, SCHEMA, Surprise};
 use super::law_answers::rate_of;
-use super::metric::{AboutLaw, AboutOwn, LawRef, Metric, ONE_DRAFT, Place, Temperature};
+use super::metric::{AboutLaw, AboutOwn, Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::Pairing;
 use super::settings::Settings;
 use super::summary::Summary;
@@ -387,32 +387,13 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
                 temperature,
                 drafts,
             };
-            for scheme in settings.optima(drafts) {
-                all.push(Metric::Optimum { place, scheme });
-                let rules = settings.rules(drafts).map(|(rule, _)| rule);
-                let own = rules.filter(|rule| rule.0 == scheme);
-                all.extend(own.map(|rule| Metric::Acceptance { place, rule }));
-                all.extend(own_rules(settings, place, scheme.as_str()));
-            }
-            for (id, law) in settings.laws(drafts) {
-                let rate = |name| rate_of(place, LawRef::Own(id), name);
-                all.push(rate(None));
-                let rules = settings.rules_of(law, drafts).into_iter();
-                all.extend(rules.map(|name| rate(Some(name))));
-                all.extend(own_rules(settings, place, law.name()));
+            for law in settings.measured(drafts) {
+                all.push(rate_of(place, law.law, None));
+                all.extend(law.rates(place).map(|(_, rate)| rate));
             }
         }
     }
     all
-}
-
-/// What the own rules of a law accept.
-fn own_rules(settings: &Settings, place: Place, law: &str) -> Vec<Metric> {
-    let about = AboutOwn::Acceptance;
-    let own = settings.own(place.drafts).into_iter();
-    let own = own.filter(|(_, rule)| rule.scheme() == law);
-    own.map(|(own, _)| Metric::Own { place, own, about })
-        .collect()
 }
 
 /// What a rate is about; nothing if it is none.

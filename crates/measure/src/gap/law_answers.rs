@@ -98,6 +98,20 @@ pub(super) fn rate_of(place: Place, law: LawRef, name: Option<VerifierName>) -> 
     }
 }
 
+/// alpha* of a law minus what a rule accepts.
+pub(super) fn gap_of(place: Place, law: LawRef, name: VerifierName) -> Metric {
+    match law {
+        LawRef::Table(scheme) => {
+            let rule = (scheme, name);
+            Metric::Gap { place, rule }
+        }
+        LawRef::Own(law) => {
+            let about = AboutLaw::Gap(name);
+            Metric::OfLaw { place, law, about }
+        }
+    }
+}
+
 /// How much more is accepted of it than of other laws.
 fn differences(asked: &LawAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
     let law: OwnLawId = asked.id;

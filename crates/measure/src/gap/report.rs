@@ -9,22 +9,20 @@ use super::data::{
     RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::law_answers::rate_of;
+use super::law_answers::{gap_of, rate_of};
 use super::metric::{
-    AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own,
-    OwnLawId, Place, Rule, Temperature, listed, pairs, plans, rules,
+    AboutLaw, AboutOwn, DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Place, Rule,
+    Temperature, listed, pairs, plans, rules,
 };
 use super::own::OwnRule;
 use super::own_law::{OwnLaw, STATUS};
 use super::sequence::estimates;
-use super::settings::{Settings, SolvedPlans};
+use super::settings::{LawMeasured, Settings, SolvedPlans};
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::advice::{Assumed, Change};
 use crate::statistics::holm;
-use specgap_core::scheme::SchemeName;
-use specgap_core::verifier::VerifierName;
 use std::collections::BTreeMap;
 
 impl Summary {
@@ -173,64 +171,35 @@ impl Pages<'_> {
     }
 
     fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        let settings = &self.summary.settings;
-        for place in self.places() {
-            for scheme in settings.optima(place.drafts) {
-                let status = scheme.entry().on_row.as_ref().map_or("", |row| row.status);
-                let verifiers = settings
-                    .rules(place.drafts)
-                    .filter(|(rule, _)| rule.0 == scheme)
-                    .filter_map(|(rule, _)| self.verifier(place, rule))
-                    .chain(self.own(place, scheme.as_str()))
-                    .collect();
-                let law = (LawRef::Table(scheme), scheme.as_str());
-                cells.extend(self.cell(place, law, status, verifiers));
-            }
-            for (id, law) in settings.laws(place.drafts) {
-                let verifiers = (settings.rules_of(law, place.drafts).into_iter())
-                    .filter_map(|name| self.verifier_of_law(place, id, name))
-                    .chain(self.own(place, law.name()))
-                    .collect();
-                cells.extend(self.cell(place, (LawRef::Own(id), law.name()), STATUS, verifiers));
-            }
-        }
-        cells
+        let measured = |place: Place| self.summary.settings.measured(place.drafts).into_iter();
+        self.places()
+            .flat_map(|place| measured(place).filter_map(move |law| self.cell(place, &law)))
+            .collect()
     }
 
-    fn cell(
-        &self,
-        place: Place,
-        (law, name): (LawRef, &str),
-        status: &str,
-        verifiers: Vec<VerifierRow>,
-    ) -> Option<Cell> {
+    fn cell(&self, place: Place, measured: &LawMeasured<'_>) -> Option<Cell> {
+        let law = measured.law;
         let metric = rate_of(place, law, None);
         let tally = self.find(metric)?;
+        let rules = measured.rules.iter().filter_map(|&name| {
+            let rate = rate_of(place, law, Some(name));
+            self.row(name.as_str(), [rate, gap_of(place, law, name)], None)
+        });
+        let own = measured.own.iter();
+        let own = own.filter_map(|&(own, rule)| self.own(place, own, rule));
         Some(Cell {
             temperature: place.temperature.0,
             drafts: place.drafts,
-            scheme: name.to_owned(),
+            scheme: measured.name.to_owned(),
             optimal_acceptance_rate: Optimum {
                 estimate: tally.estimate_of(metric, &self.sizes),
                 kind: tally.kind(),
                 width_max: tally.widest,
-                status: status.to_owned(),
+                status: measured.status.to_owned(),
                 quantiles: tally.quantiles(),
             },
-            verifiers,
+            verifiers: rules.chain(own).collect(),
         })
-    }
-
-    fn verifier_of_law(
-        &self,
-        place: Place,
-        law: OwnLawId,
-        name: VerifierName,
-    ) -> Option<VerifierRow> {
-        let of = |about: AboutLaw| Metric::OfLaw { place, law, about };
-        let numbers = [AboutLaw::Acceptance(name), AboutLaw::Gap(name)].map(of);
-        self.row(name.as_str(), numbers, None)
     }
 
     fn redrafted(&self) -> Vec<Redrafted> {
@@ -245,63 +214,27 @@ impl Pages<'_> {
                     width_max: tally.widest,
                 })
             };
-            let own = |place: Place, law: &str| {
-                let all = settings.own(place.drafts).into_iter();
-                let of: Vec<_> = all.filter(|(_, rule)| rule.scheme() == law).collect();
-                of.into_iter().filter_map(move |(own, rule)| {
-                    let about = AboutOwn::Acceptance;
-                    Some(RedraftedVerifier {
-                        name: rule.name().to_owned(),
-                        acceptance: known(Metric::Own { place, own, about })?,
-                    })
+            let verifier = |(name, rate): (&str, Metric)| {
+                Some(RedraftedVerifier {
+                    name: name.to_owned(),
+                    acceptance: known(rate)?,
                 })
             };
-            let cell = |place: Place, scheme: SchemeName| {
-                let rules = settings.rules(place.drafts).map(|(rule, _)| rule);
-                let verifier = |rule: Rule| {
-                    Some(RedraftedVerifier {
-                        name: rule.1.as_str().to_owned(),
-                        acceptance: known(Metric::Acceptance { place, rule })?,
-                    })
-                };
-                Some(RedraftedCell {
-                    drafts: place.drafts,
-                    scheme: scheme.as_str().to_owned(),
-                    optimal_acceptance_rate: known(Metric::Optimum { place, scheme })?,
-                    verifiers: (rules.filter(|rule| rule.0 == scheme))
-                        .filter_map(verifier)
-                        .chain(own(place, scheme.as_str()))
-                        .collect(),
-                })
-            };
-            let of_law = |place: Place, (id, law): (OwnLawId, &OwnLaw)| {
-                let rate = |name| rate_of(place, LawRef::Own(id), name);
-                let verifier = |name: VerifierName| {
-                    Some(RedraftedVerifier {
-                        name: name.as_str().to_owned(),
-                        acceptance: known(rate(Some(name)))?,
-                    })
-                };
-                Some(RedraftedCell {
-                    drafts: place.drafts,
-                    scheme: law.name().to_owned(),
-                    optimal_acceptance_rate: known(rate(None))?,
-                    verifiers: (settings.rules_of(law, place.drafts).into_iter())
-                        .filter_map(verifier)
-                        .chain(own(place, law.name()))
-                        .collect(),
-                })
-            };
-            let cells = settings.drafts.iter().flat_map(|&drafts| {
+            let cell = |drafts: usize, law: LawMeasured<'_>| {
                 let place = Place {
                     temperature,
                     drafts,
                 };
-                let schemes = settings.optima(drafts);
-                let mut cells: Vec<_> = schemes.filter_map(|scheme| cell(place, scheme)).collect();
-                let laws = settings.laws(drafts).into_iter();
-                cells.extend(laws.filter_map(|law| of_law(place, law)));
-                cells
+                Some(RedraftedCell {
+                    drafts,
+                    scheme: law.name.to_owned(),
+                    optimal_acceptance_rate: known(rate_of(place, law.law, None))?,
+                    verifiers: law.rates(place).filter_map(verifier).collect(),
+                })
+            };
+            let cells = settings.drafts.iter().flat_map(|&drafts| {
+                let laws = settings.measured(drafts).into_iter();
+                laws.filter_map(move |law| cell(drafts, law))
             });
             Some(Redrafted {
                 temperature: temperature.0,
@@ -321,37 +254,22 @@ impl Pages<'_> {
             .collect()
     }
 
-    fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
-        let numbers = [
-            Metric::Acceptance { place, rule },
-            Metric::Gap { place, rule },
-        ];
-        self.row(rule.1.as_str(), numbers, None)
-    }
-
-    /// The own rules of a law.
-    fn own(&self, place: Place, law: &str) -> Vec<VerifierRow> {
-        let row = |own: Own, rule: &OwnRule| {
-            let number = |about: AboutOwn| self.find(Metric::Own { place, own, about });
-            // What is not said everywhere is no mean over all positions.
-            let everywhere = |about: AboutOwn| {
-                number(about).filter(|tally| tally.count() == self.summary.positions() as u64)
-            };
-            let away = everywhere(AboutOwn::TotalVariation);
-            let algorithmic = everywhere(AboutOwn::Algorithmic);
-            let numbers = OwnNumbers {
-                algorithmic: algorithmic.map(|tally| tally.estimate(&self.sizes)),
-                total_variation_max: away.map(|tally| tally.highest),
-                total_variation_mean: away.map(|tally| tally.clustered(&self.sizes).mean),
-            };
-            let of = |about: AboutOwn| Metric::Own { place, own, about };
-            let rates = [AboutOwn::Acceptance, AboutOwn::Gap].map(of);
-            self.row(rule.name(), rates, Some(numbers))
+    fn own(&self, place: Place, own: Own, rule: &OwnRule) -> Option<VerifierRow> {
+        let of = |about: AboutOwn| Metric::Own { place, own, about };
+        // What is not said everywhere is no mean over all positions.
+        let everywhere = |about: AboutOwn| {
+            let tally = self.find(of(about));
+            tally.filter(|tally| tally.count() == self.summary.positions() as u64)
         };
-        let all = self.summary.settings.own(place.drafts).into_iter();
-        all.filter(|(_, rule)| rule.scheme() == law)
-            .filter_map(|(own, rule)| row(own, rule))
-            .collect()
+        let away = everywhere(AboutOwn::TotalVariation);
+        let algorithmic = everywhere(AboutOwn::Algorithmic);
+        let numbers = OwnNumbers {
+            algorithmic: algorithmic.map(|tally| tally.estimate(&self.sizes)),
+            total_variation_max: away.map(|tally| tally.highest),
+            total_variation_mean: away.map(|tally| tally.clustered(&self.sizes).mean),
+        };
+        let rates = [AboutOwn::Acceptance, AboutOwn::Gap].map(of);
+        self.row(rule.name(), rates, Some(numbers))
     }
 
     fn row(

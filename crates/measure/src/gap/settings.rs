@@ -1,12 +1,13 @@
 //! What to measure.
 
 use super::GapError;
+use super::law_answers::rate_of;
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Other, Own,
-    OwnLawId, Rule, listed, pairs, rule_name, rules, schemes,
+    OwnLawId, Place, Rule, listed, pairs, rule_name, rules, schemes,
 };
 use super::own::{Law, OwnAsked, OwnRule};
-use super::own_law::{LawAsked, OwnLaw};
+use super::own_law::{LawAsked, OwnLaw, STATUS};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRule, VerifierName};
 use specgap_log::log::Log;
@@ -159,6 +160,29 @@ pub(super) struct Asked {
     pub own: Vec<OwnAsked>,
     /// Laws of the caller's own.
     pub laws: Vec<LawAsked>,
+}
+
+/// A law whose alpha* is measured, with the rules that are measured under it, in the order of reports.
+pub(super) struct LawMeasured<'a> {
+    pub law: LawRef,
+    pub name: &'a str,
+    /// How its alpha* is got.
+    pub status: &'static str,
+    pub rules: Vec<VerifierName>,
+    /// Rules of the caller's own.
+    pub own: Vec<(Own, &'a OwnRule)>,
+}
+
+impl LawMeasured<'_> {
+    /// What its rules accept, by their names.
+    pub(super) fn rates(&self, place: Place) -> impl Iterator<Item = (&str, Metric)> {
+        let rules = self.rules.iter().map(move |name| {
+            let metric = rate_of(place, self.law, Some(*name));
+            (name.as_str(), metric)
+        });
+        let own = self.own.iter();
+        rules.chain(own.map(move |&(own, rule)| (rule.name(), Other::Own(own).rate(place))))
+    }
 }
 
 /// Adds what engines do with one draft, whatever else is asked for.
@@ -433,6 +457,37 @@ impl Settings {
         all.filter(|name| *name != VerifierName::OPTIMAL && self.verifiers.contains(name))
             .filter(|name| name.is_lossless(law.made(), drafts))
             .collect()
+    }
+
+    /// The laws that are measured for n drafts, with their rules: those of the table, then own ones.
+    pub(super) fn measured(&self, drafts: usize) -> Vec<LawMeasured<'_>> {
+        let all = self.own(drafts);
+        let own = |law: &str| {
+            let of = all.iter().filter(|(_, rule)| rule.scheme() == law);
+            of.copied().collect()
+        };
+        let of_table = |scheme: SchemeName| {
+            let rules = self.rules(drafts).map(|(rule, _)| rule);
+            LawMeasured {
+                law: LawRef::Table(scheme),
+                name: scheme.as_str(),
+                status: scheme.entry().on_row.as_ref().map_or("", |row| row.status),
+                rules: rules
+                    .filter(|rule| rule.0 == scheme)
+                    .map(|rule| rule.1)
+                    .collect(),
+                own: own(scheme.as_str()),
+            }
+        };
+        let mut laws: Vec<LawMeasured<'_>> = self.optima(drafts).map(of_table).collect();
+        laws.extend(self.laws(drafts).into_iter().map(|(id, law)| LawMeasured {
+            law: LawRef::Own(id),
+            name: law.name(),
+            status: STATUS,
+            rules: self.rules_of(law, drafts),
+            own: own(law.name()),
+        }));
+        laws
     }
 
     /// The law whose drafts an own rule is for, if it is measured for n drafts.
