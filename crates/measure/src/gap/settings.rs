@@ -638,95 +638,55 @@ impl Settings {
         }
     }
 
-    /// Whether two measurements are of the same numbers; if not, what differs.
-    pub(super) fn same(&self, other: &Self) -> Result<(), String> {
-        let differ = |what: &str, own: String, other: String| {
-            Err(format!(
-                "was measured with {what} {other}, and the other part with {own}; give all parts \
-                 the same options"
-            ))
-        };
+    /// What differs where two measurements are of other numbers, and its words.
+    fn told(&self) -> [(&'static str, String); 14] {
         fn list<T: std::fmt::Debug>(items: &[T]) -> String {
             let words: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
             words.join(",")
         }
-        let (own_names, names) = (self.names(), other.names());
-        for (what, own, other) in [
-            (
-                "--temperature",
-                list(&self.temperatures),
-                list(&other.temperatures),
-            ),
-            ("--drafts", list(&self.drafts), list(&other.drafts)),
-            ("--laws", own_names[0].join(","), names[0].join(",")),
-            ("--verifiers", own_names[1].join(","), names[1].join(",")),
-            (
-                "--plans",
-                self.plans.as_str().to_owned(),
-                other.plans.as_str().to_owned(),
-            ),
-            (
-                "--rrs-wo",
-                self.rrs_wo.as_str().to_owned(),
-                other.rrs_wo.as_str().to_owned(),
-            ),
-            (
-                "--block-length",
-                self.block_length.to_string(),
-                other.block_length.to_string(),
-            ),
-            (
-                "--draft-temperature",
-                list(&self.draft_temperatures),
-                list(&other.draft_temperatures),
-            ),
+        let any = |all: Vec<String>| match all.is_empty() {
+            true => "none".to_owned(),
+            false => all.join(", "),
+        };
+        let rule = |rule: &OwnRule| format!("{} of {} drafts", rule.name(), rule.scheme());
+        let law = |law: &OwnLaw| {
+            let sampled = if law.is_sampled() { "sampled " } else { "" };
+            let (name, made, numbers) = (law.name(), law.made(), law.numbers());
+            format!("{sampled}{name} as {made} of {numbers:?} drafts")
+        };
+        let [schemes, verifiers] = self.names();
+        [
+            ("--temperature", list(&self.temperatures)),
+            ("--drafts", list(&self.drafts)),
+            ("--laws", schemes.join(",")),
+            ("--verifiers", verifiers.join(",")),
+            ("--plans", self.plans.as_str().to_owned()),
+            ("--rrs-wo", self.rrs_wo.as_str().to_owned()),
+            ("--block-length", self.block_length.to_string()),
+            ("--draft-temperature", list(&self.draft_temperatures)),
             (
                 "--top-k, --top-p, --min-p",
                 list(&self.cuts.words().collect::<Vec<_>>()),
-                list(&other.cuts.words().collect::<Vec<_>>()),
             ),
             (
                 "--draft-top-k, --draft-top-p, --draft-min-p",
                 format!("{:?}", self.draft_cuts),
-                format!("{:?}", other.draft_cuts),
             ),
-            ("--seed", self.seed.to_string(), other.seed.to_string()),
-            (
-                "--solve-times",
-                self.timing.to_string(),
-                other.timing.to_string(),
-            ),
-        ] {
+            ("--seed", self.seed.to_string()),
+            ("--solve-times", self.timing.to_string()),
+            ("own rules", any(self.own_rules.iter().map(rule).collect())),
+            ("own laws", any(self.own_laws.iter().map(law).collect())),
+        ]
+    }
+
+    /// Whether two measurements are of the same numbers; if not, what differs.
+    pub(super) fn same(&self, other: &Self) -> Result<(), String> {
+        for ((what, own), (_, other)) in self.told().into_iter().zip(other.told()) {
             if own != other {
-                return differ(what, own, other);
-            }
-        }
-        let told = |all: Vec<String>| match all.is_empty() {
-            true => "none".to_owned(),
-            false => all.join(", "),
-        };
-        let rules = |settings: &Self| {
-            let one = |rule: &OwnRule| format!("{} of {} drafts", rule.name(), rule.scheme());
-            told(settings.own_rules.iter().map(one).collect())
-        };
-        let laws = |settings: &Self| {
-            let one = |law: &OwnLaw| {
-                let sampled = if law.is_sampled() { "sampled " } else { "" };
-                let made = law.made();
-                format!(
-                    "{sampled}{} as {made} of {:?} drafts",
-                    law.name(),
-                    law.numbers()
-                )
-            };
-            told(settings.own_laws.iter().map(one).collect())
-        };
-        for (what, own, other) in [
-            ("own rules", rules(self), rules(other)),
-            ("own laws", laws(self), laws(other)),
-        ] {
-            if own != other {
-                return differ(what, own, other);
+                return Err(format!(
+                    "was measured with {what} {other}, and the other part with {own}; give all \
+                     parts the same options"
+                ));
             }
         }
         let mut both = self.own_laws.iter().zip(&other.own_laws);
