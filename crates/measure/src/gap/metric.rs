@@ -1,5 +1,6 @@
 //! What a number of a position is about: its key from the position to the report.
 
+use serde::{Deserialize, Serialize};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRate, RowRule, VerifierName};
 use specgap_sampling::sampling::Cuts;
@@ -91,7 +92,8 @@ pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
 ];
 
 /// A temperature as a part of keys, finite and not below 0; or a share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(super) struct Temperature(pub f64);
 
 impl Ord for Temperature {
@@ -122,11 +124,15 @@ pub(super) struct Place {
 }
 
 /// How the draft's row is made of its logits, where that is not how the target's is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct DraftRule {
     pub temperature: Temperature,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<Temperature>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<Temperature>,
 }
 

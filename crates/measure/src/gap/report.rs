@@ -18,9 +18,9 @@ use super::own::OwnRule;
 use super::own_law::{OwnLaw, STATUS};
 use super::sequence::estimates;
 use super::settings::{LawMeasured, Settings, SolvedPlans};
-use super::summary::{LogPart, Mass, Summary};
+use super::summary::{LogPart, Summary};
 use super::surprise::Surprises;
-use super::tally::Tally;
+use super::tally::{ExactSum, Tally};
 use crate::advice::{Assumed, Change};
 use crate::statistics::holm;
 use std::collections::BTreeMap;
@@ -564,7 +564,7 @@ fn engine_tensors(log: &LogPart) -> Option<String> {
 
 fn log_summary(log: &LogPart) -> LogSummary {
     let count = log.count() as f64;
-    let mean = |mass: Mass| mass.sum.value() / count;
+    let mean = |sum: ExactSum| sum.value() / count;
     let temperatures = log.summary.metadata.rest_temperatures.iter();
     LogSummary {
         without_draft: log.without_draft,
@@ -574,10 +574,10 @@ fn log_summary(log: &LogPart) -> LogSummary {
             .filter(|_| count > 0.0)
             .map(|(&temperature, rest)| RestMass {
                 temperature,
-                target_mean: mean(rest.target),
-                target_max: rest.target.largest,
-                draft_mean: mean(rest.draft),
-                draft_max: rest.draft.largest,
+                target_mean: mean(rest.target_sum),
+                target_max: rest.target_largest,
+                draft_mean: mean(rest.draft_sum),
+                draft_max: rest.draft_largest,
             })
             .collect(),
         files: log.files.values().cloned().collect(),

@@ -9,6 +9,7 @@ use super::surprise::{Surprised, Surprises};
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use super::{GapError, looping};
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_log::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
 use specgap_sampling::sampling::Cuts;
@@ -75,29 +76,32 @@ pub(super) struct LogPart {
     pub surprises: Option<Surprises>,
 }
 
-/// The mass that rows do not list, at one temperature.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The mass that rows do not list, at one temperature: its sum over positions, and the largest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Rest {
-    pub target: Mass,
-    pub draft: Mass,
+    pub target_sum: ExactSum,
+    pub target_largest: f64,
+    pub draft_sum: ExactSum,
+    pub draft_largest: f64,
 }
 
-/// A sum of masses, and the largest.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Mass {
-    pub sum: ExactSum,
-    pub largest: f64,
-}
-
-impl Mass {
-    fn add(&mut self, mass: f64) {
-        self.sum.add(mass);
-        self.largest = self.largest.max(mass);
+impl Rest {
+    fn add(&mut self, [target, draft]: [f64; 2]) {
+        self.target_sum.add(target);
+        self.draft_sum.add(draft);
+        self.raise([target, draft]);
     }
 
-    fn merge(&mut self, other: Self) {
-        self.sum.merge(other.sum);
-        self.largest = self.largest.max(other.largest);
+    fn merge(&mut self, other: &Self) {
+        self.target_sum.merge(other.target_sum);
+        self.draft_sum.merge(other.draft_sum);
+        self.raise([other.target_largest, other.draft_largest]);
+    }
+
+    fn raise(&mut self, [target, draft]: [f64; 2]) {
+        self.target_largest = self.target_largest.max(target);
+        self.draft_largest = self.draft_largest.max(draft);
     }
 }
 
@@ -136,6 +140,20 @@ pub(super) struct Measured {
 }
 
 impl Summary {
+    /// Of no log.
+    pub(super) fn empty(tool: String, settings: Settings, kept: Option<usize>) -> Self {
+        Self {
+            tool,
+            settings,
+            kept,
+            logs: Map::new(),
+            places: Map::new(),
+            clusters: Vec::new(),
+            tallies: Map::new(),
+            strip: StripBuilder::default(),
+        }
+    }
+
     /// Of no positions of some logs; what each of them is known by.
     pub(super) fn new(
         logs: &[Log],
@@ -144,16 +162,7 @@ impl Summary {
         let first = logs
             .first()
             .ok_or_else(|| GapError::Settings("name at least one log".to_owned()))?;
-        let mut summary = Self {
-            tool: specgap_log::log::tool(),
-            settings: settings.clone(),
-            kept: first.kept(),
-            logs: Map::new(),
-            places: Map::new(),
-            clusters: Vec::new(),
-            tallies: Map::new(),
-            strip: StripBuilder::default(),
-        };
+        let mut summary = Self::empty(specgap_log::log::tool(), settings.clone(), first.kept());
         let mut keys = Vec::with_capacity(logs.len());
         for log in logs {
             let part = LogPart::new(log)?;
@@ -192,9 +201,8 @@ impl Summary {
             log.without_draft += 1;
             return;
         }
-        for (rest, [target, draft]) in log.rest.iter_mut().zip(&measured.rest) {
-            rest.target.add(*target);
-            rest.draft.add(*draft);
+        for (rest, masses) in log.rest.iter_mut().zip(&measured.rest) {
+            rest.add(*masses);
         }
         if let (Some(all), Some(one)) = (&mut log.surprises, &measured.surprised) {
             all.add(one);
@@ -258,8 +266,7 @@ impl Summary {
                         join(&mut own.measured, range.clone());
                     }
                     for (own, rest) in own.rest.iter_mut().zip(&part.rest) {
-                        own.target.merge(rest.target);
-                        own.draft.merge(rest.draft);
+                        own.merge(rest);
                     }
                     if let (Some(own), Some(other)) = (&mut own.surprises, &part.surprises) {
                         own.merge(other);

@@ -7,8 +7,7 @@ use super::metric::{
 use super::own::{Law, OwnRule, law_of_rows};
 use super::own_law::OwnLaw;
 use super::settings::{Settings, SlowRates, SolvedPlans};
-use super::strip::StripBuilder;
-use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
+use super::summary::{Cluster, LogPart, Rest, Summary};
 use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
@@ -179,20 +178,11 @@ struct LogRecord {
     measured: Vec<[usize; 2]>,
     #[serde(default, skip_serializing_if = "super::data::is_zero")]
     without_draft: usize,
-    rest: Vec<RestRecord>,
+    rest: Vec<Rest>,
     /// Positions, and sums over them in units of 2^-80.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    surprises: Option<(u64, [i128; 5])>,
+    surprises: Option<(u64, [ExactSum; 5])>,
     clusters: Vec<ClusterRecord>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RestRecord {
-    target_sum: i128,
-    target_largest: f64,
-    draft_sum: i128,
-    draft_largest: f64,
 }
 
 /// A prompt, or a position.
@@ -212,10 +202,10 @@ struct ClusterRecord {
 #[serde(deny_unknown_fields)]
 struct TallyRecord {
     about: String,
-    temperature: f64,
+    temperature: Temperature,
     /// Where the draft's row is made otherwise than the target's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    draft: Option<DraftRecord>,
+    draft: Option<DraftRule>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drafts: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,7 +213,7 @@ struct TallyRecord {
     /// `scheme/verifier`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rules: Vec<String>,
-    sums: Vec<i128>,
+    sums: Vec<ExactSum>,
     bins: Vec<(u16, u64)>,
     histogram: Vec<u64>,
     lowest: f64,
@@ -232,20 +222,8 @@ struct TallyRecord {
     /// How well the number is known that is known least.
     kind: Option<Kind>,
     truncated: u64,
-    lower: i128,
-    upper: i128,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DraftRecord {
-    temperature: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    top_k: Option<usize>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    min_p: Option<f64>,
+    lower: ExactSum,
+    upper: ExactSum,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -287,10 +265,7 @@ impl Summary {
                     log: logs.iter().position(|key| **key == unit.log).unwrap_or(0),
                     number: unit.number,
                     prompt: prompt.clone(),
-                    tokens: tokens
-                        .iter()
-                        .map(|(&at, token)| (at, token.clone()))
-                        .collect(),
+                    tokens: tokens.clone().into_iter().collect(),
                 })
                 .collect(),
         };
@@ -327,9 +302,7 @@ impl Summary {
         LogRecord {
             summary: part.summary.clone(),
             identity: part.identity.clone(),
-            files: (part.files.iter())
-                .map(|(&place, file)| (place, file.clone()))
-                .collect(),
+            files: part.files.clone().into_iter().collect(),
             held: part.held,
             by_prompt: part.by_prompt,
             has_tokens: part.has_tokens,
@@ -337,16 +310,8 @@ impl Summary {
                 .map(|range| [range.start, range.end - 1])
                 .collect(),
             without_draft: part.without_draft,
-            rest: (part.rest.iter())
-                .map(|rest| RestRecord {
-                    target_sum: rest.target.sum.0,
-                    target_largest: rest.target.largest,
-                    draft_sum: rest.draft.sum.0,
-                    draft_largest: rest.draft.largest,
-                })
-                .collect(),
-            surprises: (part.surprises.as_ref())
-                .map(|all| (all.positions, all.sums.map(|sum| sum.0))),
+            rest: part.rest.clone(),
+            surprises: part.surprises.map(|all| (all.positions, all.sums)),
             clusters: (self.places.iter())
                 .filter(|(unit, _)| unit.log == *key)
                 .filter_map(|(unit, &place)| {
@@ -379,32 +344,23 @@ impl Summary {
         };
         TallyRecord {
             about: metric.word().to_owned(),
-            temperature: temperature.0,
-            draft: draft.map(|draft| DraftRecord {
-                temperature: draft.temperature.0,
-                top_k: draft.top_k,
-                top_p: draft.top_p.map(|p| p.0),
-                min_p: draft.min_p.map(|p| p.0),
-            }),
+            temperature,
+            draft,
             drafts,
             scheme,
             rules: self.settings.rates(metric),
             sums: (self.places.values())
-                .map(|&place| tally.sum(place).0)
+                .map(|&place| tally.sum(place))
                 .collect(),
-            bins: tally
-                .bins
-                .iter()
-                .map(|(&bin, &count)| (bin, count))
-                .collect(),
+            bins: tally.bins.clone().into_iter().collect(),
             histogram: tally.histogram.to_vec(),
             lowest: tally.lowest,
             highest: tally.highest,
             widest: tally.widest,
             kind: tally.kind,
             truncated: tally.truncated,
-            lower: tally.lower.0,
-            upper: tally.upper.0,
+            lower: tally.lower,
+            upper: tally.upper,
         }
     }
 }
@@ -474,16 +430,8 @@ fn name<T: FromStr>(text: &str) -> Result<T, String> {
 
 impl Document {
     fn summary(self) -> Result<Summary, String> {
-        let mut summary = Summary {
-            tool: self.tool,
-            settings: self.settings.settings()?,
-            kept: self.kept,
-            logs: Map::new(),
-            places: Map::new(),
-            clusters: Vec::new(),
-            tallies: Map::new(),
-            strip: StripBuilder::default(),
-        };
+        let settings = self.settings.settings()?;
+        let mut summary = Summary::empty(self.tool, settings, self.kept);
         let mut keys = Vec::new();
         for record in self.logs {
             let name = record.summary.name.clone();
@@ -500,7 +448,10 @@ impl Document {
         let counted = |record: &TallyRecord| record.about != "plan-steps";
         for record in self.tallies.into_iter().filter(counted) {
             let about = record.about.clone();
-            let asked = summary.settings.temperatures.contains(&record.temperature);
+            let asked = summary
+                .settings
+                .temperatures
+                .contains(&record.temperature.0);
             let (metric, tally) = (asked.then_some(record))
                 .ok_or_else(|| "temperature: is none of the settings".to_owned())
                 .and_then(|record| record.open(&summary.settings, &sizes, positions))
@@ -552,10 +503,10 @@ impl LogRecord {
                 (rest.draft_sum, rest.draft_largest),
             ]
         }) {
-            if !(0..=ExactSum::of_equal(largest, count).0).contains(&sum) {
+            if !(0..=ExactSum::of_equal(largest, count).0).contains(&sum.0) {
                 return Err(format!(
                     "rest: the sum is {:e} of {count} positions up to {largest:e}",
-                    ExactSum(sum).value()
+                    sum.value()
                 ));
             }
         }
@@ -578,22 +529,8 @@ impl LogRecord {
             has_tokens: self.has_tokens,
             measured,
             without_draft: self.without_draft,
-            rest: (self.rest.iter())
-                .map(|rest| Rest {
-                    target: Mass {
-                        sum: ExactSum(rest.target_sum),
-                        largest: rest.target_largest,
-                    },
-                    draft: Mass {
-                        sum: ExactSum(rest.draft_sum),
-                        largest: rest.draft_largest,
-                    },
-                })
-                .collect(),
-            surprises: self.surprises.map(|(positions, sums)| Surprises {
-                positions,
-                sums: sums.map(ExactSum),
-            }),
+            rest: self.rest,
+            surprises: (self.surprises).map(|(positions, sums)| Surprises { positions, sums }),
             summary: self.summary,
             identity: self.identity,
             files: self.files.into_iter().collect(),
@@ -704,7 +641,7 @@ impl TallyRecord {
 
     fn place(&self) -> Result<Place, String> {
         Ok(Place {
-            temperature: Temperature(self.temperature),
+            temperature: self.temperature,
             drafts: self.drafts.ok_or("drafts: is missing")?,
         })
     }
@@ -725,14 +662,8 @@ impl TallyRecord {
     ) -> Result<(Metric, Tally), String> {
         let mut metric = self.metric(settings)?;
         if let Some(draft) = self.draft {
-            let cuts = Cuts {
-                top_k: draft.top_k,
-                top_p: draft.top_p,
-                min_p: draft.min_p,
-            };
-            let rule = DraftRule::new(draft.temperature, cuts);
             metric =
-                (metric.redrafted(rule)).ok_or("draft: is there of a number that is no rate")?;
+                (metric.redrafted(draft)).ok_or("draft: is there of a number that is no rate")?;
         }
         if self.sums.len() != sizes.len() {
             return Err(format!(
@@ -768,7 +699,7 @@ impl TallyRecord {
             ));
         }
         let tally = Tally {
-            sums: self.sums.into_iter().map(ExactSum).collect(),
+            sums: self.sums,
             bins,
             histogram,
             lowest: self.lowest,
@@ -776,8 +707,8 @@ impl TallyRecord {
             widest: self.widest,
             kind: self.kind,
             truncated: self.truncated,
-            lower: ExactSum(self.lower),
-            upper: ExactSum(self.upper),
+            lower: self.lower,
+            upper: self.upper,
         };
         match tally.contradiction(sizes, counted == Some(positions)) {
             Some(why) => Err(why),
@@ -792,7 +723,7 @@ impl TallyRecord {
         if let Some(metric) = self.of_law(settings)? {
             return Ok(metric);
         }
-        let temperature = Temperature(self.temperature);
+        let temperature = self.temperature;
         Ok(match self.about.as_str() {
             "overlap" => Metric::Overlap { temperature },
             "optimum" => Metric::Optimum {

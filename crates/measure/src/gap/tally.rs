@@ -4,6 +4,7 @@ use super::data::HISTOGRAM_EDGES;
 use super::law_answers::LOOSE;
 use super::metric::Metric;
 use crate::statistics::{Clustered, Estimate};
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_number::known::{Kind, Known};
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ const UNITS: f64 = 1_208_925_819_614_629_174_706_176.0;
 /// Each term becomes a whole number of 2^-80, the nearest, and whole numbers add up
 /// exactly. A term of 2^-28 or more loses nothing; a smaller one is off by 2^-81 at most.
 /// There is room for a total of 2^47.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(super) struct ExactSum(pub i128);
 
 impl ExactSum {
