@@ -5,14 +5,12 @@ use super::Settings;
 use super::answers::Answers;
 use super::metric::{Metric, Place, Temperature};
 use super::position::{Task, Workspace, evaluate};
-use super::truncation::tests::problems;
+use super::truncation::tests::of_full_rows;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use specgap_core::optimum::best;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use specgap_exact::evaluate::verify;
 use specgap_log::log::{Dtype, HeldTensor, Log, Metadata};
 use specgap_number::known::Kind;
 use specgap_sampling::sampling::Lists;
@@ -145,9 +143,12 @@ impl Logged {
             }
             _ => false,
         };
-        let mut within = |metric: Metric, full: f64| {
+        let settings = Settings::new(&[temperature], &[drafts], 0)
+            .unwrap()
+            .of_all_schemes();
+        for (metric, full) in of_full_rows([&p, &q], place, &settings) {
             let Some(answer) = answers.get(&metric) else {
-                return;
+                continue;
             };
             let (lower, upper) = (answer.lower(), answer.upper());
             // Beside that of the bounds, the rounding of what is compared.
@@ -165,26 +166,6 @@ impl Logged {
             );
             counts[0] += 1;
             counts[1] += usize::from(upper - lower < 0.9);
-        };
-        let overlap = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
-        within(
-            Metric::Overlap {
-                temperature: Temperature(temperature),
-            },
-            overlap,
-        );
-        let settings = Settings::new(&[temperature], &[drafts], 0)
-            .unwrap()
-            .of_all_schemes();
-        for (scheme, problem) in problems(&p, &q, drafts) {
-            let best = best(&problem).unwrap().rate.value();
-            within(Metric::Optimum { place, scheme }, best);
-            let evaluation = verify(&problem);
-            for (rule, _) in settings.rules(drafts).filter(|(rule, _)| rule.0 == scheme) {
-                let rate = evaluation.measured(rule.1).unwrap().membership.value();
-                within(Metric::Acceptance { place, rule }, rate);
-                within(Metric::Gap { place, rule }, best - rate);
-            }
         }
         counts
     }

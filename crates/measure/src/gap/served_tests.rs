@@ -2,16 +2,12 @@
 
 use super::Settings;
 use super::answers::Answers;
-use super::metric::{Metric, Place, Temperature, schemes};
+use super::metric::{Metric, Place, Temperature};
 use super::position::{AskedOf, Pair};
+use super::truncation::tests::of_full_rows;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use specgap_core::optimum::best;
-use specgap_core::problem::Problem;
-use specgap_core::scheme::MadeOf;
-use specgap_exact::evaluate::verify;
 use specgap_log::log::{Row, RowKind};
-use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Kind;
 use specgap_row::row::Unlisted;
 use specgap_sampling::sampling::{Cuts, Logged, Model, Room, Serving};
@@ -170,8 +166,13 @@ fn rates_of_served_rows_are_those_of_the_definition() {
             temperature,
             drafts: n,
         };
-        let mut same = |metric: Metric, expected: f64, room: f64| {
+        for (metric, expected) in of_full_rows([&p, &q], place, &settings) {
             let found = &answers[&metric];
+            let room = match metric {
+                Metric::Overlap { .. } => 1e-12,
+                Metric::Optimum { .. } => 1e-10,
+                _ => 1e-8,
+            };
             // An interval of samples misses at times; bounds of proofs never.
             let room = room + f64::from(found.kind() == Kind::MonteCarlo) * 5e-2;
             assert!(
@@ -183,26 +184,6 @@ fn rates_of_served_rows_are_those_of_the_definition() {
             checked += 1;
             zeros += usize::from(expected.abs() < 1e-12);
             ones += usize::from((expected - 1.0).abs() < 1e-12);
-        };
-        let overlap = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
-        same(Metric::Overlap { temperature }, overlap, 1e-12);
-        let (p, q) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
-        for scheme in schemes().filter(|scheme| scheme.fits(n)) {
-            let MadeOf::OneDraft(make) = scheme.entry().made_of else {
-                continue;
-            };
-            let law = make(q.clone(), n);
-            let problem = Problem::from_law("", p.clone(), law).unwrap();
-            let alpha = best(&problem).unwrap().rate.value();
-            same(Metric::Optimum { place, scheme }, alpha, 1e-10);
-            let evaluation = verify(&problem);
-            let rules = settings.rules(n).map(|(rule, _)| rule);
-            for rule in rules.filter(|rule| rule.0 == scheme) {
-                let measured = evaluation.measured(rule.1).unwrap();
-                let rate = measured.membership.value();
-                same(Metric::Acceptance { place, rule }, rate, 1e-8);
-                same(Metric::Gap { place, rule }, alpha - rate, 1e-8);
-            }
         }
     }
     assert!(

@@ -100,7 +100,7 @@ pub(super) mod tests {
     }
 
     /// A problem for each law of n drafts that a log's rows make.
-    pub(in crate::gap) fn problems(p: &[f64], q: &[f64], n: usize) -> Vec<(SchemeName, Problem)> {
+    fn problems(p: &[f64], q: &[f64], n: usize) -> Vec<(SchemeName, Problem)> {
         let (p, q) = (Target::new(p).unwrap(), Draft::new(q).unwrap());
         schemes()
             .filter(|scheme| scheme.fits(n))
@@ -110,6 +110,33 @@ pub(super) mod tests {
             })
             .map(|(scheme, law)| (scheme, Problem::from_law("", p.clone(), law).unwrap()))
             .collect()
+    }
+
+    /// What full rows answer: the overlap, the optima of exact solvers, and the acceptance of rules by
+    /// enumeration, with their gaps.
+    pub(in crate::gap) fn of_full_rows(
+        [p, q]: [&[f64]; 2],
+        place: Place,
+        settings: &Settings,
+    ) -> Vec<(Metric, f64)> {
+        let Place {
+            temperature,
+            drafts,
+        } = place;
+        let overlap = p.iter().zip(q).map(|(p, q)| p.min(*q)).sum();
+        let mut all = vec![(Metric::Overlap { temperature }, overlap)];
+        for (scheme, problem) in problems(p, q, drafts) {
+            let best = best(&problem).unwrap().rate.value();
+            all.push((Metric::Optimum { place, scheme }, best));
+            let evaluation = verify(&problem);
+            let rules = settings.rules(drafts).map(|(rule, _)| rule);
+            for rule in rules.filter(|rule| rule.0 == scheme) {
+                let rate = evaluation.measured(rule.1).unwrap().membership.value();
+                all.push((Metric::Acceptance { place, rule }, rate));
+                all.push((Metric::Gap { place, rule }, best - rate));
+            }
+        }
+        all
     }
 
     /// The shares of listed tokens in the order of `tokens`, NaN for those that are not.
@@ -240,7 +267,7 @@ pub(super) mod tests {
                 temperature: TEMPERATURE,
                 drafts: n,
             };
-            let mut within = |metric: Metric, full: f64| {
+            for (metric, full) in of_full_rows([&p, &q], place, &settings) {
                 let answer = &answers[&metric];
                 let (lower, upper) = (answer.lower(), answer.upper());
                 assert!(
@@ -252,25 +279,6 @@ pub(super) mod tests {
                 checked += 1;
                 if answer.kind() == Kind::Truncated {
                     widths[usize::from(is_alike)].push(upper - lower);
-                }
-            };
-            let overlap = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
-            within(
-                Metric::Overlap {
-                    temperature: TEMPERATURE,
-                },
-                overlap,
-            );
-            for (scheme, problem) in problems(&p, &q, n) {
-                let best = best(&problem).unwrap().rate.value();
-                within(Metric::Optimum { place, scheme }, best);
-                let evaluation = verify(&problem);
-                let rules = settings.rules(n).map(|(rule, _)| rule);
-                for rule in rules.filter(|rule| rule.0 == scheme) {
-                    let measured = evaluation.measured(rule.1).unwrap();
-                    let rate = measured.membership.value();
-                    within(Metric::Acceptance { place, rule }, rate);
-                    within(Metric::Gap { place, rule }, best - rate);
                 }
             }
         }
