@@ -1,10 +1,12 @@
 //! Draft laws of the caller's own in a report, against laws of the table, all sets of tokens, and
 //! sums by hand.
 
-use super::own_tests::{Kept, clusters, lists, log, log_of, tensor};
+use super::own_tests::{
+    carried, clusters, half, lists, log, log_of, redrafted, refused, report, row, says, tensor,
+    with_columns,
+};
 use super::{
-    Cell, Columns, GapReport, OwnLaw, OwnRate, OwnRow, OwnRule, Part, Settings, Summary,
-    VerifierRow, measure, summarise, summarise_each,
+    Cell, GapReport, OwnLaw, OwnRate, OwnRow, OwnRule, Part, Settings, measure, summarise_each,
 };
 use crate::statistics::Clustered;
 use specgap_core::problem::RowLaw;
@@ -70,22 +72,18 @@ fn with(laws: impl IntoIterator<Item = OwnLaw>, drafts: &[usize]) -> Settings {
     settings
 }
 
-fn report(settings: &Settings) -> GapReport {
-    measure(&[log()], settings, "", &|_| ()).unwrap()
-}
-
 fn cells<'a>(report: &'a GapReport, law: &'a str) -> impl Iterator<Item = &'a Cell> {
     report.cells.iter().filter(move |cell| cell.scheme == law)
 }
 
-fn row<'a>(cell: &'a Cell, name: &str) -> Option<&'a VerifierRow> {
-    cell.verifiers.iter().find(|row| row.name == name)
+/// A law that draws independently.
+fn iid(row: OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> {
+    Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)))
 }
 
 /// What is made of table laws, or is one by another way, has the numbers of the table's.
 #[test]
 fn laws_that_are_those_of_the_table_have_their_numbers() {
-    let iid = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)));
     let wor = |row: OwnRow<'_>| Ok(of(WithoutReplacement::new(draft(row.draft)?, row.drafts)));
     let each = |row: OwnRow<'_>| {
         let rows = vec![draft(row.draft)?; row.drafts];
@@ -134,7 +132,8 @@ fn laws_that_are_those_of_the_table_have_their_numbers() {
             assert!(off < 1e-9, "{}: {off}", law.name());
             assert_eq!((one.kind, one.estimate.between), (Kind::Enclosed, None));
             for rule in &own.verifiers {
-                let Some(theirs) = row(named, &rule.name) else {
+                let mut theirs = named.verifiers.iter();
+                let Some(theirs) = theirs.find(|row| row.name == rule.name) else {
                     continue;
                 };
                 let near = rule.width_max + theirs.width_max + 1e-12;
@@ -206,23 +205,11 @@ fn optima_means_and_intervals_are_those_by_all_sets() {
         Ok(OwnRate::from(by_all_sets(row.target, row.draft)))
     });
     settings.own_rules.push(by_sets.unwrap());
-    let mut kept = Kept::default();
-    let summary = summarise(&[log()], &settings, Part::WHOLE, Some(&mut kept), &|_| ()).unwrap();
+    let (summary, column) = with_columns(&settings);
     let report = summary.report(&summary.command());
     assert_eq!(report.command, "");
-    let names: Vec<String> = (Columns::new(&settings).names().into_iter())
-        .map(|(name, _)| name)
-        .collect();
-    let column = |name: &str, temperature: f64, n: f64| -> Vec<f64> {
-        let at = |name: &str| names.iter().position(|one| one == name).unwrap();
-        let rows = kept.0.iter();
-        rows.filter(|row| row[at("temperature")] == Some(temperature))
-            .filter(|row| row[at("drafts")] == Some(n))
-            .filter_map(|row| row[at(name)])
-            .collect()
-    };
     // Of 3 drafts the law has none.
-    assert!(column("mine/optimum", 1.0, 3.0).is_empty());
+    assert!(column("mine/optimum", 1.0, 3).is_empty());
     let left: Vec<_> = report
         .left_out
         .iter()
@@ -236,12 +223,13 @@ fn optima_means_and_intervals_are_those_by_all_sets() {
     for cell in cells(&report, "mine") {
         let at = cell.temperature;
         let [optima, by_sets] =
-            ["optimum", "by-sets"].map(|name| column(&format!("mine/{name}"), at, 2.0));
+            ["optimum", "by-sets"].map(|name| column(&format!("mine/{name}"), at, 2));
+        assert_eq!((optima.len(), by_sets.len()), (6, 6));
         for (one, other) in optima.iter().zip(&by_sets) {
             assert!((one - other).abs() < 1e-13, "{one} {other}");
         }
         // It is the law greedy, whose rule attains the optimum.
-        let greedy = column("greedy/optimum", at, 2.0);
+        let greedy = column("greedy/optimum", at, 2);
         for (one, other) in optima.iter().zip(&greedy) {
             assert!((one - other).abs() < 1e-12, "{one} {other}");
         }
@@ -253,15 +241,15 @@ fn optima_means_and_intervals_are_those_by_all_sets() {
         let rules: Vec<_> = cell.verifiers.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(rules, ["exact-match", "by-sets"]);
         // The target's own draw, if it was drafted: p(x) (1 - Q(all but x)) summed.
-        let matched = column("mine/exact-match", at, 2.0);
+        let matched = column("mine/exact-match", at, 2);
         let gaps: Vec<f64> = optima.iter().zip(&matched).map(|(a, b)| a - b).collect();
         let by_hand = Clustered::new(clusters(&gaps).into_iter()).estimate();
-        let gap = &row(cell, "exact-match").unwrap().gap.estimate;
+        let gap = &row(&cell.verifiers, "exact-match").gap.estimate;
         assert!((gap.mean - by_hand.mean).abs() < 1e-13 && gap.mean > 0.0);
         assert!((gap.ci95[0] - by_hand.ci95[0]).abs() < 1e-12);
-        assert!(row(cell, "by-sets").unwrap().gap.estimate.mean.abs() < 1e-12);
+        assert!(row(&cell.verifiers, "by-sets").gap.estimate.mean.abs() < 1e-12);
         // Paired with the usual law at the same positions.
-        let theirs = column("with-replacement/optimum", at, 2.0);
+        let theirs = column("with-replacement/optimum", at, 2);
         let more: Vec<f64> = optima.iter().zip(&theirs).map(|(a, b)| a - b).collect();
         let by_hand = Clustered::new(clusters(&more).into_iter()).estimate();
         let comparison = |first: &str, second: &str| {
@@ -281,11 +269,8 @@ fn optima_means_and_intervals_are_those_by_all_sets() {
     }
     assert_eq!(seen, 2);
     let told = &report.definitions["scheme mine"];
-    assert!(
-        told.contains("made as composed: the likeliest token, and a draw;"),
-        "{told}"
-    );
-    assert!(told.contains("maximum flow"), "{told}");
+    let made = "made as composed: the likeliest token, and a draw;";
+    says(told, &[made, "maximum flow"]);
     assert_eq!(report.own_laws[0].made.as_deref(), Some("composed"));
     assert_eq!(report.own_laws[0].drafts, [2]);
     let text = serde_json::to_string(&report).unwrap();
@@ -354,11 +339,11 @@ fn bounds_that_do_not_meet_are_told_as_such_and_hold_alpha() {
     };
     assert_eq!(sure.open(), Some([low, high]));
     // The same of gaps, of a rule with bounds of rounding and of one without.
-    let rrs = row(found, "rrs").unwrap();
+    let rrs = row(&found.verifiers, "rrs");
     assert_eq!((rrs.kind, rrs.acceptance.between), (Kind::Enclosed, None));
     let [least, most] = rrs.gap.estimate.between.unwrap();
     assert!(least >= 0.0 && (most - (high - rrs.acceptance.mean)).abs() < 1e-7);
-    let half = row(found, "half").unwrap();
+    let half = row(&found.verifiers, "half");
     let ends = half.gap.estimate.between.unwrap();
     assert!((ends[0] - (low - 0.5)).abs() < 1e-7 && (ends[1] - (high - 0.5)).abs() < 1e-7);
     // No difference is told that the bounds leave open.
@@ -376,7 +361,6 @@ fn bounds_that_do_not_meet_are_told_as_such_and_hold_alpha() {
 
 #[test]
 fn redrafted_rows_and_other_logs_are_asked_too() {
-    let iid = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)));
     let law = OwnLaw::new("mine", IID, &[], iid).unwrap();
     let settings = with([law], &[2]).redrafted(&[0.5, 2.0], None).unwrap();
     let found = report(&settings);
@@ -385,8 +369,8 @@ fn redrafted_rows_and_other_logs_are_asked_too() {
         let of = |law: &str| one.cells.iter().find(|cell| cell.scheme == law).unwrap();
         let [own, named] = ["mine", "with-replacement"].map(|law| {
             let cell = of(law);
-            let rrs = cell.verifiers.iter().find(|row| row.name == "rrs").unwrap();
-            [&cell.optimal_acceptance_rate, &rrs.acceptance].map(|one| one.estimate.mean)
+            let optimum = cell.optimal_acceptance_rate.estimate.mean;
+            [optimum, redrafted(&cell.verifiers, "rrs")]
         });
         assert!((own[0] - named[0]).abs() < 1e-12 && (own[1] - named[1]).abs() < 1e-12);
     }
@@ -413,11 +397,6 @@ fn redrafted_rows_and_other_logs_are_asked_too() {
 
 #[test]
 fn summaries_carry_laws_and_merge_where_a_digest_says_that_they_are_one() {
-    let part = |settings: &Settings, index: usize| {
-        let part = Part { index, count: 2 };
-        summarise(&[log()], settings, part, None, &|_| ()).unwrap()
-    };
-    let carried = |summary: &Summary| Summary::from_json(&summary.to_json().unwrap()).unwrap();
     let settings = |law: OwnLaw| {
         let rule = OwnRule::new("half", &law, |_| Ok(OwnRate::from(0.5))).unwrap();
         let mut settings = with([law, OwnLaw::sampled("drawn").unwrap()], &[2]);
@@ -431,51 +410,27 @@ fn summaries_carry_laws_and_merge_where_a_digest_says_that_they_are_one() {
     };
     let plain = settings(law());
     let whole = report(&plain);
-    let (mut first, second) = (part(&plain, 1), part(&plain, 2));
+    let (mut first, second) = (half(&plain, 1), half(&plain, 2));
     first.merge(&second).unwrap();
     assert_eq!(first.report(""), whole);
     assert_eq!(carried(&first).report(""), whole);
     assert_eq!(carried(&first).to_json().unwrap(), first.to_json().unwrap());
-    let refused = carried(&part(&plain, 1))
-        .merge(&second)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("own law mine") && refused.contains("digest"),
-        "{refused}"
-    );
+    let apart = carried(&half(&plain, 1)).merge(&second).unwrap_err();
+    says(&apart.to_string(), &["own law mine", "digest"]);
     let composed = settings(top_and_a_draw("composed"));
-    let found = part(&composed, 1);
+    let found = half(&composed, 1);
     assert_eq!(carried(&found).report(""), found.report(""));
     let told = |digest: &str| settings(law().digest(digest));
-    let mut first = carried(&part(&told("v1"), 2));
-    first.merge(&carried(&part(&told("v1"), 1))).unwrap();
+    let mut first = carried(&half(&told("v1"), 2));
+    first.merge(&carried(&half(&told("v1"), 1))).unwrap();
     assert_eq!(first.report("").cells, whole.cells);
     assert_eq!(first.report("").own_laws[0].digest.as_deref(), Some("v1"));
-    let refused = part(&told("v1"), 1)
-        .fits(&part(&told("v2"), 2))
-        .unwrap_err();
-    assert!(
-        refused.contains("v1") && refused.contains("v2"),
-        "{refused}"
-    );
-    let refused = part(&plain, 1).fits(&part(&with([], &[2]), 2)).unwrap_err();
-    assert!(
-        refused.contains("own rules") || refused.contains("own laws"),
-        "{refused}"
-    );
-    let again = summarise(
-        &[log()],
-        carried(&second).settings(),
-        Part::WHOLE,
-        None,
-        &|_| (),
-    );
-    let refused = again.unwrap_err().to_string();
-    assert!(
-        refused.contains("own law mine: it was read from a summary"),
-        "{refused}"
-    );
+    let apart = half(&told("v1"), 1).fits(&half(&told("v2"), 2));
+    says(&apart.unwrap_err(), &["v1", "v2"]);
+    let apart = half(&plain, 1).fits(&half(&with([], &[2]), 2));
+    says(&apart.unwrap_err(), &["own rules"]);
+    let again = refused(log(), carried(&second).settings());
+    says(&again, &["own law mine: it was read from a summary"]);
     for line in [
         "own law drawn: it can only be drawn from",
         "step of mine drafts: no such drafts",
@@ -491,64 +446,45 @@ fn summaries_carry_laws_and_merge_where_a_digest_says_that_they_are_one() {
 
 #[test]
 fn refusals_name_the_law_and_the_cure() {
-    let iid = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)));
     for name in ["", "a/b", "rrs", "iid", "greedy", "optimum"] {
         let refused = OwnLaw::new(name, IID, &[], iid).unwrap_err().to_string();
         assert!(refused.starts_with("own law"), "{refused}");
     }
     // Laws that are made of more than a row are none of a report.
     assert!(OwnLaw::new("composed", IID, &[], iid).is_ok());
-    let refused = OwnLaw::new("mine", IID, &[0], iid).unwrap_err().to_string();
-    assert!(refused.contains("0 drafts are out of range"), "{refused}");
-    let failed = |law: OwnLaw| {
-        let settings = with([law], &[2]);
-        measure(&[log()], &settings, "", &|_| ())
-            .unwrap_err()
-            .to_string()
-    };
-    let other = OwnLaw::new("mine", SchemeName::PRODUCT, &[], iid).unwrap();
-    let refused = failed(other);
-    assert!(
-        refused.contains("position 0: own law mine: it is said to be made as product, and is"),
-        "{refused}"
-    );
+    let none = OwnLaw::new("mine", IID, &[0], iid).unwrap_err();
+    says(&none.to_string(), &["0 drafts are out of range"]);
+    let other = OwnLaw::new("mine", SchemeName::PRODUCT, &[], iid);
     let more = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts + 1)));
-    let refused = failed(OwnLaw::new("mine", IID, &[2], more).unwrap());
-    assert!(
-        refused.contains("drafts up to 3 tokens here, and 2 are asked for"),
-        "{refused}"
-    );
     let none = |_: OwnRow<'_>| Err("no such row".to_owned());
-    let refused = failed(OwnLaw::new("mine", IID, &[2], none).unwrap());
-    assert!(
-        refused.contains("position 0: own law mine: no such row"),
-        "{refused}"
-    );
+    for (law, words) in [
+        (
+            other,
+            "position 0: own law mine: it is said to be made as product, and is",
+        ),
+        (
+            OwnLaw::new("mine", IID, &[2], more),
+            "drafts up to 3 tokens here, and 2 are asked for",
+        ),
+        (
+            OwnLaw::new("mine", IID, &[2], none),
+            "position 0: own law mine: no such row",
+        ),
+    ] {
+        says(&refused(log(), &with([law.unwrap()], &[2])), &[words]);
+    }
     let mut twice = with([top_and_a_draw("mine"), top_and_a_draw("mine")], &[2]);
-    let error = measure(&[log()], &twice, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("own law mine: is there twice"), "{error}");
+    says(&refused(log(), &twice), &["own law mine: is there twice"]);
     // Nothing is left.
     twice.own_laws.pop();
     twice.schemes.clear();
     twice.drafts = vec![3];
-    let error = measure(&[log()], &twice, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("nothing to measure: own law mine for 3 drafts"),
-        "{error}"
-    );
+    let words = "nothing to measure: own law mine for 3 drafts";
+    says(&refused(log(), &twice), &[words]);
     let mut sampled = with([OwnLaw::sampled("drawn").unwrap()], &[2]);
     sampled.schemes.clear();
-    let error = measure(&[log()], &sampled, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("own law drawn: it can only be drawn from"),
-        "{error}"
-    );
+    let words = "own law drawn: it can only be drawn from";
+    says(&refused(log(), &sampled), &[words]);
     // A named rule that is none of the law.
     let mut named = with([top_and_a_draw("mine")], &[2]);
     named.verifiers = vec![
@@ -583,17 +519,11 @@ fn refusals_name_the_law_and_the_cure() {
 /// kept.
 #[test]
 fn lists_are_refused_unless_they_hold_all_that_is_kept() {
-    let iid = |row: OwnRow<'_>| Ok(of(WithReplacement::new(draft(row.draft)?, row.drafts)));
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     let law = OwnLaw::new("mine", IID, &[], iid).unwrap();
     settings.own_laws.push(law);
-    let error = measure(&[lists()], &settings, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("position 0: own law mine: the row lists some tokens only"),
-        "{error}"
-    );
+    let words = "position 0: own law mine: the row lists some tokens only";
+    says(&refused(lists(), &settings), &[words]);
     let cuts = Cuts {
         top_k: Some(1),
         ..Cuts::default()

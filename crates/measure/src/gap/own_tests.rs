@@ -1,8 +1,8 @@
 //! Rules of the caller's own in a report, against what is summed by hand.
 
 use super::{
-    Entry, GapReport, OwnRate, OwnRow, OwnRule, Part, PositionSink, Settings, Summary, measure,
-    summarise,
+    Columns, Entry, GapReport, OwnRate, OwnRow, OwnRule, Part, PositionSink, RedraftedVerifier,
+    Settings, Summary, VerifierRow, measure, summarise,
 };
 use crate::statistics::Clustered;
 use specgap_core::scheme::SchemeName;
@@ -97,8 +97,46 @@ fn settings(own: OwnRule) -> Settings {
     settings
 }
 
-fn report(settings: &Settings) -> GapReport {
+pub(super) fn report(settings: &Settings) -> GapReport {
     measure(&[log()], settings, "", &|_| ()).unwrap()
+}
+
+/// Why a log is not measured.
+pub(super) fn refused(log: Log, settings: &Settings) -> String {
+    let refused = measure(&[log], settings, "", &|_| ());
+    refused.unwrap_err().to_string()
+}
+
+/// One of two parts.
+pub(super) fn half(settings: &Settings, index: usize) -> Summary {
+    let part = Part { index, count: 2 };
+    summarise(&[log()], settings, part, None, &|_| ()).unwrap()
+}
+
+/// A summary as it comes from a file.
+pub(super) fn carried(summary: &Summary) -> Summary {
+    Summary::from_json(&summary.to_json().unwrap()).unwrap()
+}
+
+/// That a message has some words.
+#[track_caller]
+pub(super) fn says(message: &str, words: &[&str]) {
+    for word in words {
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+/// The row of a rule.
+#[track_caller]
+pub(super) fn row<'a>(rows: &'a [VerifierRow], name: &str) -> &'a VerifierRow {
+    rows.iter().find(|row| row.name == name).unwrap()
+}
+
+/// What a rule accepts of another row of the draft, on average.
+#[track_caller]
+pub(super) fn redrafted(rows: &[RedraftedVerifier], name: &str) -> f64 {
+    let row = rows.iter().find(|row| row.name == name).unwrap();
+    row.acceptance.estimate.mean
 }
 
 /// The shares of a row at a temperature, from its weights alone.
@@ -119,9 +157,9 @@ pub(super) fn clusters(rates: &[f64]) -> Vec<(f64, f64)> {
     (0..3).map(of).collect()
 }
 
-/// The table's column of a name, at a temperature and n.
+/// Rows of the table of positions.
 #[derive(Default)]
-pub(super) struct Kept(pub Vec<Vec<Option<f64>>>);
+struct Kept(Vec<Vec<Option<f64>>>);
 
 impl PositionSink for Kept {
     fn row(&mut self, entries: &[Entry<'_>]) -> io::Result<()> {
@@ -135,23 +173,29 @@ impl PositionSink for Kept {
     }
 }
 
+/// The summary, and what the table's column of a name has at a temperature and n.
+pub(super) fn with_columns(
+    settings: &Settings,
+) -> (Summary, impl Fn(&str, f64, usize) -> Vec<f64>) {
+    let mut kept = Kept::default();
+    let summary = summarise(&[log()], settings, Part::WHOLE, Some(&mut kept), &|_| ()).unwrap();
+    let names = Columns::new(settings).names();
+    let column = move |name: &str, temperature: f64, n: usize| -> Vec<f64> {
+        let at = |name: &str| names.iter().position(|(one, _)| one == name).unwrap();
+        let rows = kept.0.iter();
+        rows.filter(|row| row[at("temperature")] == Some(temperature))
+            .filter(|row| row[at("drafts")] == Some(n as f64))
+            .filter_map(|row| row[at(name)])
+            .collect()
+    };
+    (summary, column)
+}
+
 #[test]
 fn means_intervals_and_differences_are_those_by_hand() {
     let settings = settings(matching("mine"));
-    let mut kept = Kept::default();
-    let summary = summarise(&[log()], &settings, Part::WHOLE, Some(&mut kept), &|_| ()).unwrap();
+    let (summary, column) = with_columns(&settings);
     let report = summary.report("");
-    let names: Vec<String> = (super::Columns::new(&settings).names().into_iter())
-        .map(|(name, _)| name)
-        .collect();
-    let column = |name: &str, temperature: f64, n: usize| -> Vec<f64> {
-        let at = |name: &str| names.iter().position(|one| one == name).unwrap();
-        let place = [at("temperature"), at("drafts"), at(name)];
-        let rows = kept.0.iter().map(|row| place.map(|at| row[at].unwrap()));
-        rows.filter(|row| row[0] == temperature && row[1] == n as f64)
-            .map(|row| row[2])
-            .collect()
-    };
     let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-14, "{one} {other}");
     let mut checked = 0;
     for cell in report
@@ -169,15 +213,11 @@ fn means_intervals_and_differences_are_those_by_hand() {
                     .sum()
             })
             .collect();
-        let own = cell
-            .verifiers
-            .iter()
-            .find(|row| row.name == "mine")
-            .unwrap();
+        let own = row(&cell.verifiers, "mine");
         // Behind those of the table, and as the rule of the table that does the same.
         assert_eq!(cell.verifiers.last().unwrap().name, "mine");
-        let same = cell.verifiers.iter().find(|row| row.name == "exact-match");
-        let (own_mean, same_mean) = (own.acceptance.mean, same.unwrap().acceptance.mean);
+        let same = row(&cell.verifiers, "exact-match");
+        let (own_mean, same_mean) = (own.acceptance.mean, same.acceptance.mean);
         assert!((own_mean - same_mean).abs() < 1e-12);
         let interval = |rates: &[f64]| Clustered::new(clusters(rates).into_iter()).estimate();
         // The shares of f32 logits are off by as much.
@@ -185,6 +225,7 @@ fn means_intervals_and_differences_are_those_by_hand() {
         near(own_mean, by_hand.iter().sum::<f64>() / 6.0);
         near(own.acceptance.ci95[0], interval(&by_hand).ci95[0]);
         let rates = column("with-replacement/mine", temperature, n);
+        assert_eq!(rates.len(), 6);
         let whole = interval(&rates);
         close(own_mean, whole.mean);
         close(own.acceptance.ci95[1], whole.ci95[1]);
@@ -266,17 +307,10 @@ fn rows_are_those_that_rules_of_the_table_see() {
     }
     // 10 and 3 of 1, 2, 3, 10.
     assert!((seen[0].2[3] - 10.0 / 13.0).abs() < 1e-7);
-    let row = &report.cells[0]
-        .verifiers
-        .iter()
-        .find(|row| row.name == "mine")
-        .unwrap();
-    let same = (report.cells[0].verifiers.iter())
-        .find(|row| row.name == "exact-match")
-        .unwrap();
-    assert!((row.acceptance.mean - same.acceptance.mean).abs() < 1e-12);
+    let [own, same] = ["mine", "exact-match"].map(|name| row(&report.cells[0].verifiers, name));
+    assert!((own.acceptance.mean - same.acceptance.mean).abs() < 1e-12);
     // It did not say how far its law is from p.
-    assert_eq!(row.own.as_ref().unwrap().total_variation_max, None);
+    assert_eq!(own.own.as_ref().unwrap().total_variation_max, None);
 }
 
 /// A draft at another temperature is measured with it too.
@@ -284,70 +318,40 @@ fn rows_are_those_that_rules_of_the_table_see() {
 fn redrafted_rows_are_asked_again() {
     let settings = settings(matching("mine")).redrafted(&[0.5], None).unwrap();
     for one in &report(&settings).redrafted {
-        let cell = one
-            .cells
-            .iter()
-            .find(|cell| cell.scheme == IID.as_str())
-            .unwrap();
-        let find = |name: &str| cell.verifiers.iter().find(|row| row.name == name).unwrap();
-        let [own, same] = ["mine", "exact-match"].map(|name| find(name).acceptance.estimate.mean);
+        let cell = one.cells.iter().find(|cell| cell.scheme == IID.as_str());
+        let rows = &cell.unwrap().verifiers;
+        let [own, same] = ["mine", "exact-match"].map(|name| redrafted(rows, name));
         assert!((own - same).abs() < 1e-12, "{own} {same}");
     }
 }
 
 #[test]
 fn summaries_carry_what_was_measured_and_merge_where_the_rule_is_known_to_be_one() {
-    let part = |settings: &Settings, index: usize| {
-        let part = Part { index, count: 2 };
-        summarise(&[log()], settings, part, None, &|_| ()).unwrap()
-    };
-    let carried = |summary: &Summary| Summary::from_json(&summary.to_json().unwrap()).unwrap();
     let own = matching("mine").words("keeps  what the target draws");
     let plain = settings(own.clone());
     let whole = report(&plain);
     // One function, in one process.
-    let (mut first, second) = (part(&plain, 1), part(&plain, 2));
+    let (mut first, second) = (half(&plain, 1), half(&plain, 2));
     first.merge(&second).unwrap();
     assert_eq!(first.report(""), whole);
     assert_eq!(carried(&first).report(""), whole);
     assert_eq!(whole.own_rules[0].words, "keeps what the target draws");
     // Without a digest, nothing tells of a summary from elsewhere by which function it was made.
-    let refused = carried(&part(&plain, 1))
-        .merge(&second)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("own rule mine") && refused.contains("digest"),
-        "{refused}"
-    );
+    let apart = carried(&half(&plain, 1)).merge(&second).unwrap_err();
+    says(&apart.to_string(), &["own rule mine", "digest"]);
     let told = |digest: &str| settings(own.clone().digest(digest));
-    let mut first = carried(&part(&told("v1"), 1));
-    first.merge(&carried(&part(&told("v1"), 2))).unwrap();
+    let mut first = carried(&half(&told("v1"), 1));
+    first.merge(&carried(&half(&told("v1"), 2))).unwrap();
     assert_eq!(first.report("").cells, whole.cells);
     assert_eq!(first.report("").own_rules[0].digest.as_deref(), Some("v1"));
-    let refused = carried(&part(&told("v1"), 1))
-        .fits(&part(&told("v2"), 2))
-        .unwrap_err();
-    assert!(
-        refused.contains("v1") && refused.contains("v2"),
-        "{refused}"
-    );
+    let apart = carried(&half(&told("v1"), 1)).fits(&half(&told("v2"), 2));
+    says(&apart.unwrap_err(), &["v1", "v2"]);
     let none = Settings::new(&[1.0, 2.0], &[1, 3], 5).unwrap();
-    let refused = part(&plain, 1).fits(&part(&none, 2)).unwrap_err();
-    assert!(refused.contains("own rules none"), "{refused}");
+    let apart = half(&plain, 1).fits(&half(&none, 2));
+    says(&apart.unwrap_err(), &["own rules none"]);
     // What was read has no function to measure with.
-    let again = summarise(
-        &[log()],
-        carried(&second).settings(),
-        Part::WHOLE,
-        None,
-        &|_| (),
-    );
-    let refused = again.unwrap_err().to_string();
-    assert!(
-        refused.contains("position 0") && refused.contains("no function"),
-        "{refused}"
-    );
+    let again = refused(log(), carried(&second).settings());
+    says(&again, &["position 0", "no function"]);
 }
 
 /// Two own rules are compared with one another too, the first that is named minus the other.
@@ -373,7 +377,7 @@ fn own_rules_are_told_apart_from_one_another() {
 
 #[test]
 fn refusals_name_the_rule_and_the_cure() {
-    let refused = |name: &str| {
+    let named = |name: &str| {
         let rule = OwnRule::new(name, IID, |row| Ok(OwnRate::from(drawn(row))));
         rule.unwrap_err().to_string()
     };
@@ -386,37 +390,25 @@ fn refusals_name_the_rule_and_the_cure() {
         "without-replacement",
         "optimum",
     ] {
-        assert!(
-            refused(name).contains("already"),
-            "{name}: {}",
-            refused(name)
-        );
+        says(&named(name), &["already"]);
     }
     for name in ["", " ", "a/b", "a,b", "a\nb", &"x".repeat(65)] {
-        assert!(refused(name).contains("own rule"), "{name}");
+        says(&named(name), &["own rule"]);
     }
     let mut twice = settings(matching("mine"));
     twice.own_rules.push(matching("mine"));
-    let error = measure(&[log()], &twice, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("mine: is there twice"), "{error}");
+    says(&refused(log(), &twice), &["mine: is there twice"]);
     let wrong = |rate: f64| {
         let rate = move |row: OwnRow<'_>| match row.position {
             4 => Ok(OwnRate::from(rate)),
             _ => Ok(OwnRate::from(0.5)),
         };
         let settings = settings(OwnRule::new("mine", IID, rate).unwrap());
-        measure(&[log()], &settings, "", &|_| ())
-            .unwrap_err()
-            .to_string()
+        refused(log(), &settings)
     };
     for rate in [1.5, -0.25, f64::NAN] {
-        let error = wrong(rate);
-        assert!(
-            error.contains("position 4: own rule mine: its acceptance with n = 1"),
-            "{error}"
-        );
+        let words = "position 4: own rule mine: its acceptance with n = 1";
+        says(&wrong(rate), &[words]);
     }
     // Under a law that is not asked for it is left out, and said to be.
     let mut other = settings(matching("mine"));
@@ -440,13 +432,8 @@ fn refusals_name_the_rule_and_the_cure() {
 fn lists_are_refused_unless_they_hold_all_that_is_kept() {
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     settings.own_rules.push(matching("mine"));
-    let error = measure(&[lists()], &settings, "", &|_| ())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("position 0: own rule mine: the row lists some tokens only"),
-        "{error}"
-    );
+    let words = "position 0: own rule mine: the row lists some tokens only";
+    says(&refused(lists(), &settings), &[words]);
     let cuts = Cuts {
         top_k: Some(1),
         ..Cuts::default()
