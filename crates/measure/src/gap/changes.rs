@@ -2,8 +2,8 @@
 
 use super::compare::LogComparison;
 use super::data::{GapReport, LogSummary, OneDraft};
-use super::metric::{Metric, Place, Rule, Temperature, rule_name};
-use super::summary::Summary;
+use super::metric::{Metric, Place, Rule, rule_name};
+use super::report::Pages;
 use super::tally::{ExactSum, Tally};
 use crate::advice::{
     Assumed, Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted, settings_of,
@@ -49,33 +49,11 @@ fn engines_of(now: &str) -> Vec<String> {
     default_of(|here| !here.one && format!("{}/{}", here.law, here.verifier) == now)
 }
 
-/// What was measured, and the places of its clusters with their positions.
-pub(super) struct Measured<'a> {
-    pub summary: &'a Summary,
-    pub sizes: &'a [(usize, u64)],
-}
-
-impl Measured<'_> {
-    fn find(&self, metric: Metric) -> Option<&Tally> {
-        self.summary.tallies.get(&metric)
-    }
-
-    fn places(&self) -> Vec<Place> {
-        let settings = &self.summary.settings;
-        let temperatures = settings.temperatures.iter();
-        let each = temperatures.flat_map(|&temperature| {
-            settings.drafts.iter().map(move |&drafts| Place {
-                temperature: Temperature(temperature),
-                drafts,
-            })
-        });
-        each.collect()
-    }
-
+impl Pages<'_> {
     /// From what is done now with several drafts to the best that can be done, at each place.
     pub(super) fn changes(&self, one_draft: &[OneDraft]) -> Vec<Change> {
         let mut all = of_one_draft(one_draft);
-        for place in self.places().into_iter().filter(|place| place.drafts > 1) {
+        for place in self.places().filter(|place| place.drafts > 1) {
             all.extend(NOW.into_iter().filter_map(|now| self.change(place, now)));
         }
         all
@@ -112,7 +90,7 @@ impl Measured<'_> {
             settings: Vec::new(),
             needs: needs(&from, &to),
             unit: Unit::Acceptance,
-            now: before.estimate(self.sizes),
+            now: before.estimate(&self.sizes),
             verdict: Verdict::of(&choice.difference, floor),
             difference: choice.difference,
             basis: Basis::CrossFitted,
@@ -143,7 +121,7 @@ impl Measured<'_> {
             ),
         };
         let mut sum = ExactSum::default();
-        for &(at, _) in self.sizes {
+        for &(at, _) in &self.sizes {
             sum.merge(after.sum(at).minus(before.sum(at)));
         }
         Some([sum.minus(low).value(), high.minus(sum).value()])

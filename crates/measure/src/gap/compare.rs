@@ -358,7 +358,7 @@ fn compared_log(
         missing_mass: log.missing_mass,
         files: part.files.values().cloned().collect(),
         sampled_at: log.metadata.sampling.as_ref().map(|how| how.temperature),
-        advice: summary.advice(),
+        advice: summary.pages().advice(),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),
             positions: pairing.positions(),
@@ -375,18 +375,12 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
         let temperature = Temperature(temperature);
         all.push(Metric::Overlap { temperature });
         // What engines do with one draft is measured whatever is asked for.
-        let place = Place {
-            temperature,
-            drafts: 1,
-        };
+        let place = Place::new(temperature, 1);
         if !settings.drafts.contains(&1) {
             all.extend(ONE_DRAFT.map(|rule| Metric::Acceptance { place, rule }));
         }
         for &drafts in &settings.drafts {
-            let place = Place {
-                temperature,
-                drafts,
-            };
+            let place = Place::new(temperature, drafts);
             for law in settings.measured(drafts) {
                 all.push(rate_of(place, law.law, None));
                 all.extend(law.rates(place).map(|(_, rate)| rate));

@@ -31,10 +31,7 @@ pub(super) fn answer(
         return Err(lists_refused("law", "drafts of", first.law.name()));
     }
     for one in asked {
-        let place = Place {
-            temperature,
-            drafts: one.drafts,
-        };
+        let place = Place::new(temperature, one.drafts);
         for asked in &one.laws {
             let problem = asked.law.problem(OwnRow {
                 target,

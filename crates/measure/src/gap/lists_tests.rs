@@ -113,10 +113,7 @@ impl Logged {
     }
 
     fn optimum(&self, temperature: f64, drafts: usize, scheme: SchemeName) -> [f64; 2] {
-        let place = Place {
-            temperature: Temperature(temperature),
-            drafts,
-        };
+        let place = Place::new(Temperature(temperature), drafts);
         let answers = self.answers(temperature, drafts);
         let best = &answers[&Metric::Optimum { place, scheme }];
         [best.lower(), best.upper()]
@@ -132,10 +129,7 @@ impl Logged {
             let sum: f64 = weights.iter().sum();
             weights.iter().map(|x| x / sum).collect::<Vec<f64>>()
         });
-        let place = Place {
-            temperature: Temperature(temperature),
-            drafts,
-        };
+        let place = Place::new(Temperature(temperature), drafts);
         let mut counts = [0; 2];
         let level = |metric: Metric| match metric {
             Metric::Acceptance { rule, .. } | Metric::Gap { rule, .. } => {
@@ -402,10 +396,7 @@ fn one_token_that_is_not_listed_is_known() {
     let row = Logged::shared(4, &[0, 1, 2], &p[..3], &q[..3]);
     let answers = row.answers(1.0, 2);
     for (metric, answer) in &answers {
-        let place = Place {
-            temperature: Temperature(1.0),
-            drafts: 2,
-        };
+        let place = Place::new(Temperature(1.0), 2);
         // Which of the three tied tokens a law takes is open, and what is sampled is between.
         let known = [
             SchemeName::WITH_REPLACEMENT,

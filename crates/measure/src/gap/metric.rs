@@ -123,6 +123,15 @@ pub(super) struct Place {
     pub drafts: usize,
 }
 
+impl Place {
+    pub(super) fn new(temperature: Temperature, drafts: usize) -> Self {
+        Self {
+            temperature,
+            drafts,
+        }
+    }
+}
+
 /// How the draft's row is made of its logits, where that is not how the target's is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -400,10 +409,7 @@ impl Metric {
         else {
             return self;
         };
-        let at = |drafts| Place {
-            temperature,
-            drafts,
-        };
+        let at = |drafts| Place::new(temperature, drafts);
         match rate {
             Redrafted::Overlap => Self::Overlap { temperature },
             Redrafted::Optimum { drafts, scheme } => Self::Optimum {

@@ -26,10 +26,7 @@ pub(super) fn answer(
         return Err(lists_refused("rule", "accepts of", first.rule.name()));
     }
     for one in asked {
-        let place = Place {
-            temperature,
-            drafts: one.drafts,
-        };
+        let place = Place::new(temperature, one.drafts);
         for asked in &one.own {
             let rate = asked.rule.asked(OwnRow {
                 target,

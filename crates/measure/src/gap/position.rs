@@ -320,10 +320,7 @@ impl Pair {
         // What sequential draws take for many drafts serves fewer.
         for one in asked.iter().rev() {
             let drafts = one.drafts;
-            let place = Place {
-                temperature,
-                drafts,
-            };
+            let place = Place::new(temperature, drafts);
             for &(scheme, optimum) in &one.optima {
                 let best = (optimum.full)(&mut row, drafts).map_err(|error| error.to_string())?;
                 answers.insert(Metric::Optimum { place, scheme }, best);
@@ -403,10 +400,7 @@ fn all_differences(
     answers: &mut Answers,
 ) -> Result<(), String> {
     for one in asked {
-        let place = Place {
-            temperature,
-            drafts: one.drafts,
-        };
+        let place = Place::new(temperature, one.drafts);
         differences(one, place, answers)?;
     }
     Ok(())

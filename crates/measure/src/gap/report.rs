@@ -1,7 +1,7 @@
 //! A summary as a report.
 
 use super::chains::{accepted_along_text, rounds};
-use super::changes::{Measured, is_void};
+use super::changes::is_void;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -28,10 +28,7 @@ use std::collections::BTreeMap;
 impl Summary {
     /// The report of what is measured; `command` goes into it.
     pub fn report(&self, command: &str) -> GapReport {
-        let pages = Pages {
-            summary: self,
-            sizes: self.sizes(),
-        };
+        let pages = self.pages();
         let settings = &self.settings;
         let blocks = settings
             .temperatures
@@ -69,7 +66,7 @@ impl Summary {
         GapReport {
             schema: SCHEMA,
             engine: self.engine(),
-            advice: self.advice(),
+            advice: pages.advice(),
             tool: self.tool.clone(),
             command: command.to_owned(),
             seed: settings.seed,
@@ -108,31 +105,32 @@ impl Summary {
         )
     }
 
-    /// What could be changed, but where nothing may be advised.
-    pub(super) fn advice(&self) -> Vec<Change> {
-        let pages = Pages {
+    /// With what all estimates need.
+    pub(super) fn pages(&self) -> Pages<'_> {
+        Pages {
             summary: self,
             sizes: self.sizes(),
-        };
-        let measured = Measured {
-            summary: self,
-            sizes: &pages.sizes,
-        };
-        let logs: Vec<LogSummary> = self.logs.values().map(log_summary).collect();
-        let mut advice = measured.changes(&pages.one_draft());
-        advice.retain(|change| !is_void(&logs, change));
-        advice
+        }
     }
 }
 
 /// A summary with what all its estimates need.
-struct Pages<'a> {
-    summary: &'a Summary,
-    sizes: Vec<(usize, u64)>,
+pub(super) struct Pages<'a> {
+    pub summary: &'a Summary,
+    /// The places of its clusters, with their positions.
+    pub sizes: Vec<(usize, u64)>,
 }
 
 impl Pages<'_> {
-    fn find(&self, metric: Metric) -> Option<&Tally> {
+    /// What could be changed, but where nothing may be advised.
+    pub(super) fn advice(&self) -> Vec<Change> {
+        let logs: Vec<LogSummary> = self.summary.logs.values().map(log_summary).collect();
+        let mut advice = self.changes(&self.one_draft());
+        advice.retain(|change| !is_void(&logs, change));
+        advice
+    }
+
+    pub(super) fn find(&self, metric: Metric) -> Option<&Tally> {
         self.summary.tallies.get(&metric)
     }
 
@@ -141,14 +139,11 @@ impl Pages<'_> {
         listed(all.iter().copied().map(Temperature))
     }
 
-    fn places(&self) -> Listed<Place> {
+    pub(super) fn places(&self) -> Listed<Place> {
         let mut all = Vec::new();
         for temperature in self.temperatures() {
             for &drafts in &self.summary.settings.drafts {
-                all.push(Place {
-                    temperature,
-                    drafts,
-                });
+                all.push(Place::new(temperature, drafts));
             }
         }
         all.into_iter()
@@ -221,10 +216,7 @@ impl Pages<'_> {
                 })
             };
             let cell = |drafts: usize, law: LawMeasured<'_>| {
-                let place = Place {
-                    temperature,
-                    drafts,
-                };
+                let place = Place::new(temperature, drafts);
                 Some(RedraftedCell {
                     drafts,
                     scheme: law.name.to_owned(),
@@ -356,10 +348,7 @@ impl Pages<'_> {
 
     fn one_draft(&self) -> Vec<OneDraft> {
         let at = |temperature: Temperature| {
-            let place = Place {
-                temperature,
-                drafts: 1,
-            };
+            let place = Place::new(temperature, 1);
             let rate = |rule: Rule| self.find(Metric::Acceptance { place, rule });
             let [one_hot, _, exact_match] = ONE_DRAFT.map(rate);
             let (one_hot, exact_match) = (one_hot?, exact_match?);

@@ -162,10 +162,7 @@ fn rates_of_served_rows_are_those_of_the_definition() {
         let temperature = Temperature(temperature);
         pair.answer(asked, temperature, None, 1, &mut answers)
             .unwrap();
-        let place = Place {
-            temperature,
-            drafts: n,
-        };
+        let place = Place::new(temperature, n);
         for (metric, expected) in of_full_rows([&p, &q], place, &settings) {
             let found = &answers[&metric];
             let room = match metric {

@@ -29,10 +29,9 @@ pub(super) struct StripBuilder {
 /// Where the strip's gap is measured: the highest temperature, three drafts if there are.
 fn place(settings: &Settings) -> Option<Place> {
     let three = settings.drafts.iter().copied().find(|&n| n == 3);
-    Some(Place {
-        temperature: Temperature(*settings.temperatures.last()?),
-        drafts: three.or(settings.drafts.first().copied())?,
-    })
+    let drafts = three.or(settings.drafts.first().copied())?;
+    let temperature = Temperature(*settings.temperatures.last()?);
+    Some(Place::new(temperature, drafts))
 }
 
 impl StripBuilder {

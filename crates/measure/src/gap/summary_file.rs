@@ -640,10 +640,8 @@ impl TallyRecord {
     }
 
     fn place(&self) -> Result<Place, String> {
-        Ok(Place {
-            temperature: self.temperature,
-            drafts: self.drafts.ok_or("drafts: is missing")?,
-        })
+        let drafts = self.drafts.ok_or("drafts: is missing")?;
+        Ok(Place::new(self.temperature, drafts))
     }
 
     fn rule(&self, at: usize) -> Result<Rule, String> {

@@ -20,10 +20,7 @@ pub(super) fn answer(
     answers.insert(Metric::Overlap { temperature }, between(overlap));
     for one in asked {
         let drafts = one.drafts;
-        let place = Place {
-            temperature,
-            drafts,
-        };
+        let place = Place::new(temperature, drafts);
         let mut ask = |answer: CutAnswer| {
             let found = answer(cut, CutQuestion { drafts, overlap });
             found.map(widened).map_err(|error| error.to_string())
@@ -263,10 +260,7 @@ pub(super) mod tests {
                 shares(&q, &listed, &lists[1]),
             );
             let answers = answers_of([&target, &draft], known, vocabulary, &settings);
-            let place = Place {
-                temperature: TEMPERATURE,
-                drafts: n,
-            };
+            let place = Place::new(TEMPERATURE, n);
             for (metric, full) in of_full_rows([&p, &q], place, &settings) {
                 let answer = &answers[&metric];
                 let (lower, upper) = (answer.lower(), answer.upper());
@@ -319,10 +313,7 @@ pub(super) mod tests {
             let mut apart = [vec![0.0; many + 1], vec![1.0 / many as f64; many + 1]];
             (apart[0][0], apart[1][0]) = (1.0, 0.0);
             let apart = [scaled(&p, a, &apart[0]), scaled(&q, b, &apart[1])];
-            let place = Place {
-                temperature: TEMPERATURE,
-                drafts: n,
-            };
+            let place = Place::new(TEMPERATURE, n);
             let asked = settings.asked();
             let one_n = asked.iter().find(|one| one.drafts == n).unwrap();
             for (scheme, optimum) in &one_n.optima {
@@ -439,10 +430,7 @@ pub(super) mod tests {
         let settings = Settings::new(&[1.0], &[1, 3], 1).unwrap();
         let optimum = |unlisted: Unlisted, drafts: usize| {
             let answers = answers_of([&p, &q], [unlisted; 2], 100, &settings);
-            let place = Place {
-                temperature: TEMPERATURE,
-                drafts,
-            };
+            let place = Place::new(TEMPERATURE, drafts);
             let best = &answers[&Metric::Optimum {
                 place,
                 scheme: SchemeName::TOP,

@@ -192,10 +192,7 @@ impl Columns {
                     Entry::Number(rest.map(|[target, _]| target)),
                     Entry::Number(rest.map(|[_, draft]| draft)),
                 ];
-                let place = Place {
-                    temperature,
-                    drafts,
-                };
+                let place = Place::new(temperature, drafts);
                 for number in &self.numbers {
                     let answer = measured.answers.get(&match *number {
                         Number::Overlap => Metric::Overlap { temperature },
