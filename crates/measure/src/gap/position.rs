@@ -167,12 +167,8 @@ fn at_temperature(
         audit_plans,
         every_plan,
     };
-    pair.answer(asked, temperature, cut, seed, answers)?;
     let whose = (number, seed);
-    let whole = cut.is_none_or(|cut| cut.is_whole(pair));
-    let rows = [pair.target.as_slice(), &pair.draft];
-    law_answers::answer(rows, whole, whose, &task.asked, temperature, answers)?;
-    own_answers::answer(rows, whole, whose, &task.asked, temperature, answers)?;
+    pair.answer_all(asked, temperature, cut, whose, answers)?;
     for rule in task.settings.draft_rules(degrees) {
         let serving = Serving {
             model: Model::Draft,
@@ -191,15 +187,9 @@ fn at_temperature(
             asked: &task.asked_again,
             audit: false,
             // What is asked again is answered the same way.
-            audit_plans,
-            every_plan,
+            ..asked
         };
-        pair.answer(asked, temperature, cut, seed, &mut again)?;
-        let whole = cut.is_none_or(|cut| cut.is_whole(pair));
-        let rows = [pair.target.as_slice(), &pair.draft];
-        let asked = &task.asked_again;
-        law_answers::answer(rows, whole, whose, asked, temperature, &mut again)?;
-        own_answers::answer(rows, whole, whose, asked, temperature, &mut again)?;
+        pair.answer_all(asked, temperature, cut, whose, &mut again)?;
         let renamed = again
             .into_iter()
             .filter_map(|(metric, number)| Some((metric.redrafted(rule)?, number)));
@@ -374,6 +364,22 @@ impl Pair {
             }
         }
         all_differences(asked, temperature, answers)
+    }
+
+    /// The same, and what is asked of laws and rules of the caller's own.
+    fn answer_all(
+        &mut self,
+        asked: AskedOf<'_>,
+        temperature: Temperature,
+        cut: Option<Cut>,
+        whose: (usize, u64),
+        answers: &mut Answers,
+    ) -> Result<(), String> {
+        self.answer(asked, temperature, cut, whose.1, answers)?;
+        let whole = cut.is_none_or(|cut| cut.is_whole(self));
+        let rows = [self.target.as_slice(), &self.draft];
+        law_answers::answer(rows, whole, whose, asked.asked, temperature, answers)?;
+        own_answers::answer(rows, whole, whose, asked.asked, temperature, answers)
     }
 }
 

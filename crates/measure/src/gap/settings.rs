@@ -144,7 +144,7 @@ fn ascending(temperatures: &[f64]) -> Vec<f64> {
 
 /// What is asked of n drafts at every position, looked up in the tables of laws and
 /// verifiers once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Asked {
     /// n.
     pub drafts: usize,
@@ -190,16 +190,10 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
     let at = match asked.iter().position(|one| one.drafts == 1) {
         Some(at) => at,
         None => {
-            let one = Asked {
+            asked.push(Asked {
                 drafts: 1,
-                optima: Vec::new(),
-                rules: Vec::new(),
-                audited: Vec::new(),
-                pairs: Vec::new(),
-                own: Vec::new(),
-                laws: Vec::new(),
-            };
-            asked.push(one);
+                ..Asked::default()
+            });
             asked.len() - 1
         }
     };

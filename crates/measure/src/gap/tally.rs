@@ -526,41 +526,31 @@ mod tests {
     /// Rows that list some tokens only prove nothing unless their bounds leave one side.
     #[test]
     fn bounds_on_either_side_of_nothing_prove_nothing() {
-        let p_value = |bounds: [f64; 2]| {
-            let mut tally = Tally::default();
-            for (cluster, off) in [(0, 0.0), (1, 0.001), (2, 0.002)] {
-                let value = 0.25 + off;
-                let plain = number(value);
-                let ends = bounds.map(|end| end.signum() * (end.abs() + off));
-                tally.add(cluster, &Known::truncated(&plain, ends));
-            }
-            tally.p_value(&[(0, 1), (1, 1), (2, 1)])
-        };
-        assert_eq!(p_value([-0.125, 0.5]), 1.0);
-        assert!(p_value([0.125, 0.5]) < 1e-4, "{}", p_value([0.125, 0.5]));
-        // An end at 0 proves nothing either.
-        let mut tally = Tally::default();
-        for cluster in 0..3 {
-            let value = 0.25 + cluster as f64 / 1024.0;
-            tally.add(cluster, &Known::truncated(&number(value), [0.0, 0.5]));
-        }
         let clusters = [(0, 1), (1, 1), (2, 1)];
+        let tally = |values: [f64; 3], bounds: [f64; 2]| {
+            let mut tally = Tally::default();
+            for (cluster, value) in values.into_iter().enumerate() {
+                tally.add(cluster, &Known::truncated(&number(value), bounds));
+            }
+            tally
+        };
+        let above = [0.25, 0.251, 0.252];
+        let below = above.map(|value| -value);
+        // An end at 0 proves nothing either.
+        for (values, bounds, is_proof) in [
+            (above, [-0.125, 0.5], false),
+            (above, [0.125, 0.5], true),
+            (above, [0.0, 0.5], false),
+            (below, [-0.5, -0.125], true),
+            (below, [-0.5, 0.0], false),
+        ] {
+            let found = tally(values, bounds).p_value(&clusters);
+            let holds = if is_proof { found < 1e-4 } else { found == 1.0 };
+            assert!(holds, "{bounds:?}: {found}");
+        }
+        let tally = tally(above, [0.0, 0.5]);
         assert_eq!(tally.bounds()[0], 0.0);
-        assert_eq!(tally.p_value(&clusters), 1.0);
         let estimate = tally.estimate(&clusters);
         assert_eq!(estimate.truncation, Some(tally.bounds()));
-        // Below 0 on both sides.
-        let mut tally = Tally::default();
-        for cluster in 0..3 {
-            let value = -0.25 - cluster as f64 / 1024.0;
-            tally.add(cluster, &Known::truncated(&number(value), [-0.5, -0.125]));
-        }
-        assert!(tally.p_value(&clusters) < 1e-4);
-        let mut tally = Tally::default();
-        for cluster in 0..3 {
-            let value = -0.25 - cluster as f64 / 1024.0;
-            tally.add(cluster, &Known::truncated(&number(value), [-0.5, 0.0]));
-        }
-        assert_eq!(tally.p_value(&clusters), 1.0);
     }
 }
