@@ -124,7 +124,8 @@ impl Lists {
     }
 
     /// How many of a row's listed tokens are the most probable of all, where it lists so
-    /// many, `both` of them being listed for either row.
+    /// many, `both` of them being listed for either row. A list of its own ends with the least of
+    /// the most probable; of tokens of two lists, at least half are of either.
     pub(crate) fn top(&self, model: Model, own: usize, both: bool) -> usize {
         let sorted = if both { own.div_ceil(2) } else { own };
         let most = self.tops.map_or(sorted, |tops| tops[model as usize]);
@@ -163,13 +164,8 @@ impl Lists {
                 .collect(),
             Told::BySum => vec![self.by_sum(entries, kind, model)],
         };
-        // A list of its own ends with the least of the most probable; of tokens of two
-        // lists, at least half are of either.
-        let sorted = match entries.len() == own.len() {
-            true => own.len().div_ceil(2),
-            false => own.len(),
-        };
-        let top = self.tops.map_or(sorted, |tops| tops[model as usize]);
+        let both = entries.len() == own.len();
+        let top = self.top(model, own.len(), both);
         self.at(&own, &known, top, temperature)
     }
 
