@@ -631,12 +631,7 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     if drawn.effective() == kept.effective() || sampling.temperature == 0.0 {
         return None;
     }
-    let words = |cuts: Cuts| {
-        let words: Vec<String> = (cuts.effective().words())
-            .map(|(name, number)| format!("--{name} {number}"))
-            .collect();
-        words.join(" ")
-    };
+    let words = |cuts: Cuts| cuts.effective().options().trim_start().to_owned();
     Some(match (drawn.keep_all(), kept.keep_all()) {
         (false, true) => format!(
             "the tokens were not drawn from the whole target; {} measures the rows that they \

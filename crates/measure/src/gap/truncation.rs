@@ -79,7 +79,7 @@ pub(super) mod tests {
     use specgap_exact::evaluate::verify;
     use specgap_number::distribution::{Draft, Target};
     use specgap_number::known::Kind;
-    use specgap_row::row::{Rows, Unlisted, Workspace};
+    use specgap_row::row::{Row, Rows, Unlisted, Workspace};
 
     const TEMPERATURE: Temperature = Temperature(1.0);
 
@@ -155,8 +155,12 @@ pub(super) mod tests {
             rest += row[token];
             largest = f64::max(largest, row[token] / mass);
         }
+        unlisted_of(rest, largest)
+    }
+
+    fn unlisted_of(mass: f64, largest: f64) -> Unlisted {
         Unlisted {
-            mass: [rest, rest],
+            mass: [mass, mass],
             largest,
         }
     }
@@ -294,14 +298,21 @@ pub(super) mod tests {
     fn tight_bounds_are_reached() {
         let mut rng = SmallRng::seed_from_u64(23);
         let (mut scan, mut checked) = (Workspace::new(), 0);
+        let tight = [
+            SchemeName::WITH_REPLACEMENT,
+            SchemeName::WITHOUT_REPLACEMENT,
+        ];
+        let tight_rules = [
+            (tight[0], VerifierName::K_SEQ),
+            (tight[0], VerifierName::EXACT_MATCH),
+            (tight[0], VerifierName::NAIVE_TREE),
+            (tight[1], VerifierName::EXACT_MATCH),
+        ];
         for _ in 0..60 {
             let (listed, n) = (rng.random_range(4..9usize), rng.random_range(1..=4usize));
             let (p, q) = (row(&mut rng, listed), row(&mut rng, listed));
             let (a, b) = (rng.random_range(0.01..0.6), rng.random_range(0.01..0.6));
-            let known = [a, b].map(|mass| Unlisted {
-                mass: [mass, mass],
-                largest: f64::INFINITY,
-            });
+            let known = [a, b].map(|mass| unlisted_of(mass, f64::INFINITY));
             let many = 5_000;
             let settings = Settings::new(&[1.0], &[n], 1).unwrap();
             let answers = answers_of([&p, &q], known, listed + many + 1, &settings);
@@ -316,61 +327,35 @@ pub(super) mod tests {
             let place = Place::new(TEMPERATURE, n);
             let asked = settings.asked();
             let one_n = asked.iter().find(|one| one.drafts == n).unwrap();
-            for (scheme, optimum) in &one_n.optima {
-                let tight = [
-                    SchemeName::WITH_REPLACEMENT,
-                    SchemeName::WITHOUT_REPLACEMENT,
-                ];
-                if !tight.contains(scheme) {
-                    continue;
-                }
-                let mut on = |[target, draft]: &[Vec<f64>; 2]| {
-                    let mut row = scan.load(Rows { target, draft }, n).unwrap();
-                    (optimum.full)(&mut row, n).unwrap().value()
+            // How far the lower end is above that of full rows.
+            let mut above =
+                |metric: Metric, scheme: SchemeName, on: &dyn Fn(&mut Row<'_>) -> f64| {
+                    let mut of = |[target, draft]: &[Vec<f64>; 2]| {
+                        on(&mut scan.load(Rows { target, draft }, n).unwrap())
+                    };
+                    let (upper, lower) = (of(&one), of(&apart));
+                    let answer = &answers[&metric];
+                    let off = (answer.upper() - upper).abs();
+                    assert!(off < 1e-9, "{metric:?} {answer:?} {upper}");
+                    // Sequential draws: 1,024 tokens stand for many, and what more could do is
+                    // taken off.
+                    let room = if scheme == tight[0] { 1e-9 } else { 6e-3 };
+                    let above = answer.lower() - lower;
+                    assert!(above.abs() < room, "{metric:?} {answer:?} {lower}");
+                    checked += 1;
+                    above
                 };
-                let answer = &answers[&Metric::Optimum {
-                    place,
-                    scheme: *scheme,
-                }];
-                let (upper, lower) = (on(&one), on(&apart));
-                assert!((answer.upper() - upper).abs() < 1e-9, "{answer:?} {upper}");
-                // Sequential draws: 1,024 tokens stand for many, and what more could do is
-                // taken off.
-                let room = if *scheme == tight[0] { 1e-9 } else { 6e-3 };
-                assert!(answer.lower() <= lower + 1e-9, "{answer:?} {lower}");
-                assert!(lower - answer.lower() < room, "{n} {answer:?} {lower}");
-                checked += 1;
+            let optima = one_n.optima.iter();
+            for &(scheme, optimum) in optima.filter(|(scheme, _)| tight.contains(scheme)) {
+                let metric = Metric::Optimum { place, scheme };
+                let on = |row: &mut Row<'_>| (optimum.full)(row, n).unwrap().value();
+                assert!(above(metric, scheme, &on) <= 1e-9);
             }
-            for (rule, computed) in &one_n.rules {
-                let tight = [
-                    (SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ),
-                    (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH),
-                    (SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE_TREE),
-                    (SchemeName::WITHOUT_REPLACEMENT, VerifierName::EXACT_MATCH),
-                ];
-                if !tight.contains(rule) {
-                    continue;
-                }
-                let mut on = |[target, draft]: &[Vec<f64>; 2]| {
-                    let mut row = scan.load(Rows { target, draft }, n).unwrap();
-                    computed.answer(&mut row, n, 1).unwrap().rate.value()
-                };
-                let answer = &answers[&Metric::Acceptance { place, rule: *rule }];
-                let (upper, lower) = (on(&one), on(&apart));
-                assert!(
-                    (answer.upper() - upper).abs() < 1e-9,
-                    "{rule:?} {answer:?} {upper}"
-                );
-                let room = if rule.0 == SchemeName::WITH_REPLACEMENT {
-                    1e-9
-                } else {
-                    6e-3
-                };
-                assert!(
-                    (answer.lower() - lower).abs() < room,
-                    "{rule:?} {answer:?} {lower}"
-                );
-                checked += 1;
+            let rules = one_n.rules.iter();
+            for &(rule, computed) in rules.filter(|(rule, _)| tight_rules.contains(rule)) {
+                let metric = Metric::Acceptance { place, rule };
+                let on = |row: &mut Row<'_>| computed.answer(row, n, 1).unwrap().rate.value();
+                above(metric, rule.0, &on);
             }
         }
         assert!(checked > 250, "{checked}");
@@ -384,10 +369,7 @@ pub(super) mod tests {
         for _ in 0..20 {
             let (p, q) = (row(&mut rng, 30), row(&mut rng, 30));
             let (a, b) = (1e-3, 2e-3);
-            let known = [a, b].map(|mass| Unlisted {
-                mass: [mass, mass],
-                largest: f64::INFINITY,
-            });
+            let known = [a, b].map(|mass| unlisted_of(mass, f64::INFINITY));
             let answers = answers_of([&p, &q], known, 1000, &settings);
             for (metric, answer) in &answers {
                 let independent = SchemeName::WITH_REPLACEMENT;
@@ -422,10 +404,7 @@ pub(super) mod tests {
     /// left open, however much is not listed.
     #[test]
     fn the_most_probable_tokens_are_in_their_list() {
-        let mut unlisted = Unlisted {
-            mass: [0.4, 0.4],
-            largest: 0.1,
-        };
+        let mut unlisted = unlisted_of(0.4, 0.1);
         let (p, q) = ([0.2, 0.3, 0.4, 0.1], [0.5, 0.25, 0.15, 0.1]);
         let settings = Settings::new(&[1.0], &[1, 3], 1).unwrap();
         let optimum = |unlisted: Unlisted, drafts: usize| {
