@@ -1,8 +1,9 @@
 //! What is asked for and cannot be measured, and why.
 
+use super::GapError;
 use super::metric::schemes;
 use super::own::{Law, OwnRule};
-use super::{GapError, Settings};
+use super::settings::{LawMeasured, Settings};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{Lossless, VerifierName, any_of};
 
@@ -17,23 +18,17 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     }
     let mut lines: Vec<String> = schemes_without_drafts(settings).collect();
     lines.extend(own_laws_left_out(settings));
-    let any_optimum = settings
-        .drafts
-        .iter()
-        .any(|&n| settings.optima(n).next().is_some() || !settings.laws(n).is_empty());
-    if !any_optimum {
+    let measured = settings.drafts.iter().map(|&n| settings.measured(n));
+    let measured: Vec<LawMeasured<'_>> = measured.flatten().collect();
+    if measured.is_empty() {
         return Err(nothing(settings, &lines));
     }
     let mut missing: Vec<String> = schemes_without_rates(settings).collect();
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
         missing.extend(verifiers_without_rates(settings));
-        let any_rate = (settings.drafts.iter()).any(|&n| {
-            let mut laws = settings.laws(n).into_iter();
-            settings.rules(n).next().is_some()
-                || !settings.own(n).is_empty()
-                || laws.any(|(_, law)| !settings.rules_of(law, n).is_empty())
-        });
+        let has_rate = |law: &LawMeasured<'_>| !law.rules.is_empty() || !law.own.is_empty();
+        let any_rate = measured.iter().any(has_rate);
         if !any_rate && !settings.verifiers.is_empty() {
             let reasons = if missing.is_empty() { lines } else { missing };
             return Err(nothing(settings, &reasons));

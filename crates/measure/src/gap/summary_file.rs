@@ -616,9 +616,8 @@ impl TallyRecord {
 
     /// Of an own law, if the first rate that it names is of one.
     fn of_law(&self, settings: &Settings) -> Result<Option<Metric>, String> {
-        let names = settings.own_laws.iter().map(OwnLaw::name);
         let is_own = (self.rules.first().and_then(|text| text.split_once('/')))
-            .is_some_and(|(law, _)| names.into_iter().any(|name| name == law));
+            .is_some_and(|(law, _)| settings.own_laws.iter().any(|one| one.name() == law));
         if !is_own {
             return Ok(None);
         }
@@ -738,16 +737,17 @@ impl TallyRecord {
             },
             about => {
                 let (place, rule) = (self.place()?, self.rule(0)?);
-                match about {
-                    "acceptance" => Metric::Acceptance { place, rule },
-                    "gap" => Metric::Gap { place, rule },
-                    "plan-error" => Metric::PlanError { place, rule },
-                    "plan-seconds" => Metric::PlanSeconds { place, rule },
-                    "audit-difference" => Metric::AuditDifference { place, rule },
-                    "audit-outside" => Metric::AuditOutside { place, rule },
-                    "plan-shortfall" => Metric::PlanShortfall { place, rule },
-                    _ => return Err(format!("{about:?} is no number of this version of specgap")),
-                }
+                let all = [
+                    Metric::Acceptance { place, rule },
+                    Metric::Gap { place, rule },
+                    Metric::PlanError { place, rule },
+                    Metric::PlanSeconds { place, rule },
+                    Metric::AuditDifference { place, rule },
+                    Metric::AuditOutside { place, rule },
+                    Metric::PlanShortfall { place, rule },
+                ];
+                (all.into_iter().find(|one| one.word() == about))
+                    .ok_or_else(|| format!("{about:?} is no number of this version of specgap"))?
             }
         })
     }
