@@ -24,9 +24,8 @@ const TOKEN: &str = "token";
 const STRICT: &str = "exact-match";
 
 /// What a change from one law and rule to another takes.
-fn needs(from: &str, to: &str) -> Needs {
-    let law = |of: &str| of.split_once('/').map(|(law, _)| law.to_owned());
-    match law(from) == law(to) {
+fn needs(from: Rule, to: Rule) -> Needs {
+    match from.0 == to.0 {
         true => Needs::Rule,
         false => Needs::Law,
     }
@@ -34,8 +33,7 @@ fn needs(from: &str, to: &str) -> Needs {
 
 /// The same as a number; a rule of as many passes as it takes comes behind one of a fixed number.
 fn effort(from: Rule, to: Rule) -> u8 {
-    let needs = if from.0 == to.0 { 1 } else { 2 };
-    2 * needs + u8::from(to.1 == VerifierName::LEVEL)
+    2 * needs(from, to) as u8 + u8::from(to.1 == VerifierName::LEVEL)
 }
 
 /// The engines that do so unless told otherwise.
@@ -88,7 +86,7 @@ impl Pages<'_> {
             cost_ratio: None,
             engines: engines_of(&from),
             settings: Vec::new(),
-            needs: needs(&from, &to),
+            needs: needs(now, *chosen),
             unit: Unit::Acceptance,
             now: before.estimate(&self.sizes),
             verdict: Verdict::of(&choice.difference, floor),
