@@ -4,6 +4,7 @@
 use super::Settings;
 use super::answers::Answers;
 use super::metric::{Metric, Place, Temperature};
+use super::own_tests::tensor;
 use super::position::{Task, Workspace, evaluate};
 use super::truncation::tests::of_full_rows;
 use rand::rngs::SmallRng;
@@ -11,10 +12,9 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use specgap_log::log::{Dtype, HeldTensor, Log, Metadata};
+use specgap_log::log::{Dtype, Log, Metadata};
 use specgap_number::known::Kind;
 use specgap_sampling::sampling::Lists;
-use std::sync::Arc;
 
 /// One position, as it is logged.
 #[derive(Clone, Debug)]
@@ -49,12 +49,6 @@ impl Logged {
     }
 
     fn log(&self) -> Log {
-        let tensor = |name: String, dtype: Dtype, columns: usize, bytes: Vec<u8>| HeldTensor {
-            name,
-            dtype,
-            shape: vec![1, columns],
-            entries: Arc::new(bytes),
-        };
         let is_shared = self.lists[0].0 == self.lists[1].0;
         let mut tensors = Vec::new();
         for (model, (ids, entries)) in ["target", "draft"].iter().zip(&self.lists) {
@@ -63,26 +57,22 @@ impl Logged {
                 .iter()
                 .map(|p| if self.logarithms { p.ln() } else { *p });
             let bytes = entries.flat_map(f64::to_le_bytes).collect();
-            tensors.push(tensor(
-                format!("{model}_{kind}"),
-                Dtype::F64,
-                ids.len(),
-                bytes,
-            ));
+            let (row, shape) = (format!("{model}_{kind}"), [1, ids.len()]);
+            tensors.push(tensor(&row, Dtype::F64, &shape, bytes));
             let name = match (is_shared, *model) {
                 (false, _) => format!("{model}_token_ids"),
                 (true, "target") => "token_ids".to_owned(),
                 _ => continue,
             };
             let bytes = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-            tensors.push(tensor(name, Dtype::I32, ids.len(), bytes));
+            tensors.push(tensor(&name, Dtype::I32, &shape, bytes));
         }
         let mut metadata = serde_json::json!({"vocabulary": self.vocabulary, "top": self.top});
         if let Some(rests) = self.rests {
             metadata["rest_temperatures"] = serde_json::json!([1.0]);
             for (model, rest) in ["target", "draft"].iter().zip(rests) {
                 let bytes = rest.to_le_bytes().to_vec();
-                tensors.push(tensor(format!("{model}_rest"), Dtype::F64, 1, bytes));
+                tensors.push(tensor(&format!("{model}_rest"), Dtype::F64, &[1, 1], bytes));
             }
         }
         if self.never_drawn {

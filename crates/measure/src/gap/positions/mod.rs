@@ -14,7 +14,6 @@ use super::own_law::OwnLaw;
 use super::settings::Settings;
 use super::summary::Measured;
 use specgap_core::scheme::SchemeName;
-use specgap_core::verifier::VerifierName;
 use specgap_log::log::Metadata;
 use specgap_number::known::{Kind, Known};
 use std::io;
@@ -121,14 +120,21 @@ impl Columns {
                     Number::Own(Own(at), AboutOwn::TotalVariation, away),
                 ]
             });
-        let laws = (settings.own_laws.iter().enumerate()).flat_map(|(at, law)| {
+        let fits = |(_, law): &(usize, &OwnLaw)| any(&|n| law.fits(n));
+        let laws = settings.own_laws.iter().enumerate().filter(fits);
+        let laws = laws.flat_map(|(at, law)| {
             let mut names: Vec<_> = (settings.drafts.iter())
                 .filter(|&&n| law.fits(n))
                 .flat_map(|&n| settings.rules_of(law, n))
                 .collect();
             names.sort();
             names.dedup();
-            numbers_of_law(OwnLawId(at), law, &names, any(&|n| law.fits(n)))
+            let rates = names.into_iter();
+            let rates = rates.map(|name| (AboutLaw::Acceptance(name), name.as_str()));
+            let all = std::iter::once((AboutLaw::Optimum, "optimum")).chain(rates);
+            all.map(move |(about, rate)| {
+                Number::OfLaw(OwnLawId(at), about, format!("{}/{rate}", law.name()))
+            })
         });
         Self {
             temperatures: settings
@@ -212,23 +218,4 @@ impl Columns {
         }
         Ok(())
     }
-}
-
-/// alpha* of an own law and what rules of the table accept of it, if it is measured.
-fn numbers_of_law(
-    id: OwnLawId,
-    law: &OwnLaw,
-    names: &[VerifierName],
-    is_measured: bool,
-) -> Vec<Number> {
-    let of = |about: AboutLaw, rate: &str| {
-        let name = format!("{}/{rate}", law.name());
-        Number::OfLaw(id, about, name)
-    };
-    let mut all = Vec::new();
-    if is_measured {
-        all.push(of(AboutLaw::Optimum, "optimum"));
-        all.extend((names.iter()).map(|&name| of(AboutLaw::Acceptance(name), name.as_str())));
-    }
-    all
 }
