@@ -1,11 +1,8 @@
 //! Which files an ONNX graph consists of.
 
 use super::CaptureError;
-use sha2::{Digest, Sha256};
-use specgap_log::log::FileIdentity;
+use specgap_log::log::{FileDigest, FileIdentity, LogError};
 use std::collections::BTreeSet;
-use std::fmt::Write;
-use std::io::{self, Read};
 use std::path::Path;
 
 /// The files of a graph: the graph itself, then the weights beside it, by name.
@@ -14,41 +11,25 @@ use std::path::Path;
 ///
 /// [`CaptureError::File`] if one cannot be read.
 pub(super) fn files_of_graph(graph: &Path) -> Result<Vec<FileIdentity>, CaptureError> {
-    let failed = |path: &Path, source| CaptureError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    };
-    let bytes =
-        specgap_base::files::read(graph, LARGEST).map_err(|source| failed(graph, source))?;
-    let mut files = vec![identity(graph).map_err(|source| failed(graph, source))?];
+    let bytes = specgap_base::files::read(graph, LARGEST)
+        .map_err(|source| CaptureError::reading(graph, source))?;
+    let mut files = vec![identity(graph)?];
     let folder = graph.parent().unwrap_or(Path::new(""));
     for location in external_locations(&bytes) {
-        let path = folder.join(location);
-        files.push(identity(&path).map_err(|source| failed(&path, source))?);
+        files.push(identity(&folder.join(location))?);
     }
     Ok(files)
 }
 
 /// A file's name and SHA-256.
-pub(super) fn identity(path: &Path) -> io::Result<FileIdentity> {
-    let mut file = std::fs::File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        hash.update(&buffer[..read]);
-    }
-    let mut sha256 = String::with_capacity(64);
-    for byte in hash.finalize() {
-        let _ = write!(sha256, "{byte:02x}");
-    }
-    let name = path.file_name().unwrap_or(path.as_os_str());
+pub(super) fn identity(path: &Path) -> Result<FileIdentity, CaptureError> {
+    let FileDigest { name, sha256, .. } =
+        FileDigest::of_file(path).map_err(|error| match error {
+            LogError::File { path, source, .. } => CaptureError::reading(&path, source),
+            other => other.into(),
+        })?;
     Ok(FileIdentity {
-        name: name.to_string_lossy().into_owned(),
+        name,
         sha256: Some(sha256),
     })
 }
@@ -102,23 +83,16 @@ fn messages(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
 fn next_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Option<&'a [u8]>)> {
     let tag = varint(rest)?;
     let field = tag >> 3;
-    let mut take = |length: usize| {
-        let (value, after) = rest.split_at_checked(length)?;
-        *rest = after;
-        Some(value)
+    let length = match tag & 7 {
+        0 => return varint(rest).map(|_| (field, None)),
+        1 => 8,
+        5 => 4,
+        2 => usize::try_from(varint(rest)?).ok()?,
+        _ => return None,
     };
-    match tag & 7 {
-        0 => varint(rest).map(|_| (field, None)),
-        1 => take(8).map(|_| (field, None)),
-        5 => take(4).map(|_| (field, None)),
-        2 => {
-            let length = usize::try_from(varint(rest)?).ok()?;
-            let (value, after) = rest.split_at_checked(length)?;
-            *rest = after;
-            Some((field, Some(value)))
-        }
-        _ => None,
-    }
+    let (value, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some((field, (tag & 7 == 2).then_some(value)))
 }
 
 fn varint(rest: &mut &[u8]) -> Option<u64> {

@@ -42,13 +42,6 @@ impl Provenance {
         tokenizer: &Path,
         prompts: &Path,
     ) -> Result<Self, CaptureError> {
-        let file = |path: &Path| {
-            identity(path).map_err(|source| CaptureError::File {
-                path: path.to_owned(),
-                action: "cannot be read",
-                source,
-            })
-        };
         let (target, drafts) = rayon::join(
             || files_of_graph(target),
             || {
@@ -59,8 +52,8 @@ impl Provenance {
         Ok(Self {
             target: target?,
             drafts: drafts?,
-            tokenizer: file(tokenizer)?,
-            prompts: file(prompts)?,
+            tokenizer: identity(tokenizer)?,
+            prompts: identity(prompts)?,
             command: None,
         })
     }

@@ -53,7 +53,7 @@ pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
 pub use tree::{children_of_rule, draws_children};
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is said of a row that is no law.
 const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity";
@@ -227,4 +227,14 @@ pub enum CaptureError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl CaptureError {
+    fn reading(path: &Path, source: io::Error) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            action: "cannot be read",
+            source,
+        }
+    }
 }

@@ -139,11 +139,7 @@ impl Model {
             message,
         };
         // Named here, as a missing file should not look like a broken one.
-        std::fs::File::open(path).map_err(|source| CaptureError::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
-        })?;
+        std::fs::File::open(path).map_err(|source| CaptureError::reading(path, source))?;
         let temporary = std::env::temp_dir();
         let scratch = UnfinishedFolder::create(&temporary, PROFILE_PREFIX);
         let scratch = scratch.map_err(|source| CaptureError::File {

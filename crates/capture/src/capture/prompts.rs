@@ -41,11 +41,8 @@ enum Id {
 /// such an object, an unknown field, an empty prompt, an id given twice, and a
 /// file without prompts.
 pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
-    let contents = read_line_bytes(path, DOCUMENT).map_err(|source| CaptureError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
+    let contents = read_line_bytes(path, DOCUMENT)
+        .map_err(|source| CaptureError::reading(path, source))?;
     parse_prompts(path, &contents)
 }
 

@@ -68,14 +68,8 @@ impl TextCodec {
     /// it is not a tokenizer, or lacks a token that the template or the stop list
     /// names.
     pub fn read(path: &Path, chat: ChatTemplate, stop: &Stop) -> Result<Self, CaptureError> {
-        let bytes =
-            specgap_base::files::read(path, specgap_base::files::DOCUMENT).map_err(|source| {
-                CaptureError::File {
-                    path: path.to_owned(),
-                    action: "cannot be read",
-                    source,
-                }
-            })?;
+        let bytes = specgap_base::files::read(path, specgap_base::files::DOCUMENT)
+            .map_err(|source| CaptureError::reading(path, source))?;
         let refuse = |message: String| CaptureError::Tokenizer {
             path: path.to_owned(),
             message,
