@@ -12,7 +12,7 @@ use super::tokens::{EncodedPrompt, TextCodec};
 use super::tree::{
     Carried, Drawing, Node, ancestry, ends, refused, refused_codes, settle_tree, weights,
 };
-use super::{BROKEN, CaptureError};
+use super::{BROKEN, CaptureError, PREFILL_LOGITS};
 use rand::Rng;
 use specgap_core::rule::{RuleName, Verifies};
 use specgap_core::scheme::SchemeName;
@@ -21,9 +21,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// 256 MiB in f32.
-const PREFILL_LOGITS: usize = 1 << 26;
 
 /// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
 /// its own token is the last.
@@ -278,8 +275,8 @@ impl Decoder {
         let mut uniform = || random.random();
         let mut all: Vec<i64> = prompt.tokens.iter().map(|&token| token.into()).collect();
         let begun = Instant::now();
-        prefill(&mut self.target, &all).map_err(|say| failed(&self.target, prompt, 0, say))?;
-        prefill(&mut self.draft, &all).map_err(|say| failed(&self.draft, prompt, 0, say))?;
+        prefill(&mut self.target, prompt, &all)?;
+        prefill(&mut self.draft, prompt, &all)?;
         decoded.prompt_seconds = begun.elapsed().as_secs_f64();
         self.carried = Carried::default();
         self.carry = match self.settings.drafts {
@@ -381,15 +378,16 @@ impl Decoder {
             }
         };
         let settled =
-            settled.ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
+            settled.ok_or_else(|| self.target.broken(&prompt.id, start, BROKEN.to_owned()))?;
         let before = all.len();
         let kept = drafts.iter().copied().take(settled.accepted);
         self.write(kept.chain([settled.token as u32]), decoded, all, &mut round);
         // What was kept of the drafts stays in the caches; the round's own token is run by
         // the next one.
         let kept = before + settled.accepted;
-        (self.target.roll_back(kept)).map_err(|say| failed(&self.target, prompt, start, say))?;
-        (self.draft.roll_back(kept)).map_err(|say| failed(&self.draft, prompt, start, say))?;
+        for model in [&mut self.target, &mut self.draft] {
+            asked(model, (prompt, start), |model| model.roll_back(kept))?;
+        }
         round.other_seconds =
             begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
         self.times.other.push(round.other_seconds);
@@ -403,13 +401,11 @@ impl Decoder {
         position: usize,
         new: &[i64],
     ) -> Result<Law, CaptureError> {
-        let logits =
-            feed(&mut self.draft, new).map_err(|say| failed(&self.draft, prompt, position, say))?;
-        let broken = |say| broken(&self.draft, prompt, position, say);
-        let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
+        let logits = feed(&mut self.draft, (prompt, position), new)?;
+        let row = logits.last(0, &mut self.row);
         let mut law = Law::default();
-        law.set(row, &self.settings.sampling.uncut())
-            .ok_or_else(|| broken(BROKEN.to_owned()))?;
+        law.read(row, self.vocabulary, &self.settings.sampling.uncut())
+            .map_err(|say| self.draft.broken(&prompt.id, position, say))?;
         Ok(law)
     }
 
@@ -484,7 +480,6 @@ impl Decoder {
         let deepest = nodes.iter().map(|node| node.depth).max().unwrap_or(0);
         // A path on which each node lies.
         let mut path_of = vec![0; nodes.len()];
-        let failed = |model: &Model, say| failed(model, prompt, start, say);
         let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
         let mut ids = Vec::new();
         for (number, &path) in paths.iter().enumerate() {
@@ -496,18 +491,12 @@ impl Decoder {
             let last = ids.last().copied().unwrap_or(0);
             ids.extend(std::iter::repeat_n(last, deepest - nodes_of.len()));
         }
-        let cache = self
-            .target
-            .take()
-            .map_err(|say| failed(&self.target, say))?;
+        let at = (prompt, start);
+        let cache = asked(&mut self.target, at, Model::take)?;
         let length = cache.length();
         let copies = vec![whole(0, length); paths.len()];
-        let copied = cache
-            .gather(&copies)
-            .map_err(|say| failed(&self.target, say))?;
-        self.target.put(copied);
-        let logits = run_together(&mut self.target, &ids, paths.len())
-            .map_err(|say| failed(&self.target, say))?;
+        asked(&mut self.target, at, |model| model.branch(&cache, &copies))?;
+        let logits = run_together(&mut self.target, at, &ids, paths.len())?;
         round.verify_seconds = verifying.elapsed().as_secs_f64();
 
         let Self {
@@ -524,12 +513,11 @@ impl Decoder {
                 return Ok(law.clone());
             }
             let depth = nodes[node].depth;
-            let broken = |say| broken(model, prompt, start + depth, say);
             let place = new.len() - 1 + depth;
-            let logits = cut(logits.row(path_of[node], place, row), *vocabulary);
+            let logits = logits.row(path_of[node], place, row);
             let mut law = Law::default();
-            law.set(logits.map_err(broken)?, &settings.sampling)
-                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            law.read(logits, *vocabulary, &settings.sampling)
+                .map_err(|say| model.broken(&prompt.id, start + depth, say))?;
             known[node] = Some(law.clone());
             Ok(law)
         };
@@ -548,15 +536,9 @@ impl Decoder {
         let kept = ancestry(&nodes, here);
         let mut kept: Vec<u32> = kept.iter().map(|&node| nodes[node].token as u32).collect();
         // The target goes on behind the path that was kept, as far as it was.
-        let cache = self
-            .target
-            .take()
-            .map_err(|say| failed(&self.target, say))?;
-        let behind = length + new.len() + kept.len();
-        let cache = cache
-            .gather(&[whole(path_of[here], behind)])
-            .map_err(|say| failed(&self.target, say))?;
-        self.target.put(cache);
+        let cache = asked(&mut self.target, at, Model::take)?;
+        let path = [whole(path_of[here], length + new.len() + kept.len())];
+        asked(&mut self.target, at, |model| model.branch(&cache, &path))?;
         kept.push(token as u32);
         self.write(kept.into_iter(), decoded, all, &mut round);
         round.other_seconds =
@@ -579,20 +561,19 @@ impl Decoder {
             return Ok(nodes);
         }
         let uncut = self.settings.sampling.uncut();
-        let failed = |model: &Model, say| failed(model, prompt, start, say);
+        let at = (prompt, start);
         let new = all.get(self.draft.length()..).unwrap_or(&[]).to_vec();
-        let mut logits = feed(&mut self.draft, &new).map_err(|say| failed(&self.draft, say))?;
-        let text = self.draft.take().map_err(|say| failed(&self.draft, say))?;
+        let mut logits = feed(&mut self.draft, at, &new)?;
+        let text = asked(&mut self.draft, at, Model::take)?;
         // The caches of a level's nodes, one sequence each, with the nodes.
         let (mut caches, mut level): (Option<Cache>, Vec<usize>) = (None, vec![0]);
         for depth in 1..=levels {
             let mut below = Vec::new();
             for (sequence, &parent) in level.iter().enumerate() {
-                let broken = |say| broken(&self.draft, prompt, start + depth - 1, say);
-                let row = cut(logits.last(sequence, &mut self.row), self.vocabulary);
+                let row = logits.last(sequence, &mut self.row);
                 let mut q = Law::default();
-                q.set(row.map_err(broken)?, &uncut)
-                    .ok_or_else(|| broken(BROKEN.to_owned()))?;
+                q.read(row, self.vocabulary, &uncut)
+                    .map_err(|say| self.draft.broken(&prompt.id, start + depth - 1, say))?;
                 let drawn = drawing.below(&nodes[parent], &q, &mut uniform, &mut self.scratch);
                 nodes[parent].law = Some(q);
                 for node in drawn {
@@ -613,15 +594,10 @@ impl Decoder {
                     .iter()
                     .map(|&(sequence, _)| whole(sequence, from.length()))
                     .collect();
-                let copied = from
-                    .gather(&copies)
-                    .map_err(|say| failed(&self.draft, say))?;
-                self.draft.put(copied);
+                asked(&mut self.draft, at, |model| model.branch(from, &copies))?;
                 let ids: Vec<i64> = below.iter().map(|&(_, node)| nodes[node].token).collect();
-                logits = run_together(&mut self.draft, &ids, below.len())
-                    .map_err(|say| failed(&self.draft, say))?;
-                let taken = self.draft.take().map_err(|say| failed(&self.draft, say))?;
-                caches = Some(taken);
+                logits = run_together(&mut self.draft, at, &ids, below.len())?;
+                caches = Some(asked(&mut self.draft, at, Model::take)?);
             }
             level = below.into_iter().map(|(_, node)| node).collect();
         }
@@ -637,16 +613,13 @@ impl Decoder {
         new: &[i64],
         laws: usize,
     ) -> Result<(), CaptureError> {
-        let logits =
-            feed(&mut self.target, new).map_err(|say| failed(&self.target, prompt, start, say))?;
+        let logits = feed(&mut self.target, (prompt, start), new)?;
         self.p.resize_with(laws, Law::default);
         let first = new.len().saturating_sub(laws);
         for (place, law) in self.p.iter_mut().enumerate() {
-            let broken = |say| broken(&self.target, prompt, start + place, say);
-            let row = cut(logits.row(0, first + place, &mut self.row), self.vocabulary)
-                .map_err(broken)?;
-            law.set(row, &self.settings.sampling)
-                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            let row = logits.row(0, first + place, &mut self.row);
+            law.read(row, self.vocabulary, &self.settings.sampling)
+                .map_err(|say| self.target.broken(&prompt.id, start + place, say))?;
         }
         Ok(())
     }
@@ -672,7 +645,7 @@ impl Decoder {
         let mut sampler = Sampler::new(self.settings.seed, &prompt.id);
         let mut all: Vec<i64> = prompt.tokens.iter().map(|&token| token.into()).collect();
         let begun = Instant::now();
-        prefill(&mut self.target, &all).map_err(|say| failed(&self.target, prompt, 0, say))?;
+        prefill(&mut self.target, prompt, &all)?;
         decoded.prompt_seconds = begun.elapsed().as_secs_f64();
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             if interrupt.load(Ordering::Relaxed) {
@@ -681,9 +654,8 @@ impl Decoder {
             let stepping = Instant::now();
             let position = decoded.tokens.len();
             let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
-            let logits = feed(&mut self.target, &new)
-                .map_err(|say| failed(&self.target, prompt, position, say))?;
-            let broken = |say| broken(&self.target, prompt, position, say);
+            let logits = feed(&mut self.target, (prompt, position), &new)?;
+            let broken = |say| self.target.broken(&prompt.id, position, say);
             let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
             let token = sampler
                 .draw(row, &self.settings.sampling)
@@ -726,8 +698,8 @@ impl Decoder {
             .map(|&t| t.into())
             .collect();
         let before = &all[..prompt.tokens.len()];
-        prefill(&mut self.target, before).map_err(|say| failed(&self.target, prompt, 0, say))?;
-        prefill(&mut self.draft, before).map_err(|say| failed(&self.draft, prompt, 0, say))?;
+        prefill(&mut self.target, prompt, before)?;
+        prefill(&mut self.draft, prompt, before)?;
         let piece = (PREFILL_LOGITS / self.vocabulary.max(1)).clamp(1, 64);
         let uncut = self.settings.sampling.uncut();
         let (mut p, mut q) = (Law::default(), Law::default());
@@ -739,21 +711,17 @@ impl Decoder {
                 return Err(CaptureError::Interrupted);
             }
             let begin = number * piece;
-            let target = feed(&mut self.target, tokens)
-                .map_err(|say| failed(&self.target, prompt, begin, say))?;
-            let draft = feed(&mut self.draft, tokens)
-                .map_err(|say| failed(&self.draft, prompt, begin, say))?;
+            let target = feed(&mut self.target, (prompt, begin), tokens)?;
+            let draft = feed(&mut self.draft, (prompt, begin), tokens)?;
             for place in 0..tokens.len() {
                 let position = begin + place;
-                let wrong = |model: &Model, say| broken(model, prompt, position, say);
-                let row = cut(target.row(0, place, &mut self.row), self.vocabulary);
-                let row = row.map_err(|say| wrong(&self.target, say))?;
-                p.set(row, &self.settings.sampling)
-                    .ok_or_else(|| wrong(&self.target, BROKEN.to_owned()))?;
-                let row = cut(draft.row(0, place, &mut self.row), self.vocabulary);
-                let row = row.map_err(|say| wrong(&self.draft, say))?;
-                q.set(row, &uncut)
-                    .ok_or_else(|| wrong(&self.draft, BROKEN.to_owned()))?;
+                let wrong = |model: &Model, say| model.broken(&prompt.id, position, say);
+                let row = target.row(0, place, &mut self.row);
+                p.read(row, self.vocabulary, &self.settings.sampling)
+                    .map_err(|say| wrong(&self.target, say))?;
+                let row = draft.row(0, place, &mut self.row);
+                q.read(row, self.vocabulary, &uncut)
+                    .map_err(|say| wrong(&self.draft, say))?;
                 see(position, &p, &q).map_err(|say| wrong(&self.target, say))?;
             }
         }
@@ -786,8 +754,9 @@ impl Decoder {
                 let Some(new) = all.get(middle..middle + tokens) else {
                     continue;
                 };
-                (self.target.roll_back(middle))
-                    .map_err(|say| failed(&self.target, prompt, 0, say))?;
+                asked(&mut self.target, (prompt, 0), |model| {
+                    model.roll_back(middle)
+                })?;
                 let verifying = Instant::now();
                 self.verify(prompt, 0, new, tokens)?;
                 let seconds = verifying.elapsed().as_secs_f64();
@@ -801,9 +770,7 @@ impl Decoder {
 
     fn begin(&mut self, prompt: &EncodedPrompt) -> Result<Decoded, CaptureError> {
         for model in [&mut self.target, &mut self.draft] {
-            model
-                .start(1)
-                .map_err(|say| failed(model, prompt, 0, say))?;
+            asked(model, (prompt, 0), |model| model.start(1))?;
         }
         Ok(Decoded {
             prompt: prompt.index,
@@ -872,46 +839,46 @@ fn lengths(longest: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Runs a prompt but for its last token, which the first round runs.
-fn prefill(model: &mut Model, prompt: &[i64]) -> Result<(), String> {
+fn prefill(model: &mut Model, prompt: &EncodedPrompt, tokens: &[i64]) -> Result<(), CaptureError> {
     let piece = (PREFILL_LOGITS / model.vocabulary().max(1)).max(1);
-    let before = prompt.len().saturating_sub(1);
-    for tokens in prompt.get(..before).unwrap_or(&[]).chunks(piece) {
-        feed(model, tokens)?;
+    let before = tokens.len().saturating_sub(1);
+    for tokens in tokens.get(..before).unwrap_or(&[]).chunks(piece) {
+        feed(model, (prompt, 0), tokens)?;
     }
     Ok(())
 }
 
+/// A prompt, and a position of its text: where a model is asked something.
+type At<'a> = (&'a EncodedPrompt, usize);
+
 /// Runs tokens of the one sequence behind those in the cache.
-fn feed(model: &mut Model, tokens: &[i64]) -> Result<Logits, String> {
-    run_together(model, tokens, 1)
+fn feed(model: &mut Model, at: At<'_>, tokens: &[i64]) -> Result<Logits, CaptureError> {
+    run_together(model, at, tokens, 1)
 }
 
 /// Runs as many tokens of each sequence behind those in the cache, none of them padded.
-fn run_together(model: &mut Model, ids: &[i64], sequences: usize) -> Result<Logits, String> {
+fn run_together(
+    model: &mut Model,
+    at: At<'_>,
+    ids: &[i64],
+    sequences: usize,
+) -> Result<Logits, CaptureError> {
     let begin = model.length();
     let end = begin + ids.len() / sequences.max(1);
     let positions = (begin..end).map(|position| position as i64);
     let positions: Vec<i64> = std::iter::repeat_n(positions, sequences)
         .flatten()
         .collect();
-    model.run(ids, &vec![1; end * sequences], &positions)
+    asked(model, at, |model| {
+        model.run(ids, &vec![1; end * sequences], &positions)
+    })
 }
 
-fn failed(model: &Model, prompt: &EncodedPrompt, position: usize, message: String) -> CaptureError {
-    CaptureError::Run {
-        path: model.path().to_owned(),
-        first: prompt.id.clone(),
-        last: prompt.id.clone(),
-        position,
-        message,
-    }
-}
-
-fn broken(model: &Model, prompt: &EncodedPrompt, position: usize, message: String) -> CaptureError {
-    CaptureError::Logits {
-        path: model.path().to_owned(),
-        id: prompt.id.clone(),
-        position,
-        message,
-    }
+/// What a model gives, or that it failed.
+fn asked<T>(
+    model: &mut Model,
+    (prompt, position): At<'_>,
+    ask: impl FnOnce(&mut Model) -> Result<T, String>,
+) -> Result<T, CaptureError> {
+    ask(model).map_err(|say| model.failed([&prompt.id, &prompt.id], position, say))
 }

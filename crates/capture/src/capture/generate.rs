@@ -2,15 +2,12 @@
 
 use super::model::{Logits, Model, common_vocabulary, cut};
 use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text};
-use super::sampling::{Sampler, Sampling};
+use super::sampling::{Sampler, Sampling, is_law};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::{BROKEN, CaptureError};
+use super::{BROKEN, CaptureError, PREFILL_LOGITS};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// 256 MiB in f32.
-const PREFILL_LOGITS: usize = 1 << 26;
 
 /// How to generate. Everything but [`Self::batch`] decides what is generated; the
 /// batch can change logits in their last digits, as the runtime orders sums by
@@ -720,18 +717,6 @@ impl HeldRow {
     }
 }
 
-/// Whether softmax of the row is a distribution.
-fn is_law(row: &[f32]) -> bool {
-    let mut finite = false;
-    for &logit in row {
-        if logit.is_nan() || logit == f32::INFINITY {
-            return false;
-        }
-        finite |= logit > f32::NEG_INFINITY;
-    }
-    finite
-}
-
 /// What both models are run on: prompts padded on the left to one length, then
 /// the tokens drawn.
 struct Context<'a> {
@@ -755,14 +740,8 @@ impl<'a> Context<'a> {
     }
 
     fn failed(&self, model: &Model, position: usize, message: String) -> CaptureError {
-        let id = |prompt: Option<&EncodedPrompt>| prompt.map_or("", |p| p.id.as_str()).to_owned();
-        CaptureError::Run {
-            path: model.path().to_owned(),
-            first: id(self.prompts.first()),
-            last: id(self.prompts.last()),
-            position,
-            message,
-        }
+        let [first, last] = [self.prompts.first(), self.prompts.last()];
+        model.failed([id_of(first), id_of(last)], position, message)
     }
 
     /// What a model says of a sequence is no law, or no probability.
@@ -773,13 +752,7 @@ impl<'a> Context<'a> {
         position: usize,
         message: String,
     ) -> CaptureError {
-        let prompt = self.prompts.get(sequence);
-        CaptureError::Logits {
-            path: model.path().to_owned(),
-            id: prompt.map(|prompt| prompt.id.clone()).unwrap_or_default(),
-            position,
-            message,
-        }
+        model.broken(id_of(self.prompts.get(sequence)), position, message)
     }
 
     /// The mask of all columns before `end`.
@@ -813,7 +786,9 @@ impl<'a> Context<'a> {
                     positions.push(at.unwrap_or(0) as i64);
                 }
             }
-            let logits = self.timed(model, &ids, &self.mask(end), &positions, 0, seconds)?;
+            let logits = model
+                .run_timed(&ids, &self.mask(end), &positions, seconds)
+                .map_err(|message| self.failed(model, 0, message))?;
             if end == self.padded {
                 return Ok(logits);
             }
@@ -840,30 +815,12 @@ impl<'a> Context<'a> {
             .iter()
             .map(|prompt| (prompt.tokens.len() + self.extended - 1) as i64)
             .collect();
-        self.timed(
-            model,
-            &self.last,
-            &self.mask(end),
-            &positions,
-            position,
-            seconds,
-        )
+        model
+            .run_timed(&self.last, &self.mask(end), &positions, seconds)
+            .map_err(|message| self.failed(model, position, message))
     }
+}
 
-    fn timed(
-        &self,
-        model: &mut Model,
-        ids: &[i64],
-        mask: &[i64],
-        positions: &[i64],
-        position: usize,
-        seconds: &mut f64,
-    ) -> Result<Logits, CaptureError> {
-        let started = std::time::Instant::now();
-        let logits = model
-            .run(ids, mask, positions)
-            .map_err(|message| self.failed(model, position, message));
-        *seconds += started.elapsed().as_secs_f64();
-        logits
-    }
+fn id_of(prompt: Option<&EncodedPrompt>) -> &str {
+    prompt.map_or("", |prompt| &prompt.id)
 }

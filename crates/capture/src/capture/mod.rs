@@ -55,6 +55,9 @@ pub use tree::{children_of_rule, draws_children};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The most logits that prompts have at a time: 256 MiB in f32.
+const PREFILL_LOGITS: usize = 1 << 26;
+
 /// What is said of a row that is no law.
 const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity";
 

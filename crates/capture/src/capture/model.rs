@@ -12,6 +12,7 @@ use ort::value::{
 use specgap_base::files::UnfinishedFolder;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const IDS: &str = "input_ids";
 const MASK: &str = "attention_mask";
@@ -297,8 +298,12 @@ impl Model {
                 columns: 0..length,
             })
             .collect();
-        let cache = cache.gather(&kept)?;
-        self.put(cache);
+        self.branch(&cache, &kept)
+    }
+
+    /// Goes on behind stretches of a cache of this model, each a sequence of its own.
+    pub(super) fn branch(&mut self, cache: &Cache, stretches: &[Stretch]) -> Result<(), String> {
+        self.put(cache.gather(stretches)?);
         Ok(())
     }
 
@@ -374,6 +379,46 @@ impl Model {
         drop(outputs);
         self.length = length;
         Ok(logits)
+    }
+
+    /// [`Self::run`], whose seconds are added to others.
+    pub(super) fn run_timed(
+        &mut self,
+        ids: &[i64],
+        mask: &[i64],
+        positions: &[i64],
+        seconds: &mut f64,
+    ) -> Result<Logits, String> {
+        let started = Instant::now();
+        let logits = self.run(ids, mask, positions);
+        *seconds += started.elapsed().as_secs_f64();
+        logits
+    }
+
+    /// A run over these prompts, of which the first and the last are named, failed.
+    pub(super) fn failed(
+        &self,
+        [first, last]: [&str; 2],
+        position: usize,
+        message: String,
+    ) -> CaptureError {
+        CaptureError::Run {
+            path: self.path.clone(),
+            first: first.to_owned(),
+            last: last.to_owned(),
+            position,
+            message,
+        }
+    }
+
+    /// What it says of a prompt's text is no law, or no probability.
+    pub(super) fn broken(&self, id: &str, position: usize, message: String) -> CaptureError {
+        CaptureError::Logits {
+            path: self.path.clone(),
+            id: id.to_owned(),
+            position,
+            message,
+        }
     }
 }
 

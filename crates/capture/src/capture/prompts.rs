@@ -41,8 +41,8 @@ enum Id {
 /// such an object, an unknown field, an empty prompt, an id given twice, and a
 /// file without prompts.
 pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
-    let contents = read_line_bytes(path, DOCUMENT)
-        .map_err(|source| CaptureError::reading(path, source))?;
+    let contents =
+        read_line_bytes(path, DOCUMENT).map_err(|source| CaptureError::reading(path, source))?;
     parse_prompts(path, &contents)
 }
 

@@ -6,12 +6,11 @@
 //! run again; many rollouts run together, of whatever prompts and lengths.
 
 use super::CaptureError;
-use super::model::{Cache, Logits, Model, Stretch, cut};
+use super::model::{Cache, Logits, Model, Stretch};
 use super::sampling::{Law, Sampling, random_numbers};
 use super::tokens::EncodedPrompt;
 use rand::Rng;
 use std::ops::Range;
-use std::time::Instant;
 
 /// Which rollouts a capture draws: at some positions one, or several that are independent
 /// of each other.
@@ -252,9 +251,9 @@ impl Rolling<'_> {
                 }
                 let predicted = logits.overlap(place).map_err(broken)?;
                 rollout.head_overlap.extend(predicted);
-                let row = cut(logits.last(place, &mut scratch), self.vocabulary).map_err(broken)?;
-                law.set(row, &law_of_drafts)
-                    .ok_or_else(|| broken(super::BROKEN.to_owned()))?;
+                let row = logits.last(place, &mut scratch);
+                let row = law.read(row, self.vocabulary, &law_of_drafts);
+                let row = row.map_err(broken)?;
                 if let Some(kept) = &mut kept {
                     kept.extend(row);
                 }
@@ -304,9 +303,9 @@ impl Rolling<'_> {
         for (place, (start, rollout)) in group.iter().zip(rollouts).enumerate() {
             for step in 0..k {
                 let broken = |message| self.broken(target, start, step, message);
-                let row = cut(logits.row(place, step, &mut scratch), self.vocabulary);
-                p.set(row.map_err(broken)?, &self.sampling)
-                    .ok_or_else(|| broken(super::BROKEN.to_owned()))?;
+                let row = logits.row(place, step, &mut scratch);
+                p.read(row, self.vocabulary, &self.sampling)
+                    .map_err(broken)?;
                 let begin = (step * group.len() + place) * self.vocabulary;
                 let drafted = rows.get(begin..begin + self.vocabulary).unwrap_or(&[]);
                 q.set(drafted, &law_of_drafts)
@@ -338,10 +337,9 @@ impl Rolling<'_> {
             .iter()
             .map(|start| start.stretch(self.padded))
             .collect();
-        let branch = cache
-            .gather(&stretches)
+        model
+            .branch(cache, &stretches)
             .map_err(|message| self.failed(model, group, message))?;
-        model.put(branch);
         Ok(model.length())
     }
 
@@ -361,28 +359,20 @@ impl Rolling<'_> {
             mask.extend((0..longest + steps.end).map(|column| i64::from(column >= padding)));
             positions.extend(steps.clone().map(|step| (start.cached() + step) as i64));
         }
-        let started = Instant::now();
-        let logits = model
-            .run(ids, &mask, &positions)
-            .map_err(|message| self.failed(model, group, message));
-        *seconds += started.elapsed().as_secs_f64();
-        logits
+        model
+            .run_timed(ids, &mask, &positions, seconds)
+            .map_err(|message| self.failed(model, group, message))
     }
 
     fn failed(&self, model: &Model, group: &[Start<'_>], message: String) -> CaptureError {
-        let id = |start: Option<&Start<'_>>| {
-            start.map_or(String::new(), |start| start.text.prompt.id.clone())
-        };
-        CaptureError::Run {
-            path: model.path().to_owned(),
-            first: id(group.first()),
-            last: id(group.last()),
-            position: group.first().map_or(0, |start| start.position),
-            message: format!(
-                "in rollouts of {} tokens, which go that far behind the text: {message}",
-                self.plan.tokens
-            ),
-        }
+        let ends = [group.first(), group.last()];
+        let ids = ends.map(|start| start.map_or("", |start| &start.text.prompt.id));
+        let position = group.first().map_or(0, |start| start.position);
+        let message = format!(
+            "in rollouts of {} tokens, which go that far behind the text: {message}",
+            self.plan.tokens
+        );
+        model.failed(ids, position, message)
     }
 
     fn broken(
@@ -392,11 +382,7 @@ impl Rolling<'_> {
         step: usize,
         message: String,
     ) -> CaptureError {
-        CaptureError::Logits {
-            path: model.path().to_owned(),
-            id: start.text.prompt.id.clone(),
-            position: start.position,
-            message: format!("after {step} tokens of a rollout {message}"),
-        }
+        let message = format!("after {step} tokens of a rollout {message}");
+        model.broken(&start.text.prompt.id, start.position, message)
     }
 }

@@ -1,5 +1,7 @@
 //! Drawing the next token from a row of logits.
 
+use super::BROKEN;
+use super::model::cut;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
@@ -151,6 +153,19 @@ impl Law {
         Some(())
     }
 
+    /// Takes the first V logits of a row that a graph gave, and returns them; what is wrong with
+    /// it, in words.
+    pub(super) fn read<'a>(
+        &mut self,
+        row: Result<&'a [f32], String>,
+        vocabulary: usize,
+        sampling: &Sampling,
+    ) -> Result<&'a [f32], String> {
+        let row = cut(row, vocabulary)?;
+        self.set(row, sampling).ok_or_else(|| BROKEN.to_owned())?;
+        Ok(row)
+    }
+
     /// The law that is proportional to some weights, none of them negative. `None` if all
     /// are 0.
     pub(super) fn of_weights(weights: Vec<f64>) -> Option<Self> {
@@ -289,6 +304,11 @@ impl Sampler {
         self.law.set(logits, sampling)?;
         Some(self.law.draw(u))
     }
+}
+
+/// Whether softmax of the row is a distribution.
+pub(super) fn is_law(row: &[f32]) -> bool {
+    largest(row).is_some()
 }
 
 /// The largest entry, the first among equals; none of a row that holds NaN or
