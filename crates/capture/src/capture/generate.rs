@@ -242,8 +242,8 @@ impl Seconds {
 /// A target and its draft, or several, over one vocabulary, ready to run.
 pub struct Capture {
     target: Model,
-    draft: Model,
-    others: Vec<Model>,
+    /// The first one first; there is one.
+    drafts: Vec<Model>,
     /// Seconds in the graph of each draft.
     seconds_of_drafts: Vec<f64>,
     codec: Arc<TextCodec>,
@@ -281,13 +281,11 @@ impl Capture {
             }
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
-        if let Some(message) = depths_refused(&target, &[&draft], plan.is_some()) {
-            return Err(CaptureError::Setting { message });
-        }
+        let drafts = vec![draft];
+        check_depths(&target, &drafts, plan.is_some())?;
         Ok(Self {
             target,
-            draft,
-            others: Vec::new(),
+            drafts,
             seconds_of_drafts: vec![0.0],
             codec: Arc::new(codec),
             settings,
@@ -310,13 +308,11 @@ impl Capture {
             let vocabulary = common_vocabulary(&self.target, draft, kept)?;
             debug_assert_eq!(vocabulary, self.vocabulary);
         }
-        let drafts: Vec<&Model> = std::iter::once(&self.draft).chain(&others).collect();
+        self.drafts.truncate(1);
+        self.drafts.extend(others);
         let rollouts = self.settings.rollouts.is_some();
-        if let Some(message) = depths_refused(&self.target, &drafts, rollouts) {
-            return Err(CaptureError::Setting { message });
-        }
-        self.seconds_of_drafts = vec![0.0; 1 + others.len()];
-        self.others = others;
+        check_depths(&self.target, &self.drafts, rollouts)?;
+        self.seconds_of_drafts = vec![0.0; self.drafts.len()];
         Ok(self)
     }
 
@@ -341,12 +337,12 @@ impl Capture {
 
     /// The draft model; of several, the first.
     pub fn draft(&self) -> &Model {
-        &self.draft
+        &self.drafts[0]
     }
 
     /// All drafts, the first one first.
     pub fn drafts(&self) -> impl Iterator<Item = &Model> {
-        std::iter::once(&self.draft).chain(&self.others)
+        self.drafts.iter()
     }
 
     /// Seconds in the graph of each draft, over all runs so far; rollouts are left out.
@@ -466,10 +462,9 @@ impl Capture {
             .collect();
         let mut drawn = vec![0i64; prompts.len()];
         let mut held: Vec<Option<HeldRow>> = prompts.iter().map(|_| None).collect();
-        let mut scratch = [Vec::new(), Vec::new()];
-        let mut of_others: Vec<Vec<f32>> = vec![Vec::new(); self.others.len()];
-        let all = [&mut self.target, &mut self.draft].into_iter();
-        for model in all.chain(&mut self.others) {
+        let mut of_target = Vec::new();
+        let mut of_drafts: Vec<Vec<f32>> = vec![Vec::new(); self.drafts.len()];
+        for model in std::iter::once(&mut self.target).chain(&mut self.drafts) {
             model
                 .start(prompts.len())
                 .map_err(|message| context.failed(model, 0, message))?;
@@ -491,32 +486,22 @@ impl Capture {
                 }
             };
             let target = run(&mut self.target, &mut seconds.target)?;
-            let mut of_each = self.seconds_of_drafts.iter_mut();
-            let mut timed = |model: &mut Model| {
+            let mut drafted = Vec::with_capacity(self.drafts.len());
+            for (model, of_draft) in self.drafts.iter_mut().zip(&mut self.seconds_of_drafts) {
                 let mut own = 0.0;
-                let logits = run(model, &mut own)?;
+                drafted.push(run(model, &mut own)?);
                 seconds.draft += own;
-                if let Some(each) = of_each.next() {
-                    *each += own;
-                }
-                Ok(logits)
-            };
-            let draft = timed(&mut self.draft)?;
-            let others = (self.others.iter_mut())
-                .map(timed)
-                .collect::<Result<Vec<_>, CaptureError>>()?;
+                *of_draft += own;
+            }
             // What a head says of the tokens before is known now.
             for (sequence, held) in held.iter_mut().enumerate() {
                 if let Some(mut held) = held.take() {
-                    let broken =
-                        |model, message| context.broken(model, sequence, position, message);
-                    held.head_acceptance = (draft.acceptance(sequence))
-                        .map_err(|message| broken(&self.draft, message))?;
                     for ((own, logits), model) in
-                        held.others.iter_mut().zip(&others).zip(&self.others)
+                        held.drafts.iter_mut().zip(&drafted).zip(&self.drafts)
                     {
-                        own.head_acceptance = (logits.acceptance(sequence))
-                            .map_err(|message| broken(model, message))?;
+                        own.head_acceptance = (logits.acceptance(sequence)).map_err(|message| {
+                            context.broken(model, sequence, position, message)
+                        })?;
                     }
                     held.append_to(sink)?;
                 }
@@ -530,51 +515,34 @@ impl Capture {
                 let broken = |model: &Model, message: String| {
                     context.broken(model, sequence, position, message)
                 };
-                let head_overlap = draft
-                    .overlap(sequence)
-                    .map_err(|message| broken(&self.draft, message))?;
-                let [of_target, of_draft] = &mut scratch;
-                let target = cut(target.last(sequence, of_target), self.vocabulary)
+                let target = cut(target.last(sequence, &mut of_target), self.vocabulary)
                     .map_err(|message| broken(&self.target, message))?;
-                let draft = draft
-                    .last_depths(sequence, self.vocabulary, of_draft)
-                    .map_err(|message| broken(&self.draft, message))?;
                 let token = samplers[sequence]
                     .draw(target, &sampling)
                     .ok_or_else(|| broken(&self.target, BROKEN.to_owned()))?
                     as u32;
-                if !draft.chunks(self.vocabulary.max(1)).all(is_law) {
-                    return Err(broken(&self.draft, BROKEN.to_owned()));
-                }
-                let mut asked = Vec::with_capacity(others.len());
-                let each = others.iter().zip(&self.others).zip(&mut of_others);
+                let mut asked = Vec::with_capacity(drafted.len());
+                let each = drafted.iter().zip(&self.drafts).zip(&mut of_drafts);
                 for ((logits, model), scratch) in each {
                     let broken = |message| broken(model, message);
-                    let own = logits.last_depths(sequence, self.vocabulary, scratch);
-                    let own = own.map_err(broken)?;
-                    if !own.chunks(self.vocabulary.max(1)).all(is_law) {
+                    let head_overlap = logits.overlap(sequence).map_err(broken)?;
+                    let draft = logits.last_depths(sequence, self.vocabulary, scratch);
+                    let draft = draft.map_err(broken)?;
+                    if !draft.chunks(self.vocabulary.max(1)).all(is_law) {
                         return Err(broken(BROKEN.to_owned()));
                     }
                     asked.push(OtherDraft {
-                        draft: own,
+                        draft,
                         head_acceptance: None,
-                        head_overlap: logits.overlap(sequence).map_err(broken)?,
+                        head_overlap,
                     });
                 }
-                let row = Row {
-                    prompt: generation.prompt,
-                    position,
-                    token,
-                    target,
-                    draft,
-                    head_acceptance: None,
-                    head_overlap,
-                    others: &asked,
-                };
+                let place = (generation.prompt, position, token);
+                let row = row_of(place, target, &asked);
                 generation.tokens.push(token);
                 generation.stopped = self.codec.is_stop(token);
                 if reads_on && !generation.stopped && position + 1 < max_tokens {
-                    held[sequence] = Some(HeldRow::new(&row));
+                    held[sequence] = Some(HeldRow::new(place, target, &asked));
                 } else {
                     sink.append(&row).map_err(CaptureError::Sink)?;
                 }
@@ -612,7 +580,7 @@ impl Capture {
                 check: &check,
             };
             rolling.run(
-                [&mut self.target, &mut self.draft],
+                [&mut self.target, &mut self.drafts[0]],
                 [&mut seconds.target, &mut seconds.draft],
                 &mut |rollout| {
                     sink.append_rollout(rollout).map_err(CaptureError::Sink)?;
@@ -622,24 +590,24 @@ impl Capture {
             )?;
         }
         self.target.clear();
-        self.draft.clear();
-        self.others.iter_mut().for_each(Model::clear);
+        self.drafts.iter_mut().for_each(Model::clear);
         Ok(generations)
     }
 }
 
-/// Why graphs that give several rows behind each token do not go together, if they do not.
-fn depths_refused(target: &Model, drafts: &[&Model], rollouts: bool) -> Option<String> {
-    let depths: Vec<usize> = drafts.iter().map(|draft| draft.depths()).collect();
+/// Refuses graphs that give several rows behind each token and do not go together.
+fn check_depths(target: &Model, drafts: &[Model], rollouts: bool) -> Result<(), CaptureError> {
+    let depths: Vec<usize> = drafts.iter().map(Model::depths).collect();
     let first = depths.first().copied().unwrap_or(1);
+    let refused = |message| Err(CaptureError::Setting { message });
     if target.depths() > 1 {
-        return Some(format!(
+        return refused(format!(
             "target: its graph gives {} rows behind each token; a target gives one",
             target.depths()
         ));
     }
     if depths.iter().any(|&other| other != first) {
-        return Some(format!(
+        return refused(format!(
             "draft: their graphs give {} rows behind each token; drafts of one capture give as many \
              each: capture these one by one",
             depths
@@ -649,27 +617,43 @@ fn depths_refused(target: &Model, drafts: &[&Model], rollouts: bool) -> Option<S
                 .join(", ")
         ));
     }
-    (first > 1 && rollouts).then(|| {
-        format!(
+    if first > 1 && rollouts {
+        return refused(format!(
             "rollouts: the draft's graph gives {first} rows behind each token, so that it writes a \
              round at once and nothing on its own; leave --rollouts out"
-        )
-    })
+        ));
+    }
+    Ok(())
+}
+
+/// The row at a prompt's position with its token; there is one draft at least.
+fn row_of<'a>(
+    (prompt, position, token): (usize, usize, u32),
+    target: &'a [f32],
+    drafts: &'a [OtherDraft<'a>],
+) -> Row<'a> {
+    let first = &drafts[0];
+    Row {
+        prompt,
+        position,
+        token,
+        target,
+        draft: first.draft,
+        head_acceptance: first.head_acceptance,
+        head_overlap: first.head_overlap,
+        others: &drafts[1..],
+    }
 }
 
 /// A row whose token the drafts have not read yet.
 struct HeldRow {
-    prompt: usize,
-    position: usize,
-    token: u32,
+    /// The prompt, the position and the token.
+    place: (usize, usize, u32),
     target: Vec<f32>,
-    draft: Vec<f32>,
-    head_acceptance: Option<f64>,
-    head_overlap: Option<f64>,
-    others: Vec<HeldDraft>,
+    drafts: Vec<HeldDraft>,
 }
 
-/// What another draft says of it.
+/// What a draft says of it.
 struct HeldDraft {
     draft: Vec<f32>,
     head_acceptance: Option<f64>,
@@ -677,42 +661,28 @@ struct HeldDraft {
 }
 
 impl HeldRow {
-    fn new(row: &Row<'_>) -> Self {
-        let held = |other: &OtherDraft<'_>| HeldDraft {
-            draft: other.draft.to_vec(),
-            head_acceptance: other.head_acceptance,
-            head_overlap: other.head_overlap,
+    fn new(place: (usize, usize, u32), target: &[f32], drafts: &[OtherDraft<'_>]) -> Self {
+        let held = |one: &OtherDraft<'_>| HeldDraft {
+            draft: one.draft.to_vec(),
+            head_acceptance: one.head_acceptance,
+            head_overlap: one.head_overlap,
         };
         Self {
-            prompt: row.prompt,
-            position: row.position,
-            token: row.token,
-            target: row.target.to_vec(),
-            draft: row.draft.to_vec(),
-            head_acceptance: row.head_acceptance,
-            head_overlap: row.head_overlap,
-            others: row.others.iter().map(held).collect(),
+            place,
+            target: target.to_vec(),
+            drafts: drafts.iter().map(held).collect(),
         }
     }
 
     fn append_to(&self, sink: &mut dyn RowSink) -> Result<(), CaptureError> {
-        let others: Vec<_> = (self.others.iter())
+        let drafts: Vec<_> = (self.drafts.iter())
             .map(|held| OtherDraft {
                 draft: &held.draft,
                 head_acceptance: held.head_acceptance,
                 head_overlap: held.head_overlap,
             })
             .collect();
-        let row = Row {
-            prompt: self.prompt,
-            position: self.position,
-            token: self.token,
-            target: &self.target,
-            draft: &self.draft,
-            head_acceptance: self.head_acceptance,
-            head_overlap: self.head_overlap,
-            others: &others,
-        };
+        let row = row_of(self.place, &self.target, &drafts);
         sink.append(&row).map_err(CaptureError::Sink)
     }
 }
