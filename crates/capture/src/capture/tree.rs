@@ -914,6 +914,16 @@ mod tests {
         DraftTree::of_paths(paths, length).unwrap().shape()
     }
 
+    fn with_replacement(topology: &Shape) -> Drawing<'_> {
+        Drawing::Children(topology, SchemeName::WITH_REPLACEMENT)
+    }
+
+    /// E[tau], by the probability that each node is the last that is kept.
+    fn mean_depth(ends: &[f64], nodes: &[Node]) -> f64 {
+        let each = ends.iter().zip(nodes);
+        each.map(|(ends, node)| ends * node.depth as f64).sum()
+    }
+
     impl Pair {
         /// A tree that is drawn behind a prefix.
         fn draw(
@@ -948,50 +958,49 @@ mod tests {
             prefix.iter().copied().chain(path).collect()
         }
 
+        /// Goes through every way that a tree may be drawn behind a prefix, and that what is made
+        /// of it may fall: its nodes, p at each, and the chances.
+        fn each_tree(
+            &self,
+            prefix: &[usize],
+            shape: (Drawing<'_>, usize),
+            mut see: impl FnMut(&[Node], &mut Laws<'_, Infallible>, &mut Every),
+        ) {
+            let mut chance = Every::default();
+            loop {
+                let nodes = self.draw(prefix, shape, &mut chance);
+                let mut p = |node| Ok(self.law(0, &self.prefix(prefix, &nodes, node)));
+                see(&nodes, &mut p, &mut chance);
+                if !chance.next() {
+                    return;
+                }
+            }
+        }
+
         /// The law of what a round writes behind a prefix; E[tau], by what is written and by
         /// what is said given each tree; E[the bound's terms] that nodes have.
         fn round(
             &self,
             prefix: &[usize],
             rule: RuleName,
-            (topology, law, levels): (&Shape, SchemeName, usize),
-        ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
-            let drawing = Drawing::Children(topology, law);
-            self.round_of(prefix, rule, (drawing, levels))
-        }
-
-        fn round_of(
-            &self,
-            prefix: &[usize],
-            rule: RuleName,
             shape: (Drawing<'_>, usize),
         ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
             let (mut written, mut kept, mut said) = (BTreeMap::new(), 0.0, 0.0);
-            let mut chance = Every::default();
-            loop {
-                let nodes = self.draw(prefix, shape, &mut chance);
-                let mut p = |node: usize| -> Result<Law, Infallible> {
-                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
-                };
-                let rule_and_law = (rule, shape.0.law());
-                let Ok(known) = ends(rule_and_law, &nodes, &mut p);
-                let mut carried = Carried::default();
+            let rule = (rule, shape.0.law());
+            self.each_tree(prefix, shape, |nodes, p, chance| {
+                let Ok(known) = ends(rule, nodes, p);
                 let Ok((node, token)) =
-                    settle_tree(rule_and_law, &nodes, &mut p, &mut carried, &mut chance);
+                    settle_tree(rule, nodes, p, &mut Carried::default(), chance);
                 let weight = chance.weight();
-                let mut text = self.prefix(prefix, &nodes, node);
+                let mut text = self.prefix(prefix, nodes, node);
                 text.push(token);
                 *written.entry(text).or_insert(0.0) += weight;
                 kept += weight * nodes[node].depth as f64;
                 assert!((known.iter().sum::<f64>() - 1.0).abs() < 1e-9);
-                let each = known.iter().zip(&nodes);
-                said += weight
-                    * each
-                        .map(|(ends, node)| ends * node.depth as f64)
-                        .sum::<f64>();
-                let Ok(weights) = weights(&nodes, &mut p);
+                said += weight * mean_depth(&known, nodes);
+                let Ok(weights) = weights(nodes, p);
                 for (index, weight) in weights.iter().enumerate() {
-                    let text = self.prefix(prefix, &nodes, index);
+                    let text = self.prefix(prefix, nodes, index);
                     let ratio = (prefix.len()..text.len()).map(|place| {
                         let [p, q] = &self.laws[&text[..place]];
                         p[text[place]] / q[text[place]]
@@ -999,10 +1008,8 @@ mod tests {
                     let ratio: f64 = ratio.product();
                     assert!((weight - ratio).abs() < 1e-9 * ratio.max(1.0));
                 }
-                if !chance.next() {
-                    return (written, [kept, said]);
-                }
-            }
+            });
+            (written, [kept, said])
         }
 
         /// What a round may write behind a prefix, given what is carried, with what is carried
@@ -1010,27 +1017,19 @@ mod tests {
         fn round_that_carries(
             &self,
             prefix: &[usize],
-            (topology, law, levels): (&Shape, SchemeName, usize),
+            shape: (Drawing<'_>, usize),
             carried: &Carried,
         ) -> Vec<(Vec<usize>, Carried, f64)> {
-            let (mut written, mut chance) = (Vec::new(), Every::default());
-            loop {
-                let drawing = Drawing::Children(topology, law);
-                let nodes = self.draw(prefix, (drawing, levels), &mut chance);
-                let mut p = |node: usize| -> Result<Law, Infallible> {
-                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
-                };
+            let mut written = Vec::new();
+            let rule = (RuleName::SELECT_GREEDY_BLOCK, shape.0.law());
+            self.each_tree(prefix, shape, |nodes, p, chance| {
                 let mut carried = carried.clone();
-                let rule = (RuleName::SELECT_GREEDY_BLOCK, law);
-                let Ok((node, token)) =
-                    settle_tree(rule, &nodes, &mut p, &mut carried, &mut chance);
-                let mut text = self.prefix(prefix, &nodes, node);
+                let Ok((node, token)) = settle_tree(rule, nodes, p, &mut carried, chance);
+                let mut text = self.prefix(prefix, nodes, node);
                 text.push(token);
                 written.push((text, carried, chance.weight()));
-                if !chance.next() {
-                    return written;
-                }
-            }
+            });
+            written
         }
 
         /// Whole texts of so many tokens in rounds of select-greedy-block: the law of the texts,
@@ -1052,7 +1051,7 @@ mod tests {
                     continue;
                 }
                 let levels = length.min(total - prefix.len() - 1);
-                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                let shape = (with_replacement(&topology), levels);
                 for (carried, mass) in ways {
                     rounds += mass;
                     let carried = if forget { Carried::default() } else { carried };
@@ -1070,26 +1069,13 @@ mod tests {
         }
 
         /// E[tau] of a rule, given each tree, over all trees that may be drawn.
-        fn expected(
-            &self,
-            rule: RuleName,
-            (topology, law, levels): (&Shape, SchemeName, usize),
-        ) -> f64 {
-            let (mut kept, mut chance) = (0.0, Every::default());
-            loop {
-                let drawing = Drawing::Children(topology, law);
-                let nodes = self.draw(&[], (drawing, levels), &mut chance);
-                let mut p = |node: usize| -> Result<Law, Infallible> {
-                    Ok(self.law(0, &self.prefix(&[], &nodes, node)))
-                };
-                let Ok(known) = ends((rule, law), &nodes, &mut p);
-                let each = known.iter().zip(&nodes);
-                let mean: f64 = each.map(|(ends, node)| ends * node.depth as f64).sum();
-                kept += chance.weight() * mean;
-                if !chance.next() {
-                    return kept;
-                }
-            }
+        fn expected(&self, rule: RuleName, shape: (Drawing<'_>, usize)) -> f64 {
+            let mut kept = 0.0;
+            self.each_tree(&[], shape, |nodes, p, chance| {
+                let Ok(known) = ends((rule, shape.0.law()), nodes, p);
+                kept += chance.weight() * mean_depth(&known, nodes);
+            });
+            kept
         }
 
         fn problem(&self, length: usize) -> BlockProblem {
@@ -1154,7 +1140,8 @@ mod tests {
             assert_eq!(refused(&topology, law, rule), None);
             let levels = topology.levels();
             let pair = Pair::random(&mut rng, vocab, levels + 1);
-            let (written, [kept, said]) = pair.round(&[], rule, (&topology, law, levels));
+            let shape = (Drawing::Children(&topology, law), levels);
+            let (written, [kept, said]) = pair.round(&[], rule, shape);
             assert!(
                 (kept - said).abs() < 1e-9,
                 "{rule:?} {law:?}: {kept} {said}"
@@ -1209,7 +1196,7 @@ mod tests {
                         continue;
                     }
                     let levels = length.min(total - prefix.len() - 1);
-                    let (written, [kept, said]) = pair.round_of(&prefix, rule, (drawing, levels));
+                    let (written, [kept, said]) = pair.round(&prefix, rule, (drawing, levels));
                     assert!((kept - said).abs() < 1e-9, "{name}: {kept} {said}");
                     if prefix.is_empty() {
                         kept_by.push(kept);
@@ -1314,8 +1301,9 @@ mod tests {
                 let trees = DrawnTrees::new(&tree, &shape, law).unwrap();
                 let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
                 *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
-                for rule in Drawing::Children(&topology, law).rules() {
-                    let kept = pair.expected(rule, (&topology, law, 2));
+                let drawing = Drawing::Children(&topology, law);
+                for rule in drawing.rules() {
+                    let kept = pair.expected(rule, (drawing, 2));
                     assert!(kept < optimum + 1e-9, "{rule:?} {law:?}: {kept} {optimum}");
                     *sums.entry(rule.as_str()).or_insert(0.0) += kept / PAIRS as f64;
                 }
@@ -1347,7 +1335,7 @@ mod tests {
                 }
                 calls += mass;
                 let levels = length.min(total - prefix.len() - 1);
-                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                let shape = (with_replacement(&topology), levels);
                 let (written, _) = pair.round(&prefix, RuleName::SELECT_BLOCK, shape);
                 for (text, share) in written {
                     *starts.entry(text).or_insert(0.0) += mass * share;
@@ -1418,15 +1406,11 @@ mod tests {
                 forgotten = forgotten.max((texts[&text] - mass).abs());
             }
             let topology = paths_of(paths, length);
-            let shape = (
-                &topology,
-                SchemeName::WITH_REPLACEMENT,
-                length.min(total - 1),
-            );
+            let shape = (with_replacement(&topology), length.min(total - 1));
             for (text, carried, _) in pair.round_that_carries(&[], shape, &Carried::default()) {
                 if text.len() < total - 1 && !carried.0.is_empty() {
                     let levels = length.min(total - text.len() - 1);
-                    let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                    let shape = (with_replacement(&topology), levels);
                     let next = pair.round_that_carries(&text, shape, &carried);
                     deepest = deepest.max(next.iter().map(|(_, c, _)| c.0.len()).max().unwrap());
                 }
@@ -1469,7 +1453,8 @@ mod tests {
                 (RuleName::SELECT_GREEDY_BLOCK, with),
             ] {
                 let topology = paths_of(2, 1);
-                let (_, [found, said]) = pair.round(&[], rule, (&topology, law, 1));
+                let shape = (Drawing::Children(&topology, law), 1);
+                let (_, [found, said]) = pair.round(&[], rule, shape);
                 assert!((found - kept).abs() < 1e-9, "{rule:?}: {found} {kept}");
                 assert!((said - kept).abs() < 1e-9, "{rule:?}: {said} {kept}");
             }
