@@ -276,7 +276,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn from_bytes(name: &Path, bytes: Arc<[u8]>) -> Result<Self, LogError> {
         let source = Source::Memory {
-            bytes,
+            entries: Arc::new(bytes),
             path: name.to_owned(),
         };
         Self::single(
@@ -376,7 +376,7 @@ impl Log {
                 ));
             }
             let source = Source::Memory {
-                bytes: Arc::from(bytes),
+                entries: Arc::new(bytes.to_vec()),
                 path: path.clone(),
             };
             let (shard, more) = Shard::new(&path, read_source(&path, source, &mut spool)?)?;

@@ -40,13 +40,13 @@ pub trait HeldBytes: fmt::Debug + Send + Sync {
     }
 }
 
-impl HeldBytes for Vec<u8> {
+impl<T: AsRef<[u8]> + fmt::Debug + Send + Sync> HeldBytes for T {
     fn length(&self) -> u64 {
-        self.len() as u64
+        self.as_ref().len() as u64
     }
 
     fn contiguous(&self) -> Option<&[u8]> {
-        Some(self)
+        Some(self.as_ref())
     }
 
     fn gather(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
@@ -66,8 +66,11 @@ pub(crate) enum Source {
         length: u64,
         path: PathBuf,
     },
-    /// Bytes in memory.
-    Memory { bytes: Arc<[u8]>, path: PathBuf },
+    /// The bytes of a file, in memory.
+    Memory {
+        entries: Arc<dyn HeldBytes>,
+        path: PathBuf,
+    },
     /// Entries that a caller holds.
     Held {
         entries: Arc<dyn HeldBytes>,
@@ -79,7 +82,6 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) enum Window {
     Read(Buffer),
-    Shared(Arc<[u8]>, std::ops::Range<usize>),
     Held(Arc<dyn HeldBytes>, std::ops::Range<usize>),
     Gathered(Vec<u8>),
 }
@@ -90,7 +92,6 @@ impl Deref for Window {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Read(buffer) => &buffer.0,
-            Self::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or(&[]),
             Self::Held(entries, range) => (entries.contiguous())
                 .and_then(|bytes| bytes.get(range.clone()))
                 .unwrap_or(&[]),
@@ -265,7 +266,7 @@ impl Spool {
                 path: path.to_owned(),
             },
             None => Source::Memory {
-                bytes: Arc::from([]),
+                entries: Arc::new(Vec::<u8>::new()),
                 path: path.to_owned(),
             },
         }
@@ -289,8 +290,7 @@ impl Source {
     pub(crate) fn length(&self) -> u64 {
         match self {
             Self::File(Named { length, .. }) | Self::Unpacked { length, .. } => *length,
-            Self::Memory { bytes, .. } => bytes.len() as u64,
-            Self::Held { entries, .. } => entries.length(),
+            Self::Memory { entries, .. } | Self::Held { entries, .. } => entries.length(),
         }
     }
 
@@ -301,16 +301,7 @@ impl Source {
     /// If the file does not have them, or no longer.
     pub(crate) fn window(&self, start: u64, length: usize) -> Result<Window, LogError> {
         let file = match self {
-            Self::Memory { bytes, .. } => {
-                let end = start.checked_add(length as u64);
-                let range = usize::try_from(start)
-                    .ok()
-                    .zip(end.and_then(|end| usize::try_from(end).ok()))
-                    .filter(|&(_, end)| end <= bytes.len())
-                    .ok_or_else(|| self.shortened(start, length, bytes.len() as u64))?;
-                return Ok(Window::Shared(bytes.clone(), range.0..range.1));
-            }
-            Self::Held { entries, .. } => {
+            Self::Memory { entries, .. } | Self::Held { entries, .. } => {
                 let end = start.checked_add(length as u64);
                 let range = usize::try_from(start)
                     .ok()
