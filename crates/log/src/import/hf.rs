@@ -273,7 +273,7 @@ pub(super) fn two_files(
         tensors,
         texts: 1,
         temperature_applied: match target_name {
-            "scores" if request.temperature > 0.0 => request.temperature,
+            "scores" => request.divisor(),
             _ => 1.0,
         },
         rounds: [0; 3],
@@ -456,10 +456,7 @@ pub(super) fn recorded(
         tensors,
         texts: text - first_text + 1,
         // What is drawn from: after the temperature.
-        temperature_applied: match request.temperature {
-            t if t > 0.0 => t,
-            _ => 1.0,
-        },
+        temperature_applied: request.divisor(),
         rounds,
     })
 }

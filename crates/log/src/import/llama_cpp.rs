@@ -5,7 +5,7 @@
 use super::error::Fault;
 use super::json::LogProb;
 use super::lists::{Counts, List, Origin, Text, Vocabulary};
-use super::options::Rules;
+use super::options::Request;
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
@@ -65,7 +65,7 @@ impl Response {
     pub(super) fn text(
         self,
         token: Option<i64>,
-        rules: &Rules,
+        request: &Request,
         vocabulary: &mut Vocabulary,
     ) -> Result<Text, Fault> {
         if self.stop == Some(false) {
@@ -165,7 +165,9 @@ impl Response {
             rows,
             token_field: FIELD,
             temperature_applied: match after {
-                true => temperature.filter(|&t| t > 0.0).unwrap_or(rules.divisor()),
+                true => temperature
+                    .filter(|&t| t > 0.0)
+                    .unwrap_or(request.divisor()),
                 false => 1.0,
             },
             sampler: after,

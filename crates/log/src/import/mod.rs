@@ -61,7 +61,6 @@ pub use write::{Imported, Unlisted};
 
 use crate::log::{Metadata, Sampling, WholeLog};
 use lists::Vocabulary;
-use options::Rules;
 use std::path::Path;
 use texts::{Record, read};
 
@@ -75,7 +74,7 @@ use texts::{Record, read};
 /// that are not what the engine writes, or that do not fit together, each named; a log
 /// that is there already or cannot be written. Then nothing is written.
 pub fn import(request: &Request, out: &Path, command: &str) -> Result<Imported, ImportError> {
-    let rules = request.check()?;
+    request.check()?;
     let metadata = Metadata {
         tool: Some(crate::log::tool()),
         command: Some(command.to_owned()),
@@ -94,21 +93,17 @@ pub fn import(request: &Request, out: &Path, command: &str) -> Result<Imported, 
     let made = match request.engine {
         Engine::HuggingFace => write::arrays(request, &mut log)?,
         Engine::Tokens => tokens::write(request, &mut log)?,
-        Engine::Vllm => lists::<vllm::Response>(request, &rules, &mut log)?,
-        Engine::Sglang => lists::<sglang::Response>(request, &rules, &mut log)?,
-        Engine::LlamaCpp => lists::<llama_cpp::Response>(request, &rules, &mut log)?,
+        Engine::Vllm => lists::<vllm::Response>(request, &mut log)?,
+        Engine::Sglang => lists::<sglang::Response>(request, &mut log)?,
+        Engine::LlamaCpp => lists::<llama_cpp::Response>(request, &mut log)?,
     };
     log.finish()?;
     Ok(made)
 }
 
-fn lists<R: Record>(
-    request: &Request,
-    rules: &Rules,
-    log: &mut WholeLog,
-) -> Result<Imported, ImportError> {
+fn lists<R: Record>(request: &Request, log: &mut WholeLog) -> Result<Imported, ImportError> {
     let mut vocabulary = Vocabulary::new(request.vocabulary);
-    let texts = read::<R>(request, rules, &mut vocabulary)?;
+    let texts = read::<R>(request, &mut vocabulary)?;
     vocabulary.check_mixed().map_err(ImportError::Options)?;
     write::lists(request, texts, &vocabulary, log)
 }

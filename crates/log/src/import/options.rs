@@ -165,7 +165,7 @@ impl Request {
     }
 
     /// Refuses what cannot be, before a file is read.
-    pub(super) fn check(&self) -> Result<Rules, ImportError> {
+    pub(super) fn check(&self) -> Result<(), ImportError> {
         let refuse = |message: &str| Err(ImportError::Options(message.to_owned()));
         match (
             self.joint.is_empty(),
@@ -225,25 +225,9 @@ impl Request {
         if self.engine != Engine::Sglang && self.original_logprobs {
             return refuse("--original-logprobs is an option of SGLang's exports");
         }
-        Ok(Rules {
-            temperature: self.temperature,
-            truncates: self.top_k.is_some() || self.top_p.is_some_and(|p| p < 1.0),
-            logprobs_mode: self.logprobs_mode,
-            original_logprobs: self.original_logprobs,
-        })
+        Ok(())
     }
-}
 
-/// What readers of records need of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
-    temperature: f64,
-    truncates: bool,
-    pub logprobs_mode: LogprobsMode,
-    pub original_logprobs: bool,
-}
-
-impl Rules {
     /// What an engine divides logits by: nothing where it takes the most probable token.
     pub(super) fn divisor(&self) -> f64 {
         if self.temperature > 0.0 {
@@ -255,6 +239,6 @@ impl Rules {
 
     /// Whether the requests had a top-k or a top-p.
     pub(super) fn sampler_truncates(&self) -> bool {
-        self.truncates
+        self.top_k.is_some() || self.top_p.is_some_and(|p| p < 1.0)
     }
 }

@@ -5,7 +5,7 @@
 use super::error::Fault;
 use super::json::LogProb;
 use super::lists::{Counts, List, Origin, Text, Vocabulary};
-use super::options::Rules;
+use super::options::Request;
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
@@ -195,7 +195,11 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
 
 impl Response {
     /// The text of this response, as its model scored it.
-    pub(super) fn text(self, rules: &Rules, vocabulary: &mut Vocabulary) -> Result<Text, Fault> {
+    pub(super) fn text(
+        self,
+        request: &Request,
+        vocabulary: &mut Vocabulary,
+    ) -> Result<Text, Fault> {
         let Some(info) = self.meta_info else {
             let message = match self.choices {
                 Some(_) => {
@@ -353,9 +357,9 @@ impl Response {
             rows,
             token_field: tokens_field,
             // Rows of a prompt are not divided by the request's temperature.
-            temperature_applied: match prompt || rules.original_logprobs {
+            temperature_applied: match prompt || request.original_logprobs {
                 true => 1.0,
-                false => rules.divisor(),
+                false => request.divisor(),
             },
             sampler: false,
             prompt_length: self.prompt_length,

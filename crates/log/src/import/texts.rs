@@ -3,7 +3,7 @@
 use super::error::{Fault, ImportError};
 use super::json::{self, Place};
 use super::lists::{Counts, Position, Text, Vocabulary, pair};
-use super::options::{Request, Rules};
+use super::options::Request;
 use super::{llama_cpp, sglang, vllm};
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(super) trait Record: DeserializeOwned + Sized {
     fn read(
         self,
         token: Option<i64>,
-        rules: &Rules,
+        request: &Request,
         vocabulary: &mut Vocabulary,
     ) -> Result<Text, Fault>;
 }
@@ -62,24 +62,26 @@ macro_rules! record {
             fn read(
                 self,
                 token: Option<i64>,
-                rules: &Rules,
+                request: &Request,
                 vocabulary: &mut Vocabulary,
             ) -> Result<Text, Fault> {
-                let read: fn(Self, Option<i64>, &Rules, &mut Vocabulary) -> Result<Text, Fault> =
+                let read: fn(Self, Option<i64>, &Request, &mut Vocabulary) -> Result<Text, Fault> =
                     $read;
-                read(self, token, rules, vocabulary)
+                read(self, token, request, vocabulary)
             }
         }
     };
 }
 
-record!(vllm::Response, |_| None, |record, _, rules, vocabulary| {
-    record.text(rules, vocabulary)
-});
+record!(
+    vllm::Response,
+    |_| None,
+    |record, _, request, vocabulary| { record.text(request, vocabulary) }
+);
 record!(
     sglang::Response,
     |_| None,
-    |record, _, rules, vocabulary| { record.text(rules, vocabulary) }
+    |record, _, request, vocabulary| { record.text(request, vocabulary) }
 );
 record!(
     llama_cpp::Response,
@@ -114,7 +116,6 @@ type Pair<R> = (InText, (Place, R), (Place, R));
 /// Reads the files of a request.
 pub(super) fn read<R: Record>(
     request: &Request,
-    rules: &Rules,
     vocabulary: &mut Vocabulary,
 ) -> Result<Texts, ImportError> {
     let mut pairs: Vec<Pair<R>> = Vec::new();
@@ -164,7 +165,7 @@ pub(super) fn read<R: Record>(
     for (number, (place, target, draft)) in pairs.into_iter().enumerate() {
         let mut scored = |(at, record): (Place, R), model: &str| {
             let text = record
-                .read(place.token, rules, vocabulary)
+                .read(place.token, request, vocabulary)
                 .map_err(|mut fault| {
                     if joint {
                         fault.field = format!("{model}.{}", fault.field);

@@ -6,7 +6,7 @@
 use super::error::Fault;
 use super::json::{Entries, LogProb};
 use super::lists::{Counts, List, Origin, Text, Vocabulary, refuse_collision};
-use super::options::{LogprobsMode, Rules};
+use super::options::{LogprobsMode, Request};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -242,7 +242,11 @@ impl Flat {
 
 impl Response {
     /// The text of this response, as its model scored it.
-    pub(super) fn text(self, rules: &Rules, vocabulary: &mut Vocabulary) -> Result<Text, Fault> {
+    pub(super) fn text(
+        self,
+        request: &Request,
+        vocabulary: &mut Vocabulary,
+    ) -> Result<Text, Fault> {
         if self
             .object
             .as_deref()
@@ -311,13 +315,13 @@ impl Response {
             ));
         };
         // Tokens of a prompt go through no sampler, whatever the mode.
-        let processed = sampled && rules.logprobs_mode == LogprobsMode::Processed;
+        let processed = sampled && request.logprobs_mode == LogprobsMode::Processed;
         Ok(Text {
             origin,
             rows,
             token_field,
-            temperature_applied: if processed { rules.divisor() } else { 1.0 },
-            sampler: processed && rules.sampler_truncates(),
+            temperature_applied: if processed { request.divisor() } else { 1.0 },
+            sampler: processed && request.sampler_truncates(),
             prompt_length: self.prompt_length,
             model: self.model,
             counts,
