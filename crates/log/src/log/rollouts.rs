@@ -56,6 +56,22 @@ pub struct Rollout<'a> {
     pub head_overlap: &'a [f64],
 }
 
+impl<'a> Rollout<'a> {
+    /// In the order of `FLOATS`.
+    fn floats(&self) -> [&'a [f64]; FLOATS.len()] {
+        [
+            self.q,
+            self.top1,
+            self.entropy,
+            self.margin,
+            self.acceptance,
+            self.target_p,
+            self.overlap,
+            self.head_overlap,
+        ]
+    }
+}
+
 /// Columns of rollouts, one row each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
@@ -110,16 +126,7 @@ impl Columns {
         self.starts.push(self.tokens.len());
         self.tokens.extend(rollout.tokens);
         self.argmax.extend(rollout.argmax);
-        for (list, more) in self.floats.iter_mut().zip([
-            rollout.q,
-            rollout.top1,
-            rollout.entropy,
-            rollout.margin,
-            rollout.acceptance,
-            rollout.target_p,
-            rollout.overlap,
-            rollout.head_overlap,
-        ]) {
+        for (list, more) in self.floats.iter_mut().zip(rollout.floats()) {
             list.extend(more);
         }
     }
@@ -167,25 +174,14 @@ pub(super) fn check_shape(
     first: &Rollout<'_>,
 ) -> Result<(), LogError> {
     let k = rollout.tokens.len();
-    let optional = |rollout: &Rollout<'_>| {
-        [
-            rollout.argmax.len(),
-            rollout.top1.len(),
-            rollout.entropy.len(),
-            rollout.margin.len(),
-            rollout.acceptance.len(),
-            rollout.target_p.len(),
-            rollout.overlap.len(),
-            rollout.head_overlap.len(),
-        ]
-    };
+    // Of those before it, q has as many entries as tokens, too.
+    let lists = |rollout: &Rollout<'_>| (rollout.argmax.len(), rollout.floats().map(<[f64]>::len));
+    let (argmax, floats) = lists(rollout);
     let fits = k > 0
         && rollout.q.len() == k
         && first.tokens.len() == k
-        && optional(rollout) == optional(first)
-        && optional(rollout)
-            .iter()
-            .all(|&length| length == 0 || length == k);
+        && lists(first) == (argmax, floats)
+        && (floats.iter().chain([&argmax])).all(|&length| length == 0 || length == k);
     if fits {
         return Ok(());
     }
