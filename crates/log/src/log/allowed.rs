@@ -48,9 +48,7 @@ impl Log {
         let Some(tensor) = &shard.beside[Beside::Allowed] else {
             return Ok(());
         };
-        let entry = |column: usize, message: String| {
-            LogError::entry(tensor.path(), &tensor.name, row, column, message)
-        };
+        let entry = |column: usize, message: String| tensor.refused(row, column, message);
         let window = tensor.window(row..row + 1)?;
         let tokens = self.vocabulary();
         if is_packed(tensor, shard.target.columns()) {

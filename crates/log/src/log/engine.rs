@@ -1,7 +1,7 @@
 //! What an engine did at the positions of a log, without the rows.
 
 use super::beside::Beside;
-use super::error::LogError;
+use super::error::{LogError, outside};
 use super::reader::Log;
 
 /// What a log says of an engine's doings at one position, as far as it does.
@@ -93,9 +93,7 @@ impl Log {
 
 fn complaint(of: Beside, value: i64, end: i64) -> String {
     match of {
-        Beside::Drafts | Beside::Output => {
-            format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
-        }
+        Beside::Drafts | Beside::Output => outside(value, end),
         Beside::Seed => {
             format!("is {value}; a seed is 0 or more, and -1 stands for the engine's stream")
         }

@@ -81,6 +81,11 @@ pub enum LogError {
     },
 }
 
+/// What is said of a token that there is not.
+pub(super) fn outside(token: i64, vocabulary: impl std::fmt::Display) -> String {
+    format!("token {token} is outside the vocabulary of {vocabulary}; -1 stands for none")
+}
+
 impl LogError {
     pub(crate) fn format(path: &Path, message: impl Into<String>) -> Self {
         Self::Format {

@@ -2,7 +2,7 @@
 
 use super::beside::{Beside, Columns, DRAFT_ROW};
 use super::contents::Contents;
-use super::error::LogError;
+use super::error::{LogError, outside};
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
 use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
@@ -1394,13 +1394,8 @@ impl Chunk<'_> {
             };
             window.floats(number, window.tensor.columns(), &mut row.scratch, out);
             if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
-                return Err(LogError::entry(
-                    window.tensor.path(),
-                    &window.tensor.name,
-                    number,
-                    column,
-                    format!("{} is no mass; it must be in [0, 1]", out[column]),
-                ));
+                let message = format!("{} is no mass; it must be in [0, 1]", out[column]);
+                return Err(window.tensor.refused(number, column, message));
             }
         }
         Ok(())
@@ -1431,16 +1426,8 @@ impl Chunk<'_> {
             for (column, id) in window.integers(number).enumerate() {
                 let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
                 if !within && id != -1 {
-                    return Err(LogError::entry(
-                        window.tensor.path(),
-                        &window.tensor.name,
-                        number,
-                        column,
-                        format!(
-                            "token {id} is outside the vocabulary of {}; -1 stands for none",
-                            self.log.vocabulary
-                        ),
-                    ));
+                    let message = outside(id, self.log.vocabulary);
+                    return Err(window.tensor.refused(number, column, message));
                 }
             }
         }
@@ -1502,9 +1489,8 @@ impl Chunk<'_> {
         sorted: &mut Vec<u32>,
     ) -> Result<(), LogError> {
         let name = &window.tensor.name;
-        let refused = |column: usize, message: String| {
-            LogError::entry(window.tensor.path(), name, number, column, message)
-        };
+        let refused =
+            |column: usize, message: String| window.tensor.refused(number, column, message);
         for (column, id) in window.integers(number).enumerate() {
             if id == -1 {
                 break;
@@ -1562,8 +1548,7 @@ fn check(
     full: bool,
 ) -> Result<(), LogError> {
     let (path, name) = (window.tensor.path(), &window.tensor.name);
-    let at =
-        |column: usize, message: String| Err(LogError::entry(path, name, number, column, message));
+    let at = |column: usize, message: String| Err(window.tensor.refused(number, column, message));
     let instead = || instead(kind, entries, window.tensor.dtype);
     let largest = match entries::first_not_legal(entries) {
         Ok(largest) => largest,

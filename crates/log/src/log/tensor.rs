@@ -83,6 +83,11 @@ impl Tensor {
         self.source.path()
     }
 
+    /// What is wrong with an entry.
+    pub(super) fn refused(&self, row: usize, column: usize, message: String) -> LogError {
+        LogError::entry(self.path(), &self.name, row, column, message)
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
     }

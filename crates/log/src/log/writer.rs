@@ -3,7 +3,7 @@
 use super::beside::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP};
 use super::encoded::{Encoded, encode, write_npz, write_safetensors};
 use super::engine::EngineRecord;
-use super::error::LogError;
+use super::error::{LogError, outside};
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::reader::{Log, RowKind, read_file, read_index};
@@ -1271,10 +1271,6 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
         Dtype::F16 | Dtype::Bf16 => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
         _ => 0.0,
     }
-}
-
-fn outside(token: i64, vocabulary: i64) -> String {
-    format!("token {token} is outside the vocabulary of {vocabulary}; -1 stands for none")
 }
 
 /// What an engine did, as tensors: those of which anything was said, -1 where it was not.
