@@ -12,14 +12,14 @@ use super::tokens::{EncodedPrompt, TextCodec};
 use super::tree::{
     Carried, Drawing, Node, ancestry, ends, refused, refused_codes, settle_tree, weights,
 };
-use super::{BROKEN, CaptureError, PREFILL_LOGITS};
+use super::{BROKEN, CaptureError, PREFILL_LOGITS, go_on};
 use rand::Rng;
 use specgap_core::rule::{RuleName, Verifies};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape as TreeShape;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
@@ -284,9 +284,7 @@ impl Decoder {
             Shape::Tree(..) | Shape::Coded(_) => None,
         };
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(CaptureError::Interrupted);
-            }
+            go_on(interrupt)?;
             let round = match self.settings.drafts.clone() {
                 Shape::Chain(drafts) => {
                     self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
@@ -648,9 +646,7 @@ impl Decoder {
         prefill(&mut self.target, prompt, &all)?;
         decoded.prompt_seconds = begun.elapsed().as_secs_f64();
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(CaptureError::Interrupted);
-            }
+            go_on(interrupt)?;
             let stepping = Instant::now();
             let position = decoded.tokens.len();
             let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
@@ -707,9 +703,7 @@ impl Decoder {
         let first = before.len().saturating_sub(1);
         let fed = all.get(first..first + text.len()).unwrap_or(&[]);
         for (number, tokens) in fed.chunks(piece).enumerate() {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(CaptureError::Interrupted);
-            }
+            go_on(interrupt)?;
             let begin = number * piece;
             let target = feed(&mut self.target, (prompt, begin), tokens)?;
             let draft = feed(&mut self.draft, (prompt, begin), tokens)?;
@@ -748,9 +742,7 @@ impl Decoder {
                 Shape::Tree(..) | Shape::Coded(_) => 1,
             };
             for tokens in lengths(longest) {
-                if interrupt.load(Ordering::Relaxed) {
-                    return Err(CaptureError::Interrupted);
-                }
+                go_on(interrupt)?;
                 let Some(new) = all.get(middle..middle + tokens) else {
                     continue;
                 };

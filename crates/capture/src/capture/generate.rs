@@ -4,10 +4,10 @@ use super::model::{Logits, Model, common_vocabulary, cut};
 use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text};
 use super::sampling::{Sampler, Sampling, is_law};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::{BROKEN, CaptureError, PREFILL_LOGITS};
+use super::{BROKEN, CaptureError, PREFILL_LOGITS, go_on};
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// How to generate. Everything but [`Self::batch`] decides what is generated; the
 /// batch can change logits in their last digits, as the runtime orders sums by
@@ -439,13 +439,8 @@ impl Capture {
             max_tokens,
             ..
         } = self.settings;
-        let check = || {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(CaptureError::Interrupted);
-            }
-            Ok(())
-        };
-        let mut context = Context::new(prompts);
+        let check = || go_on(interrupt);
+        let context = Context::new(prompts);
         let mut samplers: Vec<_> = prompts
             .iter()
             .map(|prompt| Sampler::new(seed, &prompt.id))
@@ -473,7 +468,6 @@ impl Capture {
         for position in 0..max_tokens {
             if position > 0 {
                 check()?;
-                context.extend(&drawn);
             }
             let widest = self.drafts().map(Model::vocabulary).max().unwrap_or(0);
             let piece = self.target.vocabulary().max(widest) * prompts.len();
@@ -482,7 +476,7 @@ impl Capture {
                 if position == 0 {
                     context.prefill(model, piece, &check, seconds)
                 } else {
-                    context.step(model, position, seconds)
+                    context.step(model, &drawn, position, seconds)
                 }
             };
             let target = run(&mut self.target, &mut seconds.target)?;
@@ -688,14 +682,11 @@ impl HeldRow {
 }
 
 /// What both models are run on: prompts padded on the left to one length, then
-/// the tokens drawn.
+/// the tokens drawn, one a prompt and position.
 struct Context<'a> {
     prompts: &'a [EncodedPrompt],
     /// Columns of the longest prompt.
     padded: usize,
-    /// Columns behind the prompts.
-    extended: usize,
-    last: Vec<i64>,
 }
 
 impl<'a> Context<'a> {
@@ -704,8 +695,6 @@ impl<'a> Context<'a> {
         Self {
             prompts,
             padded: padded.unwrap_or(0),
-            extended: 0,
-            last: Vec::new(),
         }
     }
 
@@ -766,27 +755,22 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Adds one token a prompt.
-    fn extend(&mut self, tokens: &[i64]) {
-        self.extended += 1;
-        self.last = tokens.to_vec();
-    }
-
-    /// Runs the token added last.
+    /// Runs the tokens in front of a position.
     fn step(
         &self,
         model: &mut Model,
+        tokens: &[i64],
         position: usize,
         seconds: &mut f64,
     ) -> Result<Logits, CaptureError> {
-        let end = self.padded + self.extended;
+        let end = self.padded + position;
         let positions: Vec<_> = self
             .prompts
             .iter()
-            .map(|prompt| (prompt.tokens.len() + self.extended - 1) as i64)
+            .map(|prompt| (prompt.tokens.len() + position - 1) as i64)
             .collect();
         model
-            .run_timed(&self.last, &self.mask(end), &positions, seconds)
+            .run_timed(tokens, &self.mask(end), &positions, seconds)
             .map_err(|message| self.failed(model, position, message))
     }
 }

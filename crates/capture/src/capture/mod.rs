@@ -54,6 +54,7 @@ pub use tree::{children_of_rule, draws_children};
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most logits that prompts have at a time: 256 MiB in f32.
 const PREFILL_LOGITS: usize = 1 << 26;
@@ -230,6 +231,14 @@ pub enum CaptureError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Refuses to go on once the user asked to stop.
+fn go_on(interrupt: &AtomicBool) -> Result<(), CaptureError> {
+    match interrupt.load(Ordering::Relaxed) {
+        true => Err(CaptureError::Interrupted),
+        false => Ok(()),
+    }
 }
 
 impl CaptureError {
