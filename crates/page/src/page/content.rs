@@ -391,22 +391,33 @@ impl Page {
 
     /// Every picture that is a file of its own, in order: of panels, that which is chosen first.
     pub fn figures(&self) -> Vec<&Figure> {
-        fn collect<'a>(blocks: &'a [Block], into: &mut Vec<&'a Figure>) {
+        fn figure(block: &Block) -> Option<&Figure> {
+            match block {
+                Block::Figure(figure) => Some(figure),
+                _ => None,
+            }
+        }
+        self.blocks().into_iter().filter_map(figure).collect()
+    }
+
+    /// Every block in order, with those that are folded away, and of panels those of the one that is
+    /// chosen first.
+    pub(super) fn blocks(&self) -> Vec<&Block> {
+        fn collect<'a>(blocks: &'a [Block], into: &mut Vec<&'a Block>) {
             for block in blocks {
                 match block {
-                    Block::Figure(figure) => into.push(figure),
                     Block::Details { blocks, .. } => collect(blocks, into),
                     Block::Panel(panel) if panel.first => collect(&panel.blocks, into),
-                    _ => {}
+                    other => into.push(other),
                 }
             }
         }
-        let mut figures = Vec::new();
-        collect(&self.lead, &mut figures);
+        let mut blocks = Vec::new();
+        collect(&self.lead, &mut blocks);
         for section in &self.sections {
-            collect(&section.blocks, &mut figures);
+            collect(&section.blocks, &mut blocks);
         }
-        figures
+        blocks
     }
 }
 

@@ -103,24 +103,14 @@ impl Page {
 
     /// Every table, in order, and then those of papers alone.
     pub fn tables(&self) -> Vec<&Table> {
-        fn collect<'a>(blocks: &'a [Block], into: &mut Vec<&'a Table>) {
-            for block in blocks {
-                match block {
-                    Block::Table(table) => into.push(table),
-                    Block::Details { blocks, .. } => collect(blocks, into),
-                    // One table of those that a reader chooses between.
-                    Block::Panel(panel) if panel.first => collect(&panel.blocks, into),
-                    _ => {}
-                }
+        fn table(block: &Block) -> Option<&Table> {
+            match block {
+                Block::Table(table) => Some(table),
+                _ => None,
             }
         }
-        let mut tables = Vec::new();
-        collect(&self.lead, &mut tables);
-        for section in &self.sections {
-            collect(&section.blocks, &mut tables);
-        }
-        tables.extend(&self.papers);
-        tables
+        let tables = self.blocks().into_iter().filter_map(table);
+        tables.chain(&self.papers).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::canvas::Ink;
 use super::latex::escaped;
+use super::plot::{BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point};
 
 /// Points of TeX to a pixel.
 const SCALE: f64 = 0.75;
@@ -33,45 +34,12 @@ fn colour(ink: Ink) -> String {
 }
 
 /// A chart of lines.
-pub(super) struct Lines<'a> {
-    pub(super) title: &'a str,
-    pub(super) x_label: &'a str,
-    pub(super) y_label: &'a str,
-    pub(super) stops: &'a [(f64, String)],
-    pub(super) log: bool,
-    /// The y axis shows shares in percent; the numbers of the file are shares.
-    pub(super) percent: bool,
-    pub(super) lines: Vec<Line<'a>>,
-    pub(super) remarks: &'a [String],
-}
-
-/// A line; without dashes it is what others are measured against.
-pub(super) struct Line<'a> {
-    pub(super) label: &'a str,
-    pub(super) ink: Ink,
-    pub(super) dashes: &'a [f64],
-    /// x; y where more than its ends is known; and the ends.
-    pub(super) points: Vec<(f64, Option<f64>, [f64; 2])>,
-}
-
-/// What one row of a chart of losses shows, as there.
-pub(super) struct Loss<'a> {
-    pub(super) label: &'a str,
-    pub(super) best: f64,
-    pub(super) best_to: Option<f64>,
-    pub(super) best_label: &'a str,
-    pub(super) marks: &'a [(f64, String)],
-    pub(super) ranges: &'a [([f64; 2], String)],
-    /// The most that is lost, and what is said of it.
-    pub(super) loss: Option<(f64, &'a str)>,
-}
-
-pub(super) fn lines(plot: &Lines<'_>) -> String {
-    let stops = plot.stops;
+pub(super) fn lines(plot: &LinePlot) -> String {
+    let stops = &plot.x.stops;
     let mut options = vec![
         "width=.95\\linewidth, height=.6\\linewidth".to_owned(),
-        format!("xlabel={{{}}}", escaped(plot.x_label)),
-        format!("ylabel={{{}}}", escaped(plot.y_label)),
+        format!("xlabel={{{}}}", escaped(&plot.x.label)),
+        format!("ylabel={{{}}}", escaped(&plot.y_label)),
         format!("xtick={{{}}}", list(stops, |(x, _)| x.to_string())),
         format!(
             "xticklabels={{{}}}",
@@ -85,20 +53,20 @@ pub(super) fn lines(plot: &Lines<'_>) -> String {
     if plot.percent {
         options.push(format!("yticklabel={{{PERCENT}}}, scaled y ticks=false"));
     }
-    if plot.log {
+    if plot.x.log {
         options.push("xmode=log".to_owned());
     }
     let body: String = plot.lines.iter().map(line).collect();
-    let mut out = axis(plot.title, &options, &body);
-    for remark in plot.remarks {
+    let mut out = axis(&plot.title, &options, &body);
+    for remark in &plot.remarks {
         out.insert_str(0, &format!("% {}\n", super::latex::one_line(remark)));
     }
     out
 }
 
-fn line(line: &Line<'_>) -> String {
-    let colour = colour(line.ink);
-    let dashes: Vec<String> = (line.dashes.chunks(2))
+fn line(line: &Line) -> String {
+    let colour = colour(line.ink());
+    let dashes: Vec<String> = (line.dashes().chunks(2))
         .filter_map(|pair| match pair {
             [on, off] => Some(format!("on {}pt off {}pt", on * SCALE, off * SCALE)),
             _ => None,
@@ -108,15 +76,18 @@ fn line(line: &Line<'_>) -> String {
         true => ("*", "solid, thick".to_owned()),
         false => ("o", format!("dash pattern={}", dashes.join(" "))),
     };
-    let point = |&(x, y, [low, high]): &(f64, Option<f64>, [f64; 2])| match y {
-        None => format!("({x},nan)"),
-        Some(y) => format!("({x},{y}) += (0,{}) -= (0,{})", high - y, y - low),
+    let point = |point: &Point| {
+        let (x, y, [low, high]) = (point.x, point.y, point.interval);
+        match point.open {
+            true => format!("({x},nan)"),
+            false => format!("({x},{y}) += (0,{}) -= (0,{})", high - y, y - low),
+        }
     };
     let points: Vec<String> = line.points.iter().map(point).collect();
     let style =
         format!("color={colour}, {dashes}, mark={mark}, mark size=1.5pt, mark options=solid");
     // Nothing goes through bounds.
-    let mut out = match line.points.iter().all(|(_, y, _)| y.is_none()) {
+    let mut out = match line.points.iter().all(|point| point.open) {
         true => format!("\\addlegendimage{{{style}}}\n"),
         false => format!(
             "\\addplot[{style},\n  error bars/.cd, y dir=both, y explicit, error bar style=solid, error \
@@ -124,9 +95,9 @@ fn line(line: &Line<'_>) -> String {
             points.join(" ")
         ),
     };
-    out.push_str(&format!("\\addlegendentry{{{}}}\n", escaped(line.label)));
-    let open = line.points.iter().filter(|(_, y, _)| y.is_none());
-    for (x, _, [low, high]) in open {
+    out.push_str(&format!("\\addlegendentry{{{}}}\n", escaped(&line.label)));
+    for point in line.points.iter().filter(|point| point.open) {
+        let (x, [low, high]) = (point.x, point.interval);
         out.push_str(&format!(
             "\\addplot[forget plot, color={colour}, opacity=.35, line width=4pt] coordinates \
              {{({x},{low}) ({x},{high})}};\n"
@@ -136,31 +107,35 @@ fn line(line: &Line<'_>) -> String {
 }
 
 /// Rows from above, with their names.
-fn rows(rows: &[&str]) -> [String; 4] {
-    let numbers: Vec<usize> = (0..rows.len()).collect();
+fn rows<'a>(names: impl Iterator<Item = &'a str>) -> [String; 4] {
+    let names: Vec<&str> = names.collect();
+    let numbers: Vec<usize> = (0..names.len()).collect();
     [
         format!("ytick={{{}}}", list(&numbers, usize::to_string)),
         format!(
             "yticklabels={{{}}}",
-            list(rows, |row| format!("{{{}}}", escaped(row)))
+            list(&names, |name| format!("{{{}}}", escaped(name)))
         ),
-        format!("ymin=-.7, ymax={}", rows.len() as f64 - 0.3),
+        format!("ymin=-.7, ymax={}", names.len() as f64 - 0.3),
         "y dir=reverse, yticklabel style={font=\\scriptsize}".to_owned(),
     ]
 }
 
-/// Rows of quantiles at 5%, 25%, 50%, 75% and 95% and a mean, between 0 and 1.
-pub(super) fn boxes(title: &str, label: &str, all: &[(&str, [f64; 5], f64)]) -> String {
+/// Rows of quantiles and a mean, between 0 and 1.
+pub(super) fn boxes(plot: &BoxPlot) -> String {
     let mut options = vec![
-        format!("width=.8\\linewidth, height={}pt", 70 + 30 * all.len()),
-        format!("xlabel={{{}}}", escaped(label)),
+        format!(
+            "width=.8\\linewidth, height={}pt",
+            70 + 30 * plot.rows.len()
+        ),
+        format!("xlabel={{{}}}", escaped(&plot.label)),
         "xmin=0, xmax=1, xmajorgrids".to_owned(),
         format!("xticklabel={{{PERCENT}}}, scaled x ticks=false"),
     ];
-    options.extend(rows(&all.iter().map(|row| row.0).collect::<Vec<_>>()));
+    options.extend(rows(plot.rows.iter().map(|row| row.label.as_str())));
     let colour = colour(Ink::Hue(0));
-    let row = |(at, &(_, quantiles, mean)): (usize, &(&str, [f64; 5], f64))| {
-        let ([a, b, c, d, e], at) = (quantiles, at as f64);
+    let row = |(at, row): (usize, &BoxRow)| {
+        let ([a, b, c, d, e], mean, at) = (row.quantiles, row.mean, at as f64);
         let (above, below) = (at - 0.2, at + 0.2);
         format!(
             "\\draw[color={colour}] (axis cs:{a},{at}) -- (axis cs:{e},{at});\n\
@@ -169,24 +144,19 @@ pub(super) fn boxes(title: &str, label: &str, all: &[(&str, [f64; 5], f64)]) -> 
              \\addplot[only marks, mark=o] coordinates {{({mean},{at})}};\n"
         )
     };
-    let body: String = all.iter().enumerate().map(row).collect();
-    axis(title, &options, &body)
+    let body: String = plot.rows.iter().enumerate().map(row).collect();
+    axis(&plot.title, &options, &body)
 }
 
 /// Bars from the one end of the axis, what was had, and what is lost.
-pub(super) fn losses(
-    title: &str,
-    label: &str,
-    shown: &[Loss<'_>],
-    [low, high]: [f64; 2],
-) -> String {
+pub(super) fn losses(plot: &LossPlot, shown: &[&LossRow], [low, high]: [f64; 2]) -> String {
     let mut options = vec![
         format!("width=.8\\linewidth, height={}pt", 70 + 48 * shown.len()),
-        format!("xlabel={{{}}}", escaped(label)),
+        format!("xlabel={{{}}}", escaped(&plot.label)),
         format!("xmin={low}, xmax={high}, xmajorgrids, clip=false"),
         format!("xticklabel={{{PERCENT}}}, scaled x ticks=false"),
     ];
-    options.extend(rows(&shown.iter().map(|row| row.label).collect::<Vec<_>>()));
+    options.extend(rows(shown.iter().map(|row| row.label.as_str())));
     let colour = colour(Ink::Hue(0));
     let said = |x: f64, y: f64, anchor: &str, words: &str| {
         let words = escaped(words);
@@ -210,7 +180,7 @@ pub(super) fn losses(
             row.best_to.unwrap_or(best),
             y,
             "west",
-            row.best_label,
+            &row.best_label,
         ));
         // Names of marks that are near each other stand at other heights.
         for (index, (x, name)) in row.marks.iter().enumerate() {
@@ -219,13 +189,13 @@ pub(super) fn losses(
                 said(*x, above - 0.16 * (index % 2) as f64, "south east", name)
             ));
         }
-        for ([from, to], name) in row.ranges {
+        for ([from, to], name) in &row.ranges {
             body.push_str(&format!(
                 "\\draw[|-|] (axis cs:{from},{y}) -- (axis cs:{to},{y});\n{}",
                 said((from + to) / 2.0, above, "south", name)
             ));
         }
-        if let Some((most, words)) = row.loss {
+        if let Some((_, [_, most], words)) = &row.loss {
             let y = below + 0.08;
             body.push_str(&format!(
                 "\\draw[<->] (axis cs:{},{y}) -- (axis cs:{best},{y});\n{}",
@@ -234,5 +204,5 @@ pub(super) fn losses(
             ));
         }
     }
-    axis(title, &options, &body)
+    axis(&plot.title, &options, &body)
 }

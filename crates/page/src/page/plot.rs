@@ -23,6 +23,22 @@ const SWATCH: f64 = 40.0;
 const APART: f64 = 20.0;
 /// Half the width of a band where a point would be.
 const BAND: f64 = 3.0;
+/// Where the name of a y axis stands.
+const Y_LABEL_AT: (f64, f64) = (MARGIN, 41.0);
+
+/// A picture under its title.
+fn headed(title: &str, width: f64, height: f64) -> Canvas {
+    let mut canvas = Canvas::new(width.ceil() as u32, height.ceil() as u32);
+    canvas.head(title, (MARGIN, 20.0), TITLE, HEAD);
+    canvas
+}
+
+/// How wide the widest of some texts is.
+fn widest<'a>(texts: impl Iterator<Item = &'a str>, size: f64) -> f64 {
+    texts
+        .map(|text| Canvas::text_width(text, size))
+        .fold(0.0, f64::max)
+}
 
 /// Lines over a few places, each point with its interval if it has one.
 ///
@@ -69,6 +85,17 @@ pub struct Axis {
     pub stops: Vec<(f64, String)>,
     /// Equal factors take equal room; all places are then above 0.
     pub log: bool,
+}
+
+impl Axis {
+    /// Its first and its last place.
+    fn ends(&self) -> [f64; 2] {
+        let stops = || self.stops.iter().map(|(x, _)| *x);
+        [
+            stops().fold(f64::INFINITY, f64::min),
+            stops().fold(f64::NEG_INFINITY, f64::max),
+        ]
+    }
 }
 
 /// One line of a chart.
@@ -148,7 +175,7 @@ const DASHES: [&[f64]; 6] = [
 ];
 
 impl Line {
-    fn dashes(&self) -> &'static [f64] {
+    pub(super) fn dashes(&self) -> &'static [f64] {
         match self.stroke {
             Stroke::Solid => &[],
             Stroke::Dashed(index) => DASHES[index % DASHES.len()],
@@ -162,7 +189,7 @@ impl Line {
         }
     }
 
-    fn ink(&self) -> Ink {
+    pub(super) fn ink(&self) -> Ink {
         Ink::Hue(self.hue)
     }
 
@@ -220,41 +247,31 @@ impl LinePlot {
     /// The chart as a picture; a field without lines if there are no points.
     pub fn draw(&self) -> Canvas {
         let labels = self.lines.iter().map(|line| line.label.as_str());
-        let longest = |size: f64, texts: &mut dyn Iterator<Item = &str>| {
-            texts
-                .map(|text| Canvas::text_width(text, size))
-                .fold(0.0, f64::max)
-        };
+        let remarks = self.remarks.iter().map(String::as_str);
         let width = WIDTH
-            .max(longest(LABEL, &mut labels.into_iter()) + SWATCH + 8.0 + 2.0 * MARGIN)
-            .max(longest(LABEL, &mut self.remarks.iter().map(String::as_str)) + 2.0 * MARGIN)
-            .max(longest(TITLE, &mut std::iter::once(self.title.as_str())) + 2.0 * MARGIN);
-        let ticks = self.ticks();
-        let edge = |values: Option<&f64>, or: f64| values.copied().unwrap_or(or);
+            .max(widest(labels, LABEL) + SWATCH + 8.0 + 2.0 * MARGIN)
+            .max(widest(remarks, LABEL) + 2.0 * MARGIN)
+            .max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
         let (low, high) = self.y_bounds();
-        let stops = || self.x.stops.iter().map(|(x, _)| *x);
+        let ticks = ticks(low, high, 6).in_percent(self.percent);
+        let [first, last] = ticks.ends();
         let (upper, plot_height) = (58.0, 270.0);
         let field = Field {
             left: 52.0,
             right: width - MARGIN,
             upper,
             lower: upper + plot_height,
-            x: [
-                stops().fold(f64::INFINITY, f64::min),
-                stops().fold(f64::NEG_INFINITY, f64::max),
-            ],
-            y: [
-                low.min(edge(ticks.values.first(), low)),
-                high.max(edge(ticks.values.last(), high)),
-            ],
+            x: self.x.ends(),
+            y: [low.min(first), high.max(last)],
             log: self.x.log,
         };
         let legend = field.lower + 62.0;
         let under = (self.lines.len() + self.remarks.len()) as f64 * APART;
         let height = legend + under + 4.0;
-        let mut canvas = Canvas::new(width.ceil() as u32, height.ceil() as u32);
-        canvas.keep(self.data(), self.tex());
-        self.frame(&mut canvas, &field, &ticks);
+        let mut canvas = headed(&self.title, width, height);
+        canvas.keep(self.data(), pgf::lines(self));
+        canvas.text(&self.y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
+        self.axes(&mut canvas, &field, &ticks);
         self.curves(&mut canvas, &field);
         for (index, line) in self.lines.iter().enumerate() {
             line.explain(&mut canvas, (MARGIN, legend + index as f64 * APART));
@@ -282,30 +299,6 @@ impl LinePlot {
         out
     }
 
-    /// The same for pgfplots.
-    fn tex(&self) -> String {
-        fn line(line: &Line) -> pgf::Line<'_> {
-            pgf::Line {
-                label: &line.label,
-                ink: line.ink(),
-                dashes: line.dashes(),
-                points: (line.points.iter())
-                    .map(|point| (point.x, (!point.open).then_some(point.y), point.interval))
-                    .collect(),
-            }
-        }
-        pgf::lines(&pgf::Lines {
-            title: &self.title,
-            x_label: &self.x.label,
-            y_label: &self.y_label,
-            stops: &self.x.stops,
-            log: self.x.log,
-            percent: self.percent,
-            lines: self.lines.iter().map(line).collect(),
-            remarks: &self.remarks,
-        })
-    }
-
     /// The least and the largest y that is drawn, intervals included.
     fn y_bounds(&self) -> (f64, f64) {
         let points = || self.lines.iter().flat_map(|line| &line.points);
@@ -314,18 +307,6 @@ impl LinePlot {
             points().fold(low, |low, point| low.min(point.interval[0]).min(point.y)),
             points().fold(high, |high, point| high.max(point.interval[1]).max(point.y)),
         )
-    }
-
-    fn ticks(&self) -> Ticks {
-        let (low, high) = self.y_bounds();
-        ticks(low, high, 6).in_percent(self.percent)
-    }
-
-    fn frame(&self, canvas: &mut Canvas, field: &Field, ticks: &Ticks) {
-        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
-        let label_at = (MARGIN, 41.0);
-        canvas.text(&self.y_label, label_at, LABEL, Align::Left, Ink::Quiet);
-        self.axes(canvas, field, ticks);
     }
 
     /// Both axes with what stands at them.
@@ -430,8 +411,7 @@ impl BoxPlot {
         let (left, right, upper, row_height) = (78.0, WIDTH - 96.0, 52.0, 34.0);
         let base = upper + self.rows.len() as f64 * row_height;
         let width = WIDTH.max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
-        let mut canvas = Canvas::new(width.ceil() as u32, (base + 56.0).ceil() as u32);
-        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
+        let mut canvas = headed(&self.title, width, base + 56.0);
         let mut data = "row,q05,q25,q50,q75,q95,mean\n".to_owned();
         for BoxRow {
             label,
@@ -441,10 +421,7 @@ impl BoxPlot {
         {
             data.push_str(&format!("{},{a},{b},{c},{d},{e},{mean}\n", csv(label)));
         }
-        let boxes = self.rows.iter();
-        let boxes = boxes.map(|row| (row.label.as_str(), row.quantiles, row.mean));
-        let tex = pgf::boxes(&self.title, &self.label, &boxes.collect::<Vec<_>>());
-        canvas.keep(data, tex);
+        canvas.keep(data, pgf::boxes(self));
         let x_of = |value: f64| left + value.clamp(0.0, 1.0) * (right - left);
         for step in 0..=5 {
             let value = f64::from(step) / 5.0;
@@ -531,18 +508,6 @@ impl LossRow {
             .all(f64::is_finite)
     }
 
-    fn tex(&self) -> pgf::Loss<'_> {
-        pgf::Loss {
-            label: &self.label,
-            best: self.best,
-            best_to: self.best_to,
-            best_label: &self.best_label,
-            marks: &self.marks,
-            ranges: &self.ranges,
-            loss: (self.loss.as_ref()).map(|(_, [_, most], words)| (*most, words.as_str())),
-        }
-    }
-
     /// The names of marks and ranges, and where they belong.
     fn names(&self) -> impl Iterator<Item = (f64, &str)> {
         let marks = self.marks.iter().map(|(at, name)| (*at, name.as_str()));
@@ -589,8 +554,7 @@ impl LossPlot {
             + 2.0 * MARGIN;
         let upper = 40.0;
         let base = upper + rows.iter().map(|row| row.height()).sum::<f64>();
-        let mut canvas = Canvas::new(width.ceil() as u32, (base + 46.0).ceil() as u32);
-        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
+        let mut canvas = headed(&self.title, width, base + 46.0);
         let values = || {
             rows.iter().flat_map(|row| {
                 let marks = row.marks.iter().map(|(at, _)| *at);
@@ -603,14 +567,8 @@ impl LossPlot {
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         let ticks = ticks(low.min(0.0), high, 5).in_percent(true);
-        let edge = |value: Option<&f64>, or: f64| value.copied().unwrap_or(or);
-        let ends = [
-            edge(ticks.values.first(), 0.0),
-            edge(ticks.values.last(), 1.0),
-        ];
-        let losses: Vec<pgf::Loss<'_>> = rows.iter().map(|row| row.tex()).collect();
-        let tex = pgf::losses(&self.title, &self.label, &losses, ends);
-        canvas.keep(data_of(&rows), tex);
+        let ends = ticks.ends();
+        canvas.keep(data_of(&rows), pgf::losses(self, &rows, ends));
         let (left, right) = (MARGIN + 14.0, width - MARGIN - 14.0);
         let x_of = |value: f64| {
             let share = (value - ends[0]) / (ends[1] - ends[0]).max(1e-12);
@@ -752,7 +710,7 @@ fn draw_row(
     }
 }
 
-/// Round values between two bounds.
+/// Round values between two bounds, at least one.
 struct Ticks {
     values: Vec<f64>,
     decimals: usize,
@@ -762,6 +720,11 @@ struct Ticks {
 impl Ticks {
     fn in_percent(self, percent: bool) -> Self {
         Self { percent, ..self }
+    }
+
+    fn ends(&self) -> [f64; 2] {
+        let edge = |value: Option<&f64>| value.copied().unwrap_or(0.0);
+        [edge(self.values.first()), edge(self.values.last())]
     }
 
     fn text(&self, value: f64) -> String {

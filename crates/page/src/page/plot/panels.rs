@@ -1,9 +1,11 @@
 //! Small multiples: panels side by side on the same axes.
 
 use super::{
-    APART, Axis, Field, HEAD, LABEL, Line, LinePlot, MARGIN, SWATCH, TITLE, Ticks, WIDTH, ticks,
+    APART, Axis, Field, LABEL, Line, LinePlot, MARGIN, SWATCH, TITLE, Ticks, WIDTH, Y_LABEL_AT,
+    headed, ticks, widest,
 };
 use crate::page::canvas::{Align, Canvas, Ink};
+use crate::page::pgf;
 
 /// Charts of the same axes, two in a row, each with the meaning of its lines under it.
 ///
@@ -50,18 +52,13 @@ const BETWEEN: f64 = 16.0;
 impl PanelPlot {
     /// The charts as a picture.
     pub fn draw(&self) -> Canvas {
-        let widest = |texts: &mut dyn Iterator<Item = &str>, size: f64| {
-            texts
-                .map(|text| Canvas::text_width(text, size))
-                .fold(0.0, f64::max)
-        };
-        let mut labels = self.panels.iter().flat_map(|(title, lines)| {
+        let labels = self.panels.iter().flat_map(|(title, lines)| {
             std::iter::once(title.as_str()).chain(lines.iter().map(|line| line.label.as_str()))
         });
         let cell =
-            ((WIDTH - 2.0 * MARGIN - BETWEEN) / 2.0).max(widest(&mut labels, LABEL) + SWATCH + 8.0);
+            ((WIDTH - 2.0 * MARGIN - BETWEEN) / 2.0).max(widest(labels, LABEL) + SWATCH + 8.0);
         let width = (2.0 * (cell + MARGIN) + BETWEEN)
-            .max(widest(&mut std::iter::once(self.title.as_str()), TITLE) + 2.0 * MARGIN);
+            .max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
         let rows: Vec<_> = self.panels.chunks(2).collect();
         let height = |row: &[(String, Vec<Line>)]| {
             let lines = row.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
@@ -69,11 +66,9 @@ impl PanelPlot {
         };
         let upper = 52.0;
         let all = upper + rows.iter().map(|row| height(row)).sum::<f64>();
-        let mut canvas = Canvas::new(width.ceil() as u32, all.ceil() as u32);
+        let mut canvas = headed(&self.title, width, all);
         canvas.keep(self.data(), self.tex());
-        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
-        let label_at = (MARGIN, 41.0);
-        canvas.text(&self.y_label, label_at, LABEL, Align::Left, Ink::Quiet);
+        canvas.text(&self.y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
         let whole = self.plot_of("", self.panels.iter().flat_map(|(_, lines)| lines));
         let (low, high) = whole.y_bounds();
         let ticks = ticks(low, high, 4).in_percent(self.percent);
@@ -110,18 +105,13 @@ impl PanelPlot {
     ) {
         let plot = self.plot_of(title, lines);
         canvas.text(title, (left, top + 10.0), LABEL, Align::Left, Ink::Text);
-        let stops = || self.x.stops.iter().map(|(x, _)| *x);
-        let edge = |value: Option<&f64>| value.copied().unwrap_or(0.0);
         let field = Field {
             left: left + 36.0,
             right: left + width,
             upper: top + OVER,
             lower: top + OVER + PLOT,
-            x: [
-                stops().fold(f64::INFINITY, f64::min),
-                stops().fold(f64::NEG_INFINITY, f64::max),
-            ],
-            y: [edge(ticks.values.first()), edge(ticks.values.last())],
+            x: self.x.ends(),
+            y: ticks.ends(),
             log: self.x.log,
         };
         plot.axes(canvas, &field, ticks);
@@ -153,7 +143,7 @@ impl PanelPlot {
         let all = self.panels.iter();
         let all =
             all.map(|(title, lines)| self.plot_of(&format!("{}: {title}", self.title), lines));
-        all.map(|plot| plot.tex()).collect()
+        all.map(|plot| pgf::lines(&plot)).collect()
     }
 }
 
