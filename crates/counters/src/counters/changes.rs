@@ -17,11 +17,7 @@ pub(super) fn changes(
     let change = || {
         let (best, ran) = (best?, ran?);
         let now = lengths.iter().find(|at| at.length == ran)?.speedup?;
-        let alone = |value: f64| Estimate {
-            mean: value,
-            ci95: [value; 2],
-            ..Estimate::default()
-        };
+        let alone = |value: f64| Estimate::plus_minus(value, 0.0);
         let more = best.speedup - now;
         let verdict = if best.kind == Kind::Bracket || best.alike.contains(&ran) {
             Verdict::NotToldApart
@@ -59,11 +55,7 @@ mod tests {
     fn a_change_is_from_what_ran() {
         let at = |length: usize, tokens: f64, costs: &Costs| AtLength {
             length,
-            acceptance_length: Estimate {
-                mean: tokens,
-                ci95: [tokens; 2],
-                ..Estimate::default()
-            },
+            acceptance_length: Estimate::plus_minus(tokens, 0.0),
             kind: Kind::Prefix,
             stated_error: None,
             acceptance_rate: 0.5,

@@ -253,6 +253,18 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// Nothing yet, of a tool.
+    pub(super) fn of(source: Source) -> Self {
+        Self {
+            source,
+            length: None,
+            clusters: Vec::new(),
+            by_request: false,
+            groups: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// The sums of all entries.
     #[must_use]
     pub fn total(&self) -> Rounds {
@@ -272,12 +284,9 @@ impl Counted {
     #[must_use]
     pub(super) fn of_group(&self, name: &str, own: bool) -> Self {
         let mut some = Self {
-            clusters: Vec::new(),
-            groups: Vec::new(),
-            notes: Vec::new(),
-            source: self.source,
             length: self.length,
             by_request: self.by_request,
+            ..Self::of(self.source)
         };
         for (one, group) in self.clusters.iter().zip(&self.groups) {
             if group.as_ref().is_some_and(|group| (group == name) == own) {

@@ -7,11 +7,7 @@ use specgap_measure::statistics::Estimate;
 use std::collections::BTreeMap;
 
 fn estimate(mean: f64) -> Estimate {
-    Estimate {
-        mean,
-        ci95: [mean - 0.01, mean + 0.01],
-        ..Estimate::default()
-    }
+    Estimate::plus_minus(mean, 0.01)
 }
 
 /// A round of `length` drafts of which each is accepted with 3/4, 2/4, 3/4, 2/4, ...
@@ -55,13 +51,17 @@ fn profile() -> Profile {
 }
 
 fn files(format: Format) -> BTreeMap<String, String> {
-    let files = profile().files(format).unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let files: BTreeMap<_, _> = (files.into_iter())
-        .map(|(name, bytes)| (name, text(bytes)))
-        .collect();
+    let files = texts(&profile(), format);
     assert!(files.keys().all(|name| is_of_a_profile(name)), "{files:?}");
     files
+}
+
+/// The files of a profile, by name.
+fn texts(profile: &Profile, format: Format) -> BTreeMap<String, String> {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (profile.files(format).unwrap().into_iter())
+        .map(|(name, bytes)| (name, text(bytes)))
+        .collect()
 }
 
 /// What all who take rates refuse: vLLM's `_resolve_synthetic_acceptance_rates` and llama.cpp's
@@ -278,25 +278,21 @@ fn a_card_has_every_number_with_its_interval() {
         "{card}"
     );
     // Where bounds are wider than the interval they stand alone.
+    let card = |curve: Curve| {
+        let profile = Profile::new(vec![curve], source()).unwrap();
+        texts(&profile, Format::Card).remove("card.md").unwrap()
+    };
     let mut open = curve(1);
     open.acceptance_length.truncation = Some([1.5, 1.9]);
     open.marginal[0].ci95 = [0.75, 0.75];
-    let card = Profile::new(vec![open], source())
-        .unwrap()
-        .files(Format::Card)
-        .unwrap();
-    let card = String::from_utf8(card[0].1.clone()).unwrap();
-    assert!(card.contains("|1|1.500 to 1.900|0.750|0.750|"), "{card}");
+    let text = card(open);
+    assert!(text.contains("|1|1.500 to 1.900|0.750|0.750|"), "{text}");
     let mut open = curve(2);
     open.marginal[0].truncation = Some([0.7, 0.8]);
-    let card = Profile::new(vec![open], source())
-        .unwrap()
-        .files(Format::Card)
-        .unwrap();
-    let card = String::from_utf8(card[0].1.clone()).unwrap();
+    let text = card(open);
     assert!(
-        card.contains("|2|2.125 ± 0.010|0.700 to 0.800, 0.375 ± 0.010|–, –|"),
-        "{card}"
+        text.contains("|2|2.125 ± 0.010|0.700 to 0.800, 0.375 ± 0.010|–, –|"),
+        "{text}"
     );
 }
 
@@ -318,10 +314,7 @@ fn ends_are_taken_too() {
             rounds: None,
         };
         let profile = Profile::new(vec![all], Source::default()).unwrap();
-        let file = |format| {
-            let bytes = profile.files(format).unwrap().remove(0).1;
-            String::from_utf8(bytes).unwrap()
-        };
+        let file = |format| texts(&profile, format).into_values().next().unwrap();
         let config: Value = serde_json::from_str(&file(Format::Vllm)).unwrap();
         let rates = config["synthetic_acceptance_rates"].clone();
         taken(&serde_json::from_value::<Vec<f64>>(rates).unwrap(), length);

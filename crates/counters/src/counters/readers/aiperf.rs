@@ -5,33 +5,24 @@
 //! the name j; `total_spec_decode_steps`, `total_draft_tokens` and `total_accepted_draft_tokens` are
 //! metrics whose `avg` is the sum; a record has `spec_decode_acceptance`.
 
-use super::json::{documents, histogram, number};
-use super::read::{Read, Text};
+use super::json::{histogram, number, objects};
+use super::read::Text;
 use super::requests;
-use crate::counters::counted::{CountersError, Rounds, Source};
+use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
 const POOLED: &str = "pooled_spec_decode_acceptance_histogram";
 
-pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
-    let mut summaries = Vec::new();
-    for file in files {
-        for document in documents(file) {
-            let (place, value) = document?;
-            let Value::Object(fields) = &value else {
-                continue;
-            };
-            if fields.contains_key(POOLED) || fields.contains_key("total_spec_decode_steps") {
-                let one = summary(fields);
-                summaries.push(one.map_err(|message| file.refused(format!("{place}: {message}")))?);
-            }
-        }
-    }
+pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
+    let summaries = objects(files, |fields| {
+        let is_one = fields.contains_key(POOLED) || fields.contains_key("total_spec_decode_steps");
+        is_one.then(|| summary(fields)).transpose()
+    })?;
     if summaries.is_empty() {
         return requests::read(files, Source::Aiperf);
     }
     let total = Rounds::sum(&summaries);
-    let mut read = Read::of(Source::Aiperf);
+    let mut read = Counted::of(Source::Aiperf);
     if total.drafted.is_none() {
         let words = "The summary lacks total_draft_tokens: K is the most drafts that a round \
             accepted, and rounds that drafted fewer are not seen.";

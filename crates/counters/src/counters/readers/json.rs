@@ -23,6 +23,24 @@ pub(super) fn documents<'a>(
     })
 }
 
+/// What is found in the objects of some files; what is refused in one is told with its place.
+pub(super) fn objects<T>(
+    files: &[Text<'_>],
+    of: impl Fn(&Map<String, Value>) -> Result<Option<T>, String>,
+) -> Result<Vec<T>, CountersError> {
+    let mut found = Vec::new();
+    for file in files {
+        for document in documents(file) {
+            let (place, value) = document?;
+            if let Value::Object(fields) = &value {
+                let one = of(fields);
+                found.extend(one.map_err(|message| file.refused(format!("{place}: {message}")))?);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Which tool the documents are of.
 pub(super) fn told(file: &Text<'_>) -> Result<Source, CountersError> {
     for document in documents(file) {

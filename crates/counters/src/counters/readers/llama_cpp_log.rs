@@ -5,8 +5,8 @@
 //! `draft acceptance rate = 0.57576 (  171 accepted /   297 generated)` and no more. At trace
 //! verbosity `acc per pos = (0.800, 0.600)` follows.
 
-use super::read::{Read, Text, by_rates};
-use crate::counters::counted::{CountersError, Rounds, Source};
+use super::read::{Text, by_rates};
+use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 
 /// What begins a line, behind the server's own prefix.
 const LINE: &str = "draft acceptance";
@@ -80,10 +80,10 @@ fn lines(file: &Text<'_>) -> Vec<Line> {
     all
 }
 
-pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
-    let mut read = Read {
+pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
+    let mut read = Counted {
         by_request: true,
-        ..Read::of(Source::LlamaCppLog)
+        ..Counted::of(Source::LlamaCppLog)
     };
     let mut without = Vec::new();
     for file in files {

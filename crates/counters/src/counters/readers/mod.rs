@@ -12,7 +12,6 @@ mod vllm_bench;
 pub use read::Text;
 
 use super::counted::{Counted, CountersError, Source};
-use read::Read;
 
 /// Which tool a file is of, by what is in it.
 fn told(file: &Text<'_>) -> Result<Source, CountersError> {
@@ -92,23 +91,18 @@ pub fn count(
         Source::LlamaCppLog => llama_cpp_log::read(files)?,
         Source::Speculators => speculators::read(files, chosen)?,
     };
-    counted(read, files)
+    checked(read, files)
 }
 
 /// Checks what was read, and finds K.
-fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError> {
-    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-    let refused = |message: String| CountersError::File {
-        file: names.join(", "),
-        message,
-    };
+fn checked(mut read: Counted, files: &[Text<'_>]) -> Result<Counted, CountersError> {
     for (index, one) in read.clusters.iter().enumerate() {
         one.check().map_err(|message| {
             let entry = match read.clusters.len() {
                 1 => String::new(),
                 _ => format!("entry {}: ", index + 1),
             };
-            refused(format!("{entry}{message}"))
+            read::refused(files, format!("{entry}{message}"))
         })?;
     }
     let empty = read.clusters.iter().filter(|one| one.rounds == 0.0).count();
@@ -116,8 +110,9 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
     read.groups.retain(|_| counts.next() == Some(true));
     read.clusters.retain(|one| one.rounds > 0.0);
     if read.clusters.is_empty() {
-        return Err(refused(
-            "no round with drafts is counted; let the server decode with drafts first".to_owned(),
+        return Err(read::refused(
+            files,
+            "no round with drafts is counted; let the server decode with drafts first",
         ));
     }
     if empty > 0 {
@@ -125,20 +120,12 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
             format!("{empty} of the entries have no round with drafts, and count for nothing.");
         read.notes.push(("no-rounds", words));
     }
-    let mut counted = Counted {
-        source: read.source,
-        length: None,
-        clusters: read.clusters,
-        by_request: read.by_request,
-        groups: read.groups,
-        notes: read.notes,
-    };
-    let total = counted.total();
+    let total = read.total();
     let drafted = total.drafted.map(|drafted| drafted / total.rounds);
     let places = total.reached.as_ref().map(Vec::len);
     // The drafts of a round, rounded up; by rates that were rounded they may be slightly off.
     let around = drafted.map(|drafted| (drafted - 1e-9).ceil() as usize);
-    counted.length = match (read.length, places, around) {
+    let length = match (read.length, places, around) {
         (Some(length), places, around) => {
             let least = places.unwrap_or(0).max(around.unwrap_or(0));
             Some(length.max(least))
@@ -150,9 +137,9 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
         }
         (None, None, None) => None,
     };
-    counted.length = counted.length.map(|length| length.max(1));
-    let length = counted.length.unwrap_or(0);
-    for one in &mut counted.clusters {
+    read.length = length.map(|length| length.max(1));
+    let length = read.length.unwrap_or(0);
+    for one in &mut read.clusters {
         if let Some(reached) = &mut one.reached {
             reached.resize(length, 0.0);
         }
@@ -161,9 +148,9 @@ fn counted(mut read: Read, files: &[Text<'_>]) -> Result<Counted, CountersError>
     if total.reached.as_ref().map_or(0.0, off) > 0.5 {
         let words = "The places do not add up to all accepted drafts: the server counted on \
             while it was read. Lengths are from the places.";
-        counted.notes.push(("torn", words.to_owned()));
+        read.notes.push(("torn", words.to_owned()));
     }
-    Ok(counted)
+    Ok(read)
 }
 
 #[cfg(test)]

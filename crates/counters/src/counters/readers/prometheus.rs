@@ -4,8 +4,8 @@
 //! b10902, which has the same four names behind `llamacpp:`. A client of Prometheus writes `_total`
 //! behind a counter's name, and may write `_created` beside it, which is a time.
 
-use super::read::{Read, Text, place};
-use crate::counters::counted::{CountersError, Rounds, Source};
+use super::read::{Text, place};
+use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What all names have.
@@ -25,7 +25,10 @@ pub(super) fn is_it(text: &str) -> bool {
     text.lines().any(|line| counter(line.trim_start())) || text.trim_start().starts_with("# HELP ")
 }
 
-pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Read, CountersError> {
+pub(super) fn read(
+    files: &[Text<'_>],
+    chosen: &[(String, String)],
+) -> Result<Counted, CountersError> {
     let mut notes = Vec::new();
     let (last, first) = match files {
         [one] => {
@@ -64,10 +67,10 @@ pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Re
             ));
         }
     }
-    Ok(Read {
+    Ok(Counted {
         clusters: vec![rounds],
         notes,
-        ..Read::of(Source::Prometheus)
+        ..Counted::of(Source::Prometheus)
     })
 }
 

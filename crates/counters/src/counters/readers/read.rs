@@ -1,6 +1,6 @@
-//! What every reader is given, and what it gives.
+//! What every reader is given.
 
-use crate::counters::counted::{CountersError, MOST_DRAFTS, Rounds, Source};
+use crate::counters::counted::{CountersError, MOST_DRAFTS};
 
 /// A file that was read whole.
 #[derive(Clone, Copy, Debug)]
@@ -20,28 +20,12 @@ impl Text<'_> {
     }
 }
 
-/// What a reader finds.
-pub(super) struct Read {
-    pub(super) source: Source,
-    pub(super) clusters: Vec<Rounds>,
-    pub(super) by_request: bool,
-    /// The group of each cluster, where any has one.
-    pub(super) groups: Vec<Option<String>>,
-    /// K where the file says it.
-    pub(super) length: Option<usize>,
-    pub(super) notes: Vec<(&'static str, String)>,
-}
-
-impl Read {
-    pub(super) fn of(source: Source) -> Self {
-        Self {
-            source,
-            clusters: Vec::new(),
-            by_request: false,
-            groups: Vec::new(),
-            length: None,
-            notes: Vec::new(),
-        }
+/// Refuses files that are read together.
+pub(super) fn refused(files: &[Text<'_>], message: impl Into<String>) -> CountersError {
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    CountersError::File {
+        file: names.join(", "),
+        message: message.into(),
     }
 }
 

@@ -5,14 +5,14 @@
 //! records have the same fields, and the histogram as an object.
 
 use super::json::{documents, histogram, number, numbers, record};
-use super::read::{Read, Text};
-use crate::counters::counted::{CountersError, MOST_DRAFTS, Rounds, Source, Step};
+use super::read::{self, Text};
+use crate::counters::counted::{Counted, CountersError, MOST_DRAFTS, Rounds, Source, Step};
 use serde_json::{Map, Value};
 
-pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersError> {
-    let mut read = Read {
+pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Counted, CountersError> {
+    let mut read = Counted {
         by_request: true,
-        ..Read::of(source)
+        ..Counted::of(source)
     };
     let mut without = 0;
     for file in files {
@@ -43,13 +43,11 @@ pub(super) fn read(files: &[Text<'_>], source: Source) -> Result<Read, CountersE
         }
     }
     if read.clusters.is_empty() {
-        let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-        return Err(CountersError::File {
-            file: names.join(", "),
-            message: "no response says what it accepted; start vLLM with \
-                --per-request-spec-decode-metrics detailed, and ask for n = 1"
-                .to_owned(),
-        });
+        return Err(read::refused(
+            files,
+            "no response says what it accepted; start vLLM with \
+             --per-request-spec-decode-metrics detailed, and ask for n = 1",
+        ));
     }
     if without > 0 {
         let words = format!(

@@ -4,8 +4,8 @@
 //! `num_draft_tokens`, `num_accepted_tokens`, `acceptance_length` with the bonus token, and
 //! `acceptance_at_pos_i`, accepted by drafts, all from vLLM's counters around a run.
 
-use super::read::{Read, Text, by_rates};
-use crate::counters::counted::{CountersError, Rounds, Source};
+use super::read::{Text, by_rates};
+use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use specgap_base::csv::fields;
 
 const DRAFTS: &str = "num_drafts";
@@ -17,7 +17,10 @@ pub(super) fn is_it(text: &str) -> bool {
     has("num_accepted_tokens") || has(DRAFTS) && has("num_draft_tokens")
 }
 
-pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Read, CountersError> {
+pub(super) fn read(
+    files: &[Text<'_>],
+    chosen: &[(String, String)],
+) -> Result<Counted, CountersError> {
     let mut rows = Vec::new();
     for file in files {
         let mut lines = file.text.trim_start_matches('\u{feff}').lines().enumerate();
@@ -49,9 +52,9 @@ pub(super) fn read(files: &[Text<'_>], chosen: &[(String, String)]) -> Result<Re
             rows.push(row);
         }
     }
-    let mut read = Read {
+    let mut read = Counted {
         clusters: vec![Rounds::sum(&rows)],
-        ..Read::of(Source::Speculators)
+        ..Counted::of(Source::Speculators)
     };
     if rows.len() > 1 {
         let words = format!(

@@ -4,26 +4,16 @@
 //! `_acceptance_rate` in percent, `_acceptance_length` with the bonus token, and
 //! `_per_position_acceptance_rates`, accepted by drafts.
 
-use super::json::{documents, number, numbers};
-use super::read::{Read, Text, by_rates};
-use crate::counters::counted::{CountersError, Rounds, Source};
+use super::json::{number, numbers, objects};
+use super::read::{Text, by_rates};
+use crate::counters::counted::{Counted, CountersError, Rounds, Source};
 use serde_json::{Map, Value};
 
-pub(super) fn read(files: &[Text<'_>]) -> Result<Read, CountersError> {
-    let mut runs = Vec::new();
-    for file in files {
-        for document in documents(file) {
-            let (place, value) = document?;
-            let Value::Object(fields) = &value else {
-                continue;
-            };
-            let run = run(fields).map_err(|message| file.refused(format!("{place}: {message}")))?;
-            runs.push(run);
-        }
-    }
-    let mut read = Read {
+pub(super) fn read(files: &[Text<'_>]) -> Result<Counted, CountersError> {
+    let runs = objects(files, |fields| run(fields).map(Some))?;
+    let mut read = Counted {
         clusters: vec![Rounds::sum(&runs)],
-        ..Read::of(Source::VllmBench)
+        ..Counted::of(Source::VllmBench)
     };
     if runs.len() > 1 {
         let runs = runs.len();
