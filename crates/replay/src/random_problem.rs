@@ -1,10 +1,52 @@
-//! Random problems of blocks, for tests.
+//! Random problems of blocks, and all draws and trees, for tests.
 
+use crate::replay::Limits;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use specgap_core::problem::BlockProblem;
 use specgap_number::distribution::{Draft, Rational, Target, ratio};
+use specgap_number::number::Number;
 use std::collections::BTreeMap;
+
+/// Calls with every draw of an entry from each of some laws, and its probability, which is above 0.
+pub(crate) fn each_draw<T: Number>(laws: &[Vec<T>], mut visit: impl FnMut(&[usize], &T)) {
+    let width = laws[0].len();
+    for tuple in 0..width.pow(laws.len() as u32) {
+        let drawn: Vec<usize> = (0..laws.len())
+            .map(|place| tuple / width.pow(place as u32) % width)
+            .collect();
+        let each = laws.iter().zip(&drawn);
+        let chance = each.fold(T::one(), |chance, (law, &entry)| chance.times(&law[entry]));
+        if !chance.is_nil() {
+            visit(&drawn, &chance);
+        }
+    }
+}
+
+/// All trees of so many nodes, each once.
+pub(crate) fn all_trees(nodes: usize, limits: Limits) -> Vec<Vec<Vec<usize>>> {
+    let mut trees: Vec<Vec<Vec<usize>>> = vec![Vec::new()];
+    for _ in 0..nodes {
+        let mut larger = Vec::new();
+        for tree in &trees {
+            let parents = std::iter::once(Vec::new()).chain(tree.iter().cloned());
+            for parent in parents.filter(|parent| parent.len() < limits.depth) {
+                let own = tree.iter().filter(|path| path.len() == parent.len() + 1);
+                let own = own.filter(|path| path.starts_with(&parent)).count();
+                if own < limits.branch {
+                    let mut grown = tree.clone();
+                    grown.push([parent.as_slice(), &[own]].concat());
+                    grown.sort();
+                    larger.push(grown);
+                }
+            }
+        }
+        larger.sort();
+        larger.dedup();
+        trees = larger;
+    }
+    trees
+}
 
 /// Conditionals in fractions of small integers, some of them 0.
 pub(crate) fn random_problem(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> BlockProblem {

@@ -8,7 +8,7 @@ use specgap_log::log::{FileDigest, Log, Metadata};
 use specgap_measure::advice::Assumed;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-fn is_zero(count: &usize) -> bool {
+pub(super) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 

@@ -67,11 +67,26 @@ pub use trees::{
     threshold_accepted, threshold_nodes,
 };
 
-use specgap_log::log::LogError;
+use specgap_log::log::{Log, LogError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 impl ReplayError {
+    fn of_log(log: &Log, message: String) -> Self {
+        Self::Log {
+            log: log.path().to_owned(),
+            message,
+        }
+    }
+
+    fn of_position(log: &Log, position: usize, message: String) -> Self {
+        Self::Position {
+            log: log.path().to_owned(),
+            position,
+            message,
+        }
+    }
+
     /// What is wrong, without the file that it is about.
     pub fn message(&self) -> String {
         match self {

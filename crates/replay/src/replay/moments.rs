@@ -69,12 +69,8 @@ pub fn moments_of_chain<T: Number>(
     verifier.has_rounds().then(|| {
         spread(ratios.len(), |start, left| {
             let levels = FixedLength(length).along(start, left, 0);
-            let mut survival = Survival::new(verifier);
-            let reached = ratios[start..].iter().take(levels).map(|ratio| {
-                survival.take(ratio);
-                survival.reached().clone()
-            });
-            (reached.collect(), levels)
+            let ahead = ratios[start..].iter().take(levels);
+            (reached(verifier, ahead), levels)
         })
     })
 }
@@ -107,6 +103,19 @@ pub fn moments_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Cou
         reached.remove(0);
         (reached, shape.nodes_to(levels))
     })
+}
+
+/// P(at least 1, 2, ... drafts are accepted), given the text by the ratios q/p at its tokens.
+pub(super) fn reached<'a, T: Number + 'a>(
+    verifier: ChainVerifier,
+    ratios: impl Iterator<Item = &'a T>,
+) -> Vec<T> {
+    let mut survival = Survival::new(verifier);
+    let each = ratios.map(|ratio| {
+        survival.take(ratio);
+        survival.reached().clone()
+    });
+    each.collect()
 }
 
 /// `round` gives, for a start and the most levels there, P(tau >= 1), P(tau >= 2), .. and what
@@ -160,7 +169,7 @@ fn mixed<T: Number>(ends: &[T], behind: &[Moments<T>], own: &T) -> Moments<T> {
     }
 }
 
-fn whole<T: Number>(count: usize) -> T {
+pub(super) fn whole<T: Number>(count: usize) -> T {
     T::fraction(&count.into(), &1u32.into())
 }
 

@@ -4,8 +4,7 @@ use super::ReplayError;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{
-    Question, Read, Task, Workspace, cut_shares, draft_shares, position_refused, softmax,
-    target_shares,
+    Question, Read, Task, Workspace, cut_shares, draft_shares, softmax, target_shares,
 };
 use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
@@ -144,7 +143,7 @@ impl Texts {
         for (index, log) in logs.iter().enumerate() {
             let drawn = drawn_at(log, temperature)?;
             if index > 0 && drawn != all.temperature {
-                return Err(refused(
+                return Err(ReplayError::of_log(
                     log,
                     format!(
                         "its text was drawn at temperature {drawn}, and that of the log before it \
@@ -155,7 +154,7 @@ impl Texts {
             }
             all.temperature = drawn;
             if index > 0 && all.depths() != log.depths() {
-                return Err(refused(
+                return Err(ReplayError::of_log(
                     log,
                     format!(
                         "has rows of the draft at {} depths, and the log before it at {}; replay \
@@ -170,7 +169,7 @@ impl Texts {
             log.refuse_texts()?;
             let lists = lists_of(log)?;
             if question.is_some() && lists.and_then(|lists| lists.tops()) == Some([0; 2]) {
-                return Err(refused(
+                return Err(ReplayError::of_log(
                     log,
                     "lists the text's own tokens alone, which tell of one chain of drafts \
                      (specgap length) and of nothing beside it; log rows, or lists of the most \
@@ -179,7 +178,7 @@ impl Texts {
                 ));
             }
             if question.is_some() && log.may_lack_drafts() {
-                return Err(refused(
+                return Err(ReplayError::of_log(
                     log,
                     "has positions without a row of the draft (draft_row is 0), as recorders leave \
                      behind drafts that were all accepted; they bound a chain of drafts (specgap \
@@ -242,7 +241,7 @@ impl Texts {
                         cut_shares(cuts, at, logged, &mut room, &mut draft).map(|_| ())
                     }
                 })
-                .map_err(|message| position_refused(log, here, message))?;
+                .map_err(|message| ReplayError::of_position(log, here, message))?;
             let token = row.token.and_then(|token| usize::try_from(token).ok());
             let rows = Rows {
                 target: &target,
@@ -423,7 +422,7 @@ impl Texts {
             }
             let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
             if read.position != wanted && read.position != 0 {
-                return Err(position_refused(
+                return Err(ReplayError::of_position(
                     log,
                     number,
                     format!(
@@ -498,7 +497,7 @@ impl Texts {
                 let word = |name: Option<&String>| {
                     name.map_or_else(|| "none".to_owned(), |name| format!("{name:?}"))
                 };
-                Err(position_refused(
+                Err(ReplayError::of_position(
                     log,
                     number,
                     format!(
@@ -633,13 +632,6 @@ impl Text {
     }
 }
 
-fn refused(log: &Log, message: String) -> ReplayError {
-    ReplayError::Log {
-        log: log.path().to_owned(),
-        message,
-    }
-}
-
 /// Refuses a log of other models than those before it, and one that is there already.
 fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
     let (Some(first), metadata) = (before.first(), log.metadata()) else {
@@ -650,7 +642,7 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
         != (&metadata.target, &metadata.draft, &metadata.tokenizer)
         || first.vocabulary() != log.vocabulary()
     {
-        return Err(refused(
+        return Err(ReplayError::of_log(
             log,
             format!(
                 "is of other models than {}: names or hashes of target, draft or tokenizer, or V \
@@ -662,7 +654,7 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
     let own = log.identity()?.digest;
     for other in before {
         if other.identity()?.digest == own {
-            return Err(refused(
+            return Err(ReplayError::of_log(
                 log,
                 format!(
                     "has the same rows as {}; its texts would count twice, name it once",
@@ -676,7 +668,7 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
 
 /// The temperature at which a log's text was drawn from the whole target.
 fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
-    let refused = |message: String| Err(refused(log, message));
+    let refused = |message: String| Err(ReplayError::of_log(log, message));
     if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
         return refused(format!(
             "--temperature {asked} is out of range; it is finite and above 0"

@@ -89,12 +89,7 @@ impl RolloutKind {
         rollouts: &Rollouts,
         temperature: f64,
     ) -> Result<Self, ReplayError> {
-        let refused = |message: String| {
-            Err(ReplayError::Log {
-                log: log.path().to_owned(),
-                message,
-            })
-        };
+        let refused = |message: String| Err(ReplayError::of_log(log, message));
         let (number, positions) = (rollouts.anchors().count(), log.positions());
         let paths = rollouts.record().map_or(1, |record| record.paths);
         if let Some((position, there)) = rollouts.anchors().find(|(_, there)| there.len() != paths)

@@ -64,14 +64,6 @@ pub(super) struct Task<'a> {
     pub(super) before: u64,
 }
 
-pub(super) fn position_refused(log: &Log, position: usize, message: String) -> ReplayError {
-    ReplayError::Position {
-        log: log.path().to_owned(),
-        position,
-        message,
-    }
-}
-
 /// What makes shares of a log's rows, for text that was drawn at a temperature.
 pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
     Softmax {
@@ -169,7 +161,7 @@ impl Task<'_> {
             return Ok(Read::default());
         }
         self.position(number, workspace)
-            .map_err(|message| position_refused(self.log, number, message))
+            .map_err(|message| ReplayError::of_position(self.log, number, message))
     }
 
     fn position(&self, number: usize, workspace: &mut Workspace) -> Result<Read, String> {

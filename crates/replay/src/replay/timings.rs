@@ -1,7 +1,9 @@
 //! What a round costs, and the speed that follows.
 
+use super::measured::add_each;
 use serde::{Deserialize, Serialize};
 use specgap_base::typed;
+use specgap_measure::statistics::{Clustered, Estimate};
 
 /// A time with its standard error, in one unit for all times of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -268,9 +270,31 @@ impl Timings {
         Some(total)
     }
 
+    /// Times of prompts, each with its tokens, its rounds by their number of drafts, and further
+    /// draft steps that gave no token. With `at_least`, numbers of drafts are lower bounds.
+    pub(super) fn times<R: AsRef<[f64]>>(
+        &self,
+        prompts: impl Iterator<Item = (f64, R, f64)>,
+        at_least: bool,
+    ) -> Option<Times> {
+        let (mut pairs, mut all, mut all_steps) = (Vec::new(), Vec::new(), 0.0);
+        for (tokens, rounds, steps) in prompts {
+            let time = self.total(rounds.as_ref(), steps, at_least)?;
+            pairs.push((self.target_step.seconds * tokens, time));
+            add_each(&mut all, rounds.as_ref());
+            all_steps += steps;
+        }
+        let time: f64 = pairs.iter().map(|pair| pair.1).sum();
+        let of_times = match time > 0.0 {
+            true => self.relative_variance(&all, all_steps, time).sqrt(),
+            false => 0.0,
+        };
+        Some(Times { pairs, of_times })
+    }
+
     /// The relative variance of `t_0 / time` that comes from the errors of the times, for
     /// rounds by their number of drafts with their total time.
-    pub(super) fn relative_variance(&self, rounds: &[f64], steps: f64, time: f64) -> f64 {
+    fn relative_variance(&self, rounds: &[f64], steps: f64, time: f64) -> f64 {
         let relative = |measured: &Measured| measured.standard_error / measured.seconds;
         let mut passes = vec![0.0; self.verify.len()];
         let (mut calls, mut drafted) = (0.0, steps);
@@ -297,6 +321,35 @@ impl Timings {
             .map(|error| (error / time).powi(2))
             .sum();
         of_time + relative(&self.target_step).powi(2)
+    }
+}
+
+/// Times of some prompts.
+pub(super) struct Times {
+    /// Of the target alone, and with drafts, for each prompt.
+    pub(super) pairs: Vec<(f64, f64)>,
+    /// Relative error of the times.
+    of_times: f64,
+}
+
+impl Times {
+    /// t_0 N / E\[time\], errors of the times included.
+    pub(super) fn estimate(&self) -> Estimate {
+        let mut speed = Clustered::new(self.pairs.iter().copied());
+        speed.error = speed.error.hypot(speed.mean * self.of_times);
+        speed.estimate()
+    }
+
+    /// This speed minus another one at the same prompts; errors of times are taken for
+    /// independent, which they are at most.
+    pub(super) fn minus(&self, other: &Self) -> Estimate {
+        let pairs = self.pairs.iter().copied().zip(other.pairs.iter().copied());
+        let mut difference = Clustered::difference(pairs);
+        for one in [self, other] {
+            let mean = Clustered::new(one.pairs.iter().copied()).mean;
+            difference.error = difference.error.hypot(mean * one.of_times);
+        }
+        difference.estimate()
     }
 }
 

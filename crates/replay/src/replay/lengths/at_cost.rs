@@ -101,7 +101,7 @@ impl Measurement<'_> {
                     chosen_on: fixed.chosen_on,
                     speedup_where_chosen: best.flattered,
                     reported_on: fixed.reported_on,
-                    speedup: times.speed(timings),
+                    speedup: times.estimate(),
                     over_fixed: Clustered::difference(beside).estimate(),
                 });
             }

@@ -9,6 +9,9 @@ use specgap_base::side_by_side;
 use specgap_core::rounds::{BlockCarry, greedy_block_starts, thin};
 use specgap_log::log::Log;
 
+/// Lengths, each with calls by prompt.
+pub(super) type ByLength = Vec<(usize, Vec<f64>)>;
+
 /// Calls of the rule along every text, added up by prompt, for each of some lengths. `None` where
 /// rows list some tokens only: what a row gives out needs all.
 ///
@@ -21,8 +24,8 @@ pub(super) fn carried_block_calls(
     logs: &[Log],
     texts: &Texts,
     lengths: &[usize],
-) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
-    along(texts, lengths.len(), &|_, text| {
+) -> Result<Option<ByLength>, ReplayError> {
+    along(texts, lengths, &|_, text| {
         let mut carries: Vec<BlockCarry<f64>> =
             lengths.iter().map(|&most| BlockCarry::new(most)).collect();
         let mut calls = vec![0.0; lengths.len()];
@@ -52,8 +55,8 @@ pub(super) fn greedy_block_calls(
     logs: &[Log],
     texts: &Texts,
     lengths: &[usize],
-) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
-    along(texts, lengths.len(), &|number, text| {
+) -> Result<Option<ByLength>, ReplayError> {
+    along(texts, lengths, &|number, text| {
         let mut read: Vec<([Vec<f64>; 2], usize)> = Vec::with_capacity(text.places.len());
         texts.rows_along(logs, text, &mut |rows, token| {
             read.push(([rows.target.to_vec(), rows.draft.to_vec()], token));
@@ -79,19 +82,19 @@ type CallsAlong<'a> = dyn Fn(u64, &Text) -> Result<Vec<f64>, ReplayError> + Sync
 /// `None` where rows list some tokens only.
 fn along(
     texts: &Texts,
-    lengths: usize,
+    lengths: &[usize],
     calls: &CallsAlong<'_>,
-) -> Result<Option<Vec<Vec<f64>>>, ReplayError> {
+) -> Result<Option<ByLength>, ReplayError> {
     if !texts.are_whole() {
         return Ok(None);
     }
     let numbered: Vec<(u64, &Text)> = (0..).zip(&texts.texts).collect();
     let each = side_by_side::each_or_stop(&numbered, |&(number, text)| calls(number, text))?;
-    let mut sums = vec![vec![0.0; texts.clusters]; lengths];
+    let mut sums = vec![vec![0.0; texts.clusters]; lengths.len()];
     for (text, calls) in texts.texts.iter().zip(each) {
         for (sums, calls) in sums.iter_mut().zip(calls) {
             sums[text.cluster] += calls;
         }
     }
-    Ok(Some(sums))
+    Ok(Some(lengths.iter().copied().zip(sums).collect()))
 }

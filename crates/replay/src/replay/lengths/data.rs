@@ -1,6 +1,6 @@
 //! What a report on draft lengths says, as data: `report.json` is this, serialised.
 
-use super::super::measured::MeasuredTexts;
+use super::super::measured::{MeasuredTexts, is_zero};
 use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::Policy;
@@ -126,7 +126,7 @@ pub struct ByGroup {
     /// that were given, else 0.05.
     pub cost_ratio: f64,
     /// Prompts of no group, which count in the total alone.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub ungrouped: usize,
     /// All prompts: ratios of sums over their tokens.
     pub total: OfGroup,
@@ -136,11 +136,6 @@ pub struct ByGroup {
     pub equal_weights: Vec<EqualWeights>,
     /// Whether groups are told apart.
     pub apart: Vec<GroupApart>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-fn is_none(count: &usize) -> bool {
-    *count == 0
 }
 
 /// What fixed lengths give some prompts.

@@ -18,41 +18,30 @@ impl Measurement<'_> {
     pub(super) fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), ReplayError> {
         for policy in &self.settings.policies {
             let family = policy.family;
-            let acceptance = match family.list {
-                Some(RolloutList::HeadAcceptance) => true,
-                Some(RolloutList::HeadOverlap) => false,
-                _ => continue,
-            };
-            let tensor = if acceptance {
-                "head_acceptance"
-            } else {
-                "head_overlap"
-            };
-            let has = |log: &Log| {
-                if acceptance {
-                    log.has_head_acceptance()
-                } else {
-                    log.has_head_overlap()
-                }
-            };
-            let said = |place: &TextPosition| {
-                let value = if acceptance {
-                    place.head_acceptance
-                } else {
-                    place.head_overlap
+            let (tensor, has, said): (&str, fn(&Log) -> bool, fn(&TextPosition) -> bool) =
+                match family.list {
+                    Some(RolloutList::HeadAcceptance) => {
+                        ("head_acceptance", Log::has_head_acceptance, |place| {
+                            place.head_acceptance.is_some()
+                        })
+                    }
+                    Some(RolloutList::HeadOverlap) => {
+                        ("head_overlap", Log::has_head_overlap, |place| {
+                            place.head_overlap.is_some()
+                        })
+                    }
+                    _ => continue,
                 };
-                value.is_some()
-            };
             let refused = |log: &Log, what: &str| {
-                Err(ReplayError::Log {
-                    log: log.path().to_owned(),
-                    message: format!(
+                Err(ReplayError::of_log(
+                    log,
+                    format!(
                         "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
                          whose graph has this head, or leave {} out of --policies (docs/reference/log-format.md, \
                          Heads)",
                         family.name, family.name
                     ),
-                })
+                ))
             };
             if let Some(log) = logs.iter().find(|log| !has(log)) {
                 return refused(log, "has nothing");
@@ -78,10 +67,7 @@ impl Measurement<'_> {
             })
         });
         match (lacking, logs.first()) {
-            (Some(message), Some(log)) => Err(ReplayError::Log {
-                log: log.path().to_owned(),
-                message,
-            }),
+            (Some(message), Some(log)) => Err(ReplayError::of_log(log, message)),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
-use super::carried::{carried_block_calls, greedy_block_calls};
+use super::carried::{ByLength, carried_block_calls, greedy_block_calls};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
 use super::glossary::length_definitions;
@@ -52,15 +52,12 @@ pub fn measure_lengths(
     let mut measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
+    let lengths = measurement.lengths();
     if settings.carried_block && !texts.is_by_depth() {
-        let lengths = measurement.lengths();
-        let calls = carried_block_calls(logs, &texts, &lengths)?;
-        measurement.carried_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
+        measurement.carried_block = carried_block_calls(logs, &texts, &lengths)?;
     }
     if settings.greedy_block && !texts.is_by_depth() {
-        let lengths = measurement.lengths();
-        let calls = greedy_block_calls(logs, &texts, &lengths)?;
-        measurement.greedy_block = calls.map(|calls| lengths.into_iter().zip(calls).collect());
+        measurement.greedy_block = greedy_block_calls(logs, &texts, &lengths)?;
     }
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     report.engine = report.of.engine(settings.engine);
@@ -98,9 +95,9 @@ pub(super) struct Measurement<'a> {
     pub(super) policies: Vec<Policy>,
     pub(super) max_length: usize,
     /// Calls of `carried-block` by prompt, for each length; `None` where it is not replayed.
-    pub(super) carried_block: Option<Vec<(usize, Vec<f64>)>>,
+    pub(super) carried_block: Option<ByLength>,
     /// The same of `greedy-block`.
-    pub(super) greedy_block: Option<Vec<(usize, Vec<f64>)>>,
+    pub(super) greedy_block: Option<ByLength>,
 }
 
 /// Which ratios stand for those that depend on tokens that rows do not list.

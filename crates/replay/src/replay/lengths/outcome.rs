@@ -2,7 +2,7 @@
 //! follow from many texts.
 
 use super::super::measured::add_each;
-use super::super::timings::Timings;
+use super::super::timings::{Times, Timings};
 use super::drafts::Drafts;
 use super::policy::Policy;
 use specgap_core::rounds::ChainVerifier;
@@ -133,26 +133,22 @@ impl Group<'_> {
 
     /// t_0 N / E\[time\].
     pub(super) fn speed(&self, timings: &Timings) -> Option<Estimate> {
-        Some(self.times(timings, false)?.speed(timings))
+        Some(self.times(timings, false)?.estimate())
     }
 
     /// The same if nothing more were drafted than is known.
     pub(super) fn speed_at_most(&self, timings: &Timings) -> Option<Estimate> {
-        Some(self.times(timings, true)?.speed(timings))
+        Some(self.times(timings, true)?.estimate())
     }
 
     /// Times of every prompt. With `at_least`, numbers of drafts are lower bounds.
     pub(super) fn times(&self, timings: &Timings, at_least: bool) -> Option<Times> {
-        let mut times = Times::default();
-        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
-            let steps = &outcome.least;
-            let here = timings.total(&steps.rounds, steps.unused, at_least)?;
-            times
-                .pairs
-                .push((timings.target_step.seconds * tokens, here));
-            times.all.add(steps);
-        }
-        Some(times)
+        let prompts = self.outcomes.iter().zip(self.tokens);
+        let steps = prompts.map(|(Outcome { least, .. }, &tokens)| {
+            let Steps { rounds, unused } = least;
+            (tokens, rounds, *unused)
+        });
+        timings.times(steps, at_least)
     }
 
     /// The cost ratio at which the speed is 1, all other times being as they are.
@@ -170,27 +166,5 @@ impl Group<'_> {
         }
         let drafted: f64 = pairs.iter().map(|pair| pair.1).sum();
         (drafted > 0.0).then(|| Clustered::new(pairs.into_iter()).estimate())
-    }
-}
-
-/// Times of some prompts.
-#[derive(Default)]
-pub(super) struct Times {
-    /// Of the target alone, and with drafts, for each prompt.
-    pub(super) pairs: Vec<(f64, f64)>,
-    /// Steps of all of them.
-    pub(super) all: Steps,
-}
-
-impl Times {
-    /// t_0 N / E\[time\], errors of the times included.
-    pub(super) fn speed(&self, timings: &Timings) -> Estimate {
-        let time: f64 = self.pairs.iter().map(|pair| pair.1).sum();
-        let mut speed = Clustered::new(self.pairs.iter().copied());
-        if time > 0.0 {
-            let of_times = timings.relative_variance(&self.all.rounds, self.all.unused, time);
-            speed.error = speed.error.hypot(speed.mean * of_times.sqrt());
-        }
-        speed.estimate()
     }
 }

@@ -1,5 +1,6 @@
 //! How far rounds of a fixed length get where they start: what other tools take as a profile.
 
+use super::super::moments::reached;
 use super::super::read::Text;
 use super::data::{Longer, RoundStarts};
 use super::drafts::Drafts;
@@ -7,7 +8,7 @@ use super::measure::{Measurement, TextCoins, Unlisted, coins, over_starts};
 use super::outcome::Way;
 use rayon::prelude::*;
 use specgap_core::rounds::{
-    ChainVerifier, Coins, FixedLength, FromStarts, Survival, reached_from_starts, replay,
+    ChainVerifier, Coins, FixedLength, FromStarts, reached_from_starts, replay,
 };
 use specgap_counters::curve::{Curve, exactly};
 use specgap_measure::statistics::{Clustered, Estimate};
@@ -152,7 +153,10 @@ impl Measurement<'_> {
             for (start, &weight) in weights.iter().enumerate() {
                 let rows = ends.each_ref().map(|coins| coins.ahead(start));
                 if rows[0].len() >= length {
-                    starts.push((rows.map(|row| reached(verifier, row, length)), weight));
+                    starts.push((
+                        rows.map(|row| reached(verifier, row.iter().take(length))),
+                        weight,
+                    ));
                 }
             }
         }
@@ -173,16 +177,6 @@ fn put_out(rounds: &FromStarts<f64>) -> f64 {
     rounds.rounds + rounds.reached.iter().sum::<f64>()
 }
 
-/// P(at least 1, 2, ... drafts are accepted), given the text.
-fn reached(verifier: ChainVerifier, coins: &[f64], length: usize) -> Vec<f64> {
-    let mut survival = Survival::new(verifier);
-    let each = coins.iter().take(length).map(|coin| {
-        survival.take(coin);
-        *survival.reached()
-    });
-    each.collect()
-}
-
 /// Bounds on the probability that a round starts behind each number of tokens, by bounds on the
 /// coins: every step of the renewal at its ends.
 fn starts_between(verifier: ChainVerifier, ends: &[TextCoins; 2], length: usize) -> Vec<[f64; 2]> {
@@ -196,7 +190,7 @@ fn starts_between(verifier: ChainVerifier, ends: &[TextCoins; 2], length: usize)
         starts[start] = weight;
         let rows = ends.each_ref().map(|coins| coins.ahead(start));
         let most = length.min(tokens - start - 1).min(rows[0].len());
-        let [low, high] = rows.map(|row| reached(verifier, row, most));
+        let [low, high] = rows.map(|row| reached(verifier, row.iter().take(most)));
         let mut before = [1.0, 1.0];
         for i in 0..=most {
             let here = match low.get(i).zip(high.get(i)) {

@@ -1,6 +1,7 @@
 //! What no lossless rule of one path can pass over several rounds, and how far rules are from it.
 
 use super::super::read::Text;
+use super::carried::ByLength;
 use super::data::{AboveFewest, FewestCalls};
 use super::drafts::Drafts;
 use super::measure::{Measurement, Unlisted, ratios};
@@ -66,7 +67,7 @@ impl Measurement<'_> {
             Some(row(verifier.as_str(), &calls))
         });
         let mut rows: Vec<AboveFewest> = replayed.collect();
-        let at = |calls: &'_ Option<Vec<(usize, Vec<f64>)>>, rule: &str| {
+        let at = |calls: &Option<ByLength>, rule: &str| {
             let mut calls = calls.iter().flatten();
             let (_, calls) = calls.find(|(length, _)| *length == most)?;
             Some(row(rule, calls))

@@ -16,6 +16,7 @@
 //! A path may be shorter than L, where a token ended it. Then nothing behind its end can be
 //! accepted, and nothing there counts, inside or outside.
 
+use super::super::moments::whole;
 use specgap_number::number::Number;
 
 /// J of fixed limits at a context, from m >= K draft paths of it: its mean over their draw is
@@ -76,10 +77,6 @@ fn all_of<T: Number>(fewer: usize, total: usize, drafts: usize) -> T {
     (0..drafts).fold(T::one(), |chance, i| {
         chance.times(&whole::<T>(fewer - i).over(&whole(total - i)))
     })
-}
-
-fn whole<T: Number>(count: usize) -> T {
-    T::fraction(&count.into(), &1u32.into())
 }
 
 /// What a text says of limits: how many of its prefixes are inside, whose mean is the sum of
@@ -186,7 +183,7 @@ pub fn accepted_of_draft<T: Number>(steps: &[T]) -> [T; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_problem::random_problem;
+    use crate::random_problem::{each_draw, random_problem};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::{ChainVerifier, accepted_lengths};
@@ -265,19 +262,12 @@ mod tests {
                 for drafts in 1..=paths {
                     // Every tuple of draft paths.
                     let mut mean = Rational::zero();
-                    for tuple in 0..width.pow(paths as u32) {
-                        let blocks: Vec<usize> = (0..paths)
-                            .map(|place| tuple / width.pow(place as u32) % width)
-                            .collect();
-                        let chance: Rational = blocks.iter().map(|&b| draft[b].clone()).product();
-                        if chance.is_nil() {
-                            continue;
-                        }
+                    each_draw(&vec![draft.to_vec(); paths], |blocks, chance| {
                         let drawn: Vec<Fractions> =
                             blocks.iter().map(|&b| quotients(&tree, b).0).collect();
                         let bound = sets_bound(&drawn, &chosen, drafts).unwrap();
                         mean.gain(&chance.times(&bound));
-                    }
+                    });
                     assert_eq!(mean, sets.bound(&tree, drafts), "{vocab} {length} {drafts}");
 
                     // Every text.

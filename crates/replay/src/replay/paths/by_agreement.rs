@@ -315,7 +315,7 @@ pub(super) fn reached<'a>(
 mod tests {
     use super::super::measure::calls;
     use super::*;
-    use crate::random_problem::random_problem;
+    use crate::random_problem::{each_draw, random_problem};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
@@ -444,15 +444,8 @@ mod tests {
     fn selected_law(problem: &BlockProblem, tree: &TokenTree<f64>, drafts: usize) -> Vec<f64> {
         let (width, length) = (tree.width(tree.length()), tree.length());
         let mut law = vec![0.0; width];
-        for tuple in 0..width.pow(drafts as u32) {
-            let paths: Vec<usize> = (0..drafts)
-                .map(|place| tuple / width.pow(place as u32) % width)
-                .collect();
-            let draft = tree.draft_layer(length);
-            let chance: f64 = paths.iter().map(|&path| draft[path]).product();
-            if chance == 0.0 {
-                continue;
-            }
+        let draft = tree.draft_layer(length).to_vec();
+        each_draw(&vec![draft; drafts], |paths, &chance| {
             let texts: Vec<Vec<u32>> = paths.iter().map(|&path| text(tree, path)).collect();
             // Paths that still agree, by which is selected.
             let mut going: Vec<(Vec<usize>, f64)> = vec![((0..drafts).collect(), chance)];
@@ -479,7 +472,7 @@ mod tests {
             for (alive, mass) in going {
                 law[paths[alive[0]]] += mass;
             }
-        }
+        });
         law
     }
 

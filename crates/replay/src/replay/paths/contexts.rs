@@ -21,47 +21,31 @@ pub(super) fn group_of(overlap: f64) -> usize {
 /// Verifiers of one path.
 pub(super) const SINGLE: usize = ChainVerifier::ALL.len();
 
-/// The draft paths of a log, with what the target gives them.
-pub(super) struct LoggedPaths {
-    rollouts: Rollouts,
+/// The draft paths of a log, with what the target gives them; `None` if it has none, or not that.
+pub(super) fn logged_paths(log: &Log) -> Result<Option<Rollouts>, ReplayError> {
+    let rollouts = log.rollouts()?;
+    Ok(rollouts.filter(|rollouts| {
+        let first = rollouts.get(0);
+        first.is_some_and(|first| !first.target_p.is_empty())
+    }))
 }
 
-impl LoggedPaths {
-    /// `None` if it has none, or not what the target gives them.
-    pub(super) fn read(log: &Log) -> Result<Option<Self>, ReplayError> {
-        let rollouts = log.rollouts()?.filter(|rollouts| {
-            let first = rollouts.get(0);
-            first.is_some_and(|first| !first.target_p.is_empty())
-        });
-        Ok(rollouts.map(|rollouts| Self { rollouts }))
-    }
-
-    /// Refuses paths of another temperature than the text's.
-    pub(super) fn check_temperature(&self, log: &Log, temperature: f64) -> Result<(), ReplayError> {
-        match self.rollouts.record() {
-            Some(record) if record.temperature != temperature => Err(ReplayError::Log {
-                log: log.path().to_owned(),
-                message: format!(
-                    "its draft paths were drawn at temperature {}, and its text at {temperature}; \
-                     bounds need one temperature: capture both together",
-                    record.temperature
-                ),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// The tokens of the longest.
-    pub(super) fn tokens(&self) -> usize {
-        self.rollouts.max_tokens()
+/// Refuses paths of another temperature than the text's.
+fn check_temperature(paths: &Rollouts, log: &Log, temperature: f64) -> Result<(), ReplayError> {
+    match paths.record() {
+        Some(record) if record.temperature != temperature => Err(ReplayError::of_log(
+            log,
+            format!(
+                "its draft paths were drawn at temperature {}, and its text at {temperature}; \
+                 bounds need one temperature: capture both together",
+                record.temperature
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 
 /// Which blocks a log's texts have.
-struct Blocks {
-    logs: Vec<BlocksOfLog>,
-}
-
 struct BlocksOfLog {
     /// Positions of the logs before it.
     before: usize,
@@ -69,47 +53,7 @@ struct BlocksOfLog {
     /// The tokens that end a text, and the most that one may have, where the log says both:
     /// a block then ends with its text. Else blocks are whole.
     ends: Option<(BTreeSet<u32>, usize)>,
-    paths: Option<LoggedPaths>,
-}
-
-impl Blocks {
-    fn new(logs: &[Log], drawn: Vec<Option<LoggedPaths>>, texts: &Texts) -> Self {
-        debug_assert_eq!(
-            texts.positions(),
-            logs.iter().map(Log::positions).sum::<usize>()
-        );
-        let mut before = 0;
-        let logs = logs.iter().zip(drawn).map(|(log, paths)| {
-            let metadata = log.metadata();
-            let stops = metadata.extra.get("stop_tokens");
-            let stops: Option<BTreeSet<u32>> =
-                stops.and_then(|stops| serde_json::from_value(stops.clone()).ok());
-            let most = metadata
-                .sampling
-                .as_ref()
-                .and_then(|sampling| sampling.max_tokens);
-            let ends = stops.filter(|stops| !stops.is_empty()).zip(most);
-            let of_log = BlocksOfLog {
-                before,
-                positions: log.positions(),
-                ends,
-                paths,
-            };
-            before += log.positions();
-            of_log
-        });
-        Self {
-            logs: logs.collect(),
-        }
-    }
-
-    /// The log that a position is of.
-    fn log_of(&self, number: usize) -> Option<&BlocksOfLog> {
-        let logs = self.logs.iter();
-        let mut logs =
-            logs.filter(|log| (log.before..log.before + log.positions).contains(&number));
-        logs.next()
-    }
+    paths: Option<Rollouts>,
 }
 
 impl BlocksOfLog {
@@ -172,27 +116,61 @@ pub(super) struct Contexts<'a> {
     pub(super) texts: &'a Texts,
     /// L.
     pub(super) length: usize,
-    blocks: Blocks,
+    logs: Vec<BlocksOfLog>,
 }
 
 impl<'a> Contexts<'a> {
-    /// Of texts that were read from these logs.
+    /// Of texts that were read from these logs, with the draft paths of each.
+    ///
+    /// # Errors
+    /// Paths of another temperature than the text.
     pub(super) fn new(
         logs: &[Log],
-        drawn: Vec<Option<LoggedPaths>>,
+        drawn: Vec<Option<Rollouts>>,
         texts: &'a Texts,
         length: usize,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, ReplayError> {
+        debug_assert_eq!(
+            texts.positions(),
+            logs.iter().map(Log::positions).sum::<usize>()
+        );
+        let (mut before, mut blocks) = (0, Vec::with_capacity(logs.len()));
+        for (log, paths) in logs.iter().zip(drawn) {
+            if let Some(paths) = &paths {
+                check_temperature(paths, log, texts.temperature)?;
+            }
+            let metadata = log.metadata();
+            let stops = metadata.extra.get("stop_tokens");
+            let stops: Option<BTreeSet<u32>> =
+                stops.and_then(|stops| serde_json::from_value(stops.clone()).ok());
+            let most = metadata
+                .sampling
+                .as_ref()
+                .and_then(|sampling| sampling.max_tokens);
+            blocks.push(BlocksOfLog {
+                before,
+                positions: log.positions(),
+                ends: stops.filter(|stops| !stops.is_empty()).zip(most),
+                paths,
+            });
+            before += log.positions();
+        }
+        Ok(Self {
             texts,
             length,
-            blocks: Blocks::new(logs, drawn, texts),
-        }
+            logs: blocks,
+        })
+    }
+
+    /// The log that a position is of.
+    fn log_of(&self, number: usize) -> Option<&BlocksOfLog> {
+        let mut logs = self.logs.iter();
+        logs.find(|log| (log.before..log.before + log.positions).contains(&number))
     }
 
     /// Whether a block ends with the token that ends its text.
     pub(super) fn end_with_text(&self) -> bool {
-        self.blocks.logs.iter().all(|log| log.ends.is_some())
+        self.logs.iter().all(|log| log.ends.is_some())
     }
 
     /// The blocks of every text.
@@ -203,7 +181,7 @@ impl<'a> Contexts<'a> {
 
     fn starts_of(&self, text: &'a Text) -> Vec<Start<'a>> {
         let first = text.numbers.first();
-        let Some(log) = first.and_then(|&number| self.blocks.log_of(number)) else {
+        let Some(log) = first.and_then(|&number| self.log_of(number)) else {
             return Vec::new();
         };
         let all = text.places.len();
@@ -221,14 +199,14 @@ impl<'a> Contexts<'a> {
         let (mut contexts, mut told) = (Vec::new(), Vec::new());
         for (text, starts) in self.texts.texts.iter().zip(of_texts) {
             for start in starts {
-                let Some(log) = self.blocks.log_of(start.number) else {
+                let Some(log) = self.log_of(start.number) else {
                     continue;
                 };
                 let Some(logged) = &log.paths else { continue };
-                let paths = logged.rollouts.paths_at(start.number - log.before);
+                let paths = logged.paths_at(start.number - log.before);
                 let steps: Vec<Vec<f64>> = paths
                     .iter()
-                    .filter_map(|&path| logged.rollouts.get(path))
+                    .filter_map(|&path| logged.get(path))
                     .map(|path| {
                         let mut steps = Vec::with_capacity(self.length);
                         let tokens = path.tokens.iter().zip(path.target_p).zip(path.q);

@@ -90,11 +90,6 @@ impl Mean {
         // As a mean over prompts of C times their parts.
         let spread = Clustered::new(parts.map(|part| (clusters * part, 1.0))).estimate();
         let half = spread.ci95[1] - spread.mean;
-        Estimate {
-            mean: self.value,
-            ci95: [self.value - half, self.value + half],
-            truncation: None,
-            between: None,
-        }
+        Estimate::plus_minus(self.value, half)
     }
 }

@@ -3,22 +3,23 @@
 use super::super::ReplayError;
 use super::super::advice::{PATHS, is_void, paths_changes};
 use super::super::measured::{MeasuredTexts, measured, with_files};
+use super::super::moments;
 use super::super::read::{Text, Texts};
 use super::super::rows::Whose;
 use super::bounds::lower_bound_of_text;
 use super::by_agreement::{Asked, Step, reached};
 use super::coded::{CODED, Coded, interval_of};
-use super::contexts::{Contexts, LoggedPaths, SINGLE, Start, ToldByPaths};
+use super::contexts::{Contexts, SINGLE, Start, ToldByPaths, logged_paths};
 use super::data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
 };
 use super::glossary::paths_definitions;
 use super::limits::{CrossFitted, Form};
 use super::means::{ByPrompt, Mean};
-use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
+use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of, lower_at};
 use super::settings::PathSettings;
 use specgap_base::side_by_side;
-use specgap_core::rounds::{ChainVerifier, Survival};
+use specgap_core::rounds::ChainVerifier;
 use specgap_log::log::Log;
 use specgap_measure::advice::Change;
 use specgap_measure::statistics::Estimate;
@@ -73,7 +74,7 @@ pub fn measure_paths(
     let most = most_drafts(settings)?;
     let drawn = logs
         .iter()
-        .map(LoggedPaths::read)
+        .map(logged_paths)
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
@@ -83,11 +84,7 @@ pub fn measure_paths(
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
-    for (log, paths) in logs.iter().zip(&drawn) {
-        if let Some(paths) = paths {
-            paths.check_temperature(log, texts.temperature)?;
-        }
-    }
+    let contexts = Contexts::new(logs, drawn, &texts, length)?;
     let drafts: BTreeSet<usize> = settings.drafts.iter().copied().collect();
     let several: Vec<usize> = drafts
         .iter()
@@ -107,7 +104,7 @@ pub fn measure_paths(
         asked: &asked,
         coded,
         drafts,
-        contexts: Contexts::new(logs, drawn, &texts, length),
+        contexts,
     }
     .report(measured(&texts, logs, files, command)))
 }
@@ -248,9 +245,7 @@ impl Measurement<'_> {
             .zip(by_prompt.chunks(columns))
             .enumerate()
             .map(|(at, (&drafts, sums))| {
-                let lower = by_paths(&told, clusters, &|one| {
-                    one.lower.get(at).copied().unwrap_or(0.0)
-                });
+                let lower = by_paths(&told, clusters, lower_at(at));
                 let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
                 at_drafts(drafts, (names, sums, rounds), &lower, &fitted)
             })
@@ -298,13 +293,8 @@ impl Measurement<'_> {
     /// P(tau >= i) of every verifier given a stretch of text, i = 1, 2, ..
     fn survivals(&self, text: &Text, start: &Start<'_>, drafts: usize) -> [Vec<f64>; NAMES.len()] {
         let single = |verifier| {
-            let mut survival = Survival::new(verifier);
-            let places = start.places.iter();
-            let reached = places.map(|place| {
-                survival.take(&place.ratio);
-                *survival.reached()
-            });
-            reached.collect::<Vec<f64>>()
+            let ratios = start.places.iter().map(|place| &place.ratio);
+            moments::reached(verifier, ratios)
         };
         let of = |step: Step| {
             let range = self.asked.range(step);
@@ -376,17 +366,14 @@ impl Measurement<'_> {
         }
         let columns = NAMES.len() + 1;
         let twice = |what: &str, at: usize, column: usize, of: &dyn Fn(&ToldByPaths) -> f64| {
-            let mut from_paths = ByPrompt::new(self.texts.clusters);
-            for one in told {
-                from_paths.add(one.cluster, of(one));
-            }
-            let from_text = by_prompt.get(at * columns + column)?;
+            let from_paths = by_paths(told, self.texts.clusters, of);
+            let from_text = by_prompt.get(at * columns + column)?.mean();
             Some(ToldTwice {
                 what: what.to_owned(),
                 drafts: if column < SINGLE { 1 } else { *drafts.get(at)? },
-                from_text: from_text.mean().estimate(),
-                from_paths: from_paths.mean().estimate(),
-                difference: from_paths.mean().minus(&from_text.mean()).estimate(),
+                from_text: from_text.estimate(),
+                from_paths: from_paths.estimate(),
+                difference: from_paths.minus(&from_text).estimate(),
             })
         };
         let single = (0..SINGLE).filter_map(|column| {
@@ -395,11 +382,8 @@ impl Measurement<'_> {
                 one.single.get(column).copied().unwrap_or(0.0)
             })
         });
-        let lower = (0..drafts.len()).filter_map(|at| {
-            twice("lower bound", at, NAMES.len(), &|one| {
-                one.lower.get(at).copied().unwrap_or(0.0)
-            })
-        });
+        let lower =
+            (0..drafts.len()).filter_map(|at| twice("lower bound", at, NAMES.len(), &lower_at(at)));
         single.chain(lower).collect()
     }
 
@@ -543,7 +527,7 @@ mod tests {
                 asked: &asked,
                 coded: None,
                 drafts: (1..=4).collect(),
-                contexts: Contexts::new(&logs, vec![None], &texts, length),
+                contexts: Contexts::new(&logs, vec![None], &texts, length).unwrap(),
             };
             let starts = measurement.contexts.starts();
             for (text, starts) in texts.texts.iter().zip(&starts) {
@@ -576,13 +560,8 @@ mod tests {
             for length in 1..=4 {
                 let stretches: Vec<Vec<f64>> = (0..ratios.len())
                     .map(|start| {
-                        let mut survival = Survival::new(verifier);
                         let stretch = ratios[start..].iter().take(length);
-                        let reached = stretch.map(|ratio| {
-                            survival.take(ratio);
-                            *survival.reached()
-                        });
-                        reached.collect()
+                        moments::reached(verifier, stretch)
                     })
                     .collect();
                 let found = calls(ratios.len(), |start| &stretches[start]);

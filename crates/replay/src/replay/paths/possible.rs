@@ -4,23 +4,23 @@
 use super::super::ReplayError;
 use super::super::read::Texts;
 use super::bounds::lower_bound_of_text;
-use super::contexts::{Contexts, LoggedPaths, ToldByPaths};
+use super::contexts::{Contexts, ToldByPaths, logged_paths};
 use super::limits::{Context, CrossFitted, Form, cross_fitted};
 use super::means::{ByPrompt, Mean};
 use super::settings::PathSettings;
 use specgap_base::side_by_side;
-use specgap_log::log::Log;
+use specgap_log::log::{Log, Rollouts};
 use specgap_measure::gap::{DraftPaths, PossibleWithPaths};
 
 /// L, as asked for or as the logged paths have it.
 pub(super) fn length_of(
     asked: Option<usize>,
     logs: &[Log],
-    drawn: &[Option<LoggedPaths>],
+    drawn: &[Option<Rollouts>],
 ) -> Result<usize, ReplayError> {
     let logged = logs.iter().zip(drawn).filter_map(|(log, paths)| {
         let paths = paths.as_ref()?;
-        Some((log, paths.tokens()))
+        Some((log, paths.max_tokens()))
     });
     let shortest = logged.min_by_key(|&(_, tokens)| tokens);
     let deepest = logs.iter().map(|log| (log, log.depths()));
@@ -30,26 +30,26 @@ pub(super) fn length_of(
     if let (Some(length), Some((log, depths))) = (asked, deepest)
         && length > depths
     {
-        return Err(ReplayError::Log {
-            log: log.path().to_owned(),
-            message: format!(
+        return Err(ReplayError::of_log(
+            log,
+            format!(
                 "it has rows of the draft at {depths} depths, and --length asks for {length}; ask \
                  for at most {depths}"
             ),
-        });
+        ));
     }
     let most = deepest.map_or(usize::MAX, |(_, depths)| depths);
     let found = match (asked, shortest) {
         (Some(0), _) => Err(ReplayError::Settings(
             "a path of 0 tokens: its length is at least 1".to_owned(),
         )),
-        (Some(length), Some((log, tokens))) if length > tokens => Err(ReplayError::Log {
-            log: log.path().to_owned(),
-            message: format!(
+        (Some(length), Some((log, tokens))) if length > tokens => Err(ReplayError::of_log(
+            log,
+            format!(
                 "its draft paths have {tokens} tokens, and --length asks for {length}; ask for at \
                  most {tokens}, or capture longer ones with --path-length {length}"
             ),
-        }),
+        )),
         (Some(length), _) => Ok(length),
         (None, Some((_, tokens))) => Ok(tokens),
         (None, None) => Ok(PathSettings::LENGTH),
@@ -78,11 +78,16 @@ pub(super) fn fitted_bounds(
         .collect()
 }
 
+/// The lower bound of a number of paths, by its place among these, at a context with draft paths.
+pub(super) fn lower_at(at: usize) -> impl Fn(&ToldByPaths) -> f64 {
+    move |told| told.lower.get(at).copied().unwrap_or(0.0)
+}
+
 /// A mean over contexts with draft paths.
 pub(super) fn by_paths(
     told: &[ToldByPaths],
     clusters: usize,
-    of: &dyn Fn(&ToldByPaths) -> f64,
+    of: impl Fn(&ToldByPaths) -> f64,
 ) -> Mean {
     let mut sums = ByPrompt::new(clusters);
     for one in told {
@@ -119,18 +124,13 @@ pub(super) fn above_the_lower(
 pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPaths>, ReplayError> {
     let drawn = logs
         .iter()
-        .map(LoggedPaths::read)
+        .map(logged_paths)
         .collect::<Result<Vec<_>, _>>()?;
     if drawn.iter().all(Option::is_none) {
         return Ok(None);
     }
-    for (log, paths) in logs.iter().zip(&drawn) {
-        if let Some(paths) = paths {
-            paths.check_temperature(log, texts.temperature)?;
-        }
-    }
     let length = length_of(None, logs, &drawn)?;
-    let contexts = Contexts::new(logs, drawn, texts, length);
+    let contexts = Contexts::new(logs, drawn, texts, length)?;
     let (of_texts, clusters) = (contexts.starts(), texts.clusters);
     let drafts = PathSettings::default().drafts;
     let (with_paths, told) = contexts.with_paths(&of_texts, &drafts);
@@ -148,9 +148,7 @@ pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPa
     let jobs = drafts.iter().map(|&drafts| (drafts, form(drafts)));
     let fitted = fitted_bounds(jobs.collect(), [&with_paths, &[]], clusters, length);
     let by_drafts = drafts.iter().enumerate().map(|(at, &drafts)| {
-        let lower = by_paths(&told, clusters, &|one| {
-            one.lower.get(at).copied().unwrap_or(0.0)
-        });
+        let lower = by_paths(&told, clusters, lower_at(at));
         let mut of_text = ByPrompt::new(clusters);
         for (text, starts) in texts.texts.iter().zip(&of_texts) {
             for start in starts {
@@ -195,7 +193,7 @@ pub fn read_possible_with_paths(
         record.is_none_or(|record| record.paths > 1 && record.target)
     };
     for log in logs.iter().filter(|log| several(log)) {
-        if LoggedPaths::read(log)?.is_some() {
+        if logged_paths(log)?.is_some() {
             let texts = Texts::read_asking(logs, None, progress, None, false)?;
             return possible_with_paths(logs, &texts);
         }

@@ -7,7 +7,7 @@ use super::outcome::{Along, Half, REFERENCE};
 use super::pairs::{Pair, Shares};
 use super::siblings::SlotRates;
 use specgap_core::scheme::SchemeName;
-use specgap_core::tree::{AcceptanceRates, DraftTree, TopologyLimits, best_topology};
+use specgap_core::tree::DraftTree;
 use specgap_measure::statistics::Estimate;
 
 /// The name of Sequoia's trees in reports.
@@ -94,10 +94,12 @@ impl Measurement<'_> {
             let mut trees: Vec<(String, DraftTree, f64)> = Vec::new();
             if pair.branch > 0 {
                 let fitted = if is_stratified(pair.scheme) {
-                    let best = self.slot_rates(shares, limits).best_tree(limits).ok();
+                    let rates = SlotRates::new(self.choosing(shares), limits);
+                    let best = rates.best_tree(limits).ok();
                     best.map(|(tree, value)| (String::new(), tree, value))
                 } else {
-                    self.of_sequoia(shares, limits)
+                    let best = self.of_sequoia(shares, limits);
+                    best.map(|(_, tree, promised)| (SEQUOIA.to_owned(), tree, promised))
                 };
                 trees.extend(fitted);
             }
@@ -125,24 +127,6 @@ impl Measurement<'_> {
                 });
             }
         }
-    }
-
-    fn slot_rates(&self, shares: &Shares, limits: Limits) -> SlotRates {
-        let texts = self.texts.texts.iter().zip(&shares.texts);
-        let chooses = texts.filter(|(text, _)| Half::Chooses.has(text.cluster));
-        SlotRates::new(chooses.map(|(_, shares)| shares), limits)
-    }
-
-    fn of_sequoia(&self, shares: &Shares, limits: Limits) -> Option<(String, DraftTree, f64)> {
-        let vector = self.vector(shares, limits.branch, Half::Chooses);
-        let rates = AcceptanceRates::new(vec![vector]).ok()?;
-        let limits = TopologyLimits {
-            budget: limits.budget,
-            depth: limits.depth,
-            branch: limits.branch,
-        };
-        let (tree, promised) = best_topology(&rates, limits).ok()?;
-        Some((SEQUOIA.to_owned(), tree, promised))
     }
 
     /// What the report says of them.

@@ -1,18 +1,8 @@
 //! The best tree for a number of drafts, grown node by node from texts.
 
 use specgap_core::rounds::ChildShares;
+pub use specgap_core::tree::TopologyLimits as Limits;
 use specgap_core::tree::{DraftTree, TopologyError};
-
-/// How large a tree may grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Most draft tokens.
-    pub budget: usize,
-    /// Longest path.
-    pub depth: usize,
-    /// Most children of a node.
-    pub branch: usize,
-}
 
 /// A tree as it grew.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -283,6 +273,7 @@ fn below(starts: &Starts<'_>, nodes: &mut [Node], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random_problem::all_trees;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::replay_tree;
@@ -353,30 +344,14 @@ mod tests {
             };
             paths.iter().map(of).sum()
         };
-        let mut trees: Vec<Vec<Vec<usize>>> = vec![Vec::new()];
         for nodes in 1..=4 {
-            let mut larger = Vec::new();
-            for tree in &trees {
-                let parents = std::iter::once(Vec::new()).chain(tree.iter().cloned());
-                for parent in parents {
-                    let children = tree
-                        .iter()
-                        .filter(|path| path.len() == parent.len() + 1 && path.starts_with(&parent))
-                        .count();
-                    if children < 3 {
-                        let mut grown = tree.clone();
-                        grown.push([parent.as_slice(), &[children]].concat());
-                        larger.push(grown);
-                    }
-                }
-            }
-            trees = larger;
-            let best = trees.iter().map(|tree| value(tree)).fold(0.0, f64::max);
             let limits = Limits {
                 budget: nodes,
                 depth: 4,
                 branch: 3,
             };
+            let trees = all_trees(nodes, limits);
+            let best = trees.iter().map(|tree| value(tree)).fold(0.0, f64::max);
             let growth = Growth::new([&shares], limits);
             assert!((value(&growth.paths) - best).abs() < 1e-12, "{nodes}");
         }

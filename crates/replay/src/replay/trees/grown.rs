@@ -5,7 +5,8 @@ use super::grow::{Growth, Limits};
 use super::measure::Measurement;
 use super::outcome::{Along, Half};
 use super::pairs::{Pair, Shares};
-use specgap_core::tree::{AcceptanceRates, DraftTree, TopologyLimits, best_topology};
+use specgap_core::rounds::ChildShares;
+use specgap_core::tree::{AcceptanceRates, DraftTree, best_topology};
 
 /// Budgets whose trees are shown, as far as they are within the limit.
 const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
@@ -19,9 +20,7 @@ impl Measurement<'_> {
             branch: pair.branch,
             ..self.settings.limits
         };
-        let chooses = self.texts.texts.iter().zip(&shares.texts);
-        let chooses = chooses.filter(|(text, _)| Half::Chooses.has(text.cluster));
-        let growth = Growth::new(chooses.map(|(_, shares)| shares), limits);
+        let growth = Growth::new(self.choosing(shares), limits);
         let timings = self.settings.timings.as_ref();
         let mut budgets: Vec<usize> = BUDGETS.to_vec();
         budgets.push(growth.paths.len());
@@ -99,14 +98,7 @@ impl Measurement<'_> {
         shares: &Shares,
         limits: Limits,
     ) -> Option<SequoiaTree> {
-        let vector = self.vector(shares, limits.branch, Half::Chooses);
-        let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
-        let limits = TopologyLimits {
-            budget: limits.budget,
-            depth: limits.depth,
-            branch: limits.branch,
-        };
-        let (tree, promised) = best_topology(&rates, limits).ok()?;
+        let (vector, tree, promised) = self.of_sequoia(shares, limits)?;
         let shape = tree.shape();
         if !pair.takes(&shape) {
             return None;
@@ -125,6 +117,29 @@ impl Measurement<'_> {
                 1.0
             },
         })
+    }
+
+    /// By the prompts that choose: the positional vector, the tree of Sequoia's program, and what
+    /// it promises.
+    pub(super) fn of_sequoia(
+        &self,
+        shares: &Shares,
+        limits: Limits,
+    ) -> Option<(Vec<f64>, DraftTree, f64)> {
+        let vector = self.vector(shares, limits.branch, Half::Chooses);
+        let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
+        let (tree, promised) = best_topology(&rates, limits).ok()?;
+        Some((vector, tree, promised))
+    }
+
+    /// What children get along the texts of the prompts that choose.
+    pub(super) fn choosing<'s>(
+        &self,
+        shares: &'s Shares,
+    ) -> impl Iterator<Item = &'s ChildShares<f64>> {
+        let texts = self.texts.texts.iter().zip(&shares.texts);
+        let chooses = texts.filter(|(text, _)| Half::Chooses.has(text.cluster));
+        chooses.map(|(_, shares)| shares)
     }
 
     /// E[tau] as it would be if levels were independent.

@@ -6,11 +6,12 @@ use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::Texts;
 use super::super::rows::Whose;
+use super::super::timings::Times;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
-use super::outcome::{Along, Candidate, Group, Half, Rounds, Timed};
+use super::outcome::{Along, Candidate, Group, Half, Rounds};
 use super::pairs::{OptimaOf, Pair, Plan, Shares};
 use super::settings::{NamedTree, TreeSettings};
 use super::values::{RootShares, slot_values};
@@ -175,7 +176,7 @@ impl Measurement<'_> {
             .map(|(one, (_, first))| ReferenceTree {
                 best_minus_this: first.minus(&one.along),
                 tokens_per_call: one.tokens_per_call,
-                speedup: one.along.timed.as_ref().map(Timed::estimate),
+                speedup: one.along.timed.as_ref().map(Times::estimate),
                 tree: one.result.tree,
                 nodes: one.result.nodes,
                 scheme: one.result.scheme,

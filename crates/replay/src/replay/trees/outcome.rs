@@ -1,7 +1,7 @@
 //! A tree's rounds, prompt by prompt, and the estimates that follow.
 
 use super::super::measured::add_each;
-use super::super::timings::Timings;
+use super::super::timings::{Times, Timings};
 use super::between::RoundBounds;
 use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
 use specgap_core::rounds::TreeReplay;
@@ -114,11 +114,9 @@ impl Group<'_> {
         Some(self.timed(half, timings)?.estimate())
     }
 
-    pub(super) fn timed(&self, half: Half, timings: &Timings) -> Option<Timed> {
+    fn timed(&self, half: Half, timings: &Timings) -> Option<Times> {
         let nodes = self.shape.parent.len();
-        let (mut pairs, mut all) = (Vec::new(), vec![0.0; nodes]);
-        let (mut all_steps, mut all_time) = (0.0, 0.0);
-        for (rounds, tokens) in self.of(half) {
+        let prompts = self.of(half).map(|(rounds, tokens)| {
             // Rounds by their draft tokens, and what their steps are fewer than these.
             let (mut by_nodes, mut steps) = (vec![0.0; nodes], 0.0);
             for (level, count) in rounds.by_levels.iter().enumerate() {
@@ -126,17 +124,9 @@ impl Group<'_> {
                 by_nodes[drafted] += count;
                 steps += count * (level as f64 - drafted as f64);
             }
-            let time = timings.total(&by_nodes, steps, false)?;
-            pairs.push((timings.target_step.seconds * tokens, time));
-            all.iter_mut().zip(&by_nodes).for_each(|(a, b)| *a += b);
-            all_steps += steps;
-            all_time += time;
-        }
-        let of_times = match all_time > 0.0 {
-            true => timings.relative_variance(&all, all_steps, all_time).sqrt(),
-            false => 0.0,
-        };
-        Some(Timed { pairs, of_times })
+            (tokens, by_nodes, steps)
+        });
+        timings.times(prompts, false)
     }
 
     /// What another tree is compared with, of the prompts that report.
@@ -179,44 +169,13 @@ impl Group<'_> {
     }
 }
 
-/// By prompt, t_0 times its tokens and the time that they take.
-pub(super) struct Timed {
-    pub(super) pairs: Vec<(f64, f64)>,
-    /// Relative error of the times.
-    pub(super) of_times: f64,
-}
-
-impl Timed {
-    pub(super) fn clustered(&self) -> Clustered {
-        let mut speed = Clustered::new(self.pairs.iter().copied());
-        speed.error = speed.error.hypot(speed.mean * self.of_times);
-        speed
-    }
-
-    pub(super) fn estimate(&self) -> Estimate {
-        self.clustered().estimate()
-    }
-
-    /// This speed minus another one at the same prompts; errors of times are taken for
-    /// independent, which they are at most.
-    pub(super) fn minus(&self, other: &Self) -> Estimate {
-        let pairs = self.pairs.iter().copied().zip(other.pairs.iter().copied());
-        let mut difference = Clustered::difference(pairs);
-        for one in [self, other] {
-            let mean = Clustered::new(one.pairs.iter().copied()).mean;
-            difference.error = difference.error.hypot(mean * one.of_times);
-        }
-        difference.estimate()
-    }
-}
-
 /// Rounds of a tree along the prompts that report.
 pub(super) struct Along {
     /// By prompt, its tokens and calls.
     pub(super) calls: Vec<(f64, f64)>,
     /// Of tokens per call, where rows list some tokens only.
     pub(super) bounds: Option<[f64; 2]>,
-    pub(super) timed: Option<Timed>,
+    pub(super) timed: Option<Times>,
 }
 
 impl Along {

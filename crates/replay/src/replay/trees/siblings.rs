@@ -231,6 +231,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random_problem::all_trees;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -246,31 +247,6 @@ mod tests {
             edges.product()
         };
         paths.iter().map(of).sum()
-    }
-
-    /// All trees of so many nodes, each once or more often.
-    fn trees(nodes: usize, limits: Limits) -> Vec<Vec<Vec<usize>>> {
-        let mut trees: Vec<Vec<Vec<usize>>> = vec![Vec::new()];
-        for _ in 0..nodes {
-            let mut larger = Vec::new();
-            for tree in &trees {
-                let parents = std::iter::once(Vec::new()).chain(tree.iter().cloned());
-                for parent in parents.filter(|parent| parent.len() < limits.depth) {
-                    let own = tree.iter().filter(|path| path.len() == parent.len() + 1);
-                    let own = own.filter(|path| path.starts_with(&parent)).count();
-                    if own < limits.branch {
-                        let mut grown = tree.clone();
-                        grown.push([parent.as_slice(), &[own]].concat());
-                        grown.sort();
-                        larger.push(grown);
-                    }
-                }
-            }
-            larger.sort();
-            larger.dedup();
-            trees = larger;
-        }
-        trees
     }
 
     #[test]
@@ -299,7 +275,7 @@ mod tests {
             let (tree, promised) = rates.best_tree(limits).unwrap();
             assert!(tree.len() <= limits.budget && tree.depth() <= limits.depth);
             assert!((value(&rates, tree.paths()) - promised).abs() < 1e-12);
-            let all = (0..=limits.budget).flat_map(|nodes| trees(nodes, limits));
+            let all = (0..=limits.budget).flat_map(|nodes| all_trees(nodes, limits));
             let best = all.map(|tree| value(&rates, &tree)).fold(0.0, f64::max);
             assert!(
                 (best - promised).abs() < 1e-12,
@@ -343,7 +319,7 @@ mod tests {
     /// Rates that depend on neither depth nor siblings: Sequoia's program.
     #[test]
     fn without_siblings_it_is_the_program_of_sequoia() {
-        use specgap_core::tree::{AcceptanceRates, TopologyLimits, best_topology};
+        use specgap_core::tree::{AcceptanceRates, best_topology};
         let vector = vec![0.5, 0.2, 0.1];
         let shares = ChildShares::new(1, true, [(3, vector.clone())]);
         let limits = Limits {
@@ -353,12 +329,7 @@ mod tests {
         };
         let (_, value) = SlotRates::new([&shares], limits).best_tree(limits).unwrap();
         let rates = AcceptanceRates::new(vec![vector]).unwrap();
-        let same = TopologyLimits {
-            budget: limits.budget,
-            depth: limits.depth,
-            branch: limits.branch,
-        };
-        let (_, known) = best_topology(&rates, same).unwrap();
+        let (_, known) = best_topology(&rates, limits).unwrap();
         assert!((value - known).abs() < 1e-12);
     }
 }

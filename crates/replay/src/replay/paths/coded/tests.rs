@@ -1,7 +1,8 @@
 //! Coded paths against every draft and every coin.
 
 use super::*;
-use crate::random_problem::random_problem;
+use crate::random_problem::{each_draw, random_problem};
+use crate::replay::moments::whole;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap_core::problem::BlockProblem;
@@ -132,26 +133,7 @@ impl Round<'_> {
             let mass = chance.times(&self.tree.target(leaf).over(before));
             let [text, sum] = &mut self.texts[block];
             text.gain(&mass);
-            sum.gain(&mass.times(&Rational::fraction(&accepted.into(), &1u32.into())));
-        }
-    }
-}
-
-/// Calls with every draw of the paths and its probability.
-fn each_draw(laws: &[Vec<Rational>], mut visit: impl FnMut(&[usize], &Rational)) {
-    let width = laws[0].len();
-    for tuple in 0..width.pow(laws.len() as u32) {
-        let blocks: Vec<usize> = (0..laws.len())
-            .map(|place| tuple / width.pow(place as u32) % width)
-            .collect();
-        let chance = laws
-            .iter()
-            .zip(&blocks)
-            .fold(Rational::one(), |chance, (law, &block)| {
-                chance.times(&law[block])
-            });
-        if !chance.is_nil() {
-            visit(&blocks, &chance);
+            sum.gain(&mass.times(&whole(accepted)));
         }
     }
 }
@@ -330,7 +312,7 @@ fn the_bound_of_coded_paths_is_never_below_that_of_iid_paths() {
                     let mut sum = Rational::zero();
                     each_draw(laws, |blocks, chance| {
                         let most = blocks.iter().map(|&block| outside(block)).max();
-                        let most = Rational::fraction(&most.unwrap_or(0).into(), &1u32.into());
+                        let most = whole::<Rational>(most.unwrap_or(0));
                         sum.gain(&chance.times(&most));
                     });
                     sum
