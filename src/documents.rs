@@ -13,6 +13,7 @@ mod results;
 use crate::claims::{Claim, Verdict, ledger};
 use crate::distribution::Draft;
 use crate::evaluate::{Limits, block, solve, verify};
+use crate::once::each_once;
 use crate::problem::{AnyProblem, parse_toml};
 use crate::scheme::{MadeOf, SchemeName, drafted_by};
 use crate::verifier::{Lossless, VerifierName};
@@ -223,17 +224,9 @@ fn span(Span(least, greatest): Span) -> String {
 /// A bench: a row for each thing that was measured, a column for each way of specgap's and
 /// each baseline, then where and when.
 fn speed(run: &Run) -> String {
-    let distinct = |names: &mut dyn Iterator<Item = &str>| {
-        names.fold(Vec::new(), |mut all: Vec<String>, name| {
-            if !all.iter().any(|known| known == name) {
-                all.push(name.to_owned());
-            }
-            all
-        })
-    };
-    let rows = distinct(&mut run.rows.iter().map(|row| row.row.as_str()));
-    let ways = distinct(&mut run.rows.iter().map(|row| row.way.as_str()));
-    let baselines = distinct(&mut run.rows.iter().filter_map(|row| row.baseline.as_deref()));
+    let rows = each_once(run.rows.iter().map(|row| row.row.clone()));
+    let ways = each_once(run.rows.iter().map(|row| row.way.clone()));
+    let baselines = each_once(run.rows.iter().filter_map(|row| row.baseline.clone()));
     let line = |cells: Vec<String>| format!("|{}|\n", cells.join("|"));
     let head = [vec![String::new()], ways.clone(), baselines.clone()].concat();
     let rule = vec!["---".to_owned(); head.len()];

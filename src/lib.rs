@@ -106,6 +106,7 @@
 pub mod cli;
 #[cfg(test)]
 mod documents;
+mod once;
 pub mod report;
 #[cfg(test)]
 mod schemas;

@@ -2,6 +2,7 @@
 
 use super::cell;
 use crate::cli::program;
+use crate::once::each_once;
 use clap::{Arg, ArgAction, Command};
 use std::collections::BTreeMap;
 
@@ -68,7 +69,6 @@ fn row(arg: &Arg) -> String {
 /// A table of options, apart where help puts them below headings of their own. Options that
 /// mean the same in an earlier command are named after it.
 fn table(command: &str, args: &[&Arg], earlier: &mut BTreeMap<String, String>) -> String {
-    let mut headings: Vec<Option<&str>> = Vec::new();
     let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut own: Vec<&Arg> = Vec::new();
     for arg in args {
@@ -77,9 +77,6 @@ fn table(command: &str, args: &[&Arg], earlier: &mut BTreeMap<String, String>) -
             .or_insert_with(|| command.to_owned());
         if first == command {
             own.push(arg);
-            if !headings.contains(&arg.get_help_heading()) {
-                headings.push(arg.get_help_heading());
-            }
         } else {
             let label = label(arg);
             let name = label.split(" <").next().unwrap_or(&label).to_owned();
@@ -89,6 +86,7 @@ fn table(command: &str, args: &[&Arg], earlier: &mut BTreeMap<String, String>) -
         }
     }
     let mut text = String::new();
+    let mut headings = each_once(own.iter().map(|arg| arg.get_help_heading()));
     // What stands below none comes first.
     headings.sort_by_key(Option::is_some);
     for heading in headings {

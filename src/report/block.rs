@@ -6,6 +6,7 @@ use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, OptimumMethod};
 use crate::known::Known;
+use crate::once::grouped;
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, wrap};
 use crate::page::{terminal, visible};
@@ -113,18 +114,6 @@ pub fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
         evaluation.is_ok(),
     );
     problems::line(&evaluation.problem, columns, checks)
-}
-
-/// Remarks in order, each once, with the names that it is about.
-fn grouped(remarks: impl Iterator<Item = (String, String)>) -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for (remark, name) in remarks {
-        match groups.iter_mut().find(|(known, _)| *known == remark) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((remark, vec![name])),
-        }
-    }
-    groups
 }
 
 fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {

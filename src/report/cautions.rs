@@ -3,6 +3,7 @@
 use crate::advice::NOT_DRAWN;
 use crate::gap::{OfDepth, Repetition, Surprise};
 use crate::log::MissingMass;
+use crate::once::each_once;
 use crate::page::words::{count, counted, percent};
 
 /// A z that text drawn from its rows hardly has; none has [`NOT_DRAWN`].
@@ -128,12 +129,7 @@ pub(super) fn without_draft(logs: impl Iterator<Item = (usize, usize)>) -> Optio
 
 /// Drafts whose rows depend on where their round began, of which one depth is measured.
 pub(super) fn at_depth(depths: impl Iterator<Item = OfDepth>) -> Option<String> {
-    let mut all: Vec<OfDepth> = Vec::new();
-    for depth in depths {
-        if !all.contains(&depth) {
-            all.push(depth);
-        }
-    }
+    let all = each_once(depths);
     let [OfDepth { depth, of }] = all[..] else {
         return None;
     };

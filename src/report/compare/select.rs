@@ -1,17 +1,12 @@
 //! Finding one's way in a comparison.
 
 use crate::gap::{ComparedLog, LogComparison};
+use crate::once::each_once;
 use std::collections::BTreeSet;
 
 /// The temperatures of the rates, in their order.
 pub(super) fn temperatures(comparison: &LogComparison) -> Vec<f64> {
-    let mut all: Vec<f64> = Vec::new();
-    for rate in &comparison.rates {
-        if !all.contains(&rate.temperature) {
-            all.push(rate.temperature);
-        }
-    }
-    all
+    each_once(comparison.rates.iter().map(|rate| rate.temperature))
 }
 
 /// The temperature that summaries speak of: the nearest to that at which the text of all logs
