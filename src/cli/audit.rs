@@ -1,7 +1,8 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
+use super::counters::counted;
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, read_document, write_whole};
+use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::{Recorded, file_name};
@@ -9,7 +10,6 @@ use crate::audit::{
     AuditReport, Claimed, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
     audit_counts, audit_records, claimed_of, negative_control, plan,
 };
-use crate::counters::{self, Text};
 use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
 use crate::page::is_of_a_page;
@@ -132,29 +132,25 @@ impl AuditArgs {
             // The rule is of what was counted, and the text alone can be audited beside it.
             (Some(_), None) if !self.counters.is_empty() && !has_drafts => Ok(Rule::TEXT),
             (Some(rule), None) => Ok(rule),
-            (Some(rule), Some(law)) => rule.under(law).map_err(|message| CliError::Input {
-                path: self.log.clone(),
-                message: format!("--law: {message}"),
-            }),
-            (None, Some(_)) => Err(CliError::Input {
-                path: self.log.clone(),
-                message: "--law says how the drafts of a rule are drawn: name the rule by \
-                          --rule, such as --rule level-4"
-                    .to_owned(),
-            }),
-            (None, None) if !self.counters.is_empty() => Err(CliError::Input {
-                path: self.log.clone(),
-                message: "--counters is held against a rule: say by --rule what the server says \
-                          that it does with its drafts: token, block or one-hot"
-                    .to_owned(),
-            }),
+            (Some(rule), Some(law)) => rule
+                .under(law)
+                .map_err(|message| CliError::input(&self.log, format!("--law: {message}"))),
+            (None, Some(_)) => Err(CliError::input(
+                &self.log,
+                "--law says how the drafts of a rule are drawn: name the rule by \
+                 --rule, such as --rule level-4",
+            )),
+            (None, None) if !self.counters.is_empty() => Err(CliError::input(
+                &self.log,
+                "--counters is held against a rule: say by --rule what the server says \
+                 that it does with its drafts: token, block or one-hot",
+            )),
             (None, None) if !has_drafts => Ok(Rule::TEXT),
-            (None, None) => Err(CliError::Input {
-                path: self.log.clone(),
-                message: "has drafts: say by --rule what the engine says that it does with them, \
-                          such as --rule single, or --rule text to audit what came out alone"
-                    .to_owned(),
-            }),
+            (None, None) => Err(CliError::input(
+                &self.log,
+                "has drafts: say by --rule what the engine says that it does with them, \
+                 such as --rule single, or --rule text to audit what came out alone",
+            )),
         }
     }
 
@@ -202,12 +198,11 @@ impl AuditArgs {
                 draft_mask: self.draft_mask,
             });
         } else if asked {
-            return Err(CliError::Input {
-                path: self.log.clone(),
-                message: "is a file of records, whose p and q are what the engine sampled from; \
-                          --temperature, --top-k and the like are for logs of rows"
-                    .to_owned(),
-            });
+            return Err(CliError::input(
+                &self.log,
+                "is a file of records, whose p and q are what the engine sampled from; \
+                 --temperature, --top-k and the like are for logs of rows",
+            ));
         }
         Ok(settings)
     }
@@ -217,21 +212,13 @@ impl AuditArgs {
         let (Some(rule), false) = (self.rule, self.counters.is_empty()) else {
             return Ok(None);
         };
-        let mut texts = Vec::new();
-        for path in &self.counters {
-            texts.push((path.display().to_string(), read_document(path)?));
-        }
-        let files: Vec<Text<'_>> = (texts.iter())
-            .map(|(name, text)| Text { name, text })
-            .collect();
-        let counted = counters::count(&files, None, &[])?;
+        let counted = counted(&self.counters, None, &[])?;
         let Some(length) = counted.length else {
-            return Err(CliError::Input {
-                path: self.counters.first().cloned().unwrap_or_default(),
-                message: "does not tell how many tokens a round drafts, which acceptance follows \
-                          from; count by place, as GET /metrics of vLLM or llama.cpp's server does"
-                    .to_owned(),
-            });
+            return Err(CliError::input(
+                self.counters.first().cloned().unwrap_or_default(),
+                "does not tell how many tokens a round drafts, which acceptance follows \
+                 from; count by place, as GET /metrics of vLLM or llama.cpp's server does",
+            ));
         };
         let total = counted.total();
         let names: Vec<String> = self.counters.iter().map(|path| file_name(path)).collect();
@@ -292,25 +279,20 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         .is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     let command = args.command();
     let made = if records {
-        let text = read_lines(&args.log, LONGEST_RECORD).map_err(|source| CliError::File {
-            path: args.log.clone(),
-            action: "cannot be read",
-            source,
-        })?;
+        let text = read_lines(&args.log, LONGEST_RECORD)
+            .map_err(|source| CliError::unread(&args.log, source))?;
         if !args.counters.is_empty() {
-            return Err(CliError::Input {
-                path: args.log.clone(),
-                message: "is a file of records; --counters is held against the rows of a log"
-                    .to_owned(),
-            });
+            return Err(CliError::input(
+                &args.log,
+                "is a file of records; --counters is held against the rows of a log",
+            ));
         }
         if args.negative_control {
-            return Err(CliError::Input {
-                path: args.log.clone(),
-                message: "is a file of records; a negative control plays engines on rows, so log \
-                          rows for it"
-                    .to_owned(),
-            });
+            return Err(CliError::input(
+                &args.log,
+                "is a file of records; a negative control plays engines on rows, so log \
+                 rows for it",
+            ));
         }
         let records = Records::parse(&args.log, &text)?;
         let has_drafts = records.records.iter().any(|record| record.draft.is_some());

@@ -37,7 +37,13 @@ pub(super) trait ProblemCommand: Sync {
     const DEFINITIONS: &'static str;
 
     /// The problem, if it is of the right kind.
-    fn select(problem: &AnyProblem) -> Option<&Self::Problem>;
+    const SELECT: fn(&AnyProblem) -> Option<&Self::Problem>;
+    /// The result for people, so many columns wide.
+    const TEXT: fn(&Self::Result, u16) -> String;
+    /// The columns of a table of results, and a result's line in it, where several problems are
+    /// printed in short.
+    const LINE: fn(&Self::Result) -> Vec<(Column, String)>;
+
     /// Called once all input is read and found good, before anything is worked on, with the
     /// problems and their files.
     fn prepare(&mut self, _: &[(&Path, &Self::Problem)]) -> Result<(), CliError> {
@@ -45,11 +51,6 @@ pub(super) trait ProblemCommand: Sync {
     }
     /// Works on one problem; one result or more.
     fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
-    /// The result for people.
-    fn text(result: &Self::Result, width: u16) -> String;
-    /// The columns of a table of results, and a result's line in it, where several problems are
-    /// printed in short.
-    fn line(result: &Self::Result) -> Vec<(Column, String)>;
     /// Called with each result after it is printed.
     fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
         Ok(())
@@ -66,33 +67,29 @@ pub(super) fn run<C: ProblemCommand>(
 ) -> Result<Verdict, CliError> {
     let problems = read_problems(paths)?;
     for (path, walked, problem) in &problems {
-        if !walked && C::select(problem).is_none() {
-            let message = C::REFUSAL.to_owned();
-            return Err(CliError::Input {
-                path: path.clone(),
-                message,
-            });
+        if !walked && (C::SELECT)(problem).is_none() {
+            return Err(CliError::input(path, C::REFUSAL));
         }
     }
     let own = (problems.iter())
-        .filter_map(|(path, _, problem)| Some((path.as_path(), C::select(problem)?)));
+        .filter_map(|(path, _, problem)| Some((path.as_path(), (C::SELECT)(problem)?)));
     command.prepare(&own.collect::<Vec<_>>())?;
     let text = common.format == Format::Text;
     let bar = progress(problems.len(), text, C::DOING);
     let selected = problems.iter();
-    let several = selected.filter(|(_, _, problem)| C::select(problem).is_some());
+    let several = selected.filter(|(_, _, problem)| (C::SELECT)(problem).is_some());
     let in_short = several.count() > 1 && common.verbose == 0;
     let mut lines = Vec::new();
     let mut out = colour::stdout();
     let (mut results, mut agreeing, mut skipped) = (0, 0, 0);
     for batch in problems.chunks(BATCH) {
         let found: Vec<Vec<C::Result>> = side_by_side::each(batch, |(_, _, problem)| {
-            let found = C::select(problem).map(|problem| command.work(problem));
+            let found = (C::SELECT)(problem).map(|problem| command.work(problem));
             bar.inc(1);
             found.unwrap_or_default()
         });
         for ((_, _, problem), found) in batch.iter().zip(&found) {
-            let Some(selected) = C::select(problem) else {
+            let Some(selected) = (C::SELECT)(problem) else {
                 skipped += 1;
                 if !text {
                     let skipped = NotTaken {
@@ -110,12 +107,12 @@ pub(super) fn run<C: ProblemCommand>(
                 results += 1;
                 agreeing += usize::from(result.is_ok());
                 if in_short {
-                    lines.push(C::line(result));
+                    lines.push((C::LINE)(result));
                 }
                 if !text {
                     writeln!(out, "{}", typed::line(result)?)?;
                 } else if !((in_short || common.quiet) && result.is_ok()) {
-                    let text = C::text(result, width());
+                    let text = (C::TEXT)(result, width());
                     bar.suspend(|| writeln!(out, "{}", styled(&text)))?;
                 }
                 command.keep(selected, result)?;
@@ -125,13 +122,11 @@ pub(super) fn run<C: ProblemCommand>(
     bar.finish_and_clear();
     if results == 0 {
         out.flush()?;
-        return Err(CliError::Missing {
-            message: format!(
-                "nothing was done: {} read, each {}",
-                counted(skipped, "problem"),
-                C::REASON
-            ),
-        });
+        return Err(CliError::missing(format!(
+            "nothing was done: {} read, each {}",
+            counted(skipped, "problem"),
+            C::REASON
+        )));
     }
     if text {
         if !lines.is_empty() && !common.quiet {

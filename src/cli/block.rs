@@ -36,10 +36,10 @@ impl ProblemCommand for Block {
     const REASON: &'static str = "a single-step problem; see specgap solve";
     const PASSED_OVER: [&'static str; 2] = ["single-step problem", "see specgap solve"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const SELECT: fn(&AnyProblem) -> Option<&BlockProblem> = AnyProblem::block;
+    const TEXT: fn(&BlockEvaluation, u16) -> String = report::text;
+    const LINE: fn(&BlockEvaluation) -> Vec<(Column, String)> = report::line;
 
-    fn select(problem: &AnyProblem) -> Option<&BlockProblem> {
-        problem.block()
-    }
     fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {
         if self.drafts.is_empty() {
             return vec![block(problem, problem.drafts())];
@@ -48,12 +48,6 @@ impl ProblemCommand for Block {
             .iter()
             .map(|&drafts| block(problem, drafts))
             .collect()
-    }
-    fn text(evaluation: &BlockEvaluation, width: u16) -> String {
-        report::text(evaluation, width)
-    }
-    fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
-        report::line(evaluation)
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(

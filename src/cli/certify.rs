@@ -59,10 +59,10 @@ pub(crate) struct Enclosed {
 pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliError> {
     let problems = read_problems(std::slice::from_ref(&args.problem))?;
     let [(_, _, AnyProblem::Single(problem))] = problems.as_slice() else {
-        return Err(CliError::Input {
-            path: args.problem.clone(),
-            message: "give one single-step problem file".to_owned(),
-        });
+        return Err(CliError::input(
+            &args.problem,
+            "give one single-step problem file",
+        ));
     };
     let made = match &args.certificate {
         Some(path) => checked(path, problem)?,
@@ -79,10 +79,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
 
 /// A certificate of a file.
 fn checked(path: &Path, problem: &Problem) -> Result<Certified, CliError> {
-    let input = |message: String| CliError::Input {
-        path: path.to_owned(),
-        message,
-    };
+    let input = |message: String| CliError::input(path, message);
     let text = read_document(path)?;
     let (certificate, rest): (Certificate, _) =
         typed::json(&text).map_err(|refused| input(refused.to_string()))?;
@@ -113,13 +110,13 @@ fn enclosed(path: &Path, problem: &Problem) -> Result<Certified, CliError> {
     let found = match enclose(problem) {
         Ok(found) => found,
         Err(EnclosureError::Law(error)) => {
-            return Err(CliError::Input {
-                path: path.to_owned(),
-                message: format!(
+            return Err(CliError::input(
+                path,
+                format!(
                     "{error}: draft.scheme has to be with-replacement or stratified where no \
                      certificate is given; give one, as specgap solve --out writes it"
                 ),
-            });
+            ));
         }
         Err(error) => {
             return Ok(Certified {

@@ -4,7 +4,8 @@ use super::colour::{self, styled};
 use super::meant;
 use super::options::{Common, Format};
 use super::output::{
-    CliError, Verdict, progress, read_document, read_problems, width, write_together, write_whole,
+    CliError, Verdict, json_file, progress, read_document, read_problems, width, write_together,
+    write_whole,
 };
 use super::overwrites::Touched;
 use crate::claims::{Baseline, Claim, check_some, compare, ledger};
@@ -66,17 +67,15 @@ fn asked(names: &[String]) -> Result<impl Fn(&str) -> bool, CliError> {
         if !known.iter().any(|claim| claim.id == name) {
             let meant = meant::nearest(name, known.iter().map(|claim| claim.id));
             let meant = meant.map_or_else(String::new, |id| format!("; did you mean {id}?"));
-            return Err(CliError::Missing {
-                message: format!(
-                    "--claims {name}: is no claim of the ledger; specgap check --list has them{meant}"
-                ),
-            });
+            return Err(CliError::missing(format!(
+                "--claims {name}: is no claim of the ledger; specgap check --list has them{meant}"
+            )));
         }
     }
     if names.len() > 1 && names.iter().any(|name| name == NONE) {
-        return Err(CliError::Missing {
-            message: "--claims none leaves no room for others; name claims, or none".to_owned(),
-        });
+        return Err(CliError::missing(
+            "--claims none leaves no room for others; name claims, or none",
+        ));
     }
     let names = names.to_vec();
     Ok(move |id: &str| names.is_empty() || names.iter().any(|name| name == id))
@@ -131,9 +130,9 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     let count = ledger().iter().filter(|claim| asked(claim.id)).count();
     let total = count + problems.len();
     if total == 0 {
-        return Err(CliError::Missing {
-            message: "there is nothing to check: no claims and no problem files".to_owned(),
-        });
+        return Err(CliError::missing(
+            "there is nothing to check: no claims and no problem files",
+        ));
     }
     let bar = progress(total, common.format == Format::Text, "checking");
     let claims = check_some(|claim| asked(claim.id), || bar.inc(1));
@@ -167,9 +166,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     };
 
     if let Some(path) = &args.write_baseline {
-        let mut text = typed::pretty(&now)?;
-        text.push('\n');
-        write_whole(path, text.as_bytes())?;
+        write_whole(path, &json_file(&now)?)?;
     }
     if let Some(path) = &args.junit {
         write_whole(path, report::junit(&run).as_bytes())?;
@@ -209,10 +206,7 @@ fn is_known(id: &str) -> bool {
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline, CliError> {
-    let input = |message: String| CliError::Input {
-        path: path.to_owned(),
-        message,
-    };
+    let input = |message: String| CliError::input(path, message);
     let text = read_document(path)?;
     let baseline: Baseline = typed::whole_json(&text)
         .map_err(|error| input(format!("{error}; write one with --write-baseline")))?;

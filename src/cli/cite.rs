@@ -19,10 +19,8 @@ pub(super) fn run(args: &CiteArgs, _: &Common) -> Result<Verdict, CliError> {
     let report = (args.report.as_deref())
         .map(|path| {
             let text = read_document(path)?;
-            serde_json::from_str(&text).map_err(|error| CliError::Input {
-                path: path.to_owned(),
-                message: format!("is no report.json: {error}"),
-            })
+            serde_json::from_str(&text)
+                .map_err(|error| CliError::input(path, format!("is no report.json: {error}")))
         })
         .transpose()?;
     write!(std::io::stdout(), "{}", bibtex(report.as_ref()))?;

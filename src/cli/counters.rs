@@ -7,7 +7,7 @@ use super::printed::{self, deliver};
 use super::profile::Profiles;
 use super::recorded::{Recorded, file_name};
 use crate::counters::{
-    self, CountersError, Settings, Source, Text, counters_definitions, tool_definitions,
+    self, Counted, CountersError, Settings, Source, Text, counters_definitions, tool_definitions,
 };
 use crate::page::is_of_a_page;
 use crate::profile::is_of_a_profile;
@@ -112,12 +112,10 @@ impl CountersArgs {
         by_batch.sort_by_key(|(size, _)| *size);
         let twice = by_batch.windows(2).find(|pair| pair[0].0 == pair[1].0);
         if let Some(pair) = twice {
-            return Err(CliError::Missing {
-                message: format!(
-                    "--timings-by-batch: batch size {} is there twice",
-                    pair[0].0
-                ),
-            });
+            return Err(CliError::missing(format!(
+                "--timings-by-batch: batch size {} is there twice",
+                pair[0].0
+            )));
         }
         Ok(Settings {
             costs: self.costs.timings()?.as_ref().map(costs),
@@ -174,25 +172,34 @@ pub(super) fn run(args: &CountersArgs, common: &Common) -> Result<Verdict, CliEr
         .check()?;
     args.profiles.check(&args.folder, common)?;
     let settings = args.settings()?;
+    let chosen: Vec<(String, String)> = args
+        .chosen
+        .iter()
+        .map(|Label(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let counted = counted(&args.files, args.from, &chosen)?;
+    let report = counters::predict(&counted, &settings);
+    let page = report::counters::page(&report);
+    let beside = args.profiles.of_counters(&report)?;
+    deliver(&report, &page, beside, &args.folder, common)?;
+    Ok(Verdict::Agrees)
+}
+
+/// What files say was counted.
+pub(super) fn counted(
+    paths: &[PathBuf],
+    from: Option<Source>,
+    chosen: &[(String, String)],
+) -> Result<Counted, CliError> {
     let mut texts = Vec::new();
-    for path in &args.files {
+    for path in paths {
         texts.push((path.display().to_string(), read_document(path)?));
     }
     let files: Vec<Text<'_>> = texts
         .iter()
         .map(|(name, text)| Text { name, text })
         .collect();
-    let chosen: Vec<(String, String)> = args
-        .chosen
-        .iter()
-        .map(|Label(key, value)| (key.clone(), value.clone()))
-        .collect();
-    let counted = counters::count(&files, args.from, &chosen)?;
-    let report = counters::predict(&counted, &settings);
-    let page = report::counters::page(&report);
-    let beside = args.profiles.of_counters(&report)?;
-    deliver(&report, &page, beside, &args.folder, common)?;
-    Ok(Verdict::Agrees)
+    Ok(counters::count(&files, from, chosen)?)
 }
 
 impl From<CountersError> for CliError {

@@ -22,9 +22,10 @@ mod with_models {
     use crate::cli::bound;
     use crate::cli::models::{ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format, rule_parser};
-    use crate::cli::output::{CliError, Verdict, write_together};
+    use crate::cli::output::{CliError, Verdict, json_file, write_together};
     use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
+    use crate::cli::recorded::file_name;
     use crate::cli::tree::named;
     use crate::page::visible;
     use crate::replay::{
@@ -33,7 +34,6 @@ mod with_models {
     use crate::rule::{Drafts, RuleName};
     use crate::scheme::SchemeName;
     use crate::tree::{DraftTree, NAMES};
-    use crate::typed;
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -283,9 +283,9 @@ mod with_models {
             timings.as_ref(),
         );
         if let Some(out) = &args.out {
-            let mut files = vec![(OWN_FILES[0].to_owned(), pretty(&object)?)];
+            let mut files = vec![(OWN_FILES[0].to_owned(), json_file(&object)?)];
             if let Some(timings) = &timings {
-                files.push((OWN_FILES[1].to_owned(), pretty(timings)?));
+                files.push((OWN_FILES[1].to_owned(), json_file(timings)?));
             }
             write_together(out, &files)?;
         }
@@ -374,17 +374,6 @@ mod with_models {
         Ok(texts)
     }
 
-    fn pretty(value: &impl serde::Serialize) -> Result<Vec<u8>, CliError> {
-        let mut text = typed::pretty(value)?.into_bytes();
-        text.push(b'\n');
-        Ok(text)
-    }
-
-    fn name(path: &std::path::Path) -> String {
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        name.to_string_lossy().into_owned()
-    }
-
     fn object(
         args: &DecodeArgs,
         plan: &Plan,
@@ -461,8 +450,8 @@ mod with_models {
             "schema": 1,
             "tool": crate::log::tool(),
             "command": command_line(),
-            "target": name(&args.models.target),
-            "draft": args.models.draft.first().map(|draft| name(draft)),
+            "target": file_name(&args.models.target),
+            "draft": args.models.draft.first().map(|draft| file_name(draft)),
             "runtime": format!("ONNX Runtime {}", runtime.version()),
             "provider": decoder.target().placement().device.provider(),
             "temperature": sampling.temperature(),

@@ -1,10 +1,12 @@
 //! `specgap demo`: the main job on the log that specgap ships.
 
-use super::gap::{MeasureArgs, definitions, finish, measure};
+use super::gap::{MeasureArgs, definitions, measure};
 use super::options::Common;
-use super::output::{CliError, Verdict, check_folder};
+use super::output::{CliError, Verdict, check_folder, page_files, write_together};
+use super::printed::print_report;
 use crate::gap::GapError;
 use crate::log::Log;
+use crate::report::gap::page;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -29,6 +31,8 @@ pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError>
     check_folder(&args.out)?;
     let log = Log::embedded("smollm2-demo".as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
     let report = measure(log, &args.measure, "specgap demo", common)?;
-    finish(&report, Some(&args.out), common)?;
+    let page = page(&report);
+    write_together(&args.out, &page_files(&page, &report)?)?;
+    print_report(&report, &page, Some(&args.out), common)?;
     Ok(Verdict::Agrees)
 }

@@ -4,6 +4,7 @@ use super::options::{Common, Format};
 use super::output::{CliError, Verdict, width};
 use super::{colour, meant};
 use crate::gap::{self, Settings};
+use crate::once::each_once;
 use crate::report;
 use crate::rule::RULES;
 use crate::scheme::SchemeName;
@@ -44,15 +45,9 @@ pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliErr
             .map(|(word, meaning)| (word.as_str(), meaning.as_str()))
             .collect()
     } else {
-        let mut found = Vec::new();
-        for phrase in phrases(&known, &args.words) {
-            for one in looked_up(&known, &phrase)? {
-                if !found.contains(&one) {
-                    found.push(one);
-                }
-            }
-        }
-        found
+        let phrases = phrases(&known, &args.words);
+        let found = phrases.iter().map(|phrase| looked_up(&known, phrase));
+        each_once(found.collect::<Result<Vec<_>, _>>()?.concat())
     };
     for (word, meaning) in found {
         match common.format {
@@ -161,11 +156,9 @@ fn looked_up<'a>(
     let plains: Vec<String> = known.keys().map(|word| plain(word)).collect();
     let meant = meant::nearest(&part, plains.iter().map(String::as_str));
     let meant = meant.map_or_else(String::new, |word| format!("; did you mean {word}?"));
-    Err(CliError::Missing {
-        message: format!(
-            "{wanted}: is no word of a report; specgap explain -q lists them all{meant}"
-        ),
-    })
+    Err(CliError::missing(format!(
+        "{wanted}: is no word of a report; specgap explain -q lists them all{meant}"
+    )))
 }
 
 /// Words that texts use before, or without, a table that defines them.

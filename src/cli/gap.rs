@@ -5,11 +5,10 @@ use super::options::{
     Common, Cost, Costs, Counts, DraftCuts, Drafting, Format, Kept, Results, read_timings,
 };
 use super::output::{
-    CliError, Verdict, check_folder, page_files, progress, read_document, stage, unwritten,
-    write_together, write_whole,
+    CliError, Verdict, check_folder, progress, read_document, stage, unwritten, write_whole,
 };
 use super::overwrites::Touched;
-use super::printed::{self, print_report};
+use super::printed::{self, deliver, print_report};
 use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
@@ -76,11 +75,6 @@ impl GapArgs {
     /// The depths that are asked for.
     fn depths(&self) -> BTreeSet<usize> {
         Counts::all(&self.depth).into_iter().collect()
-    }
-
-    /// The files of a report, and those for papers that are asked for.
-    fn files(&self, report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-        (self.results.folder).files(&report::gap::page(report), report)
     }
 }
 
@@ -271,12 +265,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     (args.results.touched(Touched::reading(read)))
         .writing("--positions", args.positions.as_deref())
         .check()?;
-    let baseline = args
-        .results
-        .baseline
-        .as_deref()
-        .map(read_baseline)
-        .transpose()?;
+    let baseline = read_baseline(&args.results)?;
     refuse_repetition(&args.logs)?;
     if let Some(cost) = args.costs.cost_ratio.as_ref().filter(|_| !common.quiet) {
         warn_of_cost(cost);
@@ -308,12 +297,10 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         (args.results.partial.is_some(), "--partial"),
     ] {
         if given && !pooled {
-            return Err(CliError::Missing {
-                message: format!(
-                    "{option} is about one pair of models: name one log, or count several of one \
+            return Err(CliError::missing(format!(
+                "{option} is about one pair of models: name one log, or count several of one \
                      pair together with --pool"
-                ),
-            });
+            )));
         }
     }
     let mut table = (args.positions.as_deref())
@@ -334,11 +321,8 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     if let (Some(file), Some(path)) = (partial, &args.results.partial) {
         (file.finish().and_then(crate::files::Staged::rename))
             .map_err(|source| unwritten(path, source))?;
-        if common.format == Format::Text {
-            let positions: usize = summaries.iter().map(Summary::positions).sum();
-            println!("summary of {positions} positions: {}", path.display());
-        }
-        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
+        let positions = summaries.iter().map(Summary::positions).sum();
+        if args.results.summary_is_all(path, positions, common) {
             return Ok(Verdict::Agrees);
         }
     }
@@ -353,15 +337,9 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
     add_given(&mut report, args, costs.as_ref());
-    let verdict = match (&args.results.baseline, baseline) {
-        (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
-        _ => Verdict::Agrees,
-    };
-    let out = args.results.folder.out.as_deref();
-    if let Some(folder) = out {
-        args.results.folder.write(folder, &args.files(&report)?)?;
-    }
-    print_report(&report, &report::gap::page(&report), out, common)?;
+    let verdict = compare(&report, baseline.as_ref(), &args.results)?;
+    let page = report::gap::page(&report);
+    deliver(&report, &page, Vec::new(), &args.results.folder, common)?;
     Ok(verdict)
 }
 
@@ -432,9 +410,7 @@ pub(super) fn measure(
     args.at_their_own(&mut settings, std::slice::from_ref(&log));
     let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
     let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
-    (summaries.first().map(report)).ok_or_else(|| CliError::Internal {
-        message: "no summary of a log".to_owned(),
-    })
+    (summaries.first().map(report)).ok_or_else(|| CliError::internal("no summary of a log"))
 }
 
 /// Says what the draft paths of some logs could give, or why that is not told.
@@ -478,10 +454,7 @@ fn warn_of_cost(cost: &Cost) {
 /// What calls take by a file, for each number of drafts.
 fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
     let timings = read_timings(path)?;
-    let refused = |message: String| CliError::Input {
-        path: path.to_owned(),
-        message,
-    };
+    let refused = |message: String| CliError::input(path, message);
     for (index, rule) in timings.rules.iter().enumerate() {
         VerifierName::from_str(&rule.name)
             .map_err(|error| refused(format!("rules[{index}].name: {error}")))?;
@@ -564,7 +537,8 @@ fn compare_logs(
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
             add_given(&mut report, args, costs);
-            for (name, contents) in args.files(&report)? {
+            let own = (args.results.folder).files(&report::gap::page(&report), &report)?;
+            for (name, contents) in own {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
         }
@@ -580,46 +554,25 @@ fn compare_logs(
     Ok(Verdict::Agrees)
 }
 
-/// Prints a report, and writes its files if a folder is named.
-pub(super) fn finish(
-    report: &GapReport,
-    out: Option<&Path>,
-    common: &Common,
-) -> Result<(), CliError> {
-    if let Some(folder) = out {
-        write_files(report, folder)?;
-    }
-    print_report(report, &report::gap::page(report), out, common)
-}
-
-fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
-    write_together(folder, &report_files(report)?)
-}
-
-/// The files of a report.
-fn report_files(report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-    page_files(&report::gap::page(report), report)
-}
-
 /// Refuses logs of which not every later one is compared with the first at the same
 /// positions.
 fn refuse_unpaired(logs: &[Log], part: Part) -> Result<(), CliError> {
     let (Some(first), 2..) = (logs.first(), logs.len()) else {
-        return Err(CliError::Missing {
-            message: "--paired compares logs; name at least two".to_owned(),
-        });
+        return Err(CliError::missing(
+            "--paired compares logs; name at least two",
+        ));
     };
     for log in logs.iter().skip(1) {
         let pairing = Pairing::new(first, log, part).map_err(GapError::from)?;
         if let Some(why) = pairing.unpaired() {
-            return Err(CliError::Input {
-                path: log.path().to_owned(),
-                message: format!(
+            return Err(CliError::input(
+                log.path(),
+                format!(
                     "cannot be paired with {}: {why}. Capture the drafts together (specgap \
                      capture with several --draft), or leave --paired out",
                     first.path().display()
                 ),
-            });
+            ));
         }
     }
     Ok(())
@@ -634,10 +587,10 @@ pub(super) fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
             continue;
         };
         if seen.contains(&place) {
-            return Err(CliError::Input {
-                path: path.clone(),
-                message: "is named twice; its positions would count twice".to_owned(),
-            });
+            return Err(CliError::input(
+                path,
+                "is named twice; its positions would count twice",
+            ));
         }
         seen.push(place);
     }
@@ -649,12 +602,13 @@ pub(super) fn definitions() -> String {
     printed::definitions(gap::definitions(Settings::BLOCK_LENGTH))
 }
 
-pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
-    let text = read_document(path)?;
-    let refused = |message: String| CliError::Input {
-        path: path.to_owned(),
-        message,
+/// The report of `--baseline`, if it is given.
+pub(super) fn read_baseline(results: &Results) -> Result<Option<GapReport>, CliError> {
+    let Some(path) = results.baseline.as_deref() else {
+        return Ok(None);
     };
+    let text = read_document(path)?;
+    let refused = |message: String| CliError::input(path, message);
     // Before the fields, which another version may have named otherwise.
     let document: serde_json::Value = serde_json::from_str(&text)
         .map_err(|error| refused(format!("is no report.json of specgap gap: {error}")))?;
@@ -683,29 +637,32 @@ pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
             "cells is empty: there is nothing to compare with".to_owned(),
         ));
     }
-    Ok(report)
+    Ok(Some(report))
 }
 
-/// Compares a report with a baseline, says what got worse, and writes what is asked for.
+/// Compares a report with a baseline, if one is given, says what got worse, and writes what is asked
+/// for.
 pub(super) fn compare(
     report: &GapReport,
-    path: &Path,
-    baseline: &GapReport,
+    baseline: Option<&GapReport>,
     results: &Results,
 ) -> Result<Verdict, CliError> {
+    let (Some(path), Some(baseline)) = (&results.baseline, baseline) else {
+        return Ok(Verdict::Agrees);
+    };
     if report.served != baseline.served {
         let words = |cuts: Option<Cuts>| match cuts.map(Cuts::options) {
             Some(options) => format!("with{options}"),
             None => "from whole rows".to_owned(),
         };
-        return Err(CliError::Input {
-            path: path.to_owned(),
-            message: format!(
+        return Err(CliError::input(
+            path,
+            format!(
                 "was measured {}, and this report {}; give the same options",
                 words(baseline.served),
                 words(report.served)
             ),
-        });
+        ));
     }
     let numbers = gap::against(report, baseline, results.tolerance);
     if let Some(path) = &results.junit {

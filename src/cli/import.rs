@@ -2,6 +2,7 @@
 
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict};
+use super::recorded::{Recorded, file_name};
 use crate::import::{Engine, Imported, LogprobsMode, Request, import};
 use crate::page::counted;
 use clap::Args;
@@ -113,10 +114,7 @@ pub(super) fn run(args: &ImportArgs, common: &Common) -> Result<Verdict, CliErro
 
 /// The command, without the folders of its files.
 fn command(args: &ImportArgs) -> String {
-    let name = |path: &PathBuf| match path.file_name() {
-        Some(name) => format!(" {}", name.display()),
-        None => format!(" {}", path.display()),
-    };
+    let name = |path: &PathBuf| format!(" {}", file_name(path));
     let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<String>();
     let mut text = format!("specgap import --from {}{}", args.from, names(&args.files));
     for (option, files) in [("--target", &args.target), ("--draft", &args.draft)] {
@@ -124,26 +122,17 @@ fn command(args: &ImportArgs) -> String {
             text.push_str(&format!(" {option}{}", names(files)));
         }
     }
-    if let Some(size) = args.vocab {
-        text.push_str(&format!(" --vocab {size}"));
-    }
-    text.push_str(&format!(" --temperature {}", args.temperature));
-    if let Some(k) = args.top_k {
-        text.push_str(&format!(" --top-k {k}"));
-    }
-    if let Some(p) = args.top_p {
-        text.push_str(&format!(" --top-p {p}"));
-    }
-    if args.logprobs_mode == LogprobsMode::Processed {
-        text.push_str(" --logprobs-mode processed_logprobs");
-    }
-    if args.original_logprobs {
-        text.push_str(" --original-logprobs");
-    }
-    if let Some(tokens) = args.prompt_tokens {
-        text.push_str(&format!(" --prompt-tokens {tokens}"));
-    }
-    text
+    let mut command = Recorded::from_start(text);
+    let mode = (args.logprobs_mode == LogprobsMode::Processed).then_some("processed_logprobs");
+    command
+        .option("vocab", args.vocab)
+        .option("temperature", Some(args.temperature))
+        .option("top-k", args.top_k)
+        .option("top-p", args.top_p)
+        .option("logprobs-mode", mode)
+        .flag("original-logprobs", args.original_logprobs)
+        .option("prompt-tokens", args.prompt_tokens);
+    command.into_line()
 }
 
 /// What was made, and what to do with it.

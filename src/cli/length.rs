@@ -7,6 +7,7 @@ use super::profile::Profiles;
 use super::texts::Texts;
 use crate::import::{is_tokens, open_tokens};
 use crate::log::Log;
+use crate::once::each_once;
 use crate::replay::{Drafts, FAMILIES, Family, LengthSettings, Policy, RolloutList};
 use crate::report;
 use crate::rounds::ChainVerifier;
@@ -122,18 +123,12 @@ impl LengthArgs {
             lengths.append(&mut policies);
             policies = lengths;
         }
-        let mut each_once: Vec<Policy> = Vec::new();
-        for policy in policies {
-            if !each_once.contains(&policy) {
-                each_once.push(policy);
-            }
-        }
         let mut verifiers = usual.verifiers;
         if !self.verifiers.iter().all(|rule| CARRY.contains(rule)) {
             verifiers.retain(|verifier| self.verifiers.contains(&verifier.rule()));
         }
         Ok(LengthSettings {
-            policies: each_once,
+            policies: each_once(policies),
             verifiers,
             drafts: self.drafts.clone(),
             draft_cuts: self.draft_cuts()?,
@@ -152,7 +147,7 @@ impl LengthArgs {
         let cuts = self.draft.cuts();
         match cuts.check("draft-") {
             Ok(()) => Ok(cuts),
-            Err(message) => Err(CliError::Missing { message }),
+            Err(message) => Err(CliError::missing(message)),
         }
     }
 
@@ -178,7 +173,7 @@ impl LengthArgs {
 
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     let mut settings = args.settings()?;
-    args.texts.check_profiles(&args.profiles, common)?;
+    args.profiles.check(&args.texts.folder, common)?;
     args.texts.report(
         args.costs.file().as_slice(),
         common,

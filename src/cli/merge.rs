@@ -1,7 +1,7 @@
 //! `specgap merge`: summaries of parts to one report.
 
 use super::gap::{DRAFT_PATHS, compare, read_baseline};
-use super::options::{Common, Format, Results};
+use super::options::{Common, Results};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
 use super::printed::deliver;
@@ -26,40 +26,27 @@ pub struct MergeArgs {
 
 pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
     (args.results.touched(Touched::reading(&args.parts))).check()?;
-    let baseline = args
-        .results
-        .baseline
-        .as_deref()
-        .map(read_baseline)
-        .transpose()?;
+    let baseline = read_baseline(&args.results)?;
     let summary = merge(&args.parts)?;
     if summary.logs().len() > 1 && !args.results.pool {
-        return Err(CliError::Missing {
-            message: format!(
-                "the parts are of several logs: {}; --pool counts them together, as one pair of \
+        return Err(CliError::missing(format!(
+            "the parts are of several logs: {}; --pool counts them together, as one pair of \
                  models",
-                summary.logs().join(", ")
-            ),
-        });
+            summary.logs().join(", ")
+        )));
     }
     if let Some(path) = &args.results.partial {
         write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
-        if common.format == Format::Text {
-            let positions = summary.positions();
-            println!("summary of {positions} positions: {}", path.display());
-        }
-        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
+        if (args.results).summary_is_all(path, summary.positions(), common) {
             return Ok(Verdict::Agrees);
         }
     }
     let missing = summary.missing();
     if !missing.is_empty() && !args.incomplete {
-        return Err(CliError::Missing {
-            message: format!(
-                "{}; name the missing parts too, or say --incomplete",
-                missing.join("; ")
-            ),
-        });
+        return Err(CliError::missing(format!(
+            "{}; name the missing parts too, or say --incomplete",
+            missing.join("; ")
+        )));
     }
     let mut report = summary.report(&summary.command());
     let several = report.logs.iter().any(|log| {
@@ -72,10 +59,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             summary.logs().join(" ")
         ));
     }
-    let verdict = match (&args.results.baseline, baseline) {
-        (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
-        _ => Verdict::Agrees,
-    };
+    let verdict = compare(&report, baseline.as_ref(), &args.results)?;
     let (page, folder) = (report::gap::page(&report), &args.results.folder);
     deliver(&report, &page, Vec::new(), folder, common)?;
     Ok(verdict)
@@ -100,30 +84,23 @@ fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
                 }
             }
             let other = other.map_or_else(String::new, |path| path.display().to_string());
-            return Err(CliError::Input {
-                path: path.clone(),
-                message: format!("does not go with {other}: {message}"),
-            });
+            return Err(CliError::input(
+                path,
+                format!("does not go with {other}: {message}"),
+            ));
         }
         all.merge(&part)?;
     }
-    merged.ok_or_else(|| CliError::Missing {
-        message: "name at least one part".to_owned(),
-    })
+    merged.ok_or_else(|| CliError::missing("name at least one part"))
 }
 
 /// The most bytes of a summary, which has some for every token of a text.
 const LARGEST: u64 = 1 << 36;
 
 fn read(path: &Path) -> Result<Summary, CliError> {
-    let text = read_text(path, LARGEST).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
-    Summary::from_json(&text).map_err(|error| CliError::Input {
-        path: path.to_owned(),
-        message: other_file(&text).unwrap_or_else(|| error.to_string()),
+    let text = read_text(path, LARGEST).map_err(|source| CliError::unread(path, source))?;
+    Summary::from_json(&text).map_err(|error| {
+        CliError::input(path, other_file(&text).unwrap_or_else(|| error.to_string()))
     })
 }
 

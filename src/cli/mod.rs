@@ -333,13 +333,13 @@ impl Host {
             Command::Tree(args) => tree::run(args, common),
             Command::Paths(args) => paths::run(args, common),
             Command::Audit(args) => audit::run(args, common),
-            _ => Err(CliError::Missing {
-                message: "this command hands over no report; run it as a program".to_owned(),
-            }),
+            _ => Err(CliError::missing(
+                "this command hands over no report; run it as a program",
+            )),
         })?;
-        let mut made = self.made().ok_or_else(|| CliError::Internal {
-            message: "a command made no report".to_owned(),
-        })?;
+        let mut made = self
+            .made()
+            .ok_or_else(|| CliError::internal("a command made no report"))?;
         made.ok = verdict == Verdict::Agrees;
         Ok(made)
     }

@@ -220,9 +220,7 @@ impl Folder {
             };
             let formats: Vec<FigureFormat> = self.figures.iter().map(format).collect();
             let drawn = page.paper_figures(&formats);
-            files.extend(drawn.map_err(|error| CliError::Internal {
-                message: error.to_string(),
-            })?);
+            files.extend(drawn.map_err(|error| CliError::internal(error.to_string()))?);
         }
         let asked = |names: &Vec<String>| PaperTables {
             tables: names.clone(),
@@ -294,6 +292,14 @@ pub(super) struct Results {
 }
 
 impl Results {
+    /// Says that the summary is written, and whether that is all that was asked for.
+    pub(super) fn summary_is_all(&self, path: &Path, positions: usize, common: &Common) -> bool {
+        if common.format == Format::Text {
+            println!("summary of {positions} positions: {}", path.display());
+        }
+        self.folder.out.is_none() && self.baseline.is_none()
+    }
+
     /// The baseline that is read, and all that is written.
     pub(super) fn touched<'a>(&'a self, touched: Touched<'a>) -> Touched<'a> {
         touched
@@ -404,10 +410,7 @@ pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
 pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
     let text = read_document(path)?;
     let json = path.extension().is_some_and(|ending| ending == "json");
-    Timings::parse(&text, json).map_err(|message| CliError::Input {
-        path: path.to_owned(),
-        message,
-    })
+    Timings::parse(&text, json).map_err(|message| CliError::input(path, message))
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

@@ -5,7 +5,7 @@ use crate::files::{
     DOCUMENT, Place, Staged, Unfinished, check_writable, exchange, folder as folder_of,
     lock_folder, read_text, remove_strays, remove_unheld,
 };
-use crate::page::{DrawError, Page};
+use crate::page::Page;
 use crate::problem::{AnyProblem, ProblemFileError};
 use crate::typed;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -121,6 +121,37 @@ impl From<serde_json::Error> for CliError {
 }
 
 impl CliError {
+    /// A file whose contents are refused.
+    pub(super) fn input(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::Input {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+
+    /// Something that is not there.
+    pub(super) fn missing(message: impl Into<String>) -> Self {
+        Self::Missing {
+            message: message.into(),
+        }
+    }
+
+    /// Something that cannot fail and did.
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::Internal {
+            message: message.into(),
+        }
+    }
+
+    /// A file that cannot be read.
+    pub(super) fn unread(path: &Path, source: io::Error) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            action: "cannot be read",
+            source,
+        }
+    }
+
     /// 2 for bad input, 3 for a bug, and what a shell says of a program that a signal ended: 128
     /// and the signal's number.
     pub fn exit_code(&self) -> u8 {
@@ -152,11 +183,7 @@ pub(super) fn read_problems(
 
 /// A file that is read at once: a summary, a list, a certificate.
 pub(super) fn read_document(path: &Path) -> Result<String, CliError> {
-    read_text(path, DOCUMENT).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })
+    read_text(path, DOCUMENT).map_err(|source| CliError::unread(path, source))
 }
 
 /// Writes a file whole or not at all: to a temporary name beside it, then
@@ -172,10 +199,7 @@ pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> 
 /// Begins a file that gets its name when it is complete; a link to it stays.
 pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
     if path.is_dir() {
-        return Err(CliError::Input {
-            path: path.to_owned(),
-            message: "is a folder; name a file".to_owned(),
-        });
+        return Err(CliError::input(path, "is a folder; name a file"));
     }
     if let Ok(Place::File(place)) = Place::of(path) {
         remove_strays(folder_of(&place), TEMPORARY_PREFIX);
@@ -229,13 +253,13 @@ fn write_into(
             _ => None,
         };
         if let Some(other) = other {
-            return Err(CliError::Input {
+            return Err(CliError::input(
                 path,
-                message: format!(
+                format!(
                     "is {other}, and a file is to be written there; remove it or name another \
                      folder"
                 ),
-            });
+            ));
         }
         let file = Staged::write(&path, TEMPORARY_PREFIX, |file| file.write_all(contents))
             .map_err(|source| unwritten(&path, source))?;
@@ -246,17 +270,19 @@ fn write_into(
     exchange(staged, TEMPORARY_PREFIX).map_err(|(path, source)| unwritten(&path, source))
 }
 
+/// A value as a file has it: as JSON, with an end of line.
+pub(super) fn json_file(value: &impl serde::Serialize) -> Result<Vec<u8>, CliError> {
+    Ok((typed::pretty(value)? + "\n").into_bytes())
+}
+
 /// The files of a report: its pictures, its data, and its page last, so that it has
 /// everything beside it.
 pub(super) fn page_files(
     page: &Page,
     data: &impl serde::Serialize,
 ) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-    let failed = |error: DrawError| CliError::Internal {
-        message: error.to_string(),
-    };
-    page.files(typed::pretty(data)?.into_bytes())
-        .map_err(failed)
+    let files = page.files(typed::pretty(data)?.into_bytes());
+    files.map_err(|error| CliError::internal(error.to_string()))
 }
 
 /// Refuses a folder that [`write_together`] could not write to, before the work
@@ -264,10 +290,10 @@ pub(super) fn page_files(
 pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
     // A link that leads nowhere is something too.
     if folder.symlink_metadata().is_ok() && !folder.is_dir() {
-        return Err(CliError::Input {
-            path: folder.to_owned(),
-            message: "is not a folder; --out names a folder".to_owned(),
-        });
+        return Err(CliError::input(
+            folder,
+            "is not a folder; --out names a folder",
+        ));
     }
     check_writable(folder).map_err(|source| unwritten(folder, source))
 }
@@ -280,14 +306,13 @@ const TEMPORARY_PREFIX: &str = ".specgap-";
 
 pub(super) fn unwritten(path: &Path, source: io::Error) -> CliError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let path = path.to_owned();
     match source.kind() {
-        StorageFull | QuotaExceeded | FileTooLarge => CliError::Input {
+        StorageFull | QuotaExceeded | FileTooLarge => CliError::input(
             path,
-            message: format!("cannot be written: {source}; free some space, or name another place"),
-        },
+            format!("cannot be written: {source}; free some space, or name another place"),
+        ),
         _ => CliError::File {
-            path,
+            path: path.to_owned(),
             action: "cannot be written",
             source,
         },

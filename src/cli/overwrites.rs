@@ -57,10 +57,6 @@ impl<'a> Touched<'a> {
 
     /// Refuses a file that would be replaced by another one, and places that cannot be written.
     pub(super) fn check(&self) -> Result<(), CliError> {
-        let refused = |path: &Path, message: String| CliError::Input {
-            path: path.to_owned(),
-            message,
-        };
         if let Some((folder, _)) = self.folder {
             check_folder(folder)?;
         }
@@ -71,7 +67,7 @@ impl<'a> Touched<'a> {
         let mut folders = BTreeSet::new();
         for (option, path) in &self.written {
             if path.is_dir() {
-                return Err(refused(path, "is a folder; name a file".to_owned()));
+                return Err(CliError::input(path, "is a folder; name a file"));
             }
             // What goes into a pipe or a device replaces nothing.
             let Place::File(place) = Place::of(path).map_err(|source| unwritten(path, source))?
@@ -88,13 +84,13 @@ impl<'a> Touched<'a> {
                     true => "is read".to_owned(),
                     false => format!("is {}, which is read", file.display()),
                 };
-                return Err(refused(
+                return Err(CliError::input(
                     path,
                     format!("{file}, and {option} would replace it; name another file"),
                 ));
             }
             if let Some(other) = before.insert(real, option) {
-                return Err(refused(
+                return Err(CliError::input(
                     path,
                     format!("is the file of {other} and of {option}; name two"),
                 ));
@@ -117,10 +113,13 @@ impl<'a> Touched<'a> {
             )
         };
         if let Some((_, file)) = read.iter().find(|(real, _)| replaced(real)) {
-            return Err(refused(file, message("is read")));
+            return Err(CliError::input(file, message("is read")));
         }
         if let Some((real, option)) = before.iter().find(|(real, _)| replaced(real)) {
-            return Err(refused(real, message(&format!("is the file of {option}"))));
+            return Err(CliError::input(
+                real,
+                message(&format!("is the file of {option}")),
+            ));
         }
         Ok(())
     }

@@ -63,66 +63,51 @@ pub(super) fn of_text(
         }
         Drafted::Tree(tree) => of_tree(decoder, prompt, text, tree, interrupt),
         Drafted::Paths([paths, length]) => {
-            of_paths(decoder, prompt, text, [*paths, *length], interrupt)
+            let mut along =
+                SelectedAlong::new(*paths).map_err(|message| CaptureError::Setting { message })?;
+            let mut workspace = Workspace::new();
+            let is_known = by_rows(decoder, prompt, text, interrupt, |_, rows, token, _| {
+                along.take(&mut workspace, rows, token)
+            })?;
+            Ok(is_known.then(|| along.spread(*length)))
         }
         Drafted::Coded([paths, length]) => {
-            let along = CodedAlong::new(decoder.settings().rule, *paths, *length)
+            let mut along = CodedAlong::new(decoder.settings().rule, *paths, *length)
                 .map_err(|message| CaptureError::Setting { message })?;
-            of_coded(decoder, prompt, text, along, interrupt)
+            let is_known = by_rows(decoder, prompt, text, interrupt, |_, rows, token, _| {
+                along.take(rows, token);
+                Ok(())
+            })?;
+            Ok(is_known.then(|| along.spread()))
         }
     }
 }
 
-fn of_coded(
+/// Whether the target gives every token of a text a probability. `take` is given each position with
+/// both laws as rows, its token, and whether this and all tokens before it have one.
+fn by_rows(
     decoder: &mut Decoder,
     prompt: &EncodedPrompt,
     text: &Decoded,
-    mut along: CodedAlong,
     interrupt: &AtomicBool,
-) -> Result<Option<CountMoments<f64>>, CaptureError> {
-    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
+    mut take: impl FnMut(usize, Rows<'_>, usize, bool) -> Result<(), String>,
+) -> Result<bool, CaptureError> {
+    let (mut target, mut draft, mut is_known) = (Vec::new(), Vec::new(), true);
     let mut see = |position: usize, p: &Law, q: &Law| {
         let token = text.tokens[position] as usize;
         is_known &= p.probability(token) > 0.0;
-        along.take(rows([p, q], [&mut p_row, &mut q_row]), token);
-        Ok(())
+        target.clear();
+        target.extend(p.probabilities());
+        draft.clear();
+        draft.extend(q.probabilities());
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        take(position, rows, token, is_known)
     };
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
-    Ok(is_known.then(|| along.spread()))
-}
-
-fn of_paths(
-    decoder: &mut Decoder,
-    prompt: &EncodedPrompt,
-    text: &Decoded,
-    [paths, length]: [usize; 2],
-    interrupt: &AtomicBool,
-) -> Result<Option<CountMoments<f64>>, CaptureError> {
-    let mut along =
-        SelectedAlong::new(paths).map_err(|message| CaptureError::Setting { message })?;
-    let mut workspace = Workspace::new();
-    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
-    let mut see = |position: usize, p: &Law, q: &Law| {
-        let token = text.tokens[position] as usize;
-        is_known &= p.probability(token) > 0.0;
-        along.take(
-            &mut workspace,
-            rows([p, q], [&mut p_row, &mut q_row]),
-            token,
-        )
-    };
-    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
-    Ok(is_known.then(|| along.spread(length)))
-}
-
-/// Both laws as rows.
-fn rows<'a>(laws: [&Law; 2], [target, draft]: [&'a mut Vec<f64>; 2]) -> Rows<'a> {
-    let [p, q] = laws;
-    target.clear();
-    target.extend(p.probabilities());
-    draft.clear();
-    draft.extend(q.probabilities());
-    Rows { target, draft }
+    Ok(is_known)
 }
 
 fn of_chain(
@@ -156,18 +141,14 @@ fn of_carried(
     interrupt: &AtomicBool,
 ) -> Result<Option<CountMoments<f64>>, CaptureError> {
     let most = decoder.settings().max_tokens;
-    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
-    let mut see = |position: usize, p: &Law, q: &Law| {
-        let token = text.tokens[position] as usize;
-        is_known &= p.probability(token) > 0.0;
+    let take = |position: usize, rows: Rows<'_>, token, is_known| {
         if is_known {
-            let rows = rows([p, q], [&mut p_row, &mut q_row]);
             let drafted = position + 1 < most;
             along.take(drafted.then_some((rows.target, rows.draft)), token);
         }
         Ok(())
     };
-    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
+    let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
     Ok(is_known.then(|| along.spread()))
 }
 
@@ -194,14 +175,9 @@ fn of_tree(
     let counts: BTreeSet<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
     let seed = decoder.settings().seed;
     let mut workspace = Workspace::new();
-    let (mut p_row, mut q_row) = (Vec::new(), Vec::new());
     let most = counts.last().copied().unwrap_or(1);
     let mut tables: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
-    let mut is_known = true;
-    let mut see = |position: usize, p: &Law, q: &Law| {
-        let token = text.tokens[position] as usize;
-        is_known &= p.probability(token) > 0.0;
-        let rows = rows([p, q], [&mut p_row, &mut q_row]);
+    let take = |position: usize, rows: Rows<'_>, token, _| {
         let mut row = (workspace.load(rows, most)).map_err(|error| error.to_string())?;
         for (&count, table) in counts.iter().zip(&mut tables) {
             let shares = rule
@@ -211,7 +187,7 @@ fn of_tree(
         }
         Ok(())
     };
-    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
+    let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
     let tables = counts.iter().copied().zip(tables);
     let shares = ChildShares::new(text.tokens.len(), false, tables);
     // Nodes of the last level have no children to ask for.

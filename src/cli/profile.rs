@@ -9,19 +9,15 @@ use crate::profile::{Format, Profile, ProfileError, Source};
 use crate::replay::{Drafts, LengthReport, RoundStarts};
 use crate::statistics::Estimate;
 use clap::Args;
-use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Which profiles are asked for.
 #[derive(Args, Debug)]
 pub(super) struct Profiles {
     /// Write acceptance by draft length as other tools read it, into --out: vllm, sglang,
     /// tensorrt-llm, llama.cpp, model-optimizer, inferencex, card (docs/guide/profiles.md).
-    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', value_parser = parsed)]
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', value_parser = Format::from_str)]
     pub(super) profile: Vec<Format>,
-}
-
-fn parsed(text: &str) -> Result<Format, String> {
-    text.parse()
 }
 
 impl Profiles {
@@ -32,9 +28,9 @@ impl Profiles {
     /// Files need a folder; a program that runs the command inside itself takes them as they are.
     pub(super) fn check(&self, folder: &Folder, common: &Common) -> Result<(), CliError> {
         if self.is_asked() && folder.out.is_none() && common.host.is_none() {
-            return Err(CliError::Missing {
-                message: "--profile writes files; say where with --out DIR".to_owned(),
-            });
+            return Err(CliError::missing(
+                "--profile writes files; say where with --out DIR",
+            ));
         }
         Ok(())
     }
@@ -64,16 +60,8 @@ impl Profiles {
         if !self.is_asked() {
             return Ok(files);
         }
-        let refused = |message: String| CliError::Input {
-            path: PathBuf::from(
-                report
-                    .of
-                    .logs
-                    .first()
-                    .map_or("log", |log| log.name.as_str()),
-            ),
-            message: format!("--profile: {message}"),
-        };
+        let log = (report.of.logs.first()).map_or("log", |log| log.name.as_str());
+        let refused = |message: String| CliError::input(log, format!("--profile: {message}"));
         if let Some(z) = report.surprise.not_drawn() {
             return Err(refused(format!(
                 "the text was not drawn from these rows (its surprise is {:.1} standard errors off), \
@@ -123,12 +111,11 @@ impl Profiles {
             return Ok(Files::new());
         }
         let Some(whole) = &report.curve else {
-            return Err(CliError::Missing {
-                message: "--profile: these counts do not tell how many rounds accept at least i \
-                          drafts; take a file that counts by position (\
-                          spec_decode_num_accepted_tokens_per_pos) or lists rounds"
-                    .to_owned(),
-            });
+            return Err(CliError::missing(
+                "--profile: these counts do not tell how many rounds accept at least i \
+                 drafts; take a file that counts by position (\
+                 spec_decode_num_accepted_tokens_per_pos) or lists rounds",
+            ));
         };
         let off = report.lengths.iter();
         let off = off.filter(|one| one.kind == Kind::Prefix);
@@ -182,9 +169,7 @@ fn prefix(whole: &Curve, length: usize) -> Option<Curve> {
 }
 
 fn internal(error: ProfileError) -> CliError {
-    CliError::Internal {
-        message: error.to_string(),
-    }
+    CliError::internal(error.to_string())
 }
 
 fn source(report: &LengthReport, of: &RoundStarts) -> Source {

@@ -17,6 +17,11 @@ impl Recorded {
         Self(format!("specgap {command} {}", logs.join(" ")))
     }
 
+    /// One that begins so.
+    pub(super) fn from_start(text: String) -> Self {
+        Self(text)
+    }
+
     /// An option that was given with a value.
     pub(super) fn option(&mut self, name: &str, value: Option<impl Display>) -> &mut Self {
         if let Some(value) = value {

@@ -3,7 +3,7 @@
 use super::batch::{self, ProblemCommand};
 use super::colour;
 use super::options::{Common, Problems};
-use super::output::{CliError, Verdict, check_folder, write_whole};
+use super::output::{CliError, Verdict, check_folder, json_file, write_whole};
 use super::overwrites::Touched;
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
@@ -12,7 +12,6 @@ use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
 use crate::sorted::Map;
-use crate::typed;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -41,10 +40,10 @@ impl ProblemCommand for Solve<'_> {
     const REASON: &'static str = "a block problem; see specgap block";
     const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
+    const TEXT: fn(&Solution, u16) -> String = report::text;
+    const LINE: fn(&Solution) -> Vec<(Column, String)> = report::line;
 
-    fn select(problem: &AnyProblem) -> Option<&Problem> {
-        problem.single()
-    }
     fn prepare(&mut self, problems: &[(&Path, &Problem)]) -> Result<(), CliError> {
         let Some(folder) = self.certificates else {
             return Ok(());
@@ -56,15 +55,15 @@ impl ProblemCommand for Solve<'_> {
             let file = certificate_file(problem.name());
             // Names on file systems that know no capitals, too.
             if let Some(other) = files.insert(file.to_lowercase(), path) {
-                return Err(CliError::Input {
-                    path: path.to_path_buf(),
-                    message: format!(
+                return Err(CliError::input(
+                    path,
+                    format!(
                         "name: is {:?}, whose certificate would be {file}, as would that of {}; \
                          name one of the two otherwise, or solve them without --out",
                         problem.name(),
                         other.display()
                     ),
-                });
+                ));
             }
             touched = touched.writing("a certificate", Some(&folder.join(file)));
         }
@@ -77,12 +76,6 @@ impl ProblemCommand for Solve<'_> {
     }
     fn work(&self, problem: &Problem) -> Vec<Solution> {
         vec![solve(problem, &self.limits)]
-    }
-    fn text(solution: &Solution, width: u16) -> String {
-        report::text(solution, width)
-    }
-    fn line(solution: &Solution) -> Vec<(Column, String)> {
-        report::line(solution)
     }
     fn keep(&mut self, problem: &Problem, solution: &Solution) -> Result<(), CliError> {
         match self.certificates {
@@ -134,11 +127,7 @@ fn write_certificate(
         return Ok(());
     };
     match Certificate::new(problem, plan, &solution.proof.subset) {
-        Ok(certificate) => {
-            let mut text = typed::pretty(&certificate)?;
-            text.push('\n');
-            write_whole(&path, text.as_bytes())
-        }
+        Ok(certificate) => write_whole(&path, &json_file(&certificate)?),
         // Rounded plans prove an enclosure and are not written.
         Err(reason) => {
             let name = visible(solution.problem.clone());

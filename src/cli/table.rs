@@ -51,13 +51,11 @@ impl Table {
 
     #[cfg(not(feature = "parquet"))]
     fn parquet(path: &Path, _: &Columns) -> Result<FileFormat, CliError> {
-        Err(CliError::Missing {
-            message: format!(
-                "{}: this build does not write Parquet; build with `--features parquet`, or name a \
+        Err(CliError::missing(format!(
+            "{}: this build does not write Parquet; build with `--features parquet`, or name a \
                  .csv file",
-                path.display()
-            ),
-        })
+            path.display()
+        )))
     }
 
     /// Completes the file and gives it its name.

@@ -6,7 +6,6 @@ use super::options::{Common, Folder, Kept};
 use super::output::{CliError, Verdict};
 use super::overwrites::Touched;
 use super::printed::deliver;
-use super::profile::Profiles;
 use super::recorded::Recorded;
 use crate::log::Log;
 use crate::page::paper::Files;
@@ -32,7 +31,7 @@ pub(super) struct Texts {
     #[command(flatten)]
     kept: Kept,
     #[command(flatten)]
-    folder: Folder,
+    pub(super) folder: Folder,
 }
 
 /// How the names of the trees begin that a report has beside it.
@@ -43,15 +42,6 @@ impl Texts {
     pub(super) fn open(&self, path: &Path, common: &Common) -> Result<Log, CliError> {
         let log = common.open(path, self.kept.vocab);
         Ok(log.map_err(ReplayError::from)?)
-    }
-
-    /// Whether profiles have somewhere to go.
-    pub(super) fn check_profiles(
-        &self,
-        profiles: &Profiles,
-        common: &Common,
-    ) -> Result<(), CliError> {
-        profiles.check(&self.folder, common)
     }
 
     /// The beginning of the command that makes the report.

@@ -6,6 +6,7 @@ use super::output::{CliError, read_document};
 use super::recorded::file_name;
 use super::texts::{BEST_TREE, Texts};
 use super::{Common, Verdict, printed};
+use crate::once::each_once;
 use crate::page::paper::Files;
 use crate::replay::{Limits, NamedTree, TreeReport, TreeSettings};
 use crate::report;
@@ -71,10 +72,7 @@ fn trees_help() -> String {
 /// A tree by its name, or from a file; `option` is what names it.
 pub(super) fn named(option: &str, text: &str) -> Result<NamedTree, CliError> {
     let path = Path::new(text);
-    let input = |message: String| CliError::Input {
-        path: path.to_owned(),
-        message,
-    };
+    let input = |message: String| CliError::input(path, message);
     match DraftTree::named(text) {
         Ok(tree) => Ok(NamedTree {
             name: text.to_owned(),
@@ -91,9 +89,7 @@ pub(super) fn named(option: &str, text: &str) -> Result<NamedTree, CliError> {
                 tree,
             })
         }
-        Err(error) => Err(CliError::Missing {
-            message: format!("{option}: {error}"),
-        }),
+        Err(error) => Err(CliError::missing(format!("{option}: {error}"))),
     }
 }
 
@@ -111,12 +107,10 @@ impl TreeArgs {
                 if *other == tree {
                     continue;
                 }
-                return Err(CliError::Missing {
-                    message: format!(
-                        "--trees: two trees are called {}; rename one of the files",
-                        tree.name
-                    ),
-                });
+                return Err(CliError::missing(format!(
+                    "--trees: two trees are called {}; rename one of the files",
+                    tree.name
+                )));
             }
             trees.push(tree);
         }
@@ -179,34 +173,16 @@ impl TreeArgs {
     }
 }
 
-fn each_once<T: PartialEq>(items: Vec<T>) -> Vec<T> {
-    let mut kept: Vec<T> = Vec::with_capacity(items.len());
-    for item in items {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    kept
-}
-
 /// The best tree as engines read it.
 fn exports(report: &TreeReport) -> Result<Files, CliError> {
     let Some(best) = report.best.first() else {
         return Ok(Vec::new());
     };
-    let line = |mut bytes: Vec<u8>| {
-        bytes.push(b'\n');
-        bytes
-    };
+    let [eagle, sequoia] = [typed::line(&best.paths)?, typed::line(&best.growmap)?]
+        .map(|line| (line + "\n").into_bytes());
     Ok(vec![
-        (
-            format!("{BEST_TREE}eagle.json"),
-            line(typed::line(&best.paths)?.into_bytes()),
-        ),
-        (
-            format!("{BEST_TREE}sequoia.json"),
-            line(typed::line(&best.growmap)?.into_bytes()),
-        ),
+        (format!("{BEST_TREE}eagle.json"), eagle),
+        (format!("{BEST_TREE}sequoia.json"), sequoia),
     ])
 }
 

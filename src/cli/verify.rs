@@ -33,18 +33,12 @@ impl ProblemCommand for Verify {
     const REASON: &'static str = "a block problem; see specgap block";
     const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
+    const TEXT: fn(&Verification, u16) -> String = report::text;
+    const LINE: fn(&Verification) -> Vec<(Column, String)> = report::line;
 
-    fn select(problem: &AnyProblem) -> Option<&Problem> {
-        problem.single()
-    }
     fn work(&self, problem: &Problem) -> Vec<Verification> {
         vec![verify_with(problem, &self.settings)]
-    }
-    fn text(evaluation: &Verification, width: u16) -> String {
-        report::text(evaluation, width)
-    }
-    fn line(evaluation: &Verification) -> Vec<(Column, String)> {
-        report::line(evaluation)
     }
     fn keep(&mut self, _: &Problem, evaluation: &Verification) -> Result<(), CliError> {
         self.runs += evaluation.runs();

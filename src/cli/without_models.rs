@@ -18,10 +18,8 @@ pub(super) struct Arguments {
 
 /// Says what to build instead.
 pub(super) fn refuse(command: &str) -> Result<Verdict, CliError> {
-    Err(CliError::Missing {
-        message: format!(
-            "{command} runs ONNX models, which this build cannot; in a copy of the repository, \
+    Err(CliError::missing(format!(
+        "{command} runs ONNX models, which this build cannot; in a copy of the repository, \
              install one that can: cargo install --path . --features onnx"
-        ),
-    })
+    )))
 }
