@@ -1,9 +1,24 @@
 //! How fractions are written.
 
 use crate::distribution::{Rational, exact_value, format_rational};
+use crate::known::Known;
 
 /// Longest fraction that is written out in text.
 const LONGEST_FRACTION: usize = 40;
+
+/// A number as a fraction, or with the bounds that enclose it.
+pub(super) fn in_full(number: &Known) -> String {
+    match &number.rational() {
+        Some(exact) => exact_or_decimal(exact, number.value()),
+        None => format!(
+            "{} enclosed in [{}, {}], width {:.1e}",
+            number.value(),
+            number.lower(),
+            number.upper(),
+            number.width()
+        ),
+    }
+}
 
 /// A fraction with its decimal, or the decimal alone where the fraction is long.
 ///

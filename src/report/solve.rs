@@ -1,10 +1,11 @@
 //! Reports of `specgap solve`.
 
-use super::exact_or_decimal;
+use super::fractions::in_full;
 use super::problems::{self, decimal};
 use crate::distribution::format_rational;
 use crate::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use crate::known::Known;
+use crate::once::grouped;
 use crate::page::table::{Column, Row, Table};
 use crate::page::words::{counted, seconds, small, wrap};
 use crate::page::{terminal, visible};
@@ -31,17 +32,7 @@ pub fn text(solution: &Solution, width: u16) -> String {
         width,
     );
     let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
-    let _ = match &rate.rational() {
-        Some(exact) => writeln!(out, "  alpha* = {}", exact_or_decimal(exact, rate.value())),
-        None => writeln!(
-            out,
-            "  alpha* = {} enclosed in [{}, {}], width {:.1e}",
-            rate.value(),
-            rate.lower(),
-            rate.upper(),
-            rate.width()
-        ),
-    };
+    let _ = writeln!(out, "  alpha* = {}", in_full(rate));
     let columns = vec![
         Column::words("method"),
         Column::number("alpha*"),
@@ -54,7 +45,14 @@ pub fn text(solution: &Solution, width: u16) -> String {
     let rows = rows.map(|run| row(run, rate));
     let table = Table::new("methods", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
-    for (reason, names) in skipped(&solution.methods) {
+    let skipped = solution
+        .methods
+        .iter()
+        .filter_map(|run| match &run.outcome {
+            Outcome::Skipped(reason) => Some((reason, run.name())),
+            _ => None,
+        });
+    for (reason, names) in grouped(skipped) {
         let _ = wrap(
             &mut out,
             &format!("skipped {}: {reason}", names.join(", ")),
@@ -140,22 +138,6 @@ pub fn line(solution: &Solution) -> Vec<(Column, String)> {
         ("decimal", decimal(rate)),
     ];
     problems::line(&solution.problem, columns, checks)
-}
-
-/// Reasons for skipping, each with the methods that it stopped.
-fn skipped(methods: &[MethodRun]) -> Vec<(&str, Vec<String>)> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for run in methods {
-        let Outcome::Skipped(reason) = &run.outcome else {
-            continue;
-        };
-        let name = run.name();
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((reason, vec![name])),
-        }
-    }
-    reasons
 }
 
 fn row(run: &MethodRun, certified: &Known) -> Row {

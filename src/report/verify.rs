@@ -1,6 +1,6 @@
 //! Reports of `specgap verify`.
 
-use super::exact_or_decimal;
+use super::fractions::in_full;
 use super::problems::{self, BEST, decimal};
 use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
@@ -30,17 +30,7 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
     let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
     match &evaluation.optimum {
         Ok(rate) => {
-            let value = match &rate.rational() {
-                Some(exact) => exact_or_decimal(exact, rate.value()),
-                None => format!(
-                    "{} enclosed in [{}, {}], width {:.1e}",
-                    rate.value(),
-                    rate.lower(),
-                    rate.upper(),
-                    rate.width()
-                ),
-            };
-            let _ = writeln!(out, "  alpha* = {value}");
+            let _ = writeln!(out, "  alpha* = {}", in_full(rate));
         }
         Err(reason) => {
             let _ = wrap(&mut out, &format!("alpha* is not known: {reason}"), width);
