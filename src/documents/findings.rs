@@ -291,17 +291,8 @@ fn switch() -> String {
         let row = of.one_draft.iter().find(|row| row.temperature == at)?;
         let mut differences = row.differences.iter();
         let one = differences.find(|one| (&*one.first, &*one.second) == ("one-hot", "token"))?;
-        let turned = Estimate {
-            mean: -one.difference.mean,
-            ci95: one.difference.ci95.map(|end| -end),
-            ..one.difference
-        };
-        let [high, low] = turned.ci95;
-        let turned = Estimate {
-            ci95: [low, high],
-            ..turned
-        };
-        assert!(low > 0.0, "{at}: {low}");
+        let turned = one.difference.negated();
+        assert!(turned.ci95[0] > 0.0, "{at}: {turned:?}");
         Some(format!("+{}", plus_minus(&turned, 100.0, 1)))
     };
     let stops = [0.3, 0.5, 0.7, 1.0];

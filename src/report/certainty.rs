@@ -27,7 +27,7 @@ fn half_width(estimate: &Estimate) -> Option<f64> {
 }
 
 /// Digits behind the point of percents that tell a share of this size from 0.
-fn decimals(size: f64) -> usize {
+pub(super) fn decimals(size: f64) -> usize {
     match size {
         size if size == 0.0 || size >= 5e-4 => 1,
         size if size >= 5e-5 => 2,
@@ -35,7 +35,8 @@ fn decimals(size: f64) -> usize {
     }
 }
 
-fn with_decimals(value: f64, decimals: usize) -> String {
+/// A share in percent with so many digits behind the point.
+pub(super) fn with_decimals(value: f64, decimals: usize) -> String {
     signed(format!("{:.decimals$}", 100.0 * value))
 }
 
@@ -235,6 +236,30 @@ impl Tally {
             }
             None => self.kinds.push((kind, width, vec![name])),
         }
+    }
+
+    /// The same, and what is shown of the number.
+    pub fn entry(
+        &mut self,
+        estimate: &Estimate,
+        kind: Kind,
+        width: f64,
+        name: impl Into<String>,
+    ) -> Entry {
+        self.add(kind, width, name);
+        entry(estimate, &exactness(kind, width))
+    }
+
+    /// The same of a difference.
+    pub fn signed_entry(
+        &mut self,
+        estimate: &Estimate,
+        kind: Kind,
+        width: f64,
+        name: impl Into<String>,
+    ) -> Entry {
+        self.add(kind, width, name);
+        signed_entry(estimate, &exactness(kind, width))
     }
 
     /// The line: each kind once, with the widest enclosure, and whose numbers they

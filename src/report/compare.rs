@@ -19,13 +19,14 @@ mod ladder;
 mod select;
 
 use self::select::{headline_drafts, headline_temperature, is_file_of, names, temperatures};
-use super::cautions;
 use super::certainty::{
-    BETWEEN, Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
+    BETWEEN, Tally, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
+use super::{cautions, sections};
 use crate::advice::Change;
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
+use crate::once::grouped;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, counted, listed, temperature};
 use crate::page::{Block, Link, Page, Section};
@@ -188,17 +189,9 @@ fn cautions(comparison: &LogComparison) -> Vec<String> {
     let says: [Say<'_>; 5] = [&unfinished, &missing, &repeated, &looping, &parallel];
     let mut all = Vec::new();
     for say in says {
-        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-        for log in &comparison.logs {
-            let Some(text) = say(log) else {
-                continue;
-            };
-            match groups.iter_mut().find(|group| group.0 == text) {
-                Some(group) => group.1.push(&log.folder),
-                None => groups.push((text, vec![&log.folder])),
-            }
-        }
-        all.extend(groups.into_iter().map(|(text, names)| {
+        let logs = comparison.logs.iter();
+        let said = logs.filter_map(|log| Some((say(log)?, log.folder.as_str())));
+        all.extend(grouped(said).into_iter().map(|(text, names)| {
             if names.len() == comparison.logs.len() {
                 text
             } else {
@@ -213,13 +206,8 @@ fn cautions(comparison: &LogComparison) -> Vec<String> {
 /// common with it, and which are not.
 fn pairings(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
-    let mut groups: Vec<(&AgainstFirst, Vec<&str>)> = Vec::new();
-    for (_, log, against) in later(comparison) {
-        match groups.iter_mut().find(|group| group.0 == against) {
-            Some(group) => group.1.push(&log.folder),
-            None => groups.push((against, vec![&log.folder])),
-        }
-    }
+    let each = later(comparison).map(|(_, log, against)| (against, log.folder.as_str()));
+    let groups = grouped(each);
     let all = later(comparison).count();
     let block = |(against, names): &(&AgainstFirst, Vec<&str>)| {
         let who = match names.len() {
@@ -394,13 +382,9 @@ fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> (R
     })];
     for one in &rate.estimates {
         entries.push(one.as_ref().map_or_else(Entry::none, |one| {
-            tally.add(
-                one.kind,
-                one.width_max,
-                format!("{} of {}", what(rate), place(rate)),
-            );
             bounded |= one.estimate.truncation.is_some();
-            entry(&one.estimate, &exactness(one.kind, one.width_max))
+            let name = format!("{} of {}", what(rate), place(rate));
+            tally.entry(&one.estimate, one.kind, one.width_max, name)
         }));
     }
     for (number, _, _) in later(comparison) {
@@ -509,12 +493,7 @@ fn definitions(comparison: &LogComparison) -> Section {
         .map(|one| one.kind)
         .collect();
     words.extend(meanings(&kinds));
-    Section::new(
-        "definitions",
-        "Definitions",
-        "What the words and numbers on this page mean.",
-        [Block::Definitions(words)],
-    )
+    sections::definitions("What the words and numbers on this page mean.", words)
 }
 
 fn made_by(comparison: &LogComparison) -> Section {

@@ -6,6 +6,7 @@
 use super::advice::of_counts;
 use super::certainty::{in_percent, point};
 use super::length::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
+use super::sections::definitions;
 use crate::counters::{
     AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
 };
@@ -45,12 +46,7 @@ pub fn page(report: &CountersReport) -> Page {
             .main(),
         ),
         Some(tools()),
-        Some(Section::new(
-            "definitions",
-            "Definitions",
-            "What every number is.",
-            [Block::Definitions(words.collect())],
-        )),
+        Some(definitions("What every number is.", words.collect())),
         Some(made_by(
             &report.command,
             format!(
@@ -189,9 +185,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
         Column::words("stated error"),
         Column::number("rate"),
     ];
-    if fast {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(fast.then(|| Column::number("speed-up")));
     let best = report.best.as_ref().map(|best| best.length);
     let rows = report.lengths.iter().map(|at| {
         let mut entries = vec![
@@ -271,13 +265,10 @@ fn figure(report: &CountersReport) -> Option<Figure> {
     let title = "Tokens a round by drafts".to_owned();
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "drafts a round".to_owned(),
-            stops: stops
-                .map(|length| (length as f64, length.to_string()))
-                .collect(),
-            log: false,
-        },
+        x: Axis::new(
+            "drafts a round",
+            stops.map(|length| (length as f64, length.to_string())),
+        ),
         y_label: "tokens a round".to_owned(),
         lines: lines.collect(),
         ..LinePlot::default()
@@ -306,9 +297,7 @@ fn by_group(report: &CountersReport) -> Option<Section> {
         Column::number("less all others"),
         Column::words("told apart"),
     ];
-    if has_best {
-        columns.push(Column::number("set K"));
-    }
+    columns.extend(has_best.then(|| Column::number("set K")));
     let row = |name: &str, of: &Served, more: Option<&GroupCounts>, best: Option<&Best>| {
         let told = |one: &GroupCounts| Entry::plain(if one.is_told { "yes" } else { "no" });
         let more = more.filter(|one| one.more.is_some());
@@ -498,13 +487,7 @@ pub fn definitions_page() -> Page {
         lead: Vec::new(),
         sections: vec![
             tools().main(),
-            Section::new(
-                "definitions",
-                "Definitions",
-                "What words mean here.",
-                [Block::Definitions(words.collect())],
-            )
-            .main(),
+            definitions("What words mean here.", words.collect()).main(),
         ],
         next: String::new(),
         papers: Vec::new(),

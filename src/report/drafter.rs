@@ -4,6 +4,7 @@
 
 use super::certainty::point;
 use super::length::numbers::{cost, entry, maybe, plus_minus};
+use super::sections::definitions;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{counted, temperature};
@@ -99,11 +100,9 @@ pub fn page(report: &DrafterReport) -> Page {
         Some(lengths(report)),
         Some(by_depth(report)),
         per_call(report),
-        Some(Section::new(
-            "definitions",
-            "Definitions",
+        Some(definitions(
             "What every number is; those of metrics() by their names.",
-            [Block::Definitions(words.collect())],
+            words.collect(),
         )),
         Some(made_by(
             "",
@@ -300,11 +299,7 @@ fn chart(
     };
     let plot = LinePlot {
         title: title.to_owned(),
-        x: Axis {
-            label: x.to_owned(),
-            stops: stops.collect(),
-            log: false,
-        },
+        x: Axis::new(x, stops),
         y_label: y.to_owned(),
         lines: lines.into_iter().map(line).collect(),
         ..LinePlot::default()

@@ -1,7 +1,20 @@
-//! Which files a report is of.
+//! Which files and models a report is of.
 
-use crate::log::FileDigest;
+use crate::log::{FileDigest, Metadata};
+use crate::once::each_once;
 use crate::page::Fact;
+
+/// A line that begins so, and goes on with the models of each log: each pair once.
+pub(in crate::report) fn with_models<'a>(
+    first: String,
+    logs: impl Iterator<Item = &'a Metadata>,
+) -> String {
+    let pairs = logs.filter_map(|log| {
+        let (target, draft) = (log.target.as_ref()?, log.draft.as_ref()?);
+        Some(format!("target {}, draft {}", target.name, draft.name))
+    });
+    each_once(std::iter::once(first).chain(pairs)).join(" · ")
+}
 
 /// What was measured, by its contents.
 pub(in crate::report) fn files(files: &[FileDigest]) -> Option<Fact> {

@@ -24,6 +24,7 @@ mod points;
 mod positions;
 pub mod problems;
 mod replayed;
+mod sections;
 pub mod solve;
 pub mod tree;
 pub mod verify;

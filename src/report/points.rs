@@ -1,5 +1,6 @@
 //! Rates and differences of rates in percentage points.
 
+use super::certainty::{decimals, with_decimals};
 use crate::page::words::range;
 use crate::statistics::Estimate;
 
@@ -24,16 +25,11 @@ pub(super) fn points(estimate: &Estimate) -> String {
         return format!("under {}", 100.0 * LEAST);
     }
     // As many digits as tell it from 0.
-    let size = if half > 0.0 {
+    let decimals = decimals(if half > 0.0 {
         half
     } else {
         estimate.mean.abs()
-    };
-    let decimals = match size {
-        size if size == 0.0 || size >= 5e-4 => 1,
-        size if size >= 5e-5 => 2,
-        _ => 3,
-    };
+    });
     let number = |value: f64| format!("{:.decimals$}", 100.0 * value).replace('-', "−");
     if half > 0.0 {
         format!("{} ± {}", number(estimate.mean), number(half))
@@ -44,12 +40,7 @@ pub(super) fn points(estimate: &Estimate) -> String {
 
 /// A rate in percentage points, a number of nothing without a sign.
 pub(super) fn in_points(value: f64) -> String {
-    let text = format!("{:.1}", 100.0 * value);
-    match text.strip_prefix('-') {
-        Some("0.0") => "0.0".to_owned(),
-        Some(digits) => format!("−{digits}"),
-        None => text,
-    }
+    with_decimals(value, 1)
 }
 
 /// A share in percent.

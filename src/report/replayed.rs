@@ -1,10 +1,12 @@
 //! What reports on replayed text say alike.
 
-use super::cautions;
+use super::files::with_models;
+use super::{cautions, sections};
 use crate::gap::Surprise;
 use crate::page::words::{count, counted, temperature};
 use crate::page::{Block, Fact, Section};
 use crate::replay::{MeasuredTexts, TextLog};
+use crate::statistics::Estimate;
 use std::collections::BTreeMap;
 
 /// Prompts below which an interval is rough.
@@ -12,21 +14,37 @@ pub(super) const FEW: usize = 10;
 
 /// How much text of which models.
 pub(super) fn subtitle(of: &MeasuredTexts) -> String {
-    let mut parts = vec![format!(
+    let extent = format!(
         "{} of {}, temperature {}",
         counted(of.positions, "position"),
         counted(of.clusters, "prompt"),
         temperature(of.temperature)
-    )];
-    for log in &of.logs {
-        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
-            let pair = format!("target {}, draft {}", target.name, draft.name);
-            if !parts.contains(&pair) {
-                parts.push(pair);
-            }
-        }
+    );
+    with_models(extent, of.logs.iter().map(|log| &log.metadata))
+}
+
+/// What a page is about and, unless the text was not drawn from its rows, what it finds.
+pub(super) fn title(
+    about: &str,
+    of: &MeasuredTexts,
+    surprise: &Surprise,
+    finding: Option<String>,
+) -> String {
+    let names: Vec<&str> = of.logs.iter().map(|log| log.name.as_str()).collect();
+    let name = format!("{about}: {}", names.join(", "));
+    match finding.filter(|_| surprise.not_drawn().is_none()) {
+        Some(finding) => format!("{name}, {finding}"),
+        None => name,
     }
-    parts.join(" · ")
+}
+
+/// Behind a speed-up whose interval holds 1.
+pub(super) fn unsure(speedup: &Estimate) -> &'static str {
+    if speedup.ci95[0] <= 1.0 {
+        " (the interval holds 1: these prompts do not show a gain)"
+    } else {
+        ""
+    }
 }
 
 /// A caution where prompts are few; half of them choose `what`.
@@ -49,7 +67,8 @@ pub(super) fn lead(
     says: impl FnOnce() -> Vec<Block>,
     cautions: impl IntoIterator<Item = Option<String>>,
 ) -> Vec<Block> {
-    let mut blocks: Vec<Block> = (unfinished(of).into_iter()).map(Block::Caution).collect();
+    let unfinished = cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()));
+    let mut blocks: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
     match cautions::not_drawn(Some(surprise)) {
         Some(first) => blocks.insert(0, Block::Caution(first)),
         None => blocks.extend(says()),
@@ -57,17 +76,6 @@ pub(super) fn lead(
     let cautions = cautions.into_iter().flatten();
     blocks.extend(cautions.map(Block::Caution));
     blocks
-}
-
-/// A caution where a capture did not come to its end.
-fn unfinished(of: &MeasuredTexts) -> Option<String> {
-    super::cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()))
-}
-
-/// The names of the logs.
-pub(super) fn names(of: &MeasuredTexts) -> String {
-    let names: Vec<&str> = of.logs.iter().map(|log| log.name.as_str()).collect();
-    names.join(", ")
 }
 
 /// What the surprise of the text says.
@@ -87,14 +95,8 @@ pub(super) fn drawn(surprise: &Surprise) -> String {
 }
 
 pub(super) fn definitions(words: &BTreeMap<String, String>) -> Section {
-    let words = words.iter();
-    let words = words.map(|(word, meaning)| (word.clone(), meaning.clone()));
-    Section::new(
-        "definitions",
-        "Definitions",
-        "What every word and number on this page means.",
-        [Block::Definitions(words.collect())],
-    )
+    let words = words.clone().into_iter().collect();
+    sections::definitions("What every word and number on this page means.", words)
 }
 
 /// Every log's facts, and what the surprise of the text says unless the page says it elsewhere.
@@ -166,6 +168,11 @@ fn facts(log: &TextLog) -> Vec<Fact> {
             .map(|command| Fact::new("made by", command)),
     );
     facts
+}
+
+/// What logs cannot tell.
+pub(super) fn left_out(lines: &[String]) -> Option<Section> {
+    sections::left_out("What this log cannot tell, and what would.", lines)
 }
 
 pub(super) fn made_by(of: &MeasuredTexts, schema: u32) -> Section {

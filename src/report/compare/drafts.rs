@@ -2,9 +2,10 @@
 
 use super::select::{names, temperatures};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
+use crate::once::each_once;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::temperature;
-use crate::report::certainty::{Tally, entry, exactness};
+use crate::report::certainty::Tally;
 use std::collections::BTreeSet;
 
 /// Means nearer than this are one.
@@ -13,17 +14,9 @@ const SAME: f64 = 1e-6;
 /// One table of each law: the optimum and the rules of each draft, a column of each temperature and
 /// number of drafts.
 pub(super) fn tables(comparison: &LogComparison) -> Vec<Table> {
-    let mut laws: Vec<&str> = Vec::new();
-    for rate in comparison
-        .rates
-        .iter()
-        .filter(|rate| rate.what == "optimum")
-    {
-        let law = rate.scheme.as_deref().unwrap_or_default();
-        if !laws.contains(&law) {
-            laws.push(law);
-        }
-    }
+    let rates = comparison.rates.iter();
+    let optima = rates.filter(|rate| rate.what == "optimum");
+    let laws = each_once(optima.map(|rate| rate.scheme.as_deref().unwrap_or_default()));
     laws.iter().map(|law| of_law(comparison, law)).collect()
 }
 
@@ -36,15 +29,8 @@ fn of_law(comparison: &LogComparison, law: &str) -> Table {
         .filter(|rate| rate.what == "optimum")
         .filter_map(|rate| rate.drafts)
         .collect();
-    let mut rules: Vec<Option<&str>> = Vec::new();
-    for rate in rates
-        .iter()
-        .filter(|rate| rate.drafts.is_some_and(|n| counts.contains(&n)))
-    {
-        if !rules.contains(&rate.verifier.as_deref()) {
-            rules.push(rate.verifier.as_deref());
-        }
-    }
+    let asked = (rates.iter()).filter(|rate| rate.drafts.is_some_and(|n| counts.contains(&n)));
+    let rules = each_once(asked.map(|rate| rate.verifier.as_deref()));
     let places: Vec<(f64, usize)> = (temperatures(comparison).into_iter())
         .flat_map(|at| counts.iter().map(move |&n| (at, n)))
         .collect();
@@ -75,11 +61,11 @@ fn of_law(comparison: &LogComparison, law: &str) -> Table {
             let mut entries = vec![Entry::plain(rule.unwrap_or("α*"))];
             for (&place, best) in places.iter().zip(&best) {
                 entries.push(estimate(rule, place, log).map_or_else(Entry::none, |one| {
-                    tally.add(one.kind, one.width_max, rule.unwrap_or("α*"));
                     let is_best = known(one).is_some_and(|mean| mean > best - SAME);
                     strong |= is_best && rule.is_some();
-                    let how = exactness(one.kind, one.width_max);
-                    entry(&one.estimate, &how).bold(is_best && rule.is_some())
+                    let name = rule.unwrap_or("α*");
+                    let entry = tally.entry(&one.estimate, one.kind, one.width_max, name);
+                    entry.bold(is_best && rule.is_some())
                 }));
             }
             Row {

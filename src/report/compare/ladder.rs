@@ -10,7 +10,7 @@ use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::page::words::{counted, temperature};
 use crate::page::{Block, Fact, Section};
 use crate::report::advice::Said;
-use crate::report::certainty::{Tally, entry, exactness};
+use crate::report::certainty::Tally;
 
 /// Whether all logs are of the same text and there are enough of them.
 pub(super) fn is_one(comparison: &LogComparison) -> bool {
@@ -80,8 +80,7 @@ fn table(ladder: &Ladder<'_>) -> Table {
     let mut tally = Tally::default();
     let mut known = |one: Option<&ComparedEstimate>, name: &str| {
         one.map_or_else(Entry::none, |one| {
-            tally.add(one.kind, one.width_max, name);
-            entry(&one.estimate, &exactness(one.kind, one.width_max))
+            tally.entry(&one.estimate, one.kind, one.width_max, name)
         })
     };
     let mut rows = Vec::new();

@@ -6,6 +6,7 @@ use super::select::{
     attains, cell, cells_at, headline, laws, opened_by, place, places, quantile, temperatures,
     verifiers,
 };
+use super::summary::over_clusters;
 use crate::gap::{GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::page::Figure;
 use crate::page::plot::{
@@ -48,7 +49,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
             label: "one sampled draft".to_owned(),
             best,
             best_to,
-            best_label: words(&one.estimate, short),
+            best_label: words(&one.estimate, in_percent),
             ..LossRow::default()
         });
     }
@@ -62,7 +63,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && !attains(row));
         let (mut marks, mut ranges) = (Vec::new(), Vec::new());
         for row in rules {
-            let name = format!("{} {}", row.name, words(&row.acceptance, short));
+            let name = format!("{} {}", row.name, words(&row.acceptance, in_percent));
             match row.acceptance.open() {
                 Some(ends) => ranges.push((ends, name)),
                 None => marks.push((row.acceptance.mean, name)),
@@ -95,7 +96,7 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
             label: cell.scheme.clone(),
             best,
             best_to,
-            best_label: format!("α* {}{attained}", words(optimum, short)),
+            best_label: format!("α* {}{attained}", words(optimum, in_percent)),
             marks,
             ranges,
             loss,
@@ -105,14 +106,9 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         return None;
     }
     let title = format!("What is possible and what rules get, {}", place(at, n));
-    let paired = if report.clusters > 1 {
-        format!(
-            ", with its 95% interval over {}s, paired by position",
-            report.cluster_unit
-        )
-    } else {
-        String::new()
-    };
+    let paired = over_clusters(report, |unit| {
+        format!(", with its 95% interval over {unit}s, paired by position")
+    });
     let is_open = rows.iter().any(|row| {
         row.best_to.is_some() || !row.ranges.is_empty() || matches!(row.loss, Some((None, ..)))
     });
@@ -156,11 +152,6 @@ fn bar(estimate: &Estimate) -> (f64, Option<f64>) {
 /// A number in these words; its bounds where only these are known.
 fn words(estimate: &Estimate, number: fn(f64) -> String) -> String {
     point(0.0, estimate).said(number)
-}
-
-/// A rate in percent, without a sign of it.
-fn short(value: f64) -> String {
-    in_percent(value)
 }
 
 /// What rules lose by drafts, a picture for each temperature.
@@ -208,25 +199,16 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
     let title = format!("Loss against the optimum by drafts, T = {t}");
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "drafts n".to_owned(),
-            stops: here.iter().map(|&n| (n as f64, n.to_string())).collect(),
-            log: false,
-        },
+        x: Axis::new("drafts n", here.iter().map(|&n| (n as f64, n.to_string()))),
         y_label: "α* − acceptance, points".to_owned(),
         percent: true,
         y_covers: Some([0.0, 0.0]),
         lines,
         ..LinePlot::default()
     };
-    let bars = if report.clusters > 1 {
-        format!(
-            " Bars: 95% intervals over {}s, paired by position.",
-            report.cluster_unit
-        )
-    } else {
-        String::new()
-    };
+    let bars = over_clusters(report, |unit| {
+        format!(" Bars: 95% intervals over {unit}s, paired by position.")
+    });
     Some(Figure {
         name: format!("loss-by-drafts-t{t}"),
         alt: format!("{title}. {}.", said.join("; ")),
@@ -258,11 +240,10 @@ fn by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
         .map(|(at, n)| (n as f64, at, n))
         .collect();
     let t = temperature(at);
-    let axis = Axis {
-        label: "drafts n".to_owned(),
-        stops: stops.iter().map(|&(x, _, n)| (x, n.to_string())).collect(),
-        log: false,
-    };
+    let axis = Axis::new(
+        "drafts n",
+        stops.iter().map(|&(x, _, n)| (x, n.to_string())),
+    );
     curves(
         report,
         &stops,
@@ -281,14 +262,10 @@ fn by_temperature(report: &GapReport, n: usize) -> Option<Figure> {
     if stops.len() < 2 {
         return None;
     }
-    let axis = Axis {
-        label: "temperature T".to_owned(),
-        stops: stops
-            .iter()
-            .map(|&(x, at, _)| (x, temperature(at)))
-            .collect(),
-        log: false,
-    };
+    let axis = Axis::new(
+        "temperature T",
+        stops.iter().map(|&(x, at, _)| (x, temperature(at))),
+    );
     curves(
         report,
         &stops,
@@ -405,12 +382,9 @@ fn curves(
         "{title}: a panel for each draft law, all with the same axes. Solid: the optimum α*. Dashed: \
          verifiers; “= name” marks one that attains it."
     );
-    if report.clusters > 1 {
-        caption.push_str(&format!(
-            " Bars: 95% intervals over {}s. Points at the same place are set side by side.",
-            report.cluster_unit
-        ));
-    }
+    caption.push_str(&over_clusters(report, |unit| {
+        format!(" Bars: 95% intervals over {unit}s. Points at the same place are set side by side.")
+    }));
     let mut points = panels
         .iter()
         .flat_map(|(_, lines)| lines.iter().flat_map(|line| &line.points));

@@ -2,10 +2,10 @@
 //! that the report does not tell apart.
 
 use super::first::usual;
-use super::select::{ahead, attains, cells_at};
+use super::select::{ahead, attains, cells_at, compared};
 use crate::gap::{Cell, GapReport, VerifierRow};
 use crate::page::plot::{Axis, BoxRow, Line};
-use crate::page::words::{counted, percent, temperature};
+use crate::page::words::{counted, lower_first, percent, temperature};
 use crate::report::certainty::in_percent;
 use crate::scheme::SchemeName;
 use std::cmp::Ordering;
@@ -24,24 +24,17 @@ pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> 
         .find(|cell| cell.scheme == SchemeName::TOP.as_str())
         .and_then(|cell| Some((*cell, got(cell)?)));
     if let Some((cell, now)) = top {
-        let second = format!("{}/{}", cell.scheme, now.name);
-        let more = cells.iter().filter_map(|cell| {
-            let row = got(cell)?;
-            let first = format!("{}/{}", cell.scheme, row.name);
-            let one = report.comparisons.iter().find(|one| {
-                one.temperature == at
-                    && one.drafts == n
-                    && one.first == first
-                    && one.second == second
-            })?;
+        let more = cells.iter().filter_map(|other| {
+            let row = got(other)?;
+            let one = compared(report, [other, cell], [row, now])?;
             let known = one.difference.open().is_none() && row.acceptance.open().is_none();
             let is_more = known && ahead(one) == Some(Ordering::Greater);
-            is_more.then_some((cell, row, one.difference.mean))
+            is_more.then_some((other, row, one.difference.mean))
         });
-        if let Some((cell, row, _)) = more.max_by(|a, b| a.2.total_cmp(&b.2)) {
+        if let Some((other, row, _)) = more.max_by(|a, b| a.2.total_cmp(&b.2)) {
             return Some(format!(
                 "{} drafts are accepted {} of the time, the likeliest tokens {} ({place})",
-                cell.scheme,
+                other.scheme,
                 percent(row.acceptance.mean),
                 percent(now.acceptance.mean)
             ));
@@ -145,13 +138,6 @@ fn models(report: &GapReport) -> Option<String> {
     })
 }
 
-/// As a sentence goes on.
-fn small(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().into_iter().flat_map(char::to_lowercase);
-    first.chain(letters).collect()
-}
-
 /// What the report is about and what it finds.
 pub(super) fn title(report: &GapReport) -> Option<String> {
     let (at, n) = super::select::headline(report)?;
@@ -160,6 +146,6 @@ pub(super) fn title(report: &GapReport) -> Option<String> {
     let name = models(report).unwrap_or_else(|| logs.join(", "));
     Some(match name.is_empty() {
         true => finding,
-        false => format!("{name}: {}", small(&finding)),
+        false => format!("{name}: {}", lower_first(&finding)),
     })
 }

@@ -2,7 +2,7 @@
 //! is worth, and how sure it is.
 
 use super::select::{
-    ahead, along_text, attains, cells_at, is_lossless, is_measured, opened_by, sampled_at,
+    ahead, along_text, attains, cells_at, compared, is_lossless, is_measured, opened_by, sampled_at,
 };
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
@@ -182,23 +182,6 @@ fn better<'a>(
         is_more.then_some((row, usual, one))
     });
     found.max_by(|a, b| a.2.difference.mean.total_cmp(&b.2.difference.mean))
-}
-
-/// The paired difference of two verifiers, each of its own drafts.
-fn compared<'a>(
-    report: &'a GapReport,
-    cells: [&Cell; 2],
-    rows: [&VerifierRow; 2],
-) -> Option<&'a Comparison> {
-    let name = |index: usize| format!("{}/{}", cells[index].scheme, rows[index].name);
-    let [first, second] = [name(0), name(1)];
-    let theirs = |one: &&Comparison| {
-        one.temperature == cells[0].temperature
-            && one.drafts == cells[0].drafts
-            && one.first == first
-            && one.second == second
-    };
-    report.comparisons.iter().find(theirs)
 }
 
 /// What a better rule of a law recovers of the loss of the usual one, where a paired

@@ -40,6 +40,7 @@ use crate::gap::GapReport;
 use crate::page::table::Table;
 use crate::page::words::{counted, temperature, words};
 use crate::page::{Block, Choice, Page, Panel, Section};
+use crate::report::sections::{self, of_table};
 use cuts::served;
 
 /// The report as a page.
@@ -51,22 +52,47 @@ pub fn page(report: &GapReport) -> Page {
         redrafted::section(report),
         acceptance(report),
         gaps(report),
-        comparisons(report),
+        of_table(
+            "comparisons",
+            "Comparisons",
+            "Which verifiers the log tells apart.",
+            tables::comparisons(report),
+        ),
         own::laws(report),
         own::section(report),
-        formula(report),
-        plans(report),
-        audits(report),
+        of_table(
+            "formula",
+            "The published formula without replacement",
+            "How far the published optimum is from that of the drafts that are drawn.",
+            tables::formula(report),
+        ),
+        of_table(
+            "plans",
+            "Optimal plans",
+            "How near the plans that were solved come to the optimum, and to p.",
+            tables::plans(report),
+        ),
+        of_table(
+            "audits",
+            "Audit of estimates",
+            "Whether the rates that were computed the fast way are right.",
+            tables::audits(report),
+        ),
         rounds(report),
         blocks(report),
         draft_paths(report),
-        overlap(report),
+        of_table(
+            "overlap",
+            "Overlap",
+            "How alike target and draft are: what a single draft is accepted with.",
+            tables::overlap(report),
+        ),
         details(report),
         tokens::section(report),
         definitions(report),
         provenance::section(report),
         distributions(report),
-        left_out(report),
+        sections::left_out("What was not computed, and why.", &report.left_out),
         Some(made_by(report)),
     ];
     Page {
@@ -257,42 +283,6 @@ fn one_draft(report: &GapReport) -> Option<Section> {
     ))
 }
 
-fn comparisons(report: &GapReport) -> Option<Section> {
-    of_table(
-        "comparisons",
-        "Comparisons",
-        "Which verifiers the log tells apart.",
-        tables::comparisons(report),
-    )
-}
-
-fn formula(report: &GapReport) -> Option<Section> {
-    of_table(
-        "formula",
-        "The published formula without replacement",
-        "How far the published optimum is from that of the drafts that are drawn.",
-        tables::formula(report),
-    )
-}
-
-fn plans(report: &GapReport) -> Option<Section> {
-    of_table(
-        "plans",
-        "Optimal plans",
-        "How near the plans that were solved come to the optimum, and to p.",
-        tables::plans(report),
-    )
-}
-
-fn audits(report: &GapReport) -> Option<Section> {
-    of_table(
-        "audits",
-        "Audit of estimates",
-        "Whether the rates that were computed the fast way are right.",
-        tables::audits(report),
-    )
-}
-
 /// What the text tells of whole rounds, and which commands tell the rest.
 fn rounds(report: &GapReport) -> Option<Section> {
     let mut blocks: Vec<Block> = tables::rounds(report)
@@ -352,24 +342,6 @@ fn blocks(report: &GapReport) -> Option<Section> {
     })
 }
 
-fn overlap(report: &GapReport) -> Option<Section> {
-    of_table(
-        "overlap",
-        "Overlap",
-        "How alike target and draft are: what a single draft is accepted with.",
-        tables::overlap(report),
-    )
-}
-
-fn of_table(
-    id: &'static str,
-    title: &'static str,
-    purpose: &'static str,
-    table: Option<Table>,
-) -> Option<Section> {
-    table.map(|table| Section::new(id, title, purpose, [Block::Table(table)]))
-}
-
 fn definitions(report: &GapReport) -> Option<Section> {
     let mut words: Vec<(String, String)> = report
         .definitions
@@ -382,14 +354,8 @@ fn definitions(report: &GapReport) -> Option<Section> {
     if report.served.is_some() {
         words.push(("as served".to_owned(), summary::SERVED.to_owned()));
     }
-    (!words.is_empty()).then(|| {
-        Section::new(
-            "definitions",
-            "Definitions",
-            "What every word and number on this page means.",
-            [Block::Definitions(words)],
-        )
-    })
+    let purpose = "What every word and number on this page means.";
+    (!words.is_empty()).then(|| sections::definitions(purpose, words))
 }
 
 fn distributions(report: &GapReport) -> Option<Section> {
@@ -407,18 +373,6 @@ fn distributions(report: &GapReport) -> Option<Section> {
                 folded("Histograms in every cell", tables::histograms(report)),
             ],
         )
-    })
-}
-
-fn left_out(report: &GapReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| {
-        Section::new(
-            "left-out",
-            "Left out",
-            "What was not computed, and why.",
-            [Block::List(report.left_out.clone())],
-        )
-        .main()
     })
 }
 

@@ -1,6 +1,7 @@
 //! Rules of the caller's own: which they are, and whether they are lossless.
 
-use super::select::{LOSSY, cells_at, is_lossless, place, places};
+use super::select::{LOSSY, is_lossless};
+use super::tables::each_cell;
 use crate::gap::GapReport;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{at_most, listed};
@@ -9,7 +10,7 @@ use crate::report::certainty::{BETWEEN, entry, exactness};
 
 /// What a reader must know of rules that are not lossless before anything else.
 pub(super) fn caution(report: &GapReport) -> Option<String> {
-    let names: Vec<String> = (report.own_rules.iter())
+    let mut names: Vec<String> = (report.own_rules.iter())
         .filter_map(|rule| {
             let rows = (report.cells.iter()).flat_map(|cell| &cell.verifiers);
             let away = rows
@@ -19,7 +20,6 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
             (away > LOSSY).then(|| format!("{} (total variation up to {away:.2})", rule.name))
         })
         .collect();
-    let mut names = names;
     names.dedup();
     let verb = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
@@ -29,6 +29,17 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
             listed(&names)
         )
     })
+}
+
+/// What the caller says of a rule or a law, behind its name.
+fn described(mut of: String, digest: Option<&str>, words: &str) -> String {
+    if let Some(digest) = digest {
+        of.push_str(&format!(", digest {digest}"));
+    }
+    if !words.is_empty() {
+        of.push_str(&format!(": {words}"));
+    }
+    of
 }
 
 /// The rules, in every cell.
@@ -42,48 +53,36 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         Column::words("lossless"),
     ];
     let mut table = Table::new("own-rules", "Rules of the caller's own", columns);
-    for (at, n) in places(report) {
-        let mut rows = Vec::new();
-        for cell in cells_at(report, at, n) {
-            for row in &cell.verifiers {
-                let Some(own) = &row.own else { continue };
-                let how = exactness(row.kind, row.width_max);
-                let away = own.total_variation_max;
-                let verdict = match (away, is_lossless(row)) {
-                    (None, _) => "not said",
-                    (Some(_), true) => "yes",
-                    (Some(_), false) => "NO",
-                };
-                rows.push(Row::new([
-                    Entry::plain(&row.name),
-                    Entry::plain(&cell.scheme),
-                    entry(&row.acceptance, &how),
-                    (own.algorithmic.as_ref())
-                        .map_or_else(Entry::none, |estimate| entry(estimate, &how)),
-                    away.map_or_else(Entry::none, |away| {
-                        Entry::titled(at_most(away), away.to_string())
-                    }),
-                    Entry::plain(verdict).bold(verdict == "NO"),
-                ]));
-            }
-        }
-        if !rows.is_empty() {
-            table.group(place(at, n), rows, false);
-        }
-    }
+    each_cell(report, &mut table, None, |cell| {
+        let rows = cell.verifiers.iter().filter_map(|row| {
+            let own = row.own.as_ref()?;
+            let how = exactness(row.kind, row.width_max);
+            let away = own.total_variation_max;
+            let verdict = match (away, is_lossless(row)) {
+                (None, _) => "not said",
+                (Some(_), true) => "yes",
+                (Some(_), false) => "NO",
+            };
+            Some(Row::new([
+                Entry::plain(&row.name),
+                Entry::plain(&cell.scheme),
+                entry(&row.acceptance, &how),
+                (own.algorithmic.as_ref())
+                    .map_or_else(Entry::none, |estimate| entry(estimate, &how)),
+                away.map_or_else(Entry::none, |away| {
+                    Entry::titled(at_most(away), away.to_string())
+                }),
+                Entry::plain(verdict).bold(verdict == "NO"),
+            ]))
+        });
+        rows.collect()
+    });
     if table.is_empty() {
         return None;
     }
     let of = report.own_rules.iter().map(|rule| {
-        let digest = (rule.digest.as_ref()).map(|digest| format!(", digest {digest}"));
-        let words = Some(rule.words.as_str()).filter(|words| !words.is_empty());
-        let words = words.map(|words| format!(": {words}"));
         let of = format!("{}, for {} drafts", rule.name, rule.scheme);
-        format!(
-            "{of}{}{}",
-            digest.unwrap_or_default(),
-            words.unwrap_or_default()
-        )
+        described(of, rule.digest.as_deref(), &rule.words)
     });
     let list = Block::List(of.collect());
     let table = table.note(
@@ -109,26 +108,23 @@ pub(super) fn laws(report: &GapReport) -> Option<Section> {
     ];
     let mut table = Table::new("own-laws", "Draft laws of the caller's own", columns);
     let mut is_between = false;
-    for (at, n) in places(report) {
-        let own = cells_at(report, at, n)
-            .filter(|cell| report.own_laws.iter().any(|law| law.name == cell.scheme));
-        let rows: Vec<Row> = own
-            .map(|cell| {
-                let best = &cell.optimal_acceptance_rate;
-                let how = exactness(best.kind, best.width_max);
-                is_between |= best.estimate.between.is_some();
-                let known = match best.estimate.between {
-                    Some(_) => "between bounds that do not meet".to_owned(),
-                    None => how.clone(),
-                };
-                let words = [Entry::plain(&cell.scheme), entry(&best.estimate, &how)];
-                Row::new(words.into_iter().chain([Entry::plain(known)]))
-            })
-            .collect();
-        if !rows.is_empty() {
-            table.group(place(at, n), rows, false);
+    each_cell(report, &mut table, None, |cell| {
+        if !report.own_laws.iter().any(|law| law.name == cell.scheme) {
+            return Vec::new();
         }
-    }
+        let best = &cell.optimal_acceptance_rate;
+        let how = exactness(best.kind, best.width_max);
+        is_between |= best.estimate.between.is_some();
+        let known = match best.estimate.between {
+            Some(_) => "between bounds that do not meet",
+            None => how.as_str(),
+        };
+        vec![Row::new([
+            Entry::plain(&cell.scheme),
+            entry(&best.estimate, &how),
+            Entry::plain(known),
+        ])]
+    });
     if report.own_laws.is_empty() {
         return None;
     }
@@ -137,15 +133,8 @@ pub(super) fn laws(report: &GapReport) -> Option<Section> {
             Some(made) => format!(", made as {made}"),
             None => ", which can only be drawn from: no α*".to_owned(),
         };
-        let digest = (law.digest.as_ref()).map(|digest| format!(", digest {digest}"));
-        let words = Some(law.words.as_str()).filter(|words| !words.is_empty());
-        let words = words.map(|words| format!(": {words}"));
-        let name = &law.name;
-        format!(
-            "{name}{made}{}{}",
-            digest.unwrap_or_default(),
-            words.unwrap_or_default()
-        )
+        let of = format!("{}{made}", law.name);
+        described(of, law.digest.as_deref(), &law.words)
     });
     let mut blocks = vec![Block::List(of.collect())];
     if !table.is_empty() {

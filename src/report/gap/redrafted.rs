@@ -1,16 +1,13 @@
 //! What another temperature of the draft, or a cut of its row, would give.
 
 use super::figures::{bands, hue, point};
-use super::select::{cells_at, headline, place};
+use super::select::{NO_GAP, cells_at, headline, place};
 use crate::gap::{Cell, GapReport, KnownEstimate, Redrafted, RedraftedCell};
 use crate::page::plot::{Axis, Line, LinePlot, Stroke};
 use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::page::words::{percent, temperature};
 use crate::page::{Block, Figure, Section};
-use crate::report::certainty::{Tally, entry, exactness};
-
-/// A gap below this counts as none.
-const NO_GAP: f64 = 1e-6;
+use crate::report::certainty::Tally;
 
 pub(super) fn section(report: &GapReport) -> Option<Section> {
     let (at, n) = headline(report)?;
@@ -77,23 +74,18 @@ fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
     );
     let mut table = Table::new("redrafted", caption, columns);
     let mut tally = Tally::default();
-    let mut known = |one: Option<&KnownEstimate>, name: &str| {
+    let known = |tally: &mut Tally, one: Option<&KnownEstimate>, name: &str| {
         one.map_or_else(Entry::none, |one| {
-            tally.add(one.kind, one.width_max, name);
-            entry(&one.estimate, &exactness(one.kind, one.width_max))
+            tally.entry(&one.estimate, one.kind, one.width_max, name)
         })
     };
+    let name = "the overlap";
     let usual = report.overlap.iter().find(|row| row.temperature == at);
-    let usual = usual.map(|row| KnownEstimate {
-        estimate: row.estimate,
-        kind: row.kind,
-        width_max: row.width_max,
+    let usual = usual.map_or_else(Entry::none, |row| {
+        tally.entry(&row.estimate, row.kind, row.width_max, name)
     });
-    let mut entries = vec![
-        Entry::plain("overlap"),
-        known(usual.as_ref(), "the overlap"),
-    ];
-    entries.extend((rows.iter()).map(|row| known(Some(&row.overlap), "the overlap")));
+    let mut entries = vec![Entry::plain("overlap"), usual];
+    entries.extend((rows.iter()).map(|row| known(&mut tally, Some(&row.overlap), name)));
     table.group("one draft".to_owned(), vec![Row::reference(entries)], true);
     for cell in cells_at(report, at, n) {
         let others: Vec<Option<&RedraftedCell>> = (rows.iter())
@@ -101,32 +93,24 @@ fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
             .collect();
         let optimum = &cell.optimal_acceptance_rate;
         let name = format!("α* of {}", cell.scheme);
-        let own = KnownEstimate {
-            estimate: optimum.estimate,
-            kind: optimum.kind,
-            width_max: optimum.width_max,
-        };
-        let mut entries = vec![Entry::plain("α*, the optimum"), known(Some(&own), &name)];
-        entries.extend(
-            (others.iter())
-                .map(|other| known(other.map(|other| &other.optimal_acceptance_rate), &name)),
-        );
+        let own = tally.entry(&optimum.estimate, optimum.kind, optimum.width_max, &name);
+        let mut entries = vec![Entry::plain("α*, the optimum"), own];
+        entries.extend((others.iter()).map(|other| {
+            let other = other.map(|other| &other.optimal_acceptance_rate);
+            known(&mut tally, other, &name)
+        }));
         let mut group = Group {
             title: Some(cell.scheme.clone()),
             rows: vec![Row::reference(entries)],
             main: true,
         };
         for row in &cell.verifiers {
-            let own = KnownEstimate {
-                estimate: row.acceptance,
-                kind: row.kind,
-                width_max: row.width_max,
-            };
-            let mut entries = vec![Entry::plain(&row.name), known(Some(&own), &row.name)];
+            let own = tally.entry(&row.acceptance, row.kind, row.width_max, &row.name);
+            let mut entries = vec![Entry::plain(&row.name), own];
             entries.extend((others.iter()).map(|other| {
                 let verifiers = other.map_or(&[][..], |other| other.verifiers.as_slice());
                 let other = verifiers.iter().find(|other| other.name == row.name);
-                known(other.map(|other| &other.acceptance), &row.name)
+                known(&mut tally, other.map(|other| &other.acceptance), &row.name)
             }));
             group.rows.push(Row::new(entries));
         }
@@ -178,11 +162,10 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
     let stops = rows.iter().map(|row| row.draft_temperature);
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "temperature of the draft".to_owned(),
-            stops: stops.map(|x| (x, temperature(x))).collect(),
-            log: false,
-        },
+        x: Axis::new(
+            "temperature of the draft",
+            stops.map(|x| (x, temperature(x))),
+        ),
         y_label: "accepted, %".to_owned(),
         percent: true,
         lines,

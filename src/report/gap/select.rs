@@ -1,6 +1,7 @@
 //! Finding one's way in a gap report.
 
 use crate::gap::{Cell, Comparison, GapReport, OverlapRow, VerifierRow};
+use crate::once::each_once;
 use crate::page::words::temperature;
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
@@ -113,26 +114,14 @@ pub(super) fn place(at: f64, n: usize) -> String {
 
 /// The draft laws of the cells, in the order that they come in.
 pub(super) fn laws(report: &GapReport) -> Vec<&str> {
-    let mut all: Vec<&str> = Vec::new();
-    for cell in &report.cells {
-        if !all.contains(&cell.scheme.as_str()) {
-            all.push(&cell.scheme);
-        }
-    }
-    all
+    each_once(report.cells.iter().map(|cell| cell.scheme.as_str()))
 }
 
 /// The verifiers of a draft law, in the order that they come in.
 pub(super) fn verifiers<'a>(report: &'a GapReport, law: &str) -> Vec<&'a str> {
-    let mut all: Vec<&str> = Vec::new();
-    for cell in report.cells.iter().filter(|cell| cell.scheme == law) {
-        for verifier in &cell.verifiers {
-            if !all.contains(&verifier.name.as_str()) {
-                all.push(&verifier.name);
-            }
-        }
-    }
-    all
+    let cells = report.cells.iter().filter(|cell| cell.scheme == law);
+    let rows = cells.flat_map(|cell| &cell.verifiers);
+    each_once(rows.map(|row| row.name.as_str()))
 }
 
 /// One cell of a report.
@@ -178,15 +167,32 @@ pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
     let temperature = temperatures(report)
         .into_iter()
         .min_by(|a, b| (a - wanted).abs().total_cmp(&(b - wanted).abs()))?;
-    let mut counts: Vec<usize> = report
-        .cells
-        .iter()
-        .filter(|cell| cell.temperature == temperature)
-        .map(|cell| cell.drafts)
-        .collect();
-    counts.sort_unstable();
-    let drafts = counts.iter().rev().find(|&&n| n <= 3).or(counts.first())?;
-    Some((temperature, *drafts))
+    let here = || {
+        report
+            .cells
+            .iter()
+            .filter(|cell| cell.temperature == temperature)
+    };
+    let all = || here().map(|cell| cell.drafts);
+    let drafts = all().filter(|&n| n <= 3).max().or(all().min())?;
+    Some((temperature, drafts))
+}
+
+/// The paired difference of two verifiers, each of its own drafts.
+pub(super) fn compared<'a>(
+    report: &'a GapReport,
+    cells: [&Cell; 2],
+    rows: [&VerifierRow; 2],
+) -> Option<&'a Comparison> {
+    let name = |index: usize| format!("{}/{}", cells[index].scheme, rows[index].name);
+    let [first, second] = [name(0), name(1)];
+    let theirs = |one: &&Comparison| {
+        one.temperature == cells[0].temperature
+            && one.drafts == cells[0].drafts
+            && one.first == first
+            && one.second == second
+    };
+    report.comparisons.iter().find(theirs)
 }
 
 /// The verifier of a cell that accepts most, if it is told apart from the next one.
@@ -204,13 +210,8 @@ pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a V
     let [best, next, ..] = order.as_slice() else {
         return None;
     };
-    let [best_name, next_name] = [best, next].map(|row| format!("{}/{}", cell.scheme, row.name));
-    let is_theirs = |one: &&Comparison| {
-        one.temperature == cell.temperature
-            && one.drafts == cell.drafts
-            && ((one.first == best_name && one.second == next_name)
-                || (one.first == next_name && one.second == best_name))
-    };
-    let comparison = report.comparisons.iter().find(is_theirs)?;
-    ahead(comparison).map(|_| *best)
+    let cells = [cell; 2];
+    let found = compared(report, cells, [best, next]);
+    let found = found.or_else(|| compared(report, cells, [next, best]));
+    ahead(found?).map(|_| *best)
 }

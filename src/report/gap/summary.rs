@@ -7,6 +7,7 @@ use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
 use crate::page::words::{at_most, count, counted, listed, percent, temperature};
 use crate::report::cautions;
+use crate::report::files::with_models;
 use crate::report::gap::cuts::cuts;
 use crate::sampling::Cuts;
 
@@ -25,16 +26,7 @@ pub(super) fn title(report: &GapReport) -> String {
 
 /// The extent and the models.
 pub(super) fn subtitle(report: &GapReport) -> String {
-    let mut parts = vec![extent(report)];
-    for log in &report.logs {
-        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
-            let pair = format!("target {}, draft {}", target.name, draft.name);
-            if !parts.contains(&pair) {
-                parts.push(pair);
-            }
-        }
-    }
-    parts.join(" · ")
+    with_models(extent(report), report.logs.iter().map(|log| &log.metadata))
 }
 
 /// N and its clusters.
@@ -47,6 +39,15 @@ pub(super) fn extent(report: &GapReport) -> String {
             "{positions} of {}",
             counted(report.clusters, &report.cluster_unit)
         )
+    }
+}
+
+/// What is said of intervals by their unit; nothing of one cluster, which has none.
+pub(super) fn over_clusters(report: &GapReport, says: impl FnOnce(&str) -> String) -> String {
+    if report.clusters > 1 {
+        says(&report.cluster_unit)
+    } else {
+        String::new()
     }
 }
 

@@ -6,11 +6,13 @@ use super::select::{
     LEVEL, ahead, cell, cells_at, headline, is_measured, laws, place, places, quantile, told_apart,
     verifier, verifiers,
 };
+use super::summary::over_clusters;
 use crate::gap::{
     BlockEstimate, Cell, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
     VerifierRow,
 };
 use crate::known::Kind;
+use crate::once::each_once;
 use crate::page::table::{Column, Entry, Number, Row, Table};
 use crate::page::words::{at_most, count, counted, listed, p_value, percent, small, temperature};
 use crate::report::certainty::{
@@ -18,6 +20,7 @@ use crate::report::certainty::{
     signed_entry, signed_percent,
 };
 use crate::report::length::numbers::entry as in_text;
+use crate::report::sections::if_any;
 use crate::scheme::{ENGINES, Engine};
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
@@ -35,11 +38,6 @@ fn number(value: f64) -> Entry {
 
 fn maybe(value: Option<f64>) -> Entry {
     value.map_or_else(Entry::none, number)
-}
-
-/// One table of some rows, if there are any.
-fn if_any(table: Table) -> Option<Table> {
-    (!table.is_empty()).then_some(table)
 }
 
 /// Every verifier at one place, a line each, in percent.
@@ -108,14 +106,9 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     }));
     let caption = format!(
         "Acceptance rate in percent, mean over positions{}",
-        if report.clusters > 1 {
-            format!(
-                " ± half the width of its interval (95%, {}s)",
-                report.cluster_unit
-            )
-        } else {
-            String::new()
-        }
+        over_clusters(report, |unit| {
+            format!(" ± half the width of its interval (95%, {unit}s)")
+        })
     );
     let mut table = Table::new("acceptance", caption, columns);
     for law in laws(report) {
@@ -329,28 +322,19 @@ pub(super) fn gaps(report: &GapReport) -> Table {
         columns,
     );
     let mut tally = Tally::default();
-    for (at, n) in places(report) {
-        let mut rows = Vec::new();
-        for cell in cells_at(report, at, n) {
-            for row in &cell.verifiers {
-                let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
-                tally.add(kind, width, &row.name);
-                rows.push(gap_row(cell, row));
-            }
-        }
-        if !rows.is_empty() {
-            table.group(place(at, n), rows, headline(report) == Some((at, n)));
-        }
-    }
+    each_cell(report, &mut table, headline(report), |cell| {
+        let rows = cell.verifiers.iter().map(|row| {
+            let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
+            tally.add(kind, width, &row.name);
+            gap_row(cell, row)
+        });
+        rows.collect()
+    });
     table.notes = vec![format!(
         "Gap: α* minus acceptance at the same position{}. Of α*: mean acceptance over \
          mean α*. q95: 95% of the positions have at most this gap. None: positions with a \
          gap below 1e-6.",
-        if report.clusters > 1 {
-            format!("; ±: 95%, {}s", report.cluster_unit)
-        } else {
-            String::new()
-        }
+        over_clusters(report, |unit| format!("; ±: 95%, {unit}s"))
     )];
     table
         .notes
@@ -492,13 +476,8 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
         "Differences in acceptance on the same positions in percentage points, first minus second";
     let mut table = Table::new("comparisons", caption, columns);
     let mut tally = Tally::default();
-    let mut places: Vec<(f64, usize)> = Vec::new();
-    for one in &report.comparisons {
-        if !places.contains(&(one.temperature, one.drafts)) {
-            places.push((one.temperature, one.drafts));
-        }
-    }
-    for (at, n) in places {
+    let all = report.comparisons.iter();
+    for (at, n) in each_once(all.map(|one| (one.temperature, one.drafts))) {
         let mut rows = Vec::new();
         for one in &report.comparisons {
             if one.temperature != at || one.drafts != n {
@@ -514,15 +493,11 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
                 true => Entry::none(),
                 false => Entry::titled(p_value(value), value.to_string()),
             };
-            tally.add(
-                one.kind,
-                one.width_max,
-                format!("{} − {}", one.first, one.second),
-            );
+            let name = format!("{} − {}", one.first, one.second);
             rows.push(Row::new([
                 Entry::plain(&one.first),
                 Entry::plain(&one.second),
-                signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
+                tally.signed_entry(&one.difference, one.kind, one.width_max, name),
                 p(one.p_value),
                 p(one.p_holm),
                 Entry::plain(verdict),
@@ -557,10 +532,10 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
     let mut tally = Tally::default();
     let rows = report.published_formula.iter().map(|one| {
         let name = place(one.temperature, one.drafts);
-        tally.add(one.kind, one.width_max, &name);
+        let difference = tally.signed_entry(&one.difference, one.kind, one.width_max, &name);
         Row::new([
             Entry::plain(name),
-            signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
+            difference,
             single(one, one.min),
             single(one, one.max),
         ])
@@ -588,9 +563,7 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
     if checked {
         columns.insert(1, Column::number("positions"));
     }
-    if timed {
-        columns.push(Column::number("ms a solve, mean"));
-    }
+    columns.extend(timed.then(|| Column::number("ms a solve, mean")));
     let rows = report.plans.iter().map(|one| {
         let mut entries = vec![
             Entry::plain(format!(
@@ -609,11 +582,11 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
             );
             entries.insert(1, Entry::plain(positions));
         }
-        if timed {
-            entries.push(one.seconds_mean.map_or_else(Entry::none, |seconds| {
+        entries.extend(timed.then(|| {
+            one.seconds_mean.map_or_else(Entry::none, |seconds| {
                 Entry::plain(format!("{:.2}", seconds * 1e3))
-            }));
-        }
+            })
+        }));
         Row::new(entries)
     });
     if checked {
@@ -755,12 +728,7 @@ pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
 
 /// All shares that some map of quantiles has, ascending.
 fn shares<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, f64>>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for key in maps.flat_map(|map| map.keys()) {
-        if !all.contains(key) {
-            all.push(key.clone());
-        }
-    }
+    let mut all = each_once(maps.flat_map(|map| map.keys().cloned()));
     let value = |key: &String| key.parse::<f64>().unwrap_or(f64::INFINITY);
     all.sort_by(|a, b| value(a).total_cmp(&value(b)));
     all
@@ -795,10 +763,9 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     let mut tally = Tally::default();
     let rows = report.overlap.iter().map(|row| {
         let name = format!("T = {}", temperature(row.temperature));
-        tally.add(row.kind, row.width_max, name);
         let mut first = vec![
             Entry::plain(temperature(row.temperature)),
-            entry(&row.estimate, &exactness(row.kind, row.width_max)),
+            tally.entry(&row.estimate, row.kind, row.width_max, name),
         ];
         if along_text {
             let along = row.along_text.as_ref();
@@ -834,8 +801,8 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
     }));
     let mut columns = vec![Column::words("drafts"), Column::words("quantity")];
     columns.extend(shares.iter().map(|share| Column::number(share_name(share))));
-    let table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
-    each_cell(report, table, |cell| {
+    let mut table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
+    each_cell(report, &mut table, None, |cell| {
         let row = |name: String, values: &BTreeMap<String, f64>| {
             let names = [Entry::plain(&cell.scheme), Entry::plain(name)];
             Row::new(names.into_iter().chain(at_shares(values, &shares)))
@@ -858,8 +825,8 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
             row(format!("gap of {}", one.name), values)
         });
         std::iter::once(optimum).chain(gaps).collect()
-    })
-    .note(format!(
+    });
+    table.note(format!(
         "{QUANTILES} The values are computed as the tables of acceptance and of gaps say. A dash: \
          bounds alone are known of the mean."
     ))
@@ -873,8 +840,8 @@ pub(super) fn histograms(report: &GapReport) -> Table {
             .iter()
             .map(|name| Column::number(name).over("positions with a gap from")),
     );
-    let table = Table::new("histograms", "Positions by their gap", columns);
-    each_cell(report, table, |cell| {
+    let mut table = Table::new("histograms", "Positions by their gap", columns);
+    each_cell(report, &mut table, None, |cell| {
         let row = |one: &VerifierRow| {
             let bins = (0..HISTOGRAM_EDGES.len() - 1).map(|bin| {
                 let is_open = one.gap.estimate.open().is_some();
@@ -885,22 +852,28 @@ pub(super) fn histograms(report: &GapReport) -> Table {
             Row::new(names.into_iter().chain(bins))
         };
         cell.verifiers.iter().map(row).collect()
-    })
-    .note(format!(
+    });
+    table.note(format!(
         "Counts of {}, each up to where the next column begins; the gaps are computed as their table says, and one within its enclosure of \
          an edge may belong on its other side.",
         counted(report.positions, "position")
     ))
 }
 
-fn each_cell(report: &GapReport, mut table: Table, rows: impl Fn(&Cell) -> Vec<Row>) -> Table {
+/// A group of rows for each place that has some, of its cells; those of the `main` one are in short
+/// texts too.
+pub(super) fn each_cell(
+    report: &GapReport,
+    table: &mut Table,
+    main: Option<(f64, usize)>,
+    mut rows: impl FnMut(&Cell) -> Vec<Row>,
+) {
     for (at, n) in places(report) {
-        let rows: Vec<Row> = cells_at(report, at, n).flat_map(&rows).collect();
+        let rows: Vec<Row> = cells_at(report, at, n).flat_map(&mut rows).collect();
         if !rows.is_empty() {
-            table.group(place(at, n), rows, false);
+            table.group(place(at, n), rows, main == Some((at, n)));
         }
     }
-    table
 }
 
 /// Names of the bins of a gap's histogram: where each begins.

@@ -239,11 +239,10 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
     let title = "Tokens for each target call, by draft length".to_owned();
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "drafts K a round".to_owned(),
-            stops: stops.into_iter().map(|x| (x, x.to_string())).collect(),
-            log: false,
-        },
+        x: Axis::new(
+            "drafts K a round",
+            stops.into_iter().map(|x| (x, x.to_string())),
+        ),
         y_label: "tokens".to_owned(),
         lines,
         ..LinePlot::default()
@@ -261,21 +260,24 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
     })
 }
 
+/// Target calls over discards. Intervals would set points aside that have to be where they are.
+fn means(row: &PolicyResult) -> Option<Point> {
+    Some(Point::new(
+        row.discard_rate?.mean,
+        row.verification_rate?.mean,
+    ))
+}
+
+fn ascending(mut points: Vec<Point>) -> Vec<Point> {
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    points
+}
+
 /// Target calls against discards.
 pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
     let mut lines = Vec::new();
-    let ascending = |mut points: Vec<Point>| {
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        points
-    };
     for verifier in verifiers(report) {
-        let known = |row: &PolicyResult| {
-            Some(Point::new(
-                row.discard_rate?.mean,
-                row.verification_rate?.mean,
-            ))
-        };
-        let points = while_it_pays(of(report, verifier, true).filter_map(known).collect());
+        let points = while_it_pays(of(report, verifier, true).filter_map(means).collect());
         if points.is_empty() {
             continue;
         }
@@ -298,7 +300,7 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
         });
         let schedule: Vec<Point> = of(report, verifier, false)
             .filter(|row| row.policy == "schedule")
-            .filter_map(known)
+            .filter_map(means)
             .collect();
         if !schedule.is_empty() {
             lines.push(Line {
@@ -340,11 +342,10 @@ fn against_discards(name: String, title: String, lines: Vec<Line>, says: &str) -
         .fold(0.0, f64::max);
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "discarded drafts for each token of the text".to_owned(),
-            stops: round_stops(most),
-            log: false,
-        },
+        x: Axis::new(
+            "discarded drafts for each token of the text",
+            round_stops(most),
+        ),
         y_label: "target calls for each token of the text".to_owned(),
         lines,
         ..LinePlot::default()
@@ -370,17 +371,7 @@ fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     let points = |family: &str| -> Vec<Point> {
         let rows = of(report, verifier, family == "fixed");
         let rows = rows.filter(|row| row.policy == family);
-        let mut points: Vec<Point> = rows
-            .filter_map(|row| {
-                // Intervals would set points aside that have to be where they are.
-                Some(Point::new(
-                    row.discard_rate?.mean,
-                    row.verification_rate?.mean,
-                ))
-            })
-            .collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        points
+        ascending(rows.filter_map(means).collect())
     };
     let mut lines = vec![Line {
         label: "fixed lengths".to_owned(),

@@ -180,19 +180,10 @@ fn table(all: &ByGroup, best: &Chosen) -> Table {
         .find(|one| is_of(best, one.drafts, &one.verifier) && one.length as u64 == best.parameter);
     let mut rows = vec![row(&all.total)];
     rows.extend(equal.map(|one| {
-        let none = || Entry::none();
-        Row::new([
-            Entry::plain("equal weights"),
-            none(),
-            none(),
-            none(),
-            entry(&one.tokens_per_call, 3),
-            none(),
-            none(),
-            none(),
-            none(),
-            none(),
-        ])
+        let mut entries = vec![Entry::none(); columns.len()];
+        entries[0] = Entry::plain("equal weights");
+        entries[4] = entry(&one.tokens_per_call, 3);
+        Row::new(entries)
     }));
     rows.extend(all.groups.iter().map(row));
     let id = match best.drafts {

@@ -9,12 +9,8 @@ use crate::report::points::share;
 use crate::report::{cautions, draft_paths, replayed};
 
 pub(super) fn title(report: &LengthReport) -> String {
-    let name = format!("Draft lengths: {}", replayed::names(&report.of));
-    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
-    match finding(report).filter(|_| advises) {
-        Some(finding) => format!("{name}, {finding}"),
-        None => name,
-    }
+    let finding = finding(report);
+    replayed::title("Draft lengths", &report.of, &report.surprise, finding)
 }
 
 /// The best of what needs nothing new, at the first cost.
@@ -91,11 +87,7 @@ fn advice(report: &LengthReport) -> String {
                 plus_minus(&best.speedup, 2)
             );
         }
-        let unsure = if best.speedup.ci95[0] <= 1.0 {
-            " (the interval holds 1: these prompts do not show a gain)"
-        } else {
-            ""
-        };
+        let unsure = replayed::unsure(&best.speedup);
         return format!(
             "Draft {} a round {}: {} as fast as the target alone at c = {cost}, on prompts that \
              had no say in the choice{unsure}.",

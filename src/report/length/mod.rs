@@ -19,14 +19,15 @@ mod lead;
 pub(super) mod numbers;
 mod tables;
 
-use super::{cautions, replayed};
+use super::replayed;
+use super::sections::of_table;
 use crate::page::words::{count, counted};
 use crate::page::{Block, Page, Section};
 use crate::replay::LengthReport;
 
 /// The report as a page.
 pub fn page(report: &LengthReport) -> Page {
-    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
+    let advises = report.surprise.not_drawn().is_none();
     let sections = [
         advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
@@ -39,7 +40,7 @@ pub fn page(report: &LengthReport) -> Page {
         Some(checks(report)),
         Some(replayed::definitions(&report.definitions)),
         Some(replayed::provenance(&report.of.logs, None)),
-        left_out(report),
+        replayed::left_out(&report.left_out),
         Some(replayed::made_by(&report.of, report.schema)),
     ];
     Page {
@@ -98,16 +99,13 @@ fn fixed(report: &LengthReport) -> Option<Section> {
 }
 
 fn by_depth(report: &LengthReport) -> Option<Section> {
-    let table = tables::by_depth(report)?;
-    Some(
-        Section::new(
-            "by-depth",
-            "Depth by depth",
-            "What becomes of a round's first, second, ... token.",
-            [Block::Table(table)],
-        )
-        .main(),
-    )
+    let section = of_table(
+        "by-depth",
+        "Depth by depth",
+        "What becomes of a round's first, second, ... token.",
+        tables::by_depth(report),
+    );
+    section.map(Section::main)
 }
 
 /// What profiles hold, where they were asked for.
@@ -193,16 +191,4 @@ fn checks(report: &LengthReport) -> Section {
             (!report.entropy_bounds.is_empty()).then(|| Block::Table(tables::entropy(report))),
         ),
     )
-}
-
-fn left_out(report: &LengthReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| {
-        Section::new(
-            "left-out",
-            "Left out",
-            "What this log cannot tell, and what would.",
-            [Block::List(report.left_out.clone())],
-        )
-        .main()
-    })
 }

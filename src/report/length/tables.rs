@@ -1,6 +1,7 @@
 //! The tables of a report on draft lengths.
 
 use super::numbers::{bounded, cost, decimals, entry, maybe, plus_minus, rate_entry};
+use crate::once::each_once;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{count, percent};
 use crate::replay::{
@@ -8,20 +9,13 @@ use crate::replay::{
 };
 use crate::report::certainty::in_percent;
 use crate::statistics::Estimate;
+use std::fmt::Display;
 
 /// The verifiers of sampled drafts, in their order.
 pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in report
-        .results
-        .iter()
-        .filter(|row| row.drafts == Drafts::Sampled)
-    {
-        if !names.contains(&row.verifier.as_str()) {
-            names.push(&row.verifier);
-        }
-    }
-    names
+    let rows = report.results.iter();
+    let sampled = rows.filter(|row| row.drafts == Drafts::Sampled);
+    each_once(sampled.map(|row| row.verifier.as_str()))
 }
 
 /// What changing one setting is worth, by cost: block for token verification, and sampled drafts
@@ -54,15 +48,11 @@ pub(super) fn changes(report: &LengthReport) -> Option<Table> {
     let rows: Vec<Row> = costs()
         .enumerate()
         .map(|(number, at)| {
-            let name = match number < given {
-                true => format!("{} (given)", cost(at.cost_ratio)),
-                false => cost(at.cost_ratio),
-            };
             let entries = shown.iter().map(|(_, ways)| {
                 let more = pair(at, ways).and_then(|[one, other]| at.more(one, other));
                 maybe(more.as_ref(), 3)
             });
-            Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+            Row::new(std::iter::once(cost_entry(at, number < given)).chain(entries))
         })
         .collect();
     let mut columns = vec![Column::words("cost ratio c")];
@@ -80,6 +70,20 @@ pub(super) fn changes(report: &LengthReport) -> Option<Table> {
              drafts are verified token by token, and so are the sampled ones they are set against.",
         )
     })
+}
+
+/// A cost, and whether it is the one that was given.
+fn cost_entry(at: &AtCost, is_given: bool) -> Entry {
+    let given = if is_given { " (given)" } else { "" };
+    Entry::plain(format!("{}{given}", cost(at.cost_ratio)))
+}
+
+/// What was chosen on some prompts, with its speed there, and reported on others.
+fn chosen_entry(parameter: impl Display, [on, reported]: [usize; 2], speed: f64) -> Entry {
+    Entry::titled(
+        parameter.to_string(),
+        format!("chosen on {on} prompts, with {speed} there; reported on {reported} others"),
+    )
 }
 
 /// The results of a policy with a verifier of sampled drafts.
@@ -123,20 +127,10 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
     }
     columns.push(Column::number("oracle, token"));
     let row = |at: &AtCost, given: bool| {
-        let name = if given {
-            format!("{} (given)", cost(at.cost_ratio))
-        } else {
-            cost(at.cost_ratio)
-        };
-        let mut entries = vec![Entry::plain(name)];
+        let mut entries = vec![cost_entry(at, given)];
         let length = |one: &Chosen| {
-            Entry::titled(
-                one.parameter.to_string(),
-                format!(
-                    "chosen on {} prompts, with {} there; reported on {} others",
-                    one.chosen_on, one.speedup_where_chosen, one.reported_on
-                ),
-            )
+            let prompts = [one.chosen_on, one.reported_on];
+            chosen_entry(one.parameter, prompts, one.speedup_where_chosen)
         };
         for name in &verifiers {
             let chosen = at.found(Drafts::Sampled, name);
@@ -198,31 +192,26 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
             // What a decoder gets where that is known, else what one round accepts.
             let has_rounds = rows.iter().any(|row| row.tokens_per_call.is_some());
             let mut columns = vec![Column::words("K")];
-            if !has_rounds {
-                columns.push(Column::number("E[τ]"));
-            }
             if has_rounds {
-                columns.extend(
-                    ["tokens per call", "calls/N", "discards/N", "break-even c"]
-                        .map(Column::number),
-                );
-                if has_speed {
-                    columns.push(Column::number("speed-up"));
-                }
+                let names = ["tokens per call", "calls/N", "discards/N", "break-even c"];
+                columns.extend(names.map(Column::number));
+                columns.extend(has_speed.then(|| Column::number("speed-up")));
+            } else {
+                columns.push(Column::number("E[τ]"));
             }
             let rows = rows.into_iter().map(|row| {
                 let mut entries = vec![Entry::plain(row.parameter.to_string())];
-                if !has_rounds {
-                    entries.push(maybe(row.accepted_from_everywhere.as_ref(), 3));
-                }
                 if has_rounds {
-                    entries.push(maybe(row.tokens_per_call.as_ref(), 3));
-                    entries.push(maybe(row.verification_rate.as_ref(), 3));
-                    entries.push(maybe(row.discard_rate.as_ref(), 3));
-                    entries.push(maybe(row.break_even_cost_ratio.as_ref(), 3));
-                    if has_speed {
-                        entries.push(maybe(row.speedup.as_ref(), 2));
-                    }
+                    let numbers = [
+                        &row.tokens_per_call,
+                        &row.verification_rate,
+                        &row.discard_rate,
+                        &row.break_even_cost_ratio,
+                    ];
+                    entries.extend(numbers.map(|number| maybe(number.as_ref(), 3)));
+                    entries.extend(has_speed.then(|| maybe(row.speedup.as_ref(), 2)));
+                } else {
+                    entries.push(maybe(row.accepted_from_everywhere.as_ref(), 3));
                 }
                 Row::new(entries)
             });
@@ -261,9 +250,7 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
                 Column::number("calls/N"),
                 Column::number("discards/N"),
             ];
-            if has_speed {
-                columns.push(Column::number("speed-up"));
-            }
+            columns.extend(has_speed.then(|| Column::number("speed-up")));
             columns.push(Column::words("front"));
             let mut table = Table::new(
                 format!("policies-{verifier}"),
@@ -319,12 +306,10 @@ fn policy(row: &PolicyResult, has_speed: bool) -> Row {
             }
         },
     ];
-    if has_speed {
-        entries.push(match &row.speedup {
-            Some(known) => entry(known, 2),
-            None => bounded("≤", row.speedup_at_most.as_ref(), 2),
-        });
-    }
+    entries.extend(has_speed.then(|| match &row.speedup {
+        Some(known) => entry(known, 2),
+        None => bounded("≤", row.speedup_at_most.as_ref(), 2),
+    }));
     entries.push(match row.on_front {
         Some(true) => Entry::plain("on it"),
         Some(false) => Entry::plain("passed"),
@@ -369,13 +354,8 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
                     let one = all.find(|one| one.verifier == verifier && one.policy == family.name);
                     [
                         one.map_or_else(Entry::none, |one| {
-                            Entry::titled(
-                                one.parameter.to_string(),
-                                format!(
-                                    "chosen on {} prompts, with {} there; reported on {} others",
-                                    one.chosen_on, one.speedup_where_chosen, one.reported_on
-                                ),
-                            )
+                            let prompts = [one.chosen_on, one.reported_on];
+                            chosen_entry(one.parameter, prompts, one.speedup_where_chosen)
                         }),
                         maybe(one.map(|one| &one.speedup), 2),
                         maybe(one.map(|one| &one.over_fixed), 3),
@@ -418,12 +398,8 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
         Column::number("if all before are").over("accepted"),
         Column::number("with all before").over("accepted"),
     ];
-    if overlap {
-        columns.push(Column::number("overlap"));
-    }
-    if covered {
-        columns.push(Column::number("draft can draw"));
-    }
+    columns.extend(overlap.then(|| Column::number("overlap")));
+    columns.extend(covered.then(|| Column::number("draft can draw")));
     let rate = |one: Option<&Estimate>| one.map_or_else(Entry::none, rate_entry);
     let rows = rows.iter().map(|row| {
         let mut entries = vec![
@@ -433,12 +409,8 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
             rate(row.conditional.as_ref()),
             rate_entry(&row.joint),
         ];
-        if overlap {
-            entries.push(rate(row.overlap.as_ref()));
-        }
-        if covered {
-            entries.push(rate(row.covered.as_ref()));
-        }
+        entries.extend(overlap.then(|| rate(row.overlap.as_ref())));
+        entries.extend(covered.then(|| rate(row.covered.as_ref())));
         Row::new(entries)
     });
     let rows: Vec<Row> = rows.collect();
@@ -470,18 +442,14 @@ pub(super) fn bounds(report: &LengthReport) -> Table {
         Column::number("calls/N"),
         Column::number("discards/N"),
     ];
-    if has_speed {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(has_speed.then(|| Column::number("speed-up")));
     let row = |name: &str, bound: &Bound| {
         let mut entries = vec![
             Entry::plain(format!("{name}, {}", bound.verifier)),
             entry(&bound.verification_rate, 3),
             entry(&bound.discard_rate, 3),
         ];
-        if has_speed {
-            entries.push(maybe(bound.speedup.as_ref(), 2));
-        }
+        entries.extend(has_speed.then(|| maybe(bound.speedup.as_ref(), 2)));
         Row::new(entries)
     };
     let all = &report.bounds;
@@ -489,12 +457,8 @@ pub(super) fn bounds(report: &LengthReport) -> Table {
         row("oracle", &all.oracle),
         row("oracle to the end", &all.oracle_to_the_end),
     ];
-    rows.extend(all.coin_blind.iter().map(|bound| row("coin-blind", bound)));
-    rows.extend(
-        all.coin_blind_block
-            .iter()
-            .map(|bound| row("coin-blind", bound)),
-    );
+    let blind = all.coin_blind.iter().chain(&all.coin_blind_block);
+    rows.extend(blind.map(|bound| row("coin-blind", bound)));
     Table::new("bounds", "What no choice of lengths can pass with a given verifier", columns)
         .rows(rows)
         .note(
@@ -508,12 +472,8 @@ pub(super) fn bounds(report: &LengthReport) -> Table {
 /// The least calls of any lossless rule of one path, and how far rules are from it.
 pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
     let rows = &report.bounds.fewest_calls;
-    let mut rules: Vec<&str> = Vec::new();
-    for one in rows.iter().flat_map(|row| &row.above) {
-        if !rules.contains(&one.rule.as_str()) {
-            rules.push(&one.rule);
-        }
-    }
+    let above = rows.iter().flat_map(|row| &row.above);
+    let rules = each_once(above.map(|one| one.rule.as_str()));
     let mut columns = vec![
         Column::words("K"),
         Column::number("tokens per call").over("no rule passes"),

@@ -83,11 +83,7 @@ pub(super) fn by_drafts(report: &PathsReport) -> Option<Figure> {
     let stops = stops.map(|at| (at.drafts as f64, at.drafts.to_string()));
     let plot = LinePlot {
         title: title.clone(),
-        x: Axis {
-            label: "draft paths K".to_owned(),
-            stops: stops.collect(),
-            log: false,
-        },
+        x: Axis::new("draft paths K", stops),
         y_label: "E[τ]".to_owned(),
         lines,
         ..LinePlot::default()

@@ -20,12 +20,8 @@ pub(super) const BLOCK: &str = "block";
 pub(super) const CARRIED: &str = "select-block";
 
 pub(super) fn title(report: &PathsReport) -> String {
-    let name = format!("Several draft paths: {}", replayed::names(&report.of));
-    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
-    match finding(report).filter(|_| advises) {
-        Some(finding) => format!("{name}, {finding}"),
-        None => name,
-    }
+    let finding = finding(report);
+    replayed::title("Several draft paths", &report.of, &report.surprise, finding)
 }
 
 /// What a decoder gets by what needs nothing carried between rounds.

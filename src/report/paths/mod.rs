@@ -18,6 +18,7 @@ mod lead;
 mod tables;
 
 use super::replayed;
+use super::sections::{if_any, of_table};
 use crate::page::words::counted;
 use crate::page::{Block, Page, Section};
 use crate::replay::PathsReport;
@@ -27,16 +28,33 @@ pub fn page(report: &PathsReport) -> Page {
     let sections = [
         Some(possible(report)),
         Some(verifiers(report)),
-        by_codes(report),
-        distances(report),
-        upper_bounds(report),
+        of_table(
+            "coded",
+            "Paths by codes",
+            "One path from each K-th of the unit interval, beside K independent paths with as many \
+         draft tokens: no code is drawn twice, and nothing is sorted.",
+            if_any(tables::by_codes(report)),
+        ),
+        of_table(
+            "distances",
+            "How far from the bound",
+            "The upper bound less what a verifier accepts, prompt by prompt: the most that it can \
+         still gain.",
+            if_any(tables::distances(report)),
+        ),
+        of_table(
+            "upper-bounds",
+            "Upper bounds by what they are made of",
+            "The same bound from several draft paths a context, from one, and from the text.",
+            if_any(tables::upper_bounds(report)),
+        ),
         checks(report),
         Some(replayed::definitions(&report.definitions)),
         Some(replayed::provenance(
             &report.of.logs,
             Some(&report.surprise),
         )),
-        left_out(report),
+        replayed::left_out(&report.left_out),
         Some(replayed::made_by(&report.of, report.schema)),
     ];
     Page {
@@ -88,44 +106,6 @@ fn verifiers(report: &PathsReport) -> Section {
     .main()
 }
 
-fn by_codes(report: &PathsReport) -> Option<Section> {
-    let table = tables::by_codes(report);
-    (!table.is_empty()).then(|| {
-        Section::new(
-            "coded",
-            "Paths by codes",
-            "One path from each K-th of the unit interval, beside K independent paths with as many \
-             draft tokens: no code is drawn twice, and nothing is sorted.",
-            [Block::Table(table)],
-        )
-    })
-}
-
-fn distances(report: &PathsReport) -> Option<Section> {
-    let table = tables::distances(report);
-    (!table.is_empty()).then(|| {
-        Section::new(
-            "distances",
-            "How far from the bound",
-            "The upper bound less what a verifier accepts, prompt by prompt: the most that it can \
-             still gain.",
-            [Block::Table(table)],
-        )
-    })
-}
-
-fn upper_bounds(report: &PathsReport) -> Option<Section> {
-    let table = tables::upper_bounds(report);
-    (!table.is_empty()).then(|| {
-        Section::new(
-            "upper-bounds",
-            "Upper bounds by what they are made of",
-            "The same bound from several draft paths a context, from one, and from the text.",
-            [Block::Table(table)],
-        )
-    })
-}
-
 fn checks(report: &PathsReport) -> Option<Section> {
     if report.checks.is_empty() {
         return None;
@@ -143,16 +123,4 @@ fn checks(report: &PathsReport) -> Option<Section> {
         "Numbers that the text and the draft paths both tell.",
         [how, Block::Table(tables::checks(report))],
     ))
-}
-
-fn left_out(report: &PathsReport) -> Option<Section> {
-    (!report.left_out.is_empty()).then(|| {
-        Section::new(
-            "left-out",
-            "Left out",
-            "What this log cannot tell, and what would.",
-            [Block::List(report.left_out.clone())],
-        )
-        .main()
-    })
 }

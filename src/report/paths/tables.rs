@@ -1,9 +1,10 @@
 //! The tables of a report on several paths.
 
 use super::lead::{best, named, share};
+use crate::once::each_once;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::percent;
-use crate::replay::{AtDrafts, PathsReport};
+use crate::replay::{AtDrafts, PathVerifier, PathsReport};
 use crate::report::length::numbers::{decimals, entry, maybe};
 use crate::statistics::Estimate;
 
@@ -53,63 +54,58 @@ pub(super) fn possible(report: &PathsReport) -> Table {
     )
 }
 
+/// A column for every number of paths, behind one of words.
+fn by_paths(report: &PathsReport, words: &str) -> Vec<Column> {
+    let numbers = report.by_drafts.iter();
+    let numbers = numbers.map(|at| Column::number(format!("K = {}", at.drafts)));
+    std::iter::once(Column::words(words))
+        .chain(numbers)
+        .collect()
+}
+
+/// A number of every verifier, by the number of paths.
 fn by_verifier(
     report: &PathsReport,
     id: &str,
     caption: &str,
-    of: impl Fn(&AtDrafts, usize) -> Entry,
+    of: impl Fn(&PathVerifier) -> Option<&Estimate>,
 ) -> Table {
-    let mut columns = vec![Column::words("verifier")];
-    columns.extend(
-        report
-            .by_drafts
-            .iter()
-            .map(|at| Column::number(format!("K = {}", at.drafts))),
-    );
     let names = report.by_drafts.first().map(|at| &at.verifiers);
     let rows = names.into_iter().flatten().enumerate().map(|(index, one)| {
-        let entries = report.by_drafts.iter().map(|at| of(at, index));
+        let own = report.by_drafts.iter().map(|at| at.verifiers.get(index));
+        let entries = own.map(|one| mean(one.and_then(&of)));
         Row::new(std::iter::once(Entry::plain(&one.verifier)).chain(entries))
     });
-    Table::new(id, caption, columns).rows(rows)
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    Table::new(id, caption, by_paths(report, "verifier"))
+        .rows(rows)
+        .note(widest(all.filter_map(&of)))
 }
 
 /// What every verifier accepts.
 pub(super) fn verifiers(report: &PathsReport) -> Table {
     let caption = "E[τ] by verifier and number of paths";
-    let table = by_verifier(report, "accepted", caption, |at, index| {
-        let one = at.verifiers.get(index);
-        mean(one.map(|one| &one.expected_accepted_length))
-    });
-    let errors = report.by_drafts.iter().flat_map(|at| &at.verifiers);
-    let errors = errors.map(|one| half_width(&one.expected_accepted_length));
-    table.note(widest(errors))
+    by_verifier(report, "accepted", caption, |one| {
+        Some(&one.expected_accepted_length)
+    })
 }
 
 /// What a decoder gets for a call: only of verifiers whose rounds can be replayed.
 pub(super) fn calls(report: &PathsReport) -> Table {
     let caption = "Tokens per target call by verifier and number of paths";
-    let mut table = by_verifier(report, "calls", caption, |at, index| {
-        let one = at.verifiers.get(index);
-        mean(one.and_then(|one| one.tokens_per_call.as_ref()))
-    });
+    let mut table = by_verifier(report, "calls", caption, |one| one.tokens_per_call.as_ref());
     for group in &mut table.groups {
         group
             .rows
             .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
     }
-    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
-    let errors = all.filter_map(|one| one.tokens_per_call.as_ref());
-    table.note(widest(errors.map(half_width)))
-}
-
-fn half_width(estimate: &Estimate) -> f64 {
-    (estimate.ci95[1] - estimate.ci95[0]) / 2.0
+    table
 }
 
 /// What is said of intervals that are not written out.
-fn widest(errors: impl Iterator<Item = f64>) -> String {
-    let widest = errors.fold(0.0, f64::max);
+fn widest<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
+    let halves = estimates.map(|one| (one.ci95[1] - one.ci95[0]) / 2.0);
+    let widest = halves.fold(0.0, f64::max);
     format!(
         "95% intervals over prompts are ± {} or less; report.json has each.",
         decimals(widest, 3)
@@ -160,34 +156,18 @@ pub(super) fn by_codes(report: &PathsReport) -> Table {
 /// How far below the upper bound it is; no rows where there is none.
 pub(super) fn distances(report: &PathsReport) -> Table {
     let caption = "Upper bound less E[τ], paired by prompt";
-    let table = by_verifier(report, "below", caption, |at, index| {
-        let one = at.verifiers.get(index);
-        mean(one.and_then(|one| one.below_upper_bound.as_ref()))
-    });
-    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
-    let errors = all.filter_map(|one| one.below_upper_bound.as_ref());
-    let table = table.note(widest(errors.map(half_width)));
     if report.by_drafts.iter().all(|at| at.upper_bounds.is_empty()) {
         return Table::default();
     }
-    table
+    by_verifier(report, "below", caption, |one| {
+        one.below_upper_bound.as_ref()
+    })
 }
 
 /// Every form of the upper bound.
 pub(super) fn upper_bounds(report: &PathsReport) -> Table {
-    let mut forms: Vec<&str> = Vec::new();
-    for bound in report.by_drafts.iter().flat_map(|at| &at.upper_bounds) {
-        if !forms.contains(&bound.form.as_str()) {
-            forms.push(&bound.form);
-        }
-    }
-    let mut columns = vec![Column::words("made of")];
-    columns.extend(
-        report
-            .by_drafts
-            .iter()
-            .map(|at| Column::number(format!("K = {}", at.drafts))),
-    );
+    let bounds = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let forms = each_once(bounds.map(|bound| bound.form.as_str()));
     let rows = forms.iter().map(|form| {
         let entries = report.by_drafts.iter().map(|at| {
             let bound = at.upper_bounds.iter().find(|bound| bound.form == *form);
@@ -196,7 +176,8 @@ pub(super) fn upper_bounds(report: &PathsReport) -> Table {
         Row::new(std::iter::once(Entry::plain(*form)).chain(entries))
     });
     let all = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
-    let errors = all.map(|bound| half_width(&bound.expected_accepted_length));
+    let errors = all.map(|bound| &bound.expected_accepted_length);
+    let columns = by_paths(report, "made of");
     Table::new("upper-bounds", "Upper bounds of E[τ]", columns)
         .rows(rows)
         .note(widest(errors))

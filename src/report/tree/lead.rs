@@ -9,12 +9,8 @@ use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
 
 pub(super) fn title(report: &TreeReport) -> String {
-    let name = format!("Draft trees: {}", replayed::names(&report.of));
-    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
-    match finding(report).filter(|_| advises) {
-        Some(finding) => format!("{name}, {finding}"),
-        None => name,
-    }
+    let finding = finding(report);
+    replayed::title("Draft trees", &report.of, &report.surprise, finding)
 }
 
 /// What the tree of the first sentence gives: one that engines have, unless the grown one is told
@@ -29,10 +25,6 @@ fn finding(report: &TreeReport) -> Option<String> {
         Some(theirs) => format!("{} gives {}", theirs.tree, tokens(&theirs.tokens_per_call)),
         None => format!("the grown tree gives {}", tokens(&best.tokens_per_call)),
     })
-}
-
-pub(super) fn subtitle(report: &TreeReport) -> String {
-    replayed::subtitle(&report.of)
 }
 
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
@@ -84,7 +76,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
         ),
     };
     let of_best = buys(best.speedup.as_ref(), &best.tokens_per_call);
-    let doubt = unsure(best.speedup.as_ref());
+    let doubt = best.speedup.as_ref().map_or("", replayed::unsure);
     let Some(reference) = &report.reference else {
         let only = format!(
             "The tree below, {grown}, is the best that was grown here: {of_best}, on prompts that \
@@ -115,7 +107,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
         false => [
             format!(
                 "{at}, verify {theirs}: {of_reference}{}.",
-                unsure(reference.speedup.as_ref())
+                reference.speedup.as_ref().map_or("", replayed::unsure)
             ),
             format!(
                 "The tree below, grown for this log, {grown}, {difference} on the same prompts, which \
@@ -138,15 +130,6 @@ fn buys(speed: Option<&Estimate>, tokens_per_call: &Estimate) -> String {
             plus_minus(speed, 2)
         ),
         None => tokens,
-    }
-}
-
-fn unsure(speed: Option<&Estimate>) -> &'static str {
-    match speed {
-        Some(speed) if speed.ci95[0] <= 1.0 => {
-            " (the interval holds 1: these prompts do not show a gain)"
-        }
-        _ => "",
     }
 }
 

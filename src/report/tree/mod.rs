@@ -17,14 +17,14 @@ mod drawing;
 mod lead;
 mod tables;
 
-use super::{cautions, replayed};
+use super::replayed;
 use crate::page::{Block, Page, Section};
 use crate::replay::{GrownTree, TreeReport};
 use crate::typed;
 
 /// The report as a page.
 pub fn page(report: &TreeReport) -> Page {
-    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
+    let advises = report.surprise.not_drawn().is_none();
     let sections = [
         what_to_set(report).filter(|_| advises),
         Some(trees(report)),
@@ -42,7 +42,7 @@ pub fn page(report: &TreeReport) -> Page {
     ];
     Page {
         title: lead::title(report),
-        subtitle: lead::subtitle(report),
+        subtitle: replayed::subtitle(&report.of),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
         next: super::advice::after_trees(report),

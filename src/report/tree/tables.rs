@@ -16,9 +16,7 @@ pub(super) fn best(report: &TreeReport) -> Table {
         Column::number("E[τ]"),
         Column::number("tokens per call"),
     ];
-    if timed {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(timed.then(|| Column::number("speed-up")));
     let rows = report.best.iter().enumerate().map(|(index, tree)| {
         let depth = tree.paths.iter().map(Vec::len).max().unwrap_or(0);
         let mut entries = vec![
@@ -29,9 +27,7 @@ pub(super) fn best(report: &TreeReport) -> Table {
             entry(&tree.expected_accepted_length, 3),
             entry(&tree.tokens_per_call, 3),
         ];
-        if timed {
-            entries.push(maybe(tree.speedup.as_ref(), 2));
-        }
+        entries.extend(timed.then(|| maybe(tree.speedup.as_ref(), 2)));
         if index == 0 {
             entries.iter_mut().for_each(|entry| entry.strong = true);
         }
@@ -62,9 +58,7 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
             Column::number("tokens per call"),
             Column::number("stratified has more"),
         ];
-        if timed {
-            columns.push(Column::number("speed-up more"));
-        }
+        columns.extend(timed.then(|| Column::number("speed-up more")));
         let mut own = vec![
             Entry::plain("by slot"),
             Entry::plain(&one.scheme),
@@ -73,9 +67,7 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
             entry(&one.tokens_per_call, 3),
             Entry::none(),
         ];
-        if timed {
-            own.push(Entry::none());
-        }
+        own.extend(timed.then(Entry::none));
         own.iter_mut().for_each(|entry| entry.strong = true);
         let others = one.beside.iter().map(|other| {
             let mut entries = vec![
@@ -86,9 +78,7 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
                 entry(&other.tokens_per_call, 3),
                 entry(&other.more.tokens_per_call, 3),
             ];
-            if timed {
-                entries.push(maybe(other.more.speedup.as_ref(), 2));
-            }
+            entries.extend(timed.then(|| maybe(other.more.speedup.as_ref(), 2)));
             Row::new(entries)
         });
         let rows: Vec<Row> = std::iter::once(Row::new(own)).chain(others).collect();
@@ -116,9 +106,7 @@ pub(super) fn by_budget(tree: &GrownTree) -> Table {
         Column::number("E[τ]"),
         Column::number("tokens per call"),
     ];
-    if timed {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(timed.then(|| Column::number("speed-up")));
     let rows = tree.by_budget.iter().map(|row| {
         let mut entries = vec![
             Entry::plain(row.nodes.to_string()),
@@ -127,9 +115,7 @@ pub(super) fn by_budget(tree: &GrownTree) -> Table {
             entry(&row.expected_accepted_length, 3),
             entry(&row.tokens_per_call, 3),
         ];
-        if timed {
-            entries.push(maybe(row.speedup.as_ref(), 2));
-        }
+        entries.extend(timed.then(|| maybe(row.speedup.as_ref(), 2)));
         if row.nodes == tree.paths.len() {
             entries.iter_mut().for_each(|entry| entry.strong = true);
         }
@@ -164,9 +150,7 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         Column::number("if independent"),
         Column::number("tokens per call"),
     ];
-    if timed {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(timed.then(|| Column::number("speed-up")));
     let mut table = Table::new("trees", "Trees, by draft law and verifier", columns);
     for result in &report.results {
         let title = format!(
@@ -183,9 +167,7 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
             ),
             entry(&result.tokens_per_call, 3),
         ];
-        if timed {
-            entries.push(maybe(result.speedup.as_ref(), 2));
-        }
+        entries.extend(timed.then(|| maybe(result.speedup.as_ref(), 2)));
         let row = Row::new(entries);
         match table.groups.last_mut() {
             Some(group) if group.title.as_ref() == Some(&title) => group.rows.push(row),
@@ -207,9 +189,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
         Column::number("E[τ]"),
         Column::number("tokens per call"),
     ];
-    if timed {
-        columns.push(Column::number("speed-up"));
-    }
+    columns.extend(timed.then(|| Column::number("speed-up")));
     let levels = report.dynamic.first()?.levels;
     let needs = report
         .dynamic
@@ -222,9 +202,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
             maybe(tree.expected_accepted_length.as_ref(), 3),
             entry(&tree.tokens_per_call, 3),
         ];
-        if timed {
-            entries.push(bounded("≥", tree.speedup_at_least.as_ref(), 2));
-        }
+        entries.extend(timed.then(|| bounded("≥", tree.speedup_at_least.as_ref(), 2)));
         Row::new(entries)
     });
     let mut note = format!(

@@ -88,6 +88,15 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// An axis on which equal differences take equal room.
+    pub fn new(label: impl Into<String>, stops: impl IntoIterator<Item = (f64, String)>) -> Self {
+        Self {
+            label: label.into(),
+            stops: stops.into_iter().collect(),
+            log: false,
+        }
+    }
+
     /// Its first and its last place.
     fn ends(&self) -> [f64; 2] {
         let stops = || self.stops.iter().map(|(x, _)| *x);

@@ -1,5 +1,7 @@
 //! A table as data, so that every format shows the same.
 
+use super::words::lower_first;
+
 /// Rows in groups under named columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
@@ -216,13 +218,6 @@ impl Table {
         part.groups.retain(|group| !group.rows.is_empty());
         part
     }
-}
-
-fn lower_first(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(letters).collect()
-    })
 }
 
 impl Column {

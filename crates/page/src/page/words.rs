@@ -140,6 +140,13 @@ pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
+/// A text as a sentence goes on with it.
+pub fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_lowercase);
+    first.chain(letters).collect()
+}
+
 /// Text inside XML or HTML, in an attribute too.
 pub(crate) fn markup_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

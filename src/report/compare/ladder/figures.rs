@@ -255,13 +255,10 @@ fn axis(places: &[(f64, usize)], at: f64) -> Axis {
     let low = places.first().map_or(0.0, |place| (place.0 * 10.0).floor());
     let high = places.last().map_or(10.0, |place| (place.0 * 10.0).ceil());
     let tenths = (low as usize)..=(high as usize).max(low as usize + 1);
-    Axis {
-        label: format!("overlap of draft and target at T = {}, %", temperature(at)),
-        stops: tenths
-            .map(|tenth| (tenth as f64 / 10.0, (10 * tenth).to_string()))
-            .collect(),
-        log: false,
-    }
+    Axis::new(
+        format!("overlap of draft and target at T = {}, %", temperature(at)),
+        tenths.map(|tenth| (tenth as f64 / 10.0, (10 * tenth).to_string())),
+    )
 }
 
 fn names(ladder: &Ladder<'_>, places: &[(f64, usize)]) -> String {
@@ -545,10 +542,9 @@ fn over_temperature(drawing: Drawing, all: &[f64], which: &str) -> Option<Figure
         which => format!("the {which} draft"),
     };
     let caption = format!("{}: {place}. {}", drawing.title, drawing.says);
-    let x = Axis {
-        label: "temperature T of target and draft".to_owned(),
-        stops: all.iter().map(|&t| (t, temperature(t))).collect(),
-        log: false,
-    };
+    let x = Axis::new(
+        "temperature T of target and draft",
+        all.iter().map(|&t| (t, temperature(t))),
+    );
     Some(drawing.figure(x, caption, &said))
 }
