@@ -6,7 +6,8 @@
 mod beside;
 
 use self::beside::outcome;
-use super::check::escape;
+use super::junit::{self, Case};
+use super::sections::{if_any, of_table};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
@@ -108,17 +109,13 @@ pub fn page(report: &AuditReport) -> Page {
             [Block::Table(hard_checks(report))],
         )
     });
-    if let Some(control) = &report.negative_control {
-        sections.push(
-            Section::new(
-                "control",
-                "Negative control",
-                "Tampered logs, each of which the audit has to refuse.",
-                [Block::Table(tampering(control))],
-            )
-            .main(),
-        );
-    }
+    let control = of_table(
+        "control",
+        "Negative control",
+        "Tampered logs, each of which the audit has to refuse.",
+        report.negative_control.as_deref().map(tampering),
+    );
+    sections.extend(control.map(Section::main));
     if !report.notes.is_empty() {
         sections
             .push(Section::new("notes", "Notes", "", [Block::List(report.notes.clone())]).main());
@@ -160,31 +157,20 @@ pub fn page(report: &AuditReport) -> Page {
     }
 }
 
-fn evidence_sections(report: &AuditReport) -> Vec<Section> {
-    let mut sections = Vec::new();
-    if all_parts(report).any(|part| !part.groups.is_empty()) {
-        sections.push(
-            Section::new(
-                "groups",
-                "Where it fails",
-                "Groups of steps that e-BH names at the same level.",
-                [Block::Table(groups(report))],
-            )
-            .main(),
-        );
-    }
-    if all_parts(report).any(|part| !part.evidence.is_empty()) {
-        sections.push(
-            Section::new(
-                "evidence",
-                "Evidence",
-                "Bugs and scores with an e-value of 100 or more, by part.",
-                [Block::Table(evidence(report))],
-            )
-            .main(),
-        );
-    }
-    sections
+fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
+    let groups = of_table(
+        "groups",
+        "Where it fails",
+        "Groups of steps that e-BH names at the same level.",
+        if_any(groups(report)),
+    );
+    let evidence = of_table(
+        "evidence",
+        "Evidence",
+        "Bugs and scores with an e-value of 100 or more, by part.",
+        if_any(evidence(report)),
+    );
+    [groups, evidence].into_iter().flatten().map(Section::main)
 }
 
 /// The four parts, and whether numbers are fresh.
@@ -694,91 +680,61 @@ pub fn issue(report: &AuditReport) -> String {
 
 /// JUnit XML: one test case a hard check, a part and a tampered log.
 pub fn junit(report: &AuditReport) -> String {
-    enum Case {
-        Passed,
-        Skipped(String),
-        Failed(String),
-    }
-    let mut cases: Vec<(&str, String, Case)> = Vec::new();
+    let case = |class: &str, name: &str| Case {
+        class: format!("specgap.audit.{class}"),
+        name: name.to_owned(),
+        ..Case::default()
+    };
+    let skipped = |case: Case, why: String| Case {
+        skipped: Some(why),
+        ..case
+    };
+    let failed = |case: Case, why: String| Case {
+        failures: vec![why],
+        ..case
+    };
+    let mut cases: Vec<Case> = Vec::new();
     for check in &report.hard_checks {
-        let case = if check.violations > 0 {
-            Case::Failed(violation(check))
-        } else {
-            Case::Passed
-        };
-        cases.push(("hard-checks", check.name.clone(), case));
+        let case = case("hard-checks", &check.name);
+        cases.push(match check.violations {
+            0 => case,
+            _ => failed(case, violation(check)),
+        });
     }
     for part in all_parts(report) {
-        let case = match part.verdict {
-            Outcome::Consistent => Case::Passed,
-            Outcome::NotTestable => Case::Skipped(part.reason.clone().unwrap_or_default()),
-            Outcome::Refuted => Case::Failed(format!(
-                "e-value {} on {} steps; fits {}",
-                e_value(part),
-                part.steps,
-                beside::suspect(report, part).map_or_else(
+        let case = case("parts", &part.part);
+        cases.push(match part.verdict {
+            Outcome::Consistent => case,
+            Outcome::NotTestable => skipped(case, part.reason.clone().unwrap_or_default()),
+            Outcome::Refuted => {
+                let fits = beside::suspect(report, part).map_or_else(
                     || "no bug of the table".to_owned(),
-                    |(name, words)| format!("{name}: {words}")
+                    |(name, words)| format!("{name}: {words}"),
+                );
+                let (e_value, steps) = (e_value(part), part.steps);
+                failed(
+                    case,
+                    format!("e-value {e_value} on {steps} steps; fits {fits}"),
                 )
-            )),
-        };
-        cases.push(("parts", part.part.clone(), case));
+            }
+        });
     }
     if let Some(counts) = &report.counts {
         let words = beside::counted_words(counts);
-        let case = match counts.verdict {
-            Outcome::Consistent => Case::Passed,
-            Outcome::NotTestable => Case::Skipped(words),
-            Outcome::Refuted => Case::Failed(words),
-        };
-        cases.push(("counters", counts.rule.clone(), case));
+        let case = case("counters", &counts.rule);
+        cases.push(match counts.verdict {
+            Outcome::Consistent => case,
+            Outcome::NotTestable => skipped(case, words),
+            Outcome::Refuted => failed(case, words),
+        });
     }
     for one in report.negative_control.iter().flatten() {
-        let case = match one.refuted {
-            Some(true) => Case::Passed,
-            Some(false) => Case::Failed(format!("not refused: {}", one.words)),
-            None => Case::Skipped(one.reason.clone().unwrap_or_default()),
-        };
-        cases.push(("negative-control", one.name.clone(), case));
+        let case = case("negative-control", &one.name);
+        cases.push(match one.refuted {
+            Some(true) => case,
+            Some(false) => failed(case, format!("not refused: {}", one.words)),
+            None => skipped(case, one.reason.clone().unwrap_or_default()),
+        });
     }
-    let failed = cases
-        .iter()
-        .filter(|(.., case)| matches!(case, Case::Failed(_)))
-        .count();
-    let skipped = cases
-        .iter()
-        .filter(|(.., case)| matches!(case, Case::Skipped(_)))
-        .count();
-    let counts = format!(
-        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"0.000\"",
-        cases.len()
-    );
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(out, "<testsuites name=\"specgap audit\" {counts}>");
-    let _ = writeln!(
-        out,
-        "  <testsuite name=\"specgap audit\" skipped=\"{skipped}\" {counts}>"
-    );
-    for (class, name, case) in &cases {
-        let _ = write!(
-            out,
-            "    <testcase classname=\"specgap.audit.{class}\" name=\"{}\" time=\"0.000\"",
-            escape(name)
-        );
-        match case {
-            Case::Passed => out.push_str("/>\n"),
-            Case::Skipped(why) => {
-                let _ = writeln!(out, "><skipped message=\"{}\"/></testcase>", escape(why));
-            }
-            Case::Failed(why) => {
-                let _ = writeln!(
-                    out,
-                    ">\n      <failure message=\"{0}\" type=\"refuted\">{0}</failure>\n    </testcase>",
-                    escape(why)
-                );
-            }
-        }
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
+    junit::suite("specgap audit", "refuted", &cases)
 }

@@ -1,6 +1,7 @@
 //! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
 
 use super::JSON_SCHEMA;
+use super::junit::{self, Case};
 use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
 use crate::page::table::{Column, Entry, Row, Table};
@@ -242,14 +243,12 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
             out.push('\n');
         }
         if !checked.is_ok() {
-            let violation = checked
-                .finding
-                .violation
-                .as_deref()
-                .unwrap_or("no violation found");
             let line = format!(
-                "CHANGED: {} was expected to be {} and is {}: {violation}",
-                checked.claim.id, checked.claim.expected, checked.verdict
+                "CHANGED: {} was expected to be {} and is {}: {}",
+                checked.claim.id,
+                checked.claim.expected,
+                checked.verdict,
+                violation(checked)
             );
             let _ = wrap(&mut out, &line, width);
         }
@@ -283,6 +282,12 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
     }
     let _ = writeln!(out, "{}", conclusion(run));
     visible(out)
+}
+
+/// What contradicts a claim, in words.
+fn violation(checked: &Checked) -> &str {
+    let found = checked.finding.violation.as_deref();
+    found.unwrap_or("no violation found")
 }
 
 /// One line that says how the run came out.
@@ -341,8 +346,7 @@ pub fn summary(run: &CheckRun, command: &str) -> String {
     list(
         "Claims that are not as expected",
         &mut changed.map(|checked| {
-            let (claim, found) = (&checked.claim, checked.finding.violation.as_deref());
-            let found = found.unwrap_or("no violation found");
+            let (claim, found) = (&checked.claim, violation(checked));
             let (expected, verdict) = (claim.expected, checked.verdict);
             format!("{}: expected {expected}, is {verdict}: {found}", claim.id)
         }),
@@ -369,9 +373,7 @@ pub fn summary(run: &CheckRun, command: &str) -> String {
             Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
         });
         let table = Table::new("problems", "", columns.into()).rows(rows);
-        markdown::table(&mut out, &table);
-        out.truncate(out.trim_end().len());
-        out.push('\n');
+        add_table(&mut out, &table);
     }
     if !run.claims.is_empty() {
         // Its title is a part of this page.
@@ -407,9 +409,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         ])
     });
     let table = Table::new("claims", "", columns.into()).rows(rows);
-    markdown::table(&mut out, &table);
-    out.truncate(out.trim_end().len());
-    out.push('\n');
+    add_table(&mut out, &table);
     for (title, verdict) in [
         ("Refuted", Verdict::Refuted),
         ("Supported", Verdict::Supported),
@@ -448,10 +448,15 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         .iter()
         .map(|(statement, reason)| Row::texts([*statement, *reason]));
     let table = Table::new("unchecked", "", columns.into()).rows(rows);
-    markdown::table(&mut out, &table);
+    add_table(&mut out, &table);
+    visible(out)
+}
+
+/// A table, with nothing behind its last line.
+fn add_table(out: &mut String, table: &Table) {
+    markdown::table(out, table);
     out.truncate(out.trim_end().len());
     out.push('\n');
-    visible(out)
 }
 
 /// Claims and what is expected of each, for people.
@@ -482,36 +487,15 @@ pub fn listed_json(claim: &Claim) -> serde_json::Result<String> {
     }))
 }
 
-/// One test case of a JUnit file.
-struct Case<'a> {
-    /// Its class, `specgap.claims`.
-    pub class: &'a str,
-    /// What is tested: a claim, a problem or a number.
-    pub name: String,
-    /// Wall-clock seconds.
-    pub seconds: f64,
-    /// What is wrong; empty if nothing is.
-    pub failures: Vec<String>,
-    /// What was found, whether it is as expected or not.
-    pub found: String,
-}
-
 /// JUnit XML, one test case a claim, a problem, and a number or verdict that got worse than
 /// the baseline's. Each claim's case has its verdict, its statement and its evidence.
 pub fn junit(run: &CheckRun) -> String {
-    let mut cases: Vec<Case<'_>> = Vec::new();
+    let mut cases: Vec<Case> = Vec::new();
     for checked in &run.claims {
         let claim = &checked.claim;
         let failure = (!checked.is_ok()).then(|| {
-            let violation = checked
-                .finding
-                .violation
-                .as_deref()
-                .unwrap_or("no violation found");
-            format!(
-                "expected {}, is {}: {violation}",
-                claim.expected, checked.verdict
-            )
+            let (expected, verdict) = (claim.expected, checked.verdict);
+            format!("expected {expected}, is {verdict}: {}", violation(checked))
         });
         let mut found = format!(
             "{}: {} ({})",
@@ -521,11 +505,12 @@ pub fn junit(run: &CheckRun) -> String {
             let _ = write!(found, "\n{name}: {value}");
         }
         cases.push(Case {
-            class: "specgap.claims",
+            class: "specgap.claims".to_owned(),
             name: claim.id.to_owned(),
             seconds: checked.seconds,
             failures: failure.into_iter().collect(),
             found,
+            ..Case::default()
         });
     }
     for problem in &run.problems {
@@ -534,38 +519,33 @@ pub fn junit(run: &CheckRun) -> String {
             .map(|(name, value)| format!("{name}: {value}"))
             .collect();
         cases.push(Case {
-            class: "specgap.problems",
+            class: "specgap.problems".to_owned(),
             name: problem.name.clone(),
             seconds: problem.seconds,
             failures: problem.complaints.clone(),
             found: found.join("\n"),
+            ..Case::default()
         });
     }
     if let Some(changes) = &run.changes {
+        let case = |name: &str, failures| Case {
+            class: "specgap.baseline".to_owned(),
+            name: name.to_owned(),
+            failures,
+            ..Case::default()
+        };
         for regression in &changes.regressions {
             // What changed, without what it was and is.
             let name = regression
                 .split_once(" was ")
                 .map_or(regression.as_str(), |cut| cut.0);
-            cases.push(Case {
-                class: "specgap.baseline",
-                name: name.to_owned(),
-                seconds: 0.0,
-                failures: vec![regression.clone()],
-                found: String::new(),
-            });
+            cases.push(case(name, vec![regression.clone()]));
         }
         if changes.regressions.is_empty() {
-            cases.push(Case {
-                class: "specgap.baseline",
-                name: "nothing got worse".to_owned(),
-                seconds: 0.0,
-                failures: Vec::new(),
-                found: String::new(),
-            });
+            cases.push(case("nothing got worse", Vec::new()));
         }
     }
-    junit_of("specgap check", &cases)
+    junit::suite("specgap check", "changed", &cases)
 }
 
 /// A number against its baseline, in words.
@@ -587,82 +567,19 @@ pub fn told(number: &Against) -> String {
 
 /// JUnit XML of a report of rows, one test case a number of its baseline.
 pub fn junit_of_numbers(numbers: &[Against]) -> String {
-    let cases: Vec<Case<'_>> = (numbers.iter())
+    let cases: Vec<Case> = (numbers.iter())
         .map(|number| Case {
-            class: "specgap.gap",
+            class: "specgap.gap".to_owned(),
             name: number.what.clone(),
-            seconds: 0.0,
             failures: (!number.holds())
                 .then(|| told(number))
                 .into_iter()
                 .collect(),
             found: number.now.map_or_else(String::new, |now| now.to_string()),
+            ..Case::default()
         })
         .collect();
-    junit_of("specgap gap", &cases)
-}
-
-/// JUnit XML of one suite.
-fn junit_of(suite: &str, cases: &[Case<'_>]) -> String {
-    let failed = (cases.iter())
-        .filter(|case| !case.failures.is_empty())
-        .count();
-    let time: f64 = cases.iter().map(|case| case.seconds).sum();
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let counts = format!(
-        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"{time:.3}\"",
-        cases.len()
-    );
-    let _ = writeln!(out, "<testsuites name=\"{suite}\" {counts}>");
-    let _ = writeln!(out, "  <testsuite name=\"{suite}\" skipped=\"0\" {counts}>");
-    for case in cases {
-        let _ = write!(
-            out,
-            "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
-            case.class,
-            escape(&case.name),
-            case.seconds
-        );
-        if case.failures.is_empty() && case.found.is_empty() {
-            out.push_str("/>\n");
-            continue;
-        }
-        out.push_str(">\n");
-        if let Some(first) = case.failures.first() {
-            let _ = writeln!(
-                out,
-                "      <failure message=\"{}\" type=\"changed\">{}</failure>",
-                escape(first),
-                escape(&case.failures.join("\n"))
-            );
-        }
-        if !case.found.is_empty() {
-            let found = escape(&case.found);
-            let _ = writeln!(out, "      <system-out>{found}</system-out>");
-        }
-        out.push_str("    </testcase>\n");
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
-}
-
-/// Text as XML takes it: markup escaped, control characters that XML 1.0 has no
-/// way to write replaced.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            '\n' | '\t' => out.push(c),
-            c if (c as u32) < 0x20 || c == '\u{fffe}' || c == '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    junit::suite("specgap gap", "changed", &cases)
 }
 
 #[cfg(test)]

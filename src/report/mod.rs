@@ -18,6 +18,7 @@ pub mod drafter;
 mod files;
 mod fractions;
 pub mod gap;
+mod junit;
 pub mod length;
 pub mod paths;
 mod points;
