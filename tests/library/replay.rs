@@ -932,6 +932,28 @@ fn gap_has_the_acceptance_along_the_text() {
     assert!(untold.logs[0].surprise.is_none());
 }
 
+/// A text is held against the rows that it was drawn from, min-p and all.
+#[test]
+fn gap_holds_a_text_against_the_tokens_that_min_p_keeps() {
+    use specgap::gap::{Settings as GapSettings, measure as gap};
+    let settings = GapSettings::new(&[1.0], &[2], 0).unwrap();
+    let z = |metadata: &str| {
+        let likeliest = log(metadata, |tensors| {
+            for (token, row) in tensors.token.iter_mut().zip(tensors.target.chunks(5)) {
+                let most = (0..5).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+                *token = most as i64;
+            }
+        });
+        let found = gap(&[likeliest], &settings, "specgap gap", &|_| {}).unwrap();
+        found.logs[0].surprise.unwrap().z
+    };
+    // Of the whole rows such a text is not; of rows cut to their likeliest token it is.
+    let whole = z(DRAWN).unwrap();
+    assert!(whole < -3.0, "{whole}");
+    let cut = z(r#"{"sampling": {"temperature": 1.0, "min_p": 1.0}}"#);
+    assert_eq!(cut, Some(0.0));
+}
+
 /// The first sentence is the best of what needs nothing new, and ranks nothing that its paired
 /// interval does not tell apart; what a head adds comes behind it, with whether it is worth it.
 #[test]

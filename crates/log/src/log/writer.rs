@@ -759,7 +759,7 @@ impl LogWriter {
             return Err(LogError::format(
                 &self.directory,
                 format!(
-                    "a rollout starts at position {}, but positions {first}..{end} were appended                      since the last commit",
+                    "a rollout starts at position {}, but positions {first}..{end} were appended since the last commit",
                     rollout.position
                 ),
             ));

@@ -657,7 +657,7 @@ pub(super) fn drawn_with(log: &Log) -> Option<(f64, Cuts)> {
     let cuts = Cuts {
         top_k: sampling.top_k,
         top_p: sampling.top_p,
-        min_p: None,
+        min_p: sampling.min_p,
     };
     let is_sample = log.has_tokens() && sampling.temperature > 0.0;
     (is_sample && sampling.temperature.is_finite())
