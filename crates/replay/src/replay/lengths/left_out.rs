@@ -13,25 +13,28 @@ use specgap_core::rounds::ChainVerifier;
 use specgap_log::log::Log;
 use std::collections::BTreeSet;
 
+/// Whether a log has something, and whether a position of it has.
+type AsksLog = fn(&Log) -> bool;
+type AsksPosition = fn(&TextPosition) -> bool;
+
 impl Measurement<'_> {
     /// Refuses policies of heads of which a log says nothing.
     pub(super) fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), ReplayError> {
         for policy in &self.settings.policies {
             let family = policy.family;
-            let (tensor, has, said): (&str, fn(&Log) -> bool, fn(&TextPosition) -> bool) =
-                match family.list {
-                    Some(RolloutList::HeadAcceptance) => {
-                        ("head_acceptance", Log::has_head_acceptance, |place| {
-                            place.head_acceptance.is_some()
-                        })
-                    }
-                    Some(RolloutList::HeadOverlap) => {
-                        ("head_overlap", Log::has_head_overlap, |place| {
-                            place.head_overlap.is_some()
-                        })
-                    }
-                    _ => continue,
-                };
+            let (tensor, has, said): (&str, AsksLog, AsksPosition) = match family.list {
+                Some(RolloutList::HeadAcceptance) => {
+                    ("head_acceptance", Log::has_head_acceptance, |place| {
+                        place.head_acceptance.is_some()
+                    })
+                }
+                Some(RolloutList::HeadOverlap) => {
+                    ("head_overlap", Log::has_head_overlap, |place| {
+                        place.head_overlap.is_some()
+                    })
+                }
+                _ => continue,
+            };
             let refused = |log: &Log, what: &str| {
                 Err(ReplayError::of_log(
                     log,
