@@ -9,7 +9,8 @@ use std::path::Path;
 /// Rooms, and whose items of the same member they may use, wherever these are re-exported. Nothing
 /// else is allowed, and what is not used leaves the list.
 const ALLOWED: &str = "
-    cli: report
+    cli: once report
+    report: once
     counters: curve
     profile: curve
     evaluate: block

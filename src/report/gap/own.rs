@@ -1,7 +1,6 @@
 //! Rules of the caller's own: which they are, and whether they are lossless.
 
-use super::select::{LOSSY, is_lossless};
-use super::tables::each_cell;
+use super::select::{LOSSY, each_cell, is_lossless};
 use crate::gap::GapReport;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{at_most, listed};

@@ -2,6 +2,7 @@
 
 use crate::gap::{Cell, Comparison, GapReport, OverlapRow, VerifierRow};
 use crate::once::each_once;
+use crate::page::table::{Row, Table};
 use crate::page::words::temperature;
 use crate::statistics::Estimate;
 use std::cmp::Ordering;
@@ -214,4 +215,20 @@ pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a V
     let found = compared(report, cells, [best, next]);
     let found = found.or_else(|| compared(report, cells, [next, best]));
     ahead(found?).map(|_| *best)
+}
+
+/// A group of rows for each place that has some, of its cells; those of the `main` one are in short
+/// texts too.
+pub(super) fn each_cell(
+    report: &GapReport,
+    table: &mut Table,
+    main: Option<(f64, usize)>,
+    mut rows: impl FnMut(&Cell) -> Vec<Row>,
+) {
+    for (at, n) in places(report) {
+        let rows: Vec<Row> = cells_at(report, at, n).flat_map(&mut rows).collect();
+        if !rows.is_empty() {
+            table.group(place(at, n), rows, main == Some((at, n)));
+        }
+    }
 }

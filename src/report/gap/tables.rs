@@ -3,8 +3,8 @@
 use super::certainty::{of_gap, of_rates};
 use super::first::{points, recovered};
 use super::select::{
-    LEVEL, ahead, cell, cells_at, headline, is_measured, laws, place, places, quantile, told_apart,
-    verifier, verifiers,
+    LEVEL, ahead, cell, cells_at, each_cell, headline, is_measured, laws, place, places, quantile,
+    told_apart, verifier, verifiers,
 };
 use super::summary::over_clusters;
 use crate::gap::{
@@ -858,22 +858,6 @@ pub(super) fn histograms(report: &GapReport) -> Table {
          an edge may belong on its other side.",
         counted(report.positions, "position")
     ))
-}
-
-/// A group of rows for each place that has some, of its cells; those of the `main` one are in short
-/// texts too.
-pub(super) fn each_cell(
-    report: &GapReport,
-    table: &mut Table,
-    main: Option<(f64, usize)>,
-    mut rows: impl FnMut(&Cell) -> Vec<Row>,
-) {
-    for (at, n) in places(report) {
-        let rows: Vec<Row> = cells_at(report, at, n).flat_map(&mut rows).collect();
-        if !rows.is_empty() {
-            table.group(place(at, n), rows, main == Some((at, n)));
-        }
-    }
 }
 
 /// Names of the bins of a gap's histogram: where each begins.

@@ -1,7 +1,7 @@
 //! Claims about what no lossless rule of one path can pass over several rounds.
 
 use super::family::Family;
-use super::text::{Pair, extended};
+use super::text::{Pair, carried, extended};
 use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
 use specgap_core::rounds::{
@@ -470,64 +470,6 @@ pub(super) fn least_of_carried(
     least
 }
 
-/// Every draft and coin of the carried rule: calls, and the law of the text.
-pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
-    let mut calls = Rational::zero();
-    // Of every text so far: its weight by how many drafts of the running round were accepted.
-    let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
-    if let Some(ways) = layer.get_mut(&Vec::new()) {
-        ways[0] = Rational::one();
-    }
-    for length in 0..pair.tokens() {
-        let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
-        for (prefix, ways) in layer {
-            calls += &ways[0];
-            let Some([target, draft]) = pair.rows(&prefix) else {
-                continue;
-            };
-            // The last token is not drafted.
-            let drafting = if length + 1 == pair.tokens() { 0 } else { most };
-            let standing = Rational::total(&ways[..drafting]) / Rational::total(&ways);
-            let offered: Vec<Rational> = draft.iter().map(|q| q * &standing).collect();
-            let left = target.iter().zip(&offered);
-            let left: Vec<Rational> = left.map(|(p, offered)| p.excess_over(offered)).collect();
-            let total = Rational::total(&left);
-            for (age, weight) in ways
-                .iter()
-                .enumerate()
-                .filter(|(_, weight)| weight.is_positive())
-            {
-                let mut free = weight.clone();
-                if age < drafting {
-                    for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
-                        let kept = (&target[token] / &offered[token]).smaller(&Rational::one());
-                        let kept = weight * q * kept;
-                        free -= &kept;
-                        let longer = next.entry(extended(&prefix, token));
-                        longer.or_insert_with(|| ages(most))[age + 1] += kept;
-                    }
-                }
-                if free.is_nil() {
-                    continue;
-                }
-                for (token, share) in left
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, share)| share.is_positive())
-                {
-                    let longer = next.entry(extended(&prefix, token));
-                    longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
-                }
-            }
-        }
-        next.retain(|_, ways| ways.iter().any(Signed::is_positive));
-        layer = next;
-    }
-    let texts = layer.into_iter();
-    let texts = texts.map(|(text, ways)| (text, Rational::total(&ways)));
-    (calls, texts.collect())
-}
-
 /// The same of the rule that carries by block.
 fn carried_block(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
     let (tokens, mut calls) = (pair.tokens(), Rational::zero());
@@ -643,10 +585,6 @@ fn carried_block_is_lossless(finding: &mut Finding) {
     finding.require(attained < models, || {
         "no model has a rule with fewer calls".to_owned()
     });
-}
-
-fn ages(most: usize) -> Vec<Rational> {
-    vec![Rational::zero(); most + 1]
 }
 
 fn carried_is_lossless(finding: &mut Finding) {

@@ -1,9 +1,9 @@
 //! The claim about several drafts for one position, of which a rule that carries takes one.
 
 use super::family::Family;
-use super::rounds::{carried, least_of_carried, mean_calls, replayed};
+use super::rounds::{least_of_carried, mean_calls, replayed};
 use super::scores::mass;
-use super::text::{Pair, extended};
+use super::text::{Pair, carried, extended};
 use super::{Claim, Finding, Verdict};
 use num_traits::Signed;
 use specgap_core::rounds::{ChainVerifier, carried_starts};

@@ -3,7 +3,6 @@
 use super::blocks::{block, law, trees};
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
-use super::rounds::carried;
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
 use crate::evaluate::block as evaluate;
@@ -1123,6 +1122,68 @@ fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec
         }
     }
     law
+}
+
+fn ages(most: usize) -> Vec<Rational> {
+    vec![Rational::zero(); most + 1]
+}
+
+/// Every draft and coin of the carried rule: calls, and the law of the text.
+pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
+    let mut calls = Rational::zero();
+    // Of every text so far: its weight by how many drafts of the running round were accepted.
+    let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
+    if let Some(ways) = layer.get_mut(&Vec::new()) {
+        ways[0] = Rational::one();
+    }
+    for length in 0..pair.tokens() {
+        let mut next = BTreeMap::<Vec<usize>, Vec<Rational>>::new();
+        for (prefix, ways) in layer {
+            calls += &ways[0];
+            let Some([target, draft]) = pair.rows(&prefix) else {
+                continue;
+            };
+            // The last token is not drafted.
+            let drafting = if length + 1 == pair.tokens() { 0 } else { most };
+            let standing = Rational::total(&ways[..drafting]) / Rational::total(&ways);
+            let offered: Vec<Rational> = draft.iter().map(|q| q * &standing).collect();
+            let left = target.iter().zip(&offered);
+            let left: Vec<Rational> = left.map(|(p, offered)| p.excess_over(offered)).collect();
+            let total = Rational::total(&left);
+            for (age, weight) in ways
+                .iter()
+                .enumerate()
+                .filter(|(_, weight)| weight.is_positive())
+            {
+                let mut free = weight.clone();
+                if age < drafting {
+                    for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
+                        let kept = (&target[token] / &offered[token]).smaller(&Rational::one());
+                        let kept = weight * q * kept;
+                        free -= &kept;
+                        let longer = next.entry(extended(&prefix, token));
+                        longer.or_insert_with(|| ages(most))[age + 1] += kept;
+                    }
+                }
+                if free.is_nil() {
+                    continue;
+                }
+                for (token, share) in left
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, share)| share.is_positive())
+                {
+                    let longer = next.entry(extended(&prefix, token));
+                    longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
+                }
+            }
+        }
+        next.retain(|_, ways| ways.iter().any(Signed::is_positive));
+        layer = next;
+    }
+    let texts = layer.into_iter();
+    let texts = texts.map(|(text, ways)| (text, Rational::total(&ways)));
+    (calls, texts.collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an engine could change, from the same positions.
 
 use super::compare::LogComparison;
-use super::data::{GapReport, LogSummary, OneDraft};
+use super::data::{GapReport, OneDraft};
 use super::metric::{Metric, Place, Rule, rule_name};
 use super::report::Pages;
 use super::tally::{ExactSum, Tally};
@@ -188,16 +188,4 @@ fn assume(asked: Option<EngineName>, engine: &mut Option<Assumed>, command: &mut
     if !command.is_empty() {
         command.push_str(&format!(" --engine {}", name.word()));
     }
-}
-
-/// Whether the text is not that of the rows, not all of it, or of another temperature.
-pub(super) fn is_void(logs: &[LogSummary], change: &Change) -> bool {
-    logs.iter().any(|log| {
-        let sampling = log.metadata.sampling.as_ref();
-        let sampled = sampling.map(|sampling| sampling.temperature);
-        log.surprise
-            .is_some_and(|surprise| surprise.not_drawn().is_some())
-            || log.metadata.unfinished().is_some()
-            || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
-    })
 }

@@ -1,9 +1,8 @@
 //! Several logs side by side.
 
 use super::data::{Repetition, SCHEMA, Surprise};
-use super::law_answers::rate_of;
-use super::metric::{AboutLaw, AboutOwn, Metric, ONE_DRAFT, Place, Temperature};
-use super::pairing::Pairing;
+use super::metric::{AboutLaw, AboutOwn, Metric, ONE_DRAFT, Place, Temperature, rate_of};
+use super::pairing::{LogDifference, Pairing};
 use super::settings::Settings;
 use super::summary::Summary;
 use super::surprise::Surprises;
@@ -166,49 +165,6 @@ pub struct ComparedEstimate {
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
-}
-
-/// A log's number minus that of the first log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LogDifference {
-    /// The mean and its interval: of the positions that both have if it is paired, else of
-    /// each log's own.
-    #[serde(flatten)]
-    pub estimate: Estimate,
-    /// The one of the two kinds that promises less.
-    pub kind: Kind,
-    /// The widest enclosures of the two numbers, added up.
-    pub width_max: f64,
-    /// Whether it is a mean of differences at the same positions.
-    pub paired: bool,
-}
-
-impl LogDifference {
-    /// Of a log's number and the first one's, with the difference of their means and its bounds.
-    pub(super) fn new(
-        metric: Metric,
-        [first, own]: [&Tally; 2],
-        difference: Estimate,
-        bounds: [f64; 2],
-        paired: bool,
-    ) -> Self {
-        let kind = match [first.kind(), own.kind()] {
-            kinds if kinds.contains(&Kind::Truncated) => Kind::Truncated,
-            [first, own] => first.joined(own),
-        };
-        let is_loose = first.is_loose(metric) || own.is_loose(metric);
-        Self {
-            estimate: Estimate {
-                truncation: (kind == Kind::Truncated).then_some(bounds),
-                between: is_loose.then_some(bounds),
-                ..difference
-            },
-            kind,
-            width_max: first.widest + own.widest,
-            paired,
-        }
-    }
 }
 
 /// A number of a log, with the places and the sizes of the log's clusters.

@@ -1,7 +1,7 @@
 //! What draft laws of the caller's own answer at a position.
 
 use super::answers::{Answers, find, gap};
-use super::metric::{AboutLaw, LawRef, Metric, OwnLawId, Place, Temperature};
+use super::metric::{AboutLaw, LawRef, Metric, OwnLawId, Place, Temperature, rate_of};
 use super::own::{OwnRow, lists_refused};
 use super::own_law::LawAsked;
 use super::settings::Asked;
@@ -77,21 +77,6 @@ pub(super) fn gap_under(best: &Known, rate: &Known, is_lossless: bool) -> Known 
             Known::enclosed(value, difference.lower().max(0.0), difference.upper())
         }
         _ => difference,
-    }
-}
-
-/// Where a rate of a law stands: alpha* if no rule is named.
-pub(super) fn rate_of(place: Place, law: LawRef, name: Option<VerifierName>) -> Metric {
-    match (law, name) {
-        (LawRef::Table(scheme), None) => Metric::Optimum { place, scheme },
-        (LawRef::Table(scheme), Some(name)) => {
-            let rule = (scheme, name);
-            Metric::Acceptance { place, rule }
-        }
-        (LawRef::Own(law), name) => {
-            let about = name.map_or(AboutLaw::Optimum, AboutLaw::Acceptance);
-            Metric::OfLaw { place, law, about }
-        }
     }
 }
 

@@ -479,6 +479,21 @@ impl Metric {
     }
 }
 
+/// Where a rate of a law stands: alpha* if no rule is named.
+pub(super) fn rate_of(place: Place, law: LawRef, name: Option<VerifierName>) -> Metric {
+    match (law, name) {
+        (LawRef::Table(scheme), None) => Metric::Optimum { place, scheme },
+        (LawRef::Table(scheme), Some(name)) => {
+            let rule = (scheme, name);
+            Metric::Acceptance { place, rule }
+        }
+        (LawRef::Own(law), name) => {
+            let about = name.map_or(AboutLaw::Optimum, AboutLaw::Acceptance);
+            Metric::OfLaw { place, law, about }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

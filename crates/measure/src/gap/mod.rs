@@ -64,8 +64,7 @@ mod unit;
 
 pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
-    AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
-    folders,
+    AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, folders,
 };
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, FormulaError,
@@ -78,6 +77,7 @@ pub use glossary::definitions;
 pub use measure::{measure, summarise, summarise_each};
 pub use own::{DraftsOf, OwnRate, OwnRow, OwnRule};
 pub use own_law::OwnLaw;
+pub use pairing::LogDifference;
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;

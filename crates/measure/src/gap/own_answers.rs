@@ -1,8 +1,8 @@
 //! What rules of the caller's own answer at a position.
 
 use super::answers::{Answers, find, gap};
-use super::law_answers::{gap_under, rate_of};
-use super::metric::{AboutOwn, LawRef, Metric, Place, Temperature};
+use super::law_answers::gap_under;
+use super::metric::{AboutOwn, LawRef, Metric, Place, Temperature, rate_of};
 use super::own::{OwnAsked, OwnRow, lists_refused};
 use super::settings::Asked;
 use specgap_number::known::Known;

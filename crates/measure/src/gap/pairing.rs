@@ -1,13 +1,14 @@
 //! Positions that two logs have in common, and what their numbers differ by there.
 
-use super::compare::LogDifference;
 use super::metric::Metric;
 use super::settings::Part;
 use super::summary::Measured;
 use super::tally::{ExactSum, Tally};
-use crate::statistics::Clustered;
+use crate::statistics::{Clustered, Estimate};
+use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_log::log::{Label, Log, LogError};
+use specgap_number::known::Kind;
 
 /// Positions of the smaller log per position in common, at most: else what the logs have in
 /// common is too little to speak for them.
@@ -224,6 +225,49 @@ fn named_apart(logs: [&Log; 2], prompt: i64) -> bool {
         record.map(|record| &record.name)
     });
     one.is_some() && two.is_some() && one != two
+}
+
+/// A log's number minus that of the first log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogDifference {
+    /// The mean and its interval: of the positions that both have if it is paired, else of
+    /// each log's own.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// The one of the two kinds that promises less.
+    pub kind: Kind,
+    /// The widest enclosures of the two numbers, added up.
+    pub width_max: f64,
+    /// Whether it is a mean of differences at the same positions.
+    pub paired: bool,
+}
+
+impl LogDifference {
+    /// Of a log's number and the first one's, with the difference of their means and its bounds.
+    pub(super) fn new(
+        metric: Metric,
+        [first, own]: [&Tally; 2],
+        difference: Estimate,
+        bounds: [f64; 2],
+        paired: bool,
+    ) -> Self {
+        let kind = match [first.kind(), own.kind()] {
+            kinds if kinds.contains(&Kind::Truncated) => Kind::Truncated,
+            [first, own] => first.joined(own),
+        };
+        let is_loose = first.is_loose(metric) || own.is_loose(metric);
+        Self {
+            estimate: Estimate {
+                truncation: (kind == Kind::Truncated).then_some(bounds),
+                between: is_loose.then_some(bounds),
+                ..difference
+            },
+            kind,
+            width_max: first.widest + own.widest,
+            paired,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! A summary as a report.
 
 use super::chains::{accepted_along_text, rounds};
-use super::changes::is_void;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -9,10 +8,10 @@ use super::data::{
     RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::law_answers::{gap_of, rate_of};
+use super::law_answers::gap_of;
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Place, Rule,
-    Temperature, listed, pairs, plans, rules,
+    Temperature, listed, pairs, plans, rate_of, rules,
 };
 use super::own::OwnRule;
 use super::own_law::{OwnLaw, STATUS};
@@ -572,4 +571,16 @@ fn log_summary(log: &LogPart) -> LogSummary {
         files: log.files.values().cloned().collect(),
         ..log.summary.clone()
     }
+}
+
+/// Whether the text is not that of the rows, not all of it, or of another temperature.
+fn is_void(logs: &[LogSummary], change: &Change) -> bool {
+    logs.iter().any(|log| {
+        let sampling = log.metadata.sampling.as_ref();
+        let sampled = sampling.map(|sampling| sampling.temperature);
+        log.surprise
+            .is_some_and(|surprise| surprise.not_drawn().is_some())
+            || log.metadata.unfinished().is_some()
+            || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
+    })
 }

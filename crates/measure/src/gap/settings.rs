@@ -1,10 +1,9 @@
 //! What to measure.
 
 use super::GapError;
-use super::law_answers::rate_of;
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, LawRef, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Other, Own,
-    OwnLawId, Place, Rule, listed, pairs, rule_name, rules, schemes,
+    OwnLawId, Place, Rule, listed, pairs, rate_of, rule_name, rules, schemes,
 };
 use super::own::{Law, OwnAsked, OwnRule};
 use super::own_law::{LawAsked, OwnLaw, STATUS};

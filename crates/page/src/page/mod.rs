@@ -31,7 +31,6 @@ mod html;
 mod latex;
 pub mod markdown;
 pub mod paper;
-mod pgf;
 pub mod plot;
 mod shown;
 pub mod table;

@@ -3,10 +3,11 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
+use super::csv;
 use super::words::range;
-use super::{csv, pgf};
 
 mod panels;
+mod pgf;
 
 pub use panels::PanelPlot;
 
@@ -278,7 +279,7 @@ impl LinePlot {
         let under = (self.lines.len() + self.remarks.len()) as f64 * APART;
         let height = legend + under + 4.0;
         let mut canvas = headed(&self.title, width, height);
-        canvas.keep(self.data(), pgf::lines(self));
+        canvas.keep(self.data(), self.tex());
         canvas.text(&self.y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
         self.axes(&mut canvas, &field, &ticks);
         self.curves(&mut canvas, &field);
@@ -430,7 +431,7 @@ impl BoxPlot {
         {
             data.push_str(&format!("{},{a},{b},{c},{d},{e},{mean}\n", csv(label)));
         }
-        canvas.keep(data, pgf::boxes(self));
+        canvas.keep(data, self.tex());
         let x_of = |value: f64| left + value.clamp(0.0, 1.0) * (right - left);
         for step in 0..=5 {
             let value = f64::from(step) / 5.0;
@@ -577,7 +578,7 @@ impl LossPlot {
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         let ticks = ticks(low.min(0.0), high, 5).in_percent(true);
         let ends = ticks.ends();
-        canvas.keep(data_of(&rows), pgf::losses(self, &rows, ends));
+        canvas.keep(data_of(&rows), self.tex(&rows, ends));
         let (left, right) = (MARGIN + 14.0, width - MARGIN - 14.0);
         let x_of = |value: f64| {
             let share = (value - ends[0]) / (ends[1] - ends[0]).max(1e-12);

@@ -5,7 +5,6 @@ use super::{
     headed, ticks, widest,
 };
 use crate::page::canvas::{Align, Canvas, Ink};
-use crate::page::pgf;
 
 /// Charts of the same axes, two in a row, each with the meaning of its lines under it.
 ///
@@ -143,7 +142,7 @@ impl PanelPlot {
         let all = self.panels.iter();
         let all =
             all.map(|(title, lines)| self.plot_of(&format!("{}: {title}", self.title), lines));
-        all.map(|plot| pgf::lines(&plot)).collect()
+        all.map(|plot| plot.tex()).collect()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors};
-use super::passes::{LevelRates, Levels};
+use super::passes::Levels;
+use super::rates::LevelRates;
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
 

@@ -9,6 +9,7 @@ mod cut;
 mod iid;
 mod interiors;
 mod passes;
+mod rates;
 mod strata;
 mod sweep;
 mod symmetric;
@@ -17,7 +18,8 @@ mod trace;
 pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
 pub use interiors::{Falling, Interiors};
-pub use passes::{LevelPasses, LevelRates, Levels};
+pub use passes::{LevelPasses, Levels};
+pub use rates::LevelRates;
 pub use strata::{Heaviest, Home, Straddle, Straddler, Strata};
 pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 

@@ -4,6 +4,7 @@ use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
 use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors, reached, survives, surviving};
+use super::rates::LevelRates;
 use super::strata::{Home, Link, Straddle, Strata};
 use super::trace::{Over, Step, Tally, Trace};
 use rand::{Rng, RngCore};
@@ -399,31 +400,11 @@ struct Found {
     rates: LevelRates,
 }
 
-/// What passes over strata accept, and what no rule does.
-#[derive(Clone, Debug)]
-pub struct LevelRates {
-    /// Probability that a draft is accepted, enclosed.
-    pub acceptance: Known,
-    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
-    pub optimum: Known,
-}
-
 impl LevelRates {
     /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n log V) a
     /// pass.
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
-    }
-
-    /// Of what is accepted and of 1 + P(H) - Q(H), each with what it may be off by.
-    pub(super) fn enclosed([accepted, error]: [f64; 2], [most, most_error]: [f64; 2]) -> Self {
-        let (value, most) = (most.clamp(accepted, 1.0), most + most_error);
-        let upper = (accepted + error).min(most).max(accepted);
-        let acceptance = Known::rate(accepted, accepted - error, upper);
-        Self {
-            optimum: Known::rate(value, acceptance.lower(), most.max(value)),
-            acceptance,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::error::PlanError;
 use super::super::thinning::{Thinning, Verdict};
-use super::passes::LevelRates;
+use super::rates::LevelRates;
 use super::sweep::mean_price;
 use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};

@@ -1,0 +1,25 @@
+//! What a rule accepts and what none can pass, enclosed.
+
+use specgap_number::known::Known;
+
+/// What passes over strata accept, and what no rule does.
+#[derive(Clone, Debug)]
+pub struct LevelRates {
+    /// Probability that a draft is accepted, enclosed.
+    pub acceptance: Known,
+    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
+    pub optimum: Known,
+}
+
+impl LevelRates {
+    /// Of what is accepted and of 1 + P(H) - Q(H), each with what it may be off by.
+    pub(super) fn enclosed([accepted, error]: [f64; 2], [most, most_error]: [f64; 2]) -> Self {
+        let (value, most) = (most.clamp(accepted, 1.0), most + most_error);
+        let upper = (accepted + error).min(most).max(accepted);
+        let acceptance = Known::rate(accepted, accepted - error, upper);
+        Self {
+            optimum: Known::rate(value, acceptance.lower(), most.max(value)),
+            acceptance,
+        }
+    }
+}
