@@ -470,7 +470,7 @@ pub(super) fn least_of_carried(
     least
 }
 
-/// The same of the rule that carries by block.
+/// Every draft and coin of the rule that carries by block: calls, and the law of the text.
 fn carried_block(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
     let (tokens, mut calls) = (pair.tokens(), Rational::zero());
     // By prefixes behind which rounds start, parents first: the weight and what is carried.

@@ -1124,6 +1124,7 @@ fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec
     law
 }
 
+/// No weight yet, by how many drafts of the running round were accepted.
 fn ages(most: usize) -> Vec<Rational> {
     vec![Rational::zero(); most + 1]
 }

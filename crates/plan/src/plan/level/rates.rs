@@ -2,12 +2,12 @@
 
 use specgap_number::known::Known;
 
-/// What passes over strata accept, and what no rule does.
+/// What a rule by level accepts, and what no rule does.
 #[derive(Clone, Debug)]
 pub struct LevelRates {
     /// Probability that a draft is accepted, enclosed.
     pub acceptance: Known,
-    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
+    /// alpha\*, between what is accepted and `1 + P(H) - Q(H)`.
     pub optimum: Known,
 }
 
