@@ -5,7 +5,6 @@ use super::entries::{
     distribution, in_range, missing, needed, out_of_range, rational, refuse, same_length,
     unexpected,
 };
-use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
     MAX_VOCAB, Problem, ProblemError, Rule, SCHEMA, SpecTrGbvExpected,
@@ -14,6 +13,7 @@ use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw}
 use specgap_number::distribution::{
     DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
 };
+use specgap_tables::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

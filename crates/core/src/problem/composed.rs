@@ -3,10 +3,10 @@
 use super::entries::{
     distribution, in_range, missing, needed, out_of_range, rational, same_length, unexpected,
 };
-use super::tables::{LawTable, Number};
 use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
 use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
 use specgap_number::distribution::{Draft, Rational, format_rational};
+use specgap_tables::tables::{LawTable, Number};
 
 /// The fields of parts that are drawn.
 const DRAWN: &[&str] = &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"];

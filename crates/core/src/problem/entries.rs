@@ -1,8 +1,8 @@
 //! Entries of a file as numbers and distributions, and what is wrong with them.
 
-use super::tables::Number;
 use super::{FieldError, MAX_VOCAB};
 use specgap_number::distribution::{DistributionError, Rational};
+use specgap_tables::tables::Number;
 use std::borrow::Cow;
 
 pub(super) fn missing(

@@ -20,8 +20,6 @@ mod entries;
 mod read;
 #[cfg(feature = "files")]
 mod row_law;
-#[cfg(feature = "files")]
-mod tables;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
 pub use error::{FieldError, ProblemFileError};
@@ -34,7 +32,7 @@ pub use read::{parse_json, parse_toml, read};
 pub use row_law::RowLaw;
 #[cfg(all(feature = "schema", feature = "files"))]
 #[doc(hidden)]
-pub use tables::File;
+pub use specgap_tables::tables::File;
 
 use crate::scheme::{DraftScheme, SchemeName};
 use specgap_number::distribution::Target;

@@ -5,9 +5,8 @@
 
 use super::build::build;
 use super::{AnyProblem, FieldError, ProblemFileError};
-use serde::de::DeserializeOwned;
 use specgap_base::files::{DOCUMENT, read_text};
-use specgap_base::typed;
+use specgap_tables::tables::{self, InJson};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -124,7 +123,10 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
             flatten(&error.message())
         )
     };
-    build(typed::toml(text).map_err(|refused| syntax(&refused.path, message(&refused.error)))?)
+    build(
+        tables::file_in_toml(text)
+            .map_err(|refused| syntax(&refused.path, message(&refused.error)))?,
+    )
 }
 
 /// Reads a problem from JSON text.
@@ -132,13 +134,12 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
 /// # Errors
 /// [`FieldError`] names field, entry and limit.
 pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
-    build(json_table(text)?)
+    build(whole(tables::file_in_json(text))?)
 }
 
 /// What a whole text in JSON says.
-pub(super) fn json_table<T: DeserializeOwned>(text: &str) -> Result<T, FieldError> {
-    let (table, rest) =
-        typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
+pub(super) fn whole<T>(read: InJson<T>) -> Result<T, FieldError> {
+    let (table, rest) = read.map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
     rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
     Ok(table)
 }

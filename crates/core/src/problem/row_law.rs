@@ -3,11 +3,11 @@
 use super::build::build_tuples;
 use super::composed::composition;
 use super::entries::{missing, out_of_range, unexpected};
-use super::read::json_table;
-use super::tables::{DraftTable, LawTable, Number};
+use super::read::whole;
 use super::{FieldError, MAX_DRAFTS, ProblemError};
 use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName, TuplesToLaw};
 use specgap_number::distribution::Draft;
+use specgap_tables::tables::{self, LawTable, Number};
 use std::sync::Arc;
 
 /// What the drafts are drawn by at every row, whatever its q is.
@@ -41,7 +41,7 @@ impl RowLaw {
     /// # Errors
     /// [`FieldError`]: no such table, another scheme, or rows of q in it.
     pub fn parse_json(text: &str) -> Result<Self, FieldError> {
-        let table: DraftTable = json_table(text)?;
+        let table = whole(tables::draft_in_json(text))?;
         let cure = || {
             let names = SchemeName::ALL.into_iter();
             let names = names.filter(|one| !matches!(one.entry().made_of, MadeOf::OneDraft(_)));

@@ -1,21 +1,43 @@
 //! What a problem file says, field by field, before anything is made of it.
 
+// A refusal is made once a file, and says where in it.
+#![allow(clippy::result_large_err)]
+
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
+use specgap_base::typed::{self, Refused};
 use specgap_number::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// A text in JSON as a type, and whether nothing follows it.
+pub type InJson<T> = Result<(T, Result<(), serde_json::Error>), Refused<serde_json::Error>>;
+
+/// Reads a problem file in TOML.
+pub fn file_in_toml(text: &str) -> Result<File, Refused<toml::de::Error>> {
+    typed::toml(text)
+}
+
+/// Reads a problem file in JSON.
+pub fn file_in_json(text: &str) -> InJson<File> {
+    typed::json(text)
+}
+
+/// Reads the table `draft` of a problem file in JSON.
+pub fn draft_in_json(text: &str) -> InJson<DraftTable> {
+    typed::json(text)
+}
+
 /// A number as it stands in a file: a float, an integer, or text that is an
 /// exact fraction or decimal.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Number {
+pub enum Number {
     Float(f64),
     Text(String),
 }
 
 impl Number {
-    pub(super) fn rational(&self) -> Result<Option<Rational>, ParseRationalError> {
+    pub fn rational(&self) -> Result<Option<Rational>, ParseRationalError> {
         match self {
             Self::Float(value) => Ok(exact_value(*value)),
             Self::Text(text) => parse_rational(text).map(Some),
@@ -77,91 +99,91 @@ impl<'de> Deserialize<'de> for Number {
 /// A problem file, as it is written.
 pub struct File {
     /// 1.
-    pub(super) schema: Option<i64>,
+    pub schema: Option<i64>,
     /// Names the problem in output and certificates.
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// p, a list of V numbers.
-    pub(super) target: Option<Vec<Number>>,
+    pub target: Option<Vec<Number>>,
     /// n, from 1 to 64; of a block problem K.
-    pub(super) drafts: Option<i64>,
+    pub drafts: Option<i64>,
     /// The draft law.
-    pub(super) draft: Option<DraftTable>,
+    pub draft: Option<DraftTable>,
     /// A token tree, in place of `target` and `draft`.
-    pub(super) block: Option<BlockTable>,
+    pub block: Option<BlockTable>,
     /// What is expected, and where that comes from.
-    pub(super) expected: Option<ExpectedTable>,
+    pub expected: Option<ExpectedTable>,
     /// A rule of another program, which `verify` sums.
-    pub(super) rule: Option<RuleTable>,
+    pub rule: Option<RuleTable>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct RuleTable {
+pub struct RuleTable {
     /// What the rule is called.
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// For every tuple that can be drawn (token ids in the order of the draws, joined by spaces;
     /// `""` where none is drawn) the law of the output given it, V numbers.
-    pub(super) outputs: BTreeMap<String, Vec<Number>>,
+    pub outputs: BTreeMap<String, Vec<Number>>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct DraftTable {
-    pub(super) scheme: Option<String>,
+pub struct DraftTable {
+    pub scheme: Option<String>,
     /// q, for all schemes but `product` and `explicit`; under `composed` that of every part
     /// without one.
-    pub(super) q: Option<Vec<Number>>,
+    pub q: Option<Vec<Number>>,
     /// For `product`: n lists of V numbers.
-    pub(super) qs: Option<Vec<Vec<Number>>>,
+    pub qs: Option<Vec<Vec<Number>>>,
     /// For `explicit`: the tuples of drafts; equal ones add up.
-    pub(super) tuples: Option<Vec<Vec<i64>>>,
+    pub tuples: Option<Vec<Vec<i64>>>,
     /// For `explicit`: the probability of each tuple.
-    pub(super) probabilities: Option<Vec<Number>>,
+    pub probabilities: Option<Vec<Number>>,
     /// For `composed`: what the law is made of.
-    pub(super) law: Option<LawTable>,
+    pub law: Option<LawTable>,
     /// For `stratified`: whether a token across the cut between two strata is drafted at most
     /// `once`, as it is if this is absent, or the strata are `independent`.
-    pub(super) straddle: Option<String>,
+    pub straddle: Option<String>,
 }
 
 /// A part of a composed law.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct LawTable {
+pub struct LawTable {
     /// The kind of this part.
-    pub(super) law: Option<String>,
+    pub law: Option<String>,
     /// q of this part; `draft.q` if absent. Laws inside `merged` give their own.
-    pub(super) q: Option<Vec<Number>>,
+    pub q: Option<Vec<Number>>,
     /// How many this part drafts.
-    pub(super) drafts: Option<i64>,
+    pub drafts: Option<i64>,
     /// Keep this many of the most probable tokens.
-    pub(super) top_k: Option<i64>,
+    pub top_k: Option<i64>,
     /// Of these, keep the fewest of the most probable that hold at least this share.
-    pub(super) top_p: Option<Number>,
+    pub top_p: Option<Number>,
     /// Tokens that are taken out.
-    pub(super) avoid: Option<Vec<i64>>,
+    pub avoid: Option<Vec<i64>>,
     /// This many of the most probable that are left are taken out too.
-    pub(super) avoid_top: Option<i64>,
+    pub avoid_top: Option<i64>,
     /// The rate of a clock that ends a race of draws, in [1e-9, 1e9]; q has rate 1 in all.
-    pub(super) stop: Option<Number>,
+    pub stop: Option<Number>,
     /// The tokens of `fixed` and `avoiding`.
-    pub(super) tokens: Option<Vec<i64>>,
+    pub tokens: Option<Vec<i64>>,
     /// Of `poisson`: the chance of each token.
-    pub(super) chances: Option<Vec<Number>>,
+    pub chances: Option<Vec<Number>>,
     /// The laws that this one is made of.
-    pub(super) of: Option<Vec<Self>>,
+    pub of: Option<Vec<Self>>,
     /// Of `mixture`: weights, divided by their sum.
-    pub(super) weights: Option<Vec<Number>>,
+    pub weights: Option<Vec<Number>>,
     /// Of `merged`: what each token counts as.
-    pub(super) into: Option<Vec<i64>>,
+    pub into: Option<Vec<i64>>,
 }
 
 impl LawTable {
     /// Names of the fields that are given, `law` apart.
-    pub(super) fn present(&self) -> impl Iterator<Item = &'static str> + use<> {
+    pub fn present(&self) -> impl Iterator<Item = &'static str> + use<> {
         [
             ("q", self.q.is_some()),
             ("drafts", self.drafts.is_some()),
@@ -184,48 +206,48 @@ impl LawTable {
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct BlockTable {
+pub struct BlockTable {
     /// V.
-    pub(super) vocab: i64,
+    pub vocab: i64,
     /// L, the tokens of a block.
-    pub(super) length: i64,
+    pub length: i64,
     /// By prefix (token ids joined by single spaces, `""` for the root): the conditional law of
     /// the target.
-    pub(super) target: BTreeMap<String, Vec<Number>>,
+    pub target: BTreeMap<String, Vec<Number>>,
     /// The same of the draft.
-    pub(super) draft: BTreeMap<String, Vec<Number>>,
+    pub draft: BTreeMap<String, Vec<Number>>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExpectedTable {
+pub struct ExpectedTable {
     /// What alpha* should be.
-    pub(super) optimal_acceptance_rate: Option<Number>,
+    pub optimal_acceptance_rate: Option<Number>,
     /// The largest difference; 0 asks for equal fractions. 1e-9 if absent, of block problems
     /// 1e-7.
-    pub(super) tolerance: Option<Number>,
+    pub tolerance: Option<Number>,
     /// Where the expectation comes from.
-    pub(super) source: Option<String>,
+    pub source: Option<String>,
     /// By verifier: its membership acceptance.
     #[serde(default)]
-    pub(super) acceptance_rate: BTreeMap<String, Number>,
+    pub acceptance_rate: BTreeMap<String, Number>,
     /// Of a block problem: the optimum.
-    pub(super) block_lp: Option<Number>,
+    pub block_lp: Option<Number>,
     /// Of a block problem: the per-depth bound.
-    pub(super) per_depth_bound: Option<Number>,
+    pub per_depth_bound: Option<Number>,
     /// Of a block problem: the value of Lemma 5.1.
-    pub(super) lemma_5_1: Option<Number>,
+    pub lemma_5_1: Option<Number>,
     /// Of a block problem: what SpecTr-GBV comes to.
-    pub(super) spectr_gbv: Option<SpecTrGbvTable>,
+    pub spectr_gbv: Option<SpecTrGbvTable>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct SpecTrGbvTable {
+pub struct SpecTrGbvTable {
     /// Its E\[tau\].
-    pub(super) expected_accepted_length: Number,
+    pub expected_accepted_length: Number,
     /// Probability that its output's law is 0/0.
-    pub(super) undefined_mass: Option<Number>,
+    pub undefined_mass: Option<Number>,
 }
