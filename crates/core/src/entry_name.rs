@@ -4,8 +4,8 @@
 //! lies below the entries, and the table above them:
 //!
 //! ```text
-//! entry_name!(SchemeName of Law);                                       // below
-//! entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);      // above
+//! entry_name!(SchemeName of Law);                                               // below
+//! entry_table! { pub const LAWS: [Law] as SchemeName; "draft scheme", UnknownScheme; .. }  // above
 //! ```
 
 /// An entry of a table: what it is called.
@@ -110,11 +110,21 @@ macro_rules! entry_name {
     };
 }
 
-/// Lets names be listed and read by a table, a constant slice of references to entries. A
-/// text that is no name is the error, which lists those that are, and says which may be meant.
+/// A table, a constant slice of references to entries, with a constant name for each; and names that
+/// are listed and read by it. A text that is no name is the error, which lists those that are, and
+/// says which may be meant.
 macro_rules! entry_table {
-    ($handle:ident of $table:ident; $what:literal, $unknown:ident) => {
+    (
+        $(#[$about:meta])*
+        pub const $table:ident: [$entry:ident] as $handle:ident; $what:literal, $unknown:ident;
+        $($(#[$doc:meta])* $name:ident = $place:path;)*
+    ) => {
+        $(#[$about])*
+        pub const $table: &[&$entry] = &[$(&$place),*];
+
         impl $handle {
+            $($(#[$doc])* pub const $name: Self = Self(&$place);)*
+
             /// All of them, in the order of the table.
             pub const ALL: [Self; $table.len()] = {
                 let mut all = [Self($table[0]); $table.len()];

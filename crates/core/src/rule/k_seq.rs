@@ -1,7 +1,7 @@
 //! `k-seq`: every draft is kept with min(1, p/(rho q)).
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, RuleName, Verifies};
+use super::{Drafts, RuleEntry, Verifies};
 use crate::scheme::SchemeName;
 
 /// SpecTr's rule (Sun et al. 2023, "SpecTr: Fast speculative decoding via optimal transport",
@@ -74,11 +74,6 @@ pub(super) static K_SEQ: RuleEntry = RuleEntry {
         Drafts::Drawn(SchemeName::WITH_REPLACEMENT),
     )
 };
-
-impl RuleName {
-    /// SpecTr's rule of one factor.
-    pub const K_SEQ: Self = Self(&K_SEQ);
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! `level-4`: rejection of stratified drafts by falling level.
 
 use super::step::{InTurn, Step, normalise, ratio};
-use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
+use super::{Drafts, RuleEntry, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
 use specgap_plan::plan::{LevelPasses, Levels, RatioOrder, Strata};
 
@@ -82,8 +82,3 @@ pub(super) static LEVEL_4: RuleEntry = RuleEntry {
     }),
     ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::STRATIFIED))
 };
-
-impl RuleName {
-    /// Passes at four levels.
-    pub const LEVEL_4: Self = Self(&LEVEL_4);
-}

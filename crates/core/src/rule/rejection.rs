@@ -1,7 +1,7 @@
 //! Rejection draft by draft: `token`, `rrs`, `rrs-wo`.
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
+use super::{Drafts, RuleEntry, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 /// With r_1 = p and q_k the law of draft k given the ones before it, draft k is kept with
@@ -89,13 +89,3 @@ pub(super) static RRS_WO: RuleEntry = RuleEntry {
         Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),
     )
 };
-
-impl RuleName {
-    /// min(1, p/q), draft by draft of a chain (Leviathan et al. 2023, Algorithm 1); "token
-    /// verification" since Sun et al. 2024.
-    pub const TOKEN: Self = Self(&TOKEN);
-    /// Recursive rejection of i.i.d. drafts.
-    pub const RRS: Self = Self(&RRS);
-    /// Recursive rejection of drafts without replacement.
-    pub const RRS_WO: Self = Self(&RRS_WO);
-}

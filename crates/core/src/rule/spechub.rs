@@ -1,7 +1,7 @@
 //! `spechub`: the optimal plan of pairs that hold the draft's likeliest token.
 
 use super::step::{InTurn, Step, entry};
-use super::{Drafts, RuleEntry, RuleName, Verifies};
+use super::{Drafts, RuleEntry, Verifies};
 use crate::scheme::SchemeName;
 
 /// With the hub a and d(x) = q(a) q(x)/(1 - q(a)): the pair (x, a) gives min(p, q) to x, (a, x)
@@ -84,8 +84,3 @@ pub(super) static SPECHUB: RuleEntry = RuleEntry {
     decoded: true,
     ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::HUB))
 };
-
-impl RuleName {
-    /// SpecHub's plan.
-    pub const SPECHUB: Self = Self(&SPECHUB);
-}

@@ -3,35 +3,62 @@
 use super::{RuleEntry, RuleName, k_seq, level, named, rejection, spechub, target_mass};
 use crate::entry_name::entry_table;
 
-/// Every rule: of chains, of siblings, of paths and trees, of none.
-pub const RULES: &[&RuleEntry] = &[
-    &rejection::TOKEN,
-    &target_mass::ONE_HOT,
-    &target_mass::THRESHOLD,
-    &named::BLOCK,
-    &named::GREEDY_BLOCK,
-    &named::CARRIED,
-    &named::CARRIED_BLOCK,
-    &rejection::RRS,
-    &rejection::RRS_WO,
-    &named::LEVEL,
-    &level::LEVEL_4,
-    &k_seq::K_SEQ,
-    &named::NAIVE_TREE,
-    &spechub::SPECHUB,
-    &named::GREEDY,
-    &named::OPTIMAL,
-    &target_mass::EXACT_MATCH,
-    &named::SPECTR_K_SEQ,
-    &named::SPECTR_OPTIMAL,
-    &named::TRAVERSAL,
-    &named::SELECT_BLOCK,
-    &named::SELECT_GREEDY_BLOCK,
-    &named::CODED_RRS,
-    &named::CODED_LEVEL_4,
-    &named::BLOCK_OPTIMAL,
-    &named::SPECTR_GBV,
-    &named::TEXT,
-];
-
-entry_table!(RuleName of RULES; "rule", UnknownRule);
+entry_table! {
+    /// Every rule: of chains, of siblings, of paths and trees, of none.
+    pub const RULES: [RuleEntry] as RuleName; "rule", UnknownRule;
+    /// min(1, p/q), draft by draft of a chain (Leviathan et al. 2023, Algorithm 1); "token
+    /// verification" since Sun et al. 2024.
+    TOKEN = rejection::TOKEN;
+    /// A greedy draft taken for a one-hot law.
+    ONE_HOT = target_mass::ONE_HOT;
+    /// Typical acceptance by a threshold on p.
+    THRESHOLD = target_mass::THRESHOLD;
+    /// Block verification of one chain (Sun et al. 2024).
+    BLOCK = named::BLOCK;
+    /// Greedy block verification: as many as one round can take.
+    GREEDY_BLOCK = named::GREEDY_BLOCK;
+    /// One chain by token, with what the rounds before did not need.
+    CARRIED = named::CARRIED;
+    /// The same by block.
+    CARRIED_BLOCK = named::CARRIED_BLOCK;
+    /// Recursive rejection of i.i.d. drafts.
+    RRS = rejection::RRS;
+    /// Recursive rejection of drafts without replacement.
+    RRS_WO = rejection::RRS_WO;
+    /// The limit of many levels: the optimum of i.i.d. drafts.
+    LEVEL = named::LEVEL;
+    /// Passes at four levels.
+    LEVEL_4 = level::LEVEL_4;
+    /// SpecTr's rule of one factor.
+    K_SEQ = k_seq::K_SEQ;
+    /// Rejection of the first draft alone.
+    NAIVE_TREE = named::NAIVE_TREE;
+    /// SpecHub's plan.
+    SPECHUB = spechub::SPECHUB;
+    /// The rule of greedy drafts.
+    GREEDY = named::GREEDY;
+    /// A plan that attains alpha*.
+    OPTIMAL = named::OPTIMAL;
+    /// A draw from p, accepted if it is a draft.
+    EXACT_MATCH = target_mass::EXACT_MATCH;
+    /// SpecTr of chains with k-seq.
+    SPECTR_K_SEQ = named::SPECTR_K_SEQ;
+    /// SpecTr of chains with an optimal plan.
+    SPECTR_OPTIMAL = named::SPECTR_OPTIMAL;
+    /// From the leaves to the root.
+    TRAVERSAL = named::TRAVERSAL;
+    /// A selected path, verified as a block.
+    SELECT_BLOCK = named::SELECT_BLOCK;
+    /// A selected path, verified by greedy blocks.
+    SELECT_GREEDY_BLOCK = named::SELECT_GREEDY_BLOCK;
+    /// Paths by codes, by recursive rejection at every prefix.
+    CODED_RRS = named::CODED_RRS;
+    /// Paths by codes, by passes at four levels at every prefix.
+    CODED_LEVEL_4 = named::CODED_LEVEL_4;
+    /// The optimum of a block, by a linear program.
+    BLOCK_OPTIMAL = named::BLOCK_OPTIMAL;
+    /// A published rule that is refuted.
+    SPECTR_GBV = named::SPECTR_GBV;
+    /// No rule: outputs alone.
+    TEXT = named::TEXT;
+}

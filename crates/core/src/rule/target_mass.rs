@@ -1,7 +1,7 @@
 //! Rules that look at p alone: `exact-match`, `one-hot`, `threshold`.
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, RuleName, Vectors, Verifies};
+use super::{Drafts, RuleEntry, Vectors, Verifies};
 
 /// A draft is the output with probability p(x)/A, and A = 1 is a draw from p: the draft that it
 /// hits is accepted. With A < 1 drafts are accepted more often than p has them.
@@ -70,12 +70,3 @@ pub(super) static THRESHOLD: RuleEntry = RuleEntry {
     audited: true,
     ..RuleEntry::named(Verifies::Chain, Drafts::Likeliest)
 };
-
-impl RuleName {
-    /// A draw from p, accepted if it is a draft.
-    pub const EXACT_MATCH: Self = Self(&EXACT_MATCH);
-    /// A greedy draft taken for a one-hot law.
-    pub const ONE_HOT: Self = Self(&ONE_HOT);
-    /// Typical acceptance by a threshold on p.
-    pub const THRESHOLD: Self = Self(&THRESHOLD);
-}

@@ -279,11 +279,6 @@ impl DraftScheme for DistinctConditioned {
     }
 }
 
-impl SchemeName {
-    /// [`DistinctConditioned`]
-    pub const DISTINCT_CONDITIONED: Self = Self(&LAW);
-}
-
 /// [`DistinctConditioned`] in the table of laws.
 pub const LAW: Law = Law {
     name: "distinct-conditioned",

@@ -215,11 +215,6 @@ impl DraftScheme for Explicit {
     }
 }
 
-impl SchemeName {
-    /// [`Explicit`]
-    pub const EXPLICIT: Self = Self(&LAW);
-}
-
 /// [`Explicit`] in the table of laws.
 pub const LAW: Law = Law {
     name: "explicit",

@@ -275,11 +275,6 @@ impl DraftScheme for Greedy {
     }
 }
 
-impl SchemeName {
-    /// [`Greedy`]
-    pub const GREEDY: Self = Self(&LAW);
-}
-
 /// [`Greedy`] in the table of laws.
 pub const LAW: Law = Law {
     name: "greedy",

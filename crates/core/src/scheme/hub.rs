@@ -178,11 +178,6 @@ impl Hub {
     }
 }
 
-impl SchemeName {
-    /// [`Hub`]
-    pub const HUB: Self = Self(&LAW);
-}
-
 /// [`Hub`] in the table of laws.
 pub const LAW: Law = Law {
     name: "hub",

@@ -275,11 +275,6 @@ impl DraftScheme for Product {
     }
 }
 
-impl SchemeName {
-    /// [`Product`]
-    pub const PRODUCT: Self = Self(&LAW);
-}
-
 /// [`Product`] in the table of laws.
 pub const LAW: Law = Law {
     name: "product",

@@ -440,13 +440,6 @@ impl DraftScheme for Stratified {
     }
 }
 
-impl SchemeName {
-    /// [`Stratified`], a token across a cut at most once.
-    pub const STRATIFIED: Self = Self(&LAW);
-    /// [`Stratified`], strata drawn from independently.
-    pub const STRATIFIED_INDEPENDENT: Self = Self(&INDEPENDENT);
-}
-
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.
 pub const LAW: Law = Law {
     name: "stratified",

@@ -7,19 +7,29 @@ use super::{
 };
 use crate::entry_name::entry_table;
 
-/// Every draft law, in the order of reports.
-pub const LAWS: &[&Law] = &[
-    &with_replacement::LAW,
-    &without_replacement::LAW,
-    &distinct_conditioned::LAW,
-    &stratified::LAW,
-    &stratified::INDEPENDENT,
-    &greedy::LAW,
-    &hub::LAW,
-    &product::LAW,
-    &explicit::LAW,
-    &top::LAW,
-    &composed::LAW,
-];
-
-entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);
+entry_table! {
+    /// Every draft law, in the order of reports.
+    pub const LAWS: [Law] as SchemeName; "draft scheme", UnknownScheme;
+    /// [`WithReplacement`](super::WithReplacement)
+    WITH_REPLACEMENT = with_replacement::LAW;
+    /// [`WithoutReplacement`](super::WithoutReplacement)
+    WITHOUT_REPLACEMENT = without_replacement::LAW;
+    /// [`DistinctConditioned`](super::DistinctConditioned)
+    DISTINCT_CONDITIONED = distinct_conditioned::LAW;
+    /// [`Stratified`](super::Stratified), a token across a cut at most once.
+    STRATIFIED = stratified::LAW;
+    /// [`Stratified`](super::Stratified), strata drawn from independently.
+    STRATIFIED_INDEPENDENT = stratified::INDEPENDENT;
+    /// [`Greedy`](super::Greedy)
+    GREEDY = greedy::LAW;
+    /// [`Hub`](super::Hub)
+    HUB = hub::LAW;
+    /// [`Product`](super::Product)
+    PRODUCT = product::LAW;
+    /// [`Explicit`](super::Explicit)
+    EXPLICIT = explicit::LAW;
+    /// [`Top`](super::Top)
+    TOP = top::LAW;
+    /// [`Composed`](super::Composed)
+    COMPOSED = composed::LAW;
+}

@@ -166,11 +166,6 @@ const P_OF_TOP: Question = Question {
     cut: |row, ask| row.top_mass(ask),
 };
 
-impl SchemeName {
-    /// [`Top`]
-    pub const TOP: Self = Self(&LAW);
-}
-
 /// [`Top`] in the table of laws.
 pub const LAW: Law = Law {
     name: "top",

@@ -295,11 +295,6 @@ impl DraftScheme for WithReplacement {
     }
 }
 
-impl SchemeName {
-    /// [`WithReplacement`]
-    pub const WITH_REPLACEMENT: Self = Self(&LAW);
-}
-
 /// [`WithReplacement`] in the table of laws.
 pub const LAW: Law = Law {
     name: "with-replacement",

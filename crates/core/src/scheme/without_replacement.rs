@@ -537,11 +537,6 @@ impl WithoutReplacement {
     }
 }
 
-impl SchemeName {
-    /// [`WithoutReplacement`]
-    pub const WITHOUT_REPLACEMENT: Self = Self(&LAW);
-}
-
 /// [`WithoutReplacement`] in the table of laws.
 pub const LAW: Law = Law {
     name: "without-replacement",

@@ -337,11 +337,6 @@ fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
         .ok_or("the law is one of sets, and says nothing of the order of its drafts")
 }
 
-impl VerifierName {
-    /// [`ExactMatch`]
-    pub const EXACT_MATCH: Self = Self(&ENTRY);
-}
-
 /// [`ExactMatch`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::EXACT_MATCH,

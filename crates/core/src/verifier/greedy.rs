@@ -239,11 +239,6 @@ const AT_TOKEN: TokenRule = TokenRule {
     on_lists: true,
 };
 
-impl VerifierName {
-    /// [`GreedyVerifier`]
-    pub const GREEDY: Self = Self(&ENTRY);
-}
-
 /// [`GreedyVerifier`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::GREEDY,

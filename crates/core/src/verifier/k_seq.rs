@@ -479,11 +479,6 @@ const ON_ROW: Question = Question {
     },
 };
 
-impl VerifierName {
-    /// [`KSeq`]
-    pub const K_SEQ: Self = Self(&ENTRY);
-}
-
 /// [`KSeq`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::K_SEQ,

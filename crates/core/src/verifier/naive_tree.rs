@@ -236,11 +236,6 @@ const ON_ROW: Question = Question {
     cut: |row, ask| row.rising_rule(ask.drafts, on_row, CutRow::drafted_iid(ask.drafts)),
 };
 
-impl VerifierName {
-    /// [`NaiveTree`]
-    pub const NAIVE_TREE: Self = Self(&ENTRY);
-}
-
 /// [`NaiveTree`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::NAIVE_TREE,

@@ -284,11 +284,6 @@ impl Verifier for Optimal {
     }
 }
 
-impl VerifierName {
-    /// [`Optimal`]
-    pub const OPTIMAL: Self = Self(&ENTRY);
-}
-
 /// [`Optimal`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::OPTIMAL,

@@ -228,11 +228,6 @@ const ON_ROW: Question = Question {
     },
 };
 
-impl VerifierName {
-    /// [`Rrs`]
-    pub const RRS: Self = Self(&ENTRY);
-}
-
 /// [`Rrs`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::RRS,

@@ -333,11 +333,6 @@ const AT_TOKEN: TokenRule = TokenRule {
     on_lists: false,
 };
 
-impl VerifierName {
-    /// [`RrsWo`]
-    pub const RRS_WO: Self = Self(&ENTRY);
-}
-
 /// [`RrsWo`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::RRS_WO,

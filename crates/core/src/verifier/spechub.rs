@@ -289,11 +289,6 @@ const AT_TOKEN: TokenRule = TokenRule {
     on_lists: false,
 };
 
-impl VerifierName {
-    /// [`SpecHub`]
-    pub const SPECHUB: Self = Self(&ENTRY);
-}
-
 /// [`SpecHub`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::SPECHUB,

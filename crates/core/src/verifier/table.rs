@@ -9,22 +9,32 @@ use crate::scheme::SchemeName;
 use specgap_number::known::Known;
 use specgap_row::row::RejectionBudget as RrsWoSettings;
 
-/// Every verifier, in the order of reports.
-pub const VERIFIERS: &[&Entry] = &[
-    &token::ENTRY,
-    &rrs::ENTRY,
-    &rrs_wo::ENTRY,
-    &level::LIMIT,
-    &level::FOUR_LEVELS,
-    &k_seq::ENTRY,
-    &naive_tree::ENTRY,
-    &spechub::ENTRY,
-    &greedy::ENTRY,
-    &optimal::ENTRY,
-    &exact_match::ENTRY,
-];
-
-entry_table!(VerifierName of VERIFIERS; "verifier", UnknownVerifier);
+entry_table! {
+    /// Every verifier, in the order of reports.
+    pub const VERIFIERS: [Entry] as VerifierName; "verifier", UnknownVerifier;
+    /// [`Token`](super::Token)
+    TOKEN = token::ENTRY;
+    /// [`Rrs`](super::Rrs)
+    RRS = rrs::ENTRY;
+    /// [`RrsWo`](super::RrsWo)
+    RRS_WO = rrs_wo::ENTRY;
+    /// [`Level`](super::Level): the limit of many levels.
+    LEVEL = level::LIMIT;
+    /// [`Staged`](super::Staged): passes at four levels.
+    LEVEL_4 = level::FOUR_LEVELS;
+    /// [`KSeq`](super::KSeq)
+    K_SEQ = k_seq::ENTRY;
+    /// [`NaiveTree`](super::NaiveTree)
+    NAIVE_TREE = naive_tree::ENTRY;
+    /// [`SpecHub`](super::SpecHub)
+    SPECHUB = spechub::ENTRY;
+    /// [`GreedyVerifier`](super::GreedyVerifier)
+    GREEDY = greedy::ENTRY;
+    /// [`Optimal`](super::Optimal)
+    OPTIMAL = optimal::ENTRY;
+    /// [`ExactMatch`](super::ExactMatch)
+    EXACT_MATCH = exact_match::ENTRY;
+}
 
 impl VerifierName {
     /// Verifiers that were made for the drafts of a law, or else those that take all.

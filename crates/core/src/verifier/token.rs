@@ -208,11 +208,6 @@ fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
     })
 }
 
-impl VerifierName {
-    /// [`Token`]
-    pub const TOKEN: Self = Self(&ENTRY);
-}
-
 /// [`Token`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
     rule: RuleName::TOKEN,

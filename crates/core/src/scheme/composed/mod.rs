@@ -375,11 +375,6 @@ impl DraftScheme for Composed {
     }
 }
 
-impl SchemeName {
-    /// [`Composed`]
-    pub const COMPOSED: Self = Self(&LAW);
-}
-
 /// [`Composed`] in the table of laws.
 pub const LAW: Law = Law {
     name: "composed",

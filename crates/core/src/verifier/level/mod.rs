@@ -311,13 +311,6 @@ impl Verifier for Staged {
     }
 }
 
-impl VerifierName {
-    /// [`Staged`]: passes at four levels.
-    pub const LEVEL_4: Self = Self(&FOUR_LEVELS);
-    /// [`Level`]: the limit of many levels.
-    pub const LEVEL: Self = Self(&limit::ENTRY);
-}
-
 /// The rate of four levels on a row; of i.i.d. drafts, of eight symmetric passes.
 fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
     if scheme == SchemeName::STRATIFIED {
