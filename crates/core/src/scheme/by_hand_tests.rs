@@ -31,54 +31,53 @@ fn costs(law: &dyn DraftScheme) -> [f64; 6] {
     ]
 }
 
-/// Bounds on errors, of the law of sets, of one set and of a chain.
-fn errors(law: &dyn DraftScheme) -> [f64; 3] {
+/// The costs; bounds on errors, in epsilons, of the law of sets, of one set and of a chain; and the
+/// largest set that is checked, whether fractions are added, and fixed drafts.
+fn says(
+    law: &dyn DraftScheme,
+    costs: [f64; 6],
+    errors: [f64; 3],
+    kind: (usize, bool, Option<usize>),
+) {
     let order: Vec<usize> = (0..law.vocab()).collect();
-    [
+    assert_eq!(self::costs(law), costs, "{law:?}");
+    let found = [
         law.set_law().relative_error,
         law.set_probability_error(),
         law.prefix_scan(&order).absolute_error,
-    ]
-}
-
-/// The largest set that is checked, whether fractions are added, and fixed drafts.
-fn kind(law: &dyn DraftScheme) -> (usize, bool, Option<usize>) {
-    (
+    ];
+    assert_eq!(found, errors.map(|error| error * E), "{law:?}");
+    let found = (
         law.largest_checked_set(),
         law.adds_fractions(),
         law.fixed_drafts(),
-    )
+    );
+    assert_eq!(found, kind, "{law:?}");
 }
 
 #[test]
 fn independent_draws() {
     // Sets of 1, 2, 3 of 4 tokens: 4, 6, 4. Surjections of 3 draws onto k: k 3 2^k each.
+    let (errors, kind) = ([33.0, 66.0, 11.0], (20, false, None));
     let law = WithReplacement::new(q(), 3);
-    assert_eq!(costs(&law), [64.0, 14.0, 126.0, 456.0, 0.0, 12.0]);
-    assert_eq!(errors(&law), [33.0 * E, 66.0 * E, 11.0 * E]);
-    assert_eq!(kind(&law), (20, false, None));
+    says(&law, [64.0, 14.0, 126.0, 456.0, 0.0, 12.0], errors, kind);
     assert!(law.independent_draft(2).is_some() && law.independent_draft(3).is_none());
     // No more distinct tokens than there are.
     let law = WithReplacement::new(weights(&[3, 0, 5]), 4);
     assert_eq!(costs(&law), [16.0, 3.0, 48.0, 48.0, 0.0, 16.0]);
 
     let law = Product::new(vec![q(), q(), weights(&[0, 3, 4, 1])]).unwrap();
-    assert_eq!(costs(&law), [48.0, 14.0, 456.0, 456.0, 0.0, 12.0]);
-    assert_eq!(errors(&law), [33.0 * E, 66.0 * E, 11.0 * E]);
-    assert_eq!(kind(&law), (20, false, None));
+    says(&law, [48.0, 14.0, 456.0, 456.0, 0.0, 12.0], errors, kind);
     assert!(law.independent_draft(2).is_some() && law.independent_draft(3).is_none());
-    assert_eq!(law.set_probability(&[1]), 3.0 / 128.0);
-    assert_eq!(law.set_probability_exact(&[1]), fraction("3/128"));
     assert!(Product::new(vec![q(), weights(&[1, 1])]).is_none());
     assert!(Product::new(Vec::new()).is_none());
 }
 
 #[test]
 fn distinct_draws() {
+    let (errors, kind) = ([33.0, 66.0, 13.0], (ANY, false, None));
     let law = DistinctConditioned::new(q(), 3);
-    assert_eq!(costs(&law), [24.0, 4.0, 36.0, 36.0, 0.0, 12.0]);
-    assert_eq!(errors(&law), [33.0 * E, 66.0 * E, 13.0 * E]);
-    assert_eq!(kind(&law), (ANY, false, None));
+    says(&law, [24.0, 4.0, 36.0, 36.0, 0.0, 12.0], errors, kind);
     assert_eq!(law.set_probability(&[0, 1]), 0.0);
     assert_eq!(law.set_probability_exact(&[0, 1]), Rational::default());
     // As many draws as there are tokens to draw.
@@ -92,52 +91,42 @@ fn distinct_draws() {
 fn sequential_draws() {
     // The law: 4 sets of 1 token, 6 of 2 and 4 of 3, k^2 each; a check: 2^3 3^2 a set. A
     // denominator for each set of 1 or 2 tokens, and that of q.
-    let law = WithoutReplacement::new(q(), 3);
-    assert_eq!(costs(&law), [24.0, 4.0, 64.0, 288.0, 64.0, 44.0]);
-    assert_eq!(errors(&law), [33.0 * E, 66.0 * E, 37.0 * E]);
-    assert_eq!(kind(&law), (20, true, None));
-    let pairs = WithoutReplacement::new(q(), 2);
-    assert_eq!(costs(&pairs), [12.0, 6.0, 28.0, 96.0, 0.0, 20.0]);
-    assert_eq!(errors(&pairs), [20.0 * E, 40.0 * E, 8.0 * E]);
-    let one = WithoutReplacement::new(q(), 1);
-    assert_eq!(costs(&one), [4.0, 4.0, 4.0, 8.0, 0.0, 4.0]);
-    assert_eq!(errors(&one), [9.0 * E, 18.0 * E, 4.0 * E]);
+    let (of, kind) = (|n| WithoutReplacement::new(q(), n), (20, true, None));
+    let errors = [33.0, 66.0, 37.0];
+    says(&of(3), [24.0, 4.0, 64.0, 288.0, 64.0, 44.0], errors, kind);
+    let errors = [20.0, 40.0, 8.0];
+    says(&of(2), [12.0, 6.0, 28.0, 96.0, 0.0, 20.0], errors, kind);
+    let errors = [9.0, 18.0, 4.0];
+    says(&of(1), [4.0, 4.0, 4.0, 8.0, 0.0, 4.0], errors, kind);
     // The whole support, for sure.
-    let all = WithoutReplacement::new(q(), 5);
-    assert_eq!(costs(&all), [24.0, 1.0, 1.0, 1.0, 1.0, 60.0]);
-    assert_eq!(kind(&all), (ANY, true, None));
+    assert_eq!(costs(&of(5)), [24.0, 1.0, 1.0, 1.0, 1.0, 60.0]);
+    assert_eq!(of(5).largest_checked_set(), ANY);
     // Odds beyond the range of f64 have a route of their own.
     let extreme = WithoutReplacement::new(Draft::new(&[1.0, 1e-300, 1e-310]).unwrap(), 2);
-    assert_eq!(errors(&extreme)[2], 16.0 * E);
+    assert_eq!(extreme.prefix_scan(&[0, 1, 2]).absolute_error, 16.0 * E);
 }
 
 #[test]
 fn tokens_for_sure() {
+    let (errors, kind) = ([4.0, 66.0, 4.0], (ANY, false, Some(2)));
     let law = Greedy::new(q(), 3);
-    assert_eq!(costs(&law), [2.0, 2.0, 18.0, 18.0, 0.0, 4.0]);
-    assert_eq!(errors(&law), [4.0 * E, 66.0 * E, 4.0 * E]);
-    assert_eq!(kind(&law), (ANY, false, Some(2)));
+    says(&law, [2.0, 2.0, 18.0, 18.0, 0.0, 4.0], errors, kind);
     let all = Greedy::new(q(), 5);
     assert_eq!(costs(&all)[..2], [1.0, 1.0]);
-    assert_eq!(all.set_probability(&[0, 1, 2, 3]), 1.0);
     assert_eq!(all.set_probability(&[0, 1, 2]), 0.0);
     assert_eq!(law.set_probability(&[0, 1]), 0.0);
 
+    let (errors, kind) = ([4.0, 40.0, 4.0], (ANY, false, Some(1)));
     let law = Hub::new(q());
-    assert_eq!(costs(&law), [6.0, 3.0, 12.0, 12.0, 0.0, 4.0]);
-    assert_eq!(errors(&law), [4.0 * E, 40.0 * E, 4.0 * E]);
-    assert_eq!(kind(&law), (ANY, false, Some(1)));
-    assert_eq!(law.drafts(), 2);
+    says(&law, [6.0, 3.0, 12.0, 12.0, 0.0, 4.0], errors, kind);
     let alone = Hub::new(weights(&[0, 7]));
     assert_eq!(costs(&alone)[..2], [1.0, 1.0]);
-    assert_eq!(alone.set_probability(&[1]), 1.0);
     assert_eq!(alone.set_probability(&[0]), 0.0);
     assert_eq!(law.set_probability(&[0]), 0.0);
 
+    let (errors, kind) = ([0.0, 66.0, 0.0], (ANY, false, Some(3)));
     let law = Top::new(q(), 3);
-    assert_eq!(costs(&law), [1.0, 1.0, 9.0, 9.0, 0.0, 1.0]);
-    assert_eq!(errors(&law), [0.0, 66.0 * E, 0.0]);
-    assert_eq!(kind(&law), (ANY, false, Some(3)));
+    says(&law, [1.0, 1.0, 9.0, 9.0, 0.0, 1.0], errors, kind);
 }
 
 #[test]
@@ -145,12 +134,9 @@ fn tuples_that_are_listed() {
     let masses = TupleProbabilities::new(&[0.5, 0.25, 0.25]).unwrap();
     let tuples = vec![vec![0, 1], vec![1, 0], vec![2, 2]];
     let law = Explicit::new(3, 2, tuples, masses).unwrap();
-    assert_eq!(costs(&law), [3.0, 3.0, 12.0, 12.0, 0.0, 3.0]);
-    assert_eq!(errors(&law), [2.0 * E, 40.0 * E, 3.0 * E]);
-    assert_eq!(kind(&law), (ANY, false, None));
-    assert_eq!(law.set_probability(&[0, 1]), 0.75);
+    let (errors, kind) = ([2.0, 40.0, 3.0], (ANY, false, None));
+    says(&law, [3.0, 3.0, 12.0, 12.0, 0.0, 3.0], errors, kind);
     assert_eq!(law.set_law().probabilities, [0.75, 0.25]);
-    assert_eq!(law.prefix_scan(&[1, 0]).inside, [0.0, 0.75]);
 }
 
 fn draws(count: usize, how: Draws) -> Composition {
@@ -163,31 +149,32 @@ fn law(composition: Composition) -> Composed {
 
 #[test]
 fn leaves_of_composed_laws() {
-    let fixed = || Composition::Fixed(vec![2, 0]);
-    assert_eq!(costs(&law(fixed())), [1.0, 1.0, 2.0, 3.0, 0.0, 1.0]);
-    assert_eq!(errors(&law(fixed())), [0.0, 0.0, E]);
-    assert_eq!(kind(&law(fixed())), (20, false, None));
+    let (float, fractions) = ((20, false, None), (20, true, None));
+    let fixed = law(Composition::Fixed(vec![2, 0]));
+    says(
+        &fixed,
+        [1.0, 1.0, 2.0, 3.0, 0.0, 1.0],
+        [0.0, 0.0, 1.0],
+        float,
+    );
 
     // Three tokens may come or not. Denominators of 2, 3, 1 and 3 bits.
     let chances = ["1/2", "1/4", "0", "3/4"].map(fraction);
     let poisson = law(Composition::Poisson(chances.to_vec()));
-    assert_eq!(costs(&poisson), [8.0, 8.0, 24.0, 32.0, 0.0, 10.0]);
-    assert_eq!(errors(&poisson), [10.0 * E, 10.0 * E, 9.0 * E]);
-    assert_eq!(kind(&poisson), (20, false, None));
+    let errors = [10.0, 10.0, 9.0];
+    says(&poisson, [8.0, 8.0, 24.0, 32.0, 0.0, 10.0], errors, float);
 
     // A leaf adds the images of 4 sets of 3 tokens to the cost of its law, and checks each of
     // the 8 (9 + 1) steps of a set for each draw.
     let sequential = law(draws(3, Draws::Sequential));
-    assert_eq!(costs(&sequential), [24.0, 4.0, 76.0, 960.0, 64.0, 44.0]);
-    assert_eq!(errors(&sequential), [70.0 * E, 70.0 * E, 38.0 * E]);
-    assert_eq!(kind(&sequential), (20, true, None));
+    let (costs_of_three, errors) = ([24.0, 4.0, 76.0, 960.0, 64.0, 44.0], [70.0, 70.0, 38.0]);
+    says(&sequential, costs_of_three, errors, fractions);
 
     // 1, 4 and 12 tuples, 1, 4 and 6 sets; 4 (1 + 4) + 6 (4 + 4) + 1 operations. The bits of
     // q, 4, and of 1/3, 3, for each set of 0 or 1 tokens and once more.
     let stopped = law(draws(2, Draws::Stopped(fraction("1/3"))));
-    assert_eq!(costs(&stopped), [17.0, 11.0, 91.0, 880.0, 69.0, 42.0]);
-    assert_eq!(errors(&stopped), [84.0 * E, 84.0 * E, 25.0 * E]);
-    assert_eq!(kind(&stopped), (20, true, None));
+    let (costs_of_two, errors) = ([17.0, 11.0, 91.0, 880.0, 69.0, 42.0], [84.0, 84.0, 25.0]);
+    says(&stopped, costs_of_two, errors, fractions);
     // As many as there are tokens, and more draws than that: every set counts.
     let all = law(draws(4, Draws::Stopped(fraction("2"))));
     assert_eq!(costs(&all)[..2], [65.0, 16.0]);
@@ -197,6 +184,7 @@ fn leaves_of_composed_laws() {
 
 #[test]
 fn parts_of_composed_laws() {
+    let fractions = (20, true, None);
     let parts = || vec![draws(3, Draws::Sequential), Composition::Fixed(vec![1])];
     // Errors of parts add up, each with four roundings: (70 + 4) + (0 + 4), and in a chain
     // 37 + 1 and 1, and one in the end. Merging: 2 * 4 sets, (4 + 8) each, with the 76 and 4
@@ -204,12 +192,11 @@ fn parts_of_composed_laws() {
     let union = law(Composition::Union(parts()));
     let joined = 2.0 * 256.0 + 16.0 * (16.0 * 17.0 * 3.0) + 16.0 * 2.0;
     let own = 2.0 * 4.0 * 12.0 + (64.0 + 4.0 * 4.0) + 4.0;
-    assert_eq!(costs(&union), [24.0, 4.0, own, 4.0 * joined, 64.0, 45.0]);
-    assert_eq!(errors(&union), [78.0 * E, 78.0 * E, 40.0 * E]);
-    assert_eq!(kind(&union), (20, true, None));
+    let costs_of_union = [24.0, 4.0, own, 4.0 * joined, 64.0, 45.0];
+    says(&union, costs_of_union, [78.0, 78.0, 40.0], fractions);
     let both = [draws(2, Draws::Independent), draws(1, Draws::Independent)];
     let union = law(Composition::Union(both.to_vec()));
-    assert_eq!(kind(&union), (20, false, None));
+    assert!(!union.adds_fractions());
     assert_eq!(costs(&union)[..2], [64.0, 40.0]);
 
     // The largest error of a part and four roundings; in a chain 3/4 of 37 and two roundings
@@ -218,18 +205,16 @@ fn parts_of_composed_laws() {
     let mixture = law(Composition::Mixture(thirds.zip(parts()).collect()));
     let own = (64.0 + 4.0 * 3.0) + 3.0 + 5.0 * 3.0;
     let checks = 5.0 * (8.0 * 10.0 * 3.0 + 2.0);
-    assert_eq!(costs(&mixture), [25.0, 5.0, own, checks, 64.0, 51.0]);
-    assert_eq!(
-        errors(&mixture),
-        [74.0 * E, 74.0 * E, (0.75 * 37.0 + 5.0) * E]
-    );
+    let costs_of_mixture = [25.0, 5.0, own, checks, 64.0, 51.0];
+    let errors = [74.0, 74.0, 0.75 * 37.0 + 5.0];
+    says(&mixture, costs_of_mixture, errors, fractions);
     // Fractions are added even where no part adds any.
     let half = || fraction("1/2");
     let mixture = law(Composition::Mixture(vec![
         (half(), draws(1, Draws::Independent)),
         (half(), Composition::Fixed(vec![0])),
     ]));
-    assert_eq!(kind(&mixture), (20, true, None));
+    assert!(mixture.adds_fractions());
 }
 
 #[test]
@@ -300,6 +285,9 @@ fn four_derivations_of_conditioned_and_merged_laws() {
         avoiding(&[2], union()),
         merged([0, 2, 2, 0], union()),
         avoiding(&[0], a_composition(&q(), &other, 2)),
+        draws(2, stop()),
+        draws(3, Draws::Stopped(fraction("1/1000000"))),
+        draws(4, Draws::Stopped(fraction("40"))),
     ] {
         super::tests::check(&law(composition));
     }
@@ -386,19 +374,19 @@ fn draws_of_known_tokens_are_a_factor_of_one() {
     assert_eq!(with, without);
 }
 
+/// What is refused says why, and in which part.
 #[test]
 fn limits_of_compositions() {
-    let fault = |composition| Composed::new(4, composition).map(|_| ()).unwrap_err().fault;
     let one = || draws(1, Draws::Independent);
     let many = |count: usize| Composition::Union((0..count).map(|_| one()).collect());
-    assert!(Composed::new(4, many(MOST_PARTS)).is_ok());
-    assert_eq!(fault(many(MOST_PARTS + 1)), CompositionFault::Parts(65));
-    let nested = |levels: usize| (0..levels).fold(one(), |law, _| Composition::Union(vec![law]));
-    assert!(Composed::new(4, nested(MOST_LEVELS)).is_ok());
-    assert_eq!(fault(nested(MOST_LEVELS + 1)), CompositionFault::Levels);
+    let mixed = |weight| Composition::Mixture(vec![(fraction(weight), one())]);
+    let chance = |text| Composition::Poisson([text, "1/2", "0", "0"].map(fraction).to_vec());
+    let stopped = |rate| draws(1, Draws::Stopped(fraction(rate)));
+    let avoiding = |tokens: &[usize], law| Composition::Avoiding(tokens.to_vec(), Box::new(law));
     // Every kind of part is a level.
     type Wrap = fn(Composition) -> Composition;
-    let kinds: [Wrap; 3] = [
+    let kinds: [Wrap; 4] = [
+        |law| Composition::Union(vec![law]),
         |law| Composition::Mixture(vec![(fraction("1"), law)]),
         |law| Composition::Avoiding(vec![0], Box::new(law)),
         |law| Composition::Merged {
@@ -406,77 +394,74 @@ fn limits_of_compositions() {
             law: Box::new(law),
         },
     ];
-    for wrap in kinds {
-        let nested = |levels: usize| (0..levels).fold(one(), |law, _| wrap(law));
-        assert!(Composed::new(4, nested(MOST_LEVELS)).is_ok());
-        assert_eq!(fault(nested(MOST_LEVELS + 1)), CompositionFault::Levels);
+    let nested = |levels: usize| kinds.map(|wrap| (0..levels).fold(one(), |law, _| wrap(law)));
+    let fitting = [
+        many(MOST_PARTS),
+        mixed("1/9"),
+        chance("0"),
+        chance("1"),
+        stopped("1/1000000000"),
+        stopped("1000000000"),
+        // Independent draws may be more than there are tokens.
+        draws(5, Draws::Independent),
+        draws(4, Draws::Distinct),
+    ];
+    for law in fitting.into_iter().chain(nested(MOST_LEVELS)) {
+        assert!(Composed::new(4, law).is_ok());
     }
-    let mixed = |text| Composition::Mixture(vec![(fraction(text), one())]);
-    assert!(Composed::new(4, mixed("1/9")).is_ok());
-    for text in ["0", "-1"] {
-        assert!(matches!(
-            fault(mixed(text)),
-            CompositionFault::Value { what, .. } if what == "weights[0]"
-        ));
-    }
-    for (chance, fits) in [("0", true), ("1", true), ("-1/9", false), ("10/9", false)] {
-        let chances = vec![
-            fraction(chance),
-            fraction("1/2"),
-            fraction("0"),
-            fraction("0"),
-        ];
-        assert_eq!(
-            Composed::new(4, Composition::Poisson(chances)).is_ok(),
-            fits
-        );
-    }
-    assert!(matches!(
-        fault(Composition::Poisson(vec![fraction("1/2"); 3])),
-        CompositionFault::Vocabulary {
-            what: "chances",
-            entries: 3,
-            vocab: 4
-        }
-    ));
+    let with_one = |part| Composition::Union(vec![one(), part]);
+    let unknown = Composition::Union(vec![Composition::Fixed(vec![4])]);
     let other = draws_of(&weights(&[1, 1]), 1, Draws::Independent);
-    assert!(matches!(
-        fault(other),
-        CompositionFault::Vocabulary {
-            what: "q",
-            entries: 2,
-            vocab: 4
-        }
-    ));
-    // Independent draws may be more than there are tokens.
-    assert!(Composed::new(4, draws(5, Draws::Independent)).is_ok());
-    assert!(Composed::new(4, draws(4, Draws::Distinct)).is_ok());
-    let none = Composition::Union(vec![one(), draws(0, Draws::Independent)]);
-    for law in [draws(5, Draws::Distinct), draws(5, Draws::Sequential), none] {
-        assert!(matches!(fault(law), CompositionFault::Count { .. }));
+    let three = Composition::Poisson(vec![fraction("1/2"); 3]);
+    let refused = [
+        (many(MOST_PARTS + 1), "there are 65 parts; give 1 to 64"),
+        (
+            with_one(unknown),
+            "of[1].of[0]: token 4 is not in the vocabulary 0..4",
+        ),
+        (mixed("0"), "weights[0] is 0; it must be above 0"),
+        (mixed("-1"), "weights[0] is -1; it must be above 0"),
+        (chance("-1/9"), "chances[0] is -1/9; it must be in [0, 1]"),
+        (chance("10/9"), "chances[0] is 10/9; it must be in [0, 1]"),
+        (three, "chances has 3 entries; it must have 4, one a token"),
+        (other, "q has 2 entries; it must have 4, one a token"),
+        (
+            draws(5, Draws::Distinct),
+            "drafts is 5; it must be in 1..=4",
+        ),
+        (
+            draws(5, Draws::Sequential),
+            "drafts is 5; it must be in 1..=4",
+        ),
+        (
+            with_one(draws(0, Draws::Independent)),
+            "of[1]: drafts is 0; it must be in 1..=64",
+        ),
+        (
+            draws(0, Draws::Independent),
+            "the law never drafts a token; give at least one part that does",
+        ),
+        (stopped("0"), "stop is 0; it must be in [1e-9, 1e9]"),
+        (
+            stopped("1/2000000000"),
+            "stop is 1/2000000000; it must be in [1e-9, 1e9]",
+        ),
+        (
+            avoiding(&[0, 1, 2, 3], one()),
+            "every draw holds one of the tokens to avoid, so nothing is left to draw",
+        ),
+    ];
+    let complaint = |vocab, law| Composed::new(vocab, law).unwrap_err().to_string();
+    for (law, expected) in refused {
+        assert_eq!(complaint(4, law), expected);
     }
-    assert_eq!(
-        fault(draws(0, Draws::Independent)),
-        CompositionFault::Nothing
-    );
-    for (rate, fits) in [
-        ("1/1000000000", true),
-        ("1000000000", true),
-        ("1/2000000000", false),
-    ] {
-        let stopped = draws(1, Draws::Stopped(fraction(rate)));
-        assert_eq!(Composed::new(4, stopped).is_ok(), fits, "{rate}");
+    for law in nested(MOST_LEVELS + 1) {
+        assert!(complaint(4, law).contains(": laws nest more than 32 deep"));
     }
     // Conditioning lists the sets: too many of 60 tokens' sets of 6.
     let large = draws_of(&weights(&[1; 60]), 6, Draws::Sequential);
-    let avoiding = Composition::Avoiding(vec![0], Box::new(large));
-    assert!(matches!(
-        Composed::new(60, avoiding).map(|_| ()).unwrap_err().fault,
-        CompositionFault::Conditioned {
-            vocab: 60,
-            count: 6
-        }
-    ));
+    let error = complaint(60, avoiding(&[0], large));
+    assert!(error.starts_with("6 sequential draws from 60 tokens are too many to be conditioned"));
 }
 
 /// What is left after the heaviest token has no finite inverse.
@@ -545,29 +530,4 @@ fn the_race_counts_all_of_its_errors() {
     assert_eq!(scan.inside[..2], [0.0, 0.0]);
     assert_eq!(race::scan(&row, 3, &[0, 1, 2, 3]).inside[3], 1.0);
     assert_eq!(race::outside_masses(&row, &order), [0.75, 0.625, 0.125]);
-}
-
-#[test]
-fn scores_are_asked_for_one_by_one() {
-    let (a, b) = (q(), weights(&[1, 1, 2, 4]));
-    let chances = ["1/2", "0", "1/4", "9/10"].map(fraction);
-    let two = Scores {
-        forced: Vec::new(),
-        distinct: vec![Score::Mass(&a), Score::Mass(&b)],
-        polynomial: None,
-    };
-    assert!(!two.is_one() && Scores::of(&a).is_one());
-    assert_eq!(two.weight(3), 0.125);
-    let none = Scores {
-        distinct: Vec::new(),
-        ..two.clone()
-    };
-    assert!(none.is_one());
-    assert_eq!(none.weight(3), 0.0);
-    let hazards = Score::Chance(&chances);
-    assert!(hazards.is_positive(0) && !hazards.is_positive(1));
-    let logarithms = [2f64.ln(), 0.0, (4.0f64 / 3.0).ln(), 10f64.ln()];
-    for (token, expected) in logarithms.into_iter().enumerate() {
-        assert!((hazards.weight(token) - expected).abs() <= 4.0 * E * expected);
-    }
 }

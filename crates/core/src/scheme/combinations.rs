@@ -78,25 +78,3 @@ pub(crate) fn surjection_cost(size: usize, drafts: usize) -> f64 {
 pub(crate) fn falling_factorial(count: usize, size: usize) -> f64 {
     (0..size).map(|i| count.saturating_sub(i) as f64).product()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_follow_the_visiting_order() {
-        for (count, size) in [(6, 3), (5, 5), (4, 1), (7, 2), (3, 0)] {
-            let ranking = Ranking::new(count, size);
-            let mut expected = 0;
-            for_each_combination(count, size, |subset| {
-                assert_eq!(ranking.rank(subset.iter().copied()), expected, "{subset:?}");
-                expected += 1;
-            });
-            assert_eq!(expected, ranking.choose(count, size));
-            assert_eq!(expected as f64, choose(count, size));
-        }
-        let mut none = 0;
-        for_each_combination(2, 3, |_| none += 1);
-        assert_eq!(none, 0);
-    }
-}

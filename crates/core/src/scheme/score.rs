@@ -214,13 +214,4 @@ mod tests {
         assert_eq!(score.compare(&p, 0, 1), Some(Ordering::Less));
         assert!((score.weight(0) - 4f64.ln()).abs() < 1e-15);
     }
-
-    #[test]
-    fn rows_are_proportional_on_the_tokens_that_count() {
-        let a = Draft::from_rationals(rationals(&["1/2", "1/4", "1/4"])).unwrap();
-        let b = Draft::from_rationals(rationals(&["0", "1/2", "1/2"])).unwrap();
-        assert!(!proportional(&a, &b, |_| true));
-        assert!(proportional(&a, &b, |token| token != 0));
-        assert_eq!(mass_outside(&a, &[0]), rationals(&["1/2"])[0]);
-    }
 }

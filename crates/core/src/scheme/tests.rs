@@ -226,21 +226,6 @@ fn four_derivations_agree_on_fixed_rows() {
 }
 
 #[test]
-fn the_two_laws_without_replacement_differ() {
-    let q = Draft::from_rationals(
-        ["1/2", "3/10", "1/5"]
-            .iter()
-            .map(|t| specgap_number::distribution::parse_rational(t).unwrap())
-            .collect(),
-    )
-    .unwrap();
-    let sequential = WithoutReplacement::new(q.clone(), 2).set_probability_exact(&[0, 1]);
-    let conditioned = DistinctConditioned::new(q, 2).set_probability_exact(&[0, 1]);
-    assert_eq!(sequential, Rational::new(18.into(), 35.into()));
-    assert_eq!(conditioned, Rational::new(15.into(), 31.into()));
-}
-
-#[test]
 fn symmetric_polynomials_survive_a_range_of_300_decades() {
     let raw: Vec<f64> = (0..9).map(|i| 10f64.powi(-37 * ((i * 5) % 9))).collect();
     let q = Draft::new(&normalised(&raw)).unwrap();
@@ -256,19 +241,6 @@ fn symmetric_polynomials_survive_a_range_of_300_decades() {
         }
         assert_eq!(scan.inside.last(), Some(&1.0));
     }
-}
-
-#[test]
-fn many_drafts_of_few_tokens_stay_exact() {
-    let q = Draft::new(&[0.25, 0.75]).unwrap();
-    let scheme = WithReplacement::new(q, 64);
-    let law = scheme.exact_set_law();
-    assert_eq!(law.sets.len(), 3);
-    assert_eq!(law.weights.iter().sum::<num_bigint::BigUint>(), law.total);
-    assert_eq!(
-        scheme.inside_exact(&[1]),
-        scheme.set_probability_exact(&[1])
-    );
 }
 
 #[test]

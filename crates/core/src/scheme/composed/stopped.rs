@@ -281,35 +281,3 @@ impl Rate for Rational {
         exact.clone()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use specgap_number::distribution::{parse_rational, round_nearest};
-
-    #[test]
-    fn the_race_with_a_stop_is_the_sum_over_sets() {
-        let row = ["1/2", "1/4", "1/8", "1/16", "1/16"].map(|text| parse_rational(text).unwrap());
-        let q = Draft::from_rationals(row.to_vec()).unwrap();
-        for draws in 1..=6 {
-            for stop in ["1/3", "1/1000000", "40"] {
-                let stop = parse_rational(stop).unwrap();
-                let law = Stopped::new(q.clone(), draws, stop);
-                let order = [3, 0, 4, 1];
-                let (empty, exact) = law.scan_exact(&order);
-                let (float_empty, float, error) = law.scan(&order);
-                assert!((float_empty - round_nearest(&empty)).abs() < 1e-15);
-                assert!(error < 1e-11);
-                for (a, b) in float.iter().zip(&exact) {
-                    assert!((a - round_nearest(b)).abs() <= error, "{a} {b}");
-                }
-                let mut total = Rational::zero();
-                law.tuples(&mut |_, mass: &Rational| total += mass);
-                assert_eq!(total, Rational::one());
-                law.sets(&mut |set, mass: Rational| {
-                    assert_eq!(law.set_mass::<Rational>(set), mass, "{set:?}");
-                });
-            }
-        }
-    }
-}
