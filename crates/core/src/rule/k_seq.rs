@@ -74,33 +74,3 @@ pub(super) static K_SEQ: RuleEntry = RuleEntry {
         Drafts::Drawn(SchemeName::WITH_REPLACEMENT),
     )
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const P: [f64; 4] = [0.4, 0.3, 0.2, 0.1];
-    const Q: [f64; 4] = [0.1, 0.2, 0.6, 0.1];
-
-    #[test]
-    fn the_factor_of_k_seq_is_the_root() {
-        for (p, q, drafts, expected) in [
-            (&P[..], &Q[..], 2, 1.5),
-            (&P, &Q, 1, 1.0),
-            (&P, &P, 3, 1.0),
-            (&P, &P, 16, 1.0),
-            (&[0.7, 0.2, 0.1], &[0.7, 0.2, 0.1], 16, 1.0),
-            // b = 1/2 up to rho = 2: rho/2 = 1 - 2^-n.
-            (&[1.0, 0.0], &[0.5, 0.5], 2, 1.5),
-            (&[1.0, 0.0], &[0.5, 0.5], 3, 1.75),
-            // Where nothing meets, b = 0 and any factor fits.
-            (&[1.0, 0.0], &[0.0, 1.0], 3, 1.0),
-        ] {
-            let found = factor(p, q, drafts);
-            assert!(
-                (found - expected).abs() < 1e-12,
-                "{drafts} {found} {expected}"
-            );
-        }
-    }
-}

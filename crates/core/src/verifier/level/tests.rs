@@ -97,28 +97,6 @@ fn passes_are_lossless_and_never_below_three_quarters_of_the_optimum() {
     );
 }
 
-/// A token across a cut: 2/3 of the first stratum are token 0, the rest and 1/3 of the second
-/// are token 1. All by hand.
-#[test]
-fn three_equal_tokens_and_two_drafts() {
-    let third = || ratio(&1u32.into(), &3u32.into());
-    let q = Draft::from_rationals(vec![third(); 3]).unwrap();
-    let p = Target::from_rationals(vec![
-        Rational::default(),
-        Rational::from_integer(1.into()),
-        Rational::default(),
-    ]);
-    // Token 1 is drafted in two of three draws, or, drafted twice in one of nine, in five of nine.
-    for (straddle, rate) in [(Straddle::Once, (2, 3)), (Straddle::Independent, (5, 9))] {
-        let law = Stratified::new(q.clone(), 2, straddle);
-        let problem = Problem::new("thirds", p.clone().unwrap(), law).unwrap();
-        let rate = Rational::new(rate.0.into(), rate.1.into());
-        assert_eq!(optimum(&problem), rate);
-        assert_eq!(summed(&Staged::four(&problem).unwrap(), &problem), rate);
-        assert_eq!(summed(&Staged::one(&problem).unwrap(), &problem), rate);
-    }
-}
-
 /// The passes over i.i.d. drafts are lossless for any chances, and near the optimum with theirs.
 #[test]
 fn symmetric_passes_come_near_the_optimum() {
@@ -147,21 +125,5 @@ fn symmetric_passes_come_near_the_optimum() {
     assert!(
         worst < 0.03 && sum / f64::from(tried) < 0.002,
         "{worst} {sum}"
-    );
-}
-
-#[test]
-fn other_laws_and_other_names_are_refused() {
-    let p = Target::new(&[0.5, 0.5]).unwrap();
-    let q = Draft::new(&[0.25, 0.75]).unwrap();
-    let top = Problem::new("top", p, crate::scheme::Top::new(q, 2)).unwrap();
-    for refused in [Staged::four(&top), Staged::one(&top)] {
-        let error = refused.unwrap_err().to_string();
-        assert!(error.contains("stratified"), "{error}");
-    }
-    assert_eq!(
-        verifier(VerifierName::LEVEL, &top).unwrap_err().to_string(),
-        "level is lossless for with-replacement, stratified and stratified-independent drafts only, \
-         and this problem has 2 top draft(s); use optimal or exact-match for these drafts"
     );
 }
