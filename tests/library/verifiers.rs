@@ -210,7 +210,8 @@ fn the_factor_of_k_seq_is_the_smallest_that_is_lossless() {
                 let below = exact_value(rule.factor().next_down()).unwrap();
                 assert!(KSeq::with_factor(&problem, below).is_err(), "{what}");
             }
-            assert!(KSeq::with_factor(&problem, rule.exact_factor().clone()).is_ok());
+            let own = exact_value(rule.factor()).unwrap();
+            assert!(KSeq::with_factor(&problem, own).is_ok());
             let report = verify(&problem);
             let measured = report.measured(VerifierName::K_SEQ).unwrap();
             assert!(measured.complaints().is_empty(), "{what}: {measured:?}");

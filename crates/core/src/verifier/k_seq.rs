@@ -87,32 +87,6 @@ struct Rule<M> {
     one_draft: M,
 }
 
-/// min(p/rho, q) = min(p, rho q)/rho.
-fn rule<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> Rule<M> {
-    let offered: Vec<M> = draft.iter().map(|q| factor.times(q)).collect();
-    let taken: Vec<M> = target
-        .iter()
-        .zip(&offered)
-        .map(|(p, offer)| p.smaller(offer).over(factor))
-        .collect();
-    let one_draft = M::total(&taken);
-    // c = sum over k < n of (1-b)^k.
-    let share = one_draft.complement().geometric_sum(drafts);
-    let left: Vec<M> = target
-        .iter()
-        .zip(&taken)
-        .map(|(p, taken)| p.excess_over(&share.times(taken)))
-        .collect();
-    // Nothing left means that nothing is ever rejected, up to rounding.
-    let residual = normalised(&left).unwrap_or_else(|| target.to_vec()).into();
-    Rule {
-        wanted: target.to_vec(),
-        offered,
-        residual,
-        one_draft,
-    }
-}
-
 /// What is decided of factors: with C = sum of min(p, rho q) and D = 1 - C, the sum of
 /// (p - rho q)+, a factor is lossless where `(1 - C/rho)^n >= D`, that is
 /// `(rho - 1 + D)^n >= D rho^n`.
@@ -291,11 +265,6 @@ impl KSeq {
         self.float_factor
     }
 
-    /// rho, exactly.
-    pub fn exact_factor(&self) -> &Rational {
-        &self.factor
-    }
-
     /// The rates in `f64`.
     pub(super) fn enclosed(&self) -> Acceptance {
         let drafts = self.problem.drafts();
@@ -313,24 +282,39 @@ impl KSeq {
         }
     }
 
+    /// min(p/rho, q) = min(p, rho q)/rho.
+    fn rule<M: Number>(&self, factor: &M) -> Rule<M> {
+        let (target, draft) = (M::row(self.problem.target()), M::row(&self.draft));
+        let offered: Vec<M> = draft.iter().map(|q| factor.times(q)).collect();
+        let taken: Vec<M> = target
+            .iter()
+            .zip(&offered)
+            .map(|(p, offer)| p.smaller(offer).over(factor))
+            .collect();
+        let one_draft = M::total(&taken);
+        // c = sum over k < n of (1-b)^k.
+        let share = one_draft.complement().geometric_sum(self.problem.drafts());
+        let left: Vec<M> = target
+            .iter()
+            .zip(&taken)
+            .map(|(p, taken)| p.excess_over(&share.times(taken)))
+            .collect();
+        // Nothing left means that nothing is ever rejected, up to rounding.
+        let residual = normalised(&left).unwrap_or_else(|| target.clone()).into();
+        Rule {
+            wanted: target,
+            offered,
+            residual,
+            one_draft,
+        }
+    }
+
     fn float(&self) -> &Rule<f64> {
-        self.float.get_or_init(|| {
-            let (p, q) = (
-                self.problem.target().probabilities(),
-                self.draft.probabilities(),
-            );
-            rule(p, q, &self.float_factor, self.problem.drafts())
-        })
+        self.float.get_or_init(|| self.rule(&self.float_factor))
     }
 
     fn exact(&self) -> &Rule<Rational> {
-        self.exact.get_or_init(|| {
-            let (p, q) = (
-                Rational::row(self.problem.target()),
-                Rational::row(&self.draft),
-            );
-            rule(&p, &q, &self.factor, self.problem.drafts())
-        })
+        self.exact.get_or_init(|| self.rule(&self.factor))
     }
 }
 
@@ -496,20 +480,6 @@ pub const ENTRY: Entry = Entry {
 mod tests {
     use super::*;
 
-    #[test]
-    fn bisection_ends_at_the_first_number_that_passes() {
-        for root in [1.0, 1.0f64.next_up(), 1.7, 2.5, 3.0f64.next_down(), 3.0] {
-            let mut tried = 0;
-            let found = bisect(3, |factor| {
-                tried += 1;
-                factor >= root
-            });
-            assert_eq!(found, root);
-            assert!(tried < 60, "{root}: {tried}");
-        }
-        assert_eq!(bisect(1, |factor| factor >= 1.0), 1.0);
-    }
-
     /// From any guess, the first that passes is found, from a good one by two tests.
     #[test]
     fn the_first_that_passes_is_found_from_any_guess() {
@@ -535,26 +505,27 @@ mod tests {
         assert_eq!(first_from(1.0, 1.0, |_| false), 1.0);
     }
 
-    fn rational(text: &str) -> Rational {
-        specgap_number::distribution::parse_rational(text).unwrap()
-    }
-
     /// c = 1 + (1-b) + (1-b)^2 is to be at most rho, with b = sum of min(p/rho, q).
     #[test]
     fn factors_are_lossless_from_the_root_on() {
-        // b = 1/2 up to rho = 2: c = 7/4.
-        let (p, q) = ([1.0, 0.0], [0.5, 0.5]);
-        let of = |p: &[f64], q: &[f64], factor: Rational| {
+        let rational = |text: &str| specgap_number::distribution::parse_rational(text).unwrap();
+        let asked = |p: &[f64], q: &[f64], factor: &Rational| {
             let (target, draft) = (Target::new(p).unwrap(), Draft::new(q).unwrap());
             let factors = Factors {
                 target: &target,
                 draft: &draft,
                 drafts: 3,
             };
-            let float = round_nearest(&factor);
-            assert_eq!(factors.smallest() <= float, factors.is_lossless(&factor));
-            factors.is_lossless(&factor)
+            let is_lossless = factors.is_lossless(factor);
+            // Rounded, the factor next below the root may be the root.
+            if exact_value(round_nearest(factor)).as_ref() == Some(factor) {
+                assert_eq!(factors.smallest() <= round_nearest(factor), is_lossless);
+            }
+            let (missed, whole) = factors.missed(factor);
+            (is_lossless, Rational::fraction(&missed, &whole))
         };
+        // b = 1/2 up to rho = 2: c = 7/4.
+        let (p, q) = ([1.0, 0.0], [0.5, 0.5]);
         for (factor, expected) in [
             (1.75f64, true),
             (1.75f64.next_down(), false),
@@ -563,33 +534,16 @@ mod tests {
             (3.0, true),
         ] {
             let exact = exact_value(factor).unwrap();
-            assert_eq!(of(&p, &q, exact), expected, "{factor}");
+            assert_eq!(asked(&p, &q, &exact).0, expected, "{factor}");
         }
         // Factors that no f64 holds, and that f64 sees as infinite.
         let below = rational("7/4") - rational("1e-300");
-        let (target, draft) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
-        let factors = Factors {
-            target: &target,
-            draft: &draft,
-            drafts: 3,
-        };
-        assert!(!factors.is_lossless(&below) && factors.is_lossless(&rational("1e390")));
+        assert!(!asked(&p, &q, &below).0 && asked(&p, &q, &rational("1e390")).0);
         // (p - rho q)+ = 1/2 - 3/8.
-        let (target, draft) = (
-            Target::new(&[0.5, 0.5]).unwrap(),
-            Draft::new(&[0.75, 0.25]).unwrap(),
-        );
-        let factors = Factors {
-            target: &target,
-            draft: &draft,
-            drafts: 3,
-        };
-        let (missed, whole) = factors.missed(&rational("3/2"));
-        assert_eq!(
-            specgap_number::distribution::ratio(&missed, &whole),
-            rational("1/8")
-        );
-        // Nothing in common: nothing is accepted, and nothing can be lost.
-        assert!(of(&[1.0, 0.0], &[0.0, 1.0], Rational::one()));
+        let (_, missed) = asked(&[0.5, 0.5], &[0.75, 0.25], &rational("3/2"));
+        assert_eq!(missed, rational("1/8"));
+        // Nothing in common: nothing is accepted, and nothing can be lost. Nor where all is.
+        assert!(asked(&[1.0, 0.0], &[0.0, 1.0], &Rational::one()).0);
+        assert!(asked(&q, &q, &Rational::one()).0);
     }
 }
