@@ -12,7 +12,7 @@ pub use truncated::{most_probable, nucleus};
 
 use super::score::{Score, Scores, Term, mass_outside, proportional};
 use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
-use node::{Drawn, Kind, Leaf, Node};
+use node::{Drawn, Leaf, Node};
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::Number;
@@ -39,6 +39,15 @@ pub struct Composed {
 enum Kept {
     Mass(Draft),
     Chance(Vec<Rational>),
+}
+
+impl Kept {
+    fn score(&self) -> Score<'_> {
+        match self {
+            Self::Mass(draft) => Score::Mass(draft),
+            Self::Chance(chances) => Score::Chance(chances),
+        }
+    }
 }
 
 impl Composed {
@@ -145,13 +154,8 @@ fn serves(score: &Kept, list: &Kept, free: &dyn Fn(&usize) -> bool) -> bool {
     let Kept::Mass(list) = list else {
         return false;
     };
-    (0..list.vocab()).filter(|token| free(token)).all(|token| {
-        let positive = match score {
-            Kept::Mass(draft) => draft.is_positive(token),
-            Kept::Chance(chances) => !chances[token].is_nil(),
-        };
-        positive == list.is_positive(token)
-    })
+    let mut free = (0..list.vocab()).filter(|token| free(token));
+    free.all(|token| score.score().is_positive(token) == list.is_positive(token))
 }
 
 type Polynomial = BTreeMap<Vec<usize>, Rational>;
@@ -235,7 +239,7 @@ fn leaf_polynomial(leaf: &Leaf, forced: &[usize], scores: &[Kept]) -> Option<Pol
             }
         }
         Leaf::Poisson(_) => None,
-        Leaf::Drawn(drawn) if drawn.kind == Kind::Independent => {
+        Leaf::Drawn(drawn) if drawn.how == Draws::Independent => {
             let Drawn { score, draws, .. } = drawn.as_ref();
             let outside = mass_outside(score, forced);
             if outside.is_nil() {
@@ -279,13 +283,9 @@ impl DraftScheme for Composed {
     }
 
     fn scores(&self) -> Option<Scores<'_>> {
-        let distinct = self.scores.iter().map(|score| match score {
-            Kept::Mass(draft) => Score::Mass(draft),
-            Kept::Chance(chances) => Score::Chance(chances),
-        });
         Some(Scores {
             forced: self.forced.clone(),
-            distinct: distinct.collect(),
+            distinct: self.scores.iter().map(Kept::score).collect(),
             polynomial: self.polynomial.clone(),
         })
     }

@@ -75,25 +75,16 @@ pub(super) struct Drawn {
     pub(super) base: Base,
     /// The row of the base, over its own vocabulary.
     pub(super) draft: Draft,
-    /// Number of draws, and how they are drawn.
+    /// Number of draws, and how they are drawn: one draft is an independent one.
     pub(super) draws: usize,
-    pub(super) kind: Kind,
+    pub(super) how: Draws,
     /// Of sequential draws: by token of the base, whether it is avoided; `None` if none is.
     avoided: Option<Vec<bool>>,
-    kept: OnceLock<(f64, Rational)>,
+    kept: OnceLock<Share>,
     /// Tokens of the base by token; `None` if they are the same.
     groups: Option<Groups>,
     /// What sorts it: mass by token of this vocabulary, none on avoided tokens.
     pub(super) score: Draft,
-}
-
-/// The laws of draws, those of one draft among the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Independent,
-    Distinct,
-    Sequential,
-    Stopped,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +99,6 @@ pub(super) trait Arithmetic: Rate {
     fn sets(law: &dyn DraftScheme, visit: &mut dyn FnMut(&[u32], Self));
     fn set_mass(law: &dyn DraftScheme, set: &[u32]) -> Self;
     fn chain(base: &Base, order: &[usize]) -> Chain<Self>;
-    fn kept(drawn: &Drawn) -> Self;
 }
 
 impl Arithmetic for f64 {
@@ -144,9 +134,6 @@ impl Arithmetic for f64 {
             }
         }
     }
-    fn kept(drawn: &Drawn) -> Self {
-        drawn.kept().0
-    }
 }
 
 impl Arithmetic for Rational {
@@ -173,8 +160,15 @@ impl Arithmetic for Rational {
             error: 0.0,
         }
     }
-    fn kept(drawn: &Drawn) -> Self {
-        drawn.kept().1.clone()
+}
+
+impl Base {
+    /// What either kind of law says of itself.
+    fn says<T>(&self, law: impl Fn(&dyn DraftScheme) -> T, stopped: impl Fn(&Stopped) -> T) -> T {
+        match self {
+            Self::Law(base) => law(base.as_ref()),
+            Self::Stopped(base) => stopped(base),
+        }
     }
 }
 
@@ -188,10 +182,10 @@ impl Drawn {
     }
 
     /// P(no avoided token is drawn).
-    fn kept(&self) -> &(f64, Rational) {
+    fn kept(&self) -> &Share {
         self.kept.get_or_init(|| {
             if self.avoided.is_none() {
-                return (1.0, Rational::one());
+                return Share::of(Rational::one());
             }
             // Sums of positive terms, so that a small probability keeps its digits.
             let mut exact = Rational::zero();
@@ -200,16 +194,13 @@ impl Drawn {
                     exact.gain(&mass);
                 }
             });
-            (round_nearest(&exact), exact)
+            Share::of(exact)
         })
     }
 
     /// Operations that listing the base's sets takes.
     fn law_cost(&self) -> f64 {
-        match &self.base {
-            Base::Law(law) => law.set_law_cost(),
-            Base::Stopped(law) => law.law_cost(),
-        }
+        self.base.says(|law| law.set_law_cost(), Stopped::law_cost)
     }
 
     fn base_sets<M: Arithmetic>(&self, visit: &mut dyn FnMut(&[u32], M)) {
@@ -220,7 +211,7 @@ impl Drawn {
     }
 
     fn tuples<M: Arithmetic>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
-        let kept = M::kept(self);
+        let kept: M = self.kept().value();
         let mut image = Vec::new();
         let mut visit = |tuple: &[u32], mass: &M| {
             if tuple.iter().any(|&token| self.is_avoided(token)) || mass.is_nil() {
@@ -240,7 +231,7 @@ impl Drawn {
     }
 
     fn sets<M: Arithmetic>(&self) -> Sets<M> {
-        let kept = M::kept(self);
+        let kept: M = self.kept().value();
         let mut sums: BTreeMap<Vec<u32>, M::Sum> = BTreeMap::new();
         self.base_sets(&mut |set, mass: M| {
             if set.iter().any(|&token| self.is_avoided(token)) || mass.is_nil() {
@@ -287,7 +278,7 @@ impl Drawn {
         };
         match &self.avoided {
             None => mass,
-            Some(_) => mass.over(&M::kept(self)),
+            Some(_) => mass.over(&self.kept().value()),
         }
     }
 
@@ -306,7 +297,7 @@ impl Drawn {
         let flat: Vec<usize> = fine.iter().flatten().copied().collect();
         let chain = M::chain(&self.base, &flat);
         let mut held = 0;
-        let kept = M::kept(self);
+        let kept: M = self.kept().value();
         let share = |mass: &M| match &self.avoided {
             None => mass.clone(),
             Some(_) => mass.over(&kept).smaller(&M::one()),
@@ -669,28 +660,24 @@ impl Node {
     }
 
     pub(super) fn tuple_count(&self) -> f64 {
-        match self {
-            Self::Leaf(Leaf::Fixed(_)) => 1.0,
-            Self::Leaf(Leaf::Poisson(chances)) => poisson_count(chances),
-            Self::Leaf(Leaf::Drawn(drawn)) => match &drawn.base {
-                Base::Law(law) => law.tuple_count(),
-                Base::Stopped(law) => law.tuple_count(),
-            },
-            Self::Union(parts) => parts.iter().map(Self::tuple_count).product(),
-            Self::Mixture(parts) => parts.iter().map(|(_, part)| part.tuple_count()).sum(),
-        }
+        self.count(|base| base.says(|law| law.tuple_count(), Stopped::tuple_count))
     }
 
     pub(super) fn set_count(&self) -> f64 {
+        self.count(|base| base.says(|law| law.set_count(), Stopped::set_count))
+    }
+
+    /// Of something that draws have, as many as `drawn` says.
+    fn count(&self, drawn: fn(&Base) -> f64) -> f64 {
         match self {
             Self::Leaf(Leaf::Fixed(_)) => 1.0,
-            Self::Leaf(Leaf::Poisson(chances)) => poisson_count(chances),
-            Self::Leaf(Leaf::Drawn(drawn)) => match &drawn.base {
-                Base::Law(law) => law.set_count(),
-                Base::Stopped(law) => law.set_count(),
-            },
-            Self::Union(parts) => parts.iter().map(Self::set_count).product(),
-            Self::Mixture(parts) => parts.iter().map(|(_, part)| part.set_count()).sum(),
+            Self::Leaf(Leaf::Poisson(chances)) => {
+                let some = (chances.iter()).filter(|(chance, _)| !chance.exact.is_nil());
+                2f64.powi(some.count().min(1000) as i32)
+            }
+            Self::Leaf(Leaf::Drawn(leaf)) => drawn(&leaf.base),
+            Self::Union(parts) => parts.iter().map(|part| part.count(drawn)).product(),
+            Self::Mixture(parts) => parts.iter().map(|(_, part)| part.count(drawn)).sum(),
         }
     }
 
@@ -742,10 +729,8 @@ impl Node {
         let mut cost = 0.0;
         self.leaves(&mut |leaf| {
             let Leaf::Drawn(drawn) = leaf else { return };
-            cost += match &drawn.base {
-                Base::Law(law) => law.exact_scan_cost(),
-                Base::Stopped(law) => law.law_cost(),
-            };
+            let base = &drawn.base;
+            cost += base.says(|law| law.exact_scan_cost(), Stopped::law_cost);
             if drawn.avoided.is_some() {
                 cost += drawn.law_cost();
             }
@@ -761,10 +746,8 @@ impl Node {
                 chances.iter().map(bits).sum::<f64>() + 1.0
             }
             Self::Leaf(Leaf::Drawn(drawn)) => {
-                let own = match &drawn.base {
-                    Base::Law(law) => law.exact_bits(),
-                    Base::Stopped(law) => law.exact_bits(),
-                };
+                let base = &drawn.base;
+                let own = base.says(|law| law.exact_bits(), Stopped::exact_bits);
                 own * if drawn.avoided.is_some() { 2.0 } else { 1.0 }
             }
             Self::Union(parts) => parts.iter().map(Self::exact_bits).sum(),
@@ -780,10 +763,7 @@ impl Node {
         let mut adds = matches!(self, Self::Mixture(_));
         self.leaves(&mut |leaf| {
             if let Leaf::Drawn(drawn) = leaf {
-                adds |= match &drawn.base {
-                    Base::Law(law) => law.adds_fractions(),
-                    Base::Stopped(_) => true,
-                };
+                adds |= drawn.base.says(|law| law.adds_fractions(), |_| true);
             }
         });
         adds
@@ -795,10 +775,8 @@ impl Node {
             Self::Leaf(Leaf::Fixed(_)) => 0.0,
             Self::Leaf(Leaf::Poisson(chances)) => 2.0 * (chances.len() + 1) as f64 * f64::EPSILON,
             Self::Leaf(Leaf::Drawn(drawn)) => {
-                let own = match &drawn.base {
-                    Base::Law(law) => law.set_probability_error(),
-                    Base::Stopped(law) => law.relative_error(),
-                };
+                let base = &drawn.base;
+                let own = base.says(|law| law.set_probability_error(), Stopped::relative_error);
                 own + 4.0 * f64::EPSILON
             }
             Self::Union(parts) => parts
@@ -811,11 +789,6 @@ impl Node {
             }
         }
     }
-}
-
-fn poisson_count(chances: &[(Share, Share)]) -> f64 {
-    let count = (chances.iter()).filter(|(chance, _)| !chance.exact.is_nil());
-    2f64.powi(count.count().min(1000) as i32)
 }
 
 // ------------------------------------------------------------------ normal form
@@ -832,26 +805,19 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
     if level > MOST_LEVELS {
         return Err(CompositionFault::Levels.into());
     }
-    let check = |token: usize| {
-        if token < vocab {
-            Ok(())
-        } else {
-            Err(CompositionError::from(CompositionFault::Token {
-                token,
-                vocab,
-            }))
-        }
+    let check = |tokens: &[usize]| {
+        let unknown = tokens.iter().find(|&&token| token >= vocab);
+        unknown.map_or(Ok(()), |&token| {
+            Err(CompositionFault::Token { token, vocab })
+        })
     };
-    let counted = |parts: usize| {
-        if (1..=MOST_PARTS).contains(&parts) {
-            Ok(())
-        } else {
-            Err(CompositionError::from(CompositionFault::Parts(parts)))
-        }
+    let counted = |parts: usize| match parts {
+        1..=MOST_PARTS => Ok(()),
+        _ => Err(CompositionFault::Parts(parts)),
     };
     match law {
         Composition::Fixed(tokens) => {
-            tokens.iter().try_for_each(|&token| check(token))?;
+            check(&tokens)?;
             Ok(Node::Leaf(Leaf::Fixed(set_of(tokens))))
         }
         Composition::Draws { draft, count, how } => draws(vocab, draft, count, how),
@@ -889,7 +855,7 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
             ))
         }
         Composition::Avoiding(tokens, law) => {
-            tokens.iter().try_for_each(|&token| check(token))?;
+            check(&tokens)?;
             let mut avoided = vec![false; vocab];
             for token in tokens {
                 avoided[token] = true;
@@ -899,7 +865,7 @@ fn build(vocab: usize, law: Composition, level: usize) -> Result<Node, Compositi
             Ok(law)
         }
         Composition::Merged { into, law } => {
-            into.iter().try_for_each(|&token| check(token))?;
+            check(&into)?;
             let law = build(into.len(), *law, level + 1).map_err(|error| error.within("of[0]"))?;
             Ok(merged(law, &into, vocab))
         }
@@ -986,34 +952,31 @@ fn drawn(draft: Draft, count: usize, how: Draws) -> Leaf {
     if !stopped && (support.len() == 1 || (support.len() <= count && how != Draws::Independent)) {
         return Leaf::Fixed(support);
     }
-    let (base, kind): (Arc<dyn DraftScheme>, Kind) = match how {
-        Draws::Stopped(rate) => {
-            let base = Base::Stopped(Box::new(Stopped::new(draft.clone(), count, rate)));
-            return of_base(base, Kind::Stopped, draft, count);
+    let own = draft.clone();
+    let (base, how) = match how {
+        Draws::Stopped(ref rate) => {
+            let law = Stopped::new(own, count, rate.clone());
+            (Base::Stopped(Box::new(law)), how)
         }
         Draws::Sequential if count > 1 => (
-            Arc::new(WithoutReplacement::new(draft.clone(), count)),
-            Kind::Sequential,
+            Base::Law(Arc::new(WithoutReplacement::new(own, count))),
+            how,
         ),
         Draws::Distinct if count > 1 => (
-            Arc::new(DistinctConditioned::new(draft.clone(), count)),
-            Kind::Distinct,
+            Base::Law(Arc::new(DistinctConditioned::new(own, count))),
+            how,
         ),
-        _ => (
-            Arc::new(WithReplacement::new(draft.clone(), count)),
-            Kind::Independent,
-        ),
+        _ => {
+            let law = WithReplacement::new(own, count);
+            (Base::Law(Arc::new(law)), Draws::Independent)
+        }
     };
-    of_base(Base::Law(base), kind, draft, count)
-}
-
-fn of_base(base: Base, kind: Kind, draft: Draft, draws: usize) -> Leaf {
     Leaf::Drawn(Box::new(Drawn {
         base,
         score: draft.clone(),
         draft,
-        draws,
-        kind,
+        draws: count,
+        how,
         avoided: None,
         kept: OnceLock::new(),
         groups: None,
@@ -1097,7 +1060,7 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
         return Ok(Some((Leaf::Drawn(Box::new(drawn)), Rational::one())));
     }
     // Independent draws that avoid tokens are draws of the same law from the others.
-    if let (Kind::Independent | Kind::Distinct, Base::Law(law)) = (drawn.kind, &drawn.base) {
+    if let (Draws::Independent | Draws::Distinct, Base::Law(law)) = (&drawn.how, &drawn.base) {
         let chance = law.inside_exact(&kept);
         let Some(rest) = drawn.draft.restricted(|token| !all[token]) else {
             return Ok(None);
@@ -1105,11 +1068,7 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
         if chance.is_nil() {
             return Ok(None);
         }
-        let how = match drawn.kind {
-            Kind::Independent => Draws::Independent,
-            _ => Draws::Distinct,
-        };
-        let leaf = self::drawn(rest, drawn.draws, how);
+        let leaf = self::drawn(rest, drawn.draws, drawn.how);
         let leaf = match drawn.groups {
             None => leaf,
             Some(groups) => leaf_merged(leaf, &groups.into, groups.members.len()),
@@ -1122,10 +1081,10 @@ fn drawn_avoiding(mut drawn: Drawn, avoided: &[bool]) -> Avoiding<Leaf> {
             count: drawn.draws,
         });
     }
-    let before = drawn.kept().1.clone();
+    let before = drawn.kept().exact.clone();
     drawn.avoided = Some(all);
     drawn.kept = OnceLock::new();
-    let chance = drawn.kept().1.clone();
+    let chance = drawn.kept().exact.clone();
     if chance.is_nil() {
         return Ok(None);
     }
@@ -1176,7 +1135,7 @@ fn leaf_merged(leaf: Leaf, into: &[usize], vocab: usize) -> Leaf {
             if let Some(score) = Draft::from_weights(weights(&drawn.score)) {
                 drawn.score = score;
             }
-            if drawn.kind == Kind::Independent {
+            if drawn.how == Draws::Independent {
                 let row = drawn.score.clone();
                 return self::drawn(row, drawn.draws, Draws::Independent);
             }
