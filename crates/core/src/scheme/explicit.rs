@@ -138,9 +138,6 @@ impl DraftScheme for Explicit {
             visit(&self.tuples[index], &self.law.exact().probability(index));
         }
     }
-    fn set_count(&self) -> f64 {
-        self.tuples.len() as f64
-    }
 
     fn set_law(&self) -> SetLaw {
         let row = self.law.probabilities();

@@ -86,14 +86,16 @@ impl Greedy {
             .collect()
     }
 
-    /// Weights of the last draft and their total.
-    fn last_exact(&self) -> (Vec<(usize, BigUint)>, BigUint) {
+    /// Weights of the last draft and their total; there is none for sure if the support is used up.
+    fn last_exact(&self) -> (Vec<(Option<usize>, BigUint)>, BigUint) {
         let exact = self.draft.exact();
-        let weights: Vec<(usize, BigUint)> = self
-            .candidates()
-            .into_iter()
-            .map(|token| (token, exact.weights[token].clone()))
+        let candidates = self.candidates().into_iter();
+        let mut weights: Vec<(Option<usize>, BigUint)> = candidates
+            .map(|token| (Some(token), exact.weights[token].clone()))
             .collect();
+        if weights.is_empty() {
+            weights.push((None, 1u32.into()));
+        }
         let total = weights.iter().map(|(_, weight)| weight).sum();
         (weights, total)
     }
@@ -137,7 +139,7 @@ impl DraftScheme for Greedy {
         Some(&self.draft)
     }
     fn tuple_count(&self) -> f64 {
-        self.set_count()
+        self.candidates().len().max(1) as f64
     }
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
         let candidates = self.candidates();
@@ -150,15 +152,9 @@ impl DraftScheme for Greedy {
     }
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         let (weights, total) = self.last_exact();
-        if weights.is_empty() {
-            visit(&self.tuple(None), &Rational::one());
+        for (last, weight) in &weights {
+            visit(&self.tuple(*last), &ratio(weight, &total));
         }
-        for (token, weight) in &weights {
-            visit(&self.tuple(Some(*token)), &ratio(weight, &total));
-        }
-    }
-    fn set_count(&self) -> f64 {
-        self.candidates().len().max(1) as f64
     }
 
     fn set_law(&self) -> SetLaw {
@@ -184,21 +180,13 @@ impl DraftScheme for Greedy {
 
     fn exact_set_law(&self) -> ExactSetLaw {
         let (weights, total) = self.last_exact();
-        let mut sets = SetFamily::new();
-        if weights.is_empty() {
-            sets.push(self.set(None));
-            return ExactSetLaw {
-                sets,
-                weights: vec![1u32.into()],
-                total: 1u32.into(),
-            };
-        }
-        for (token, _) in &weights {
-            sets.push(self.set(Some(*token)));
-        }
+        let weights = weights.into_iter();
+        let (sets, weights) = weights
+            .map(|(last, weight)| (self.set(last), weight))
+            .unzip();
         ExactSetLaw {
             sets,
-            weights: weights.into_iter().map(|(_, weight)| weight).collect(),
+            weights,
             total,
         }
     }
@@ -227,9 +215,11 @@ impl DraftScheme for Greedy {
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         let (weights, total) = self.last_exact();
         let mut weight_of = vec![BigUint::default(); self.draft.vocab()];
-        let used_up = weights.is_empty();
-        for (token, weight) in weights {
-            weight_of[token] = weight;
+        let used_up = self.candidates().is_empty();
+        for (last, weight) in weights {
+            if let Some(token) = last {
+                weight_of[token] = weight;
+            }
         }
         let (mut missing, mut held) = (self.top.len(), BigUint::default());
         order

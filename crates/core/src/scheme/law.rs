@@ -272,8 +272,10 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational));
 
     /// Number of sets A(X) of positive probability (an upper bound for
-    /// `product` and `explicit`).
-    fn set_count(&self) -> f64;
+    /// `product` and `explicit`): that of tuples, where no two are known to have one set.
+    fn set_count(&self) -> f64 {
+        self.tuple_count()
+    }
 
     /// Law of the set A(X) in `f64`, every tuple with the same tokens merged.
     fn set_law(&self) -> SetLaw;

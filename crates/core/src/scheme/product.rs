@@ -69,22 +69,16 @@ impl Product {
         independent_tuples(&rows, visit);
     }
 
-    fn sets<W: Weight>(&self, rows: &[Vec<W>]) -> (SetFamily, Vec<W>) {
+    /// Sets and their weights, of rows in one arithmetic.
+    fn sets<W: Weight>(&self, row: fn(&Draft) -> &[W]) -> (SetFamily, Vec<W>) {
         let (mut sets, mut weights) = (SetFamily::new(), Vec::new());
         for size in 1..=self.rows.len().min(self.support.len()) {
             for_each_combination(self.support.len(), size, |chosen| {
-                let restricted: Vec<Vec<W>> = rows
-                    .iter()
-                    .map(|row| {
-                        chosen
-                            .iter()
-                            .map(|&i| row[self.support[i]].clone())
-                            .collect()
-                    })
-                    .collect();
-                let weight = surjections(&restricted);
+                let chosen = chosen.iter().map(|&place| token_id(self.support[place]));
+                let set: Vec<u32> = chosen.collect();
+                let weight = surjections(&self.restricted(&set, row));
                 if !weight.is_nil() {
-                    sets.push(chosen.iter().map(|&i| token_id(self.support[i])));
+                    sets.push(set);
                     weights.push(weight);
                 }
             });
@@ -92,26 +86,28 @@ impl Product {
         (sets, weights)
     }
 
-    fn exact_rows(&self) -> Vec<Vec<BigUint>> {
-        self.rows
-            .iter()
-            .map(|row| row.exact().weights.clone())
-            .collect()
-    }
-
     fn exact_total(&self) -> BigUint {
         self.rows.iter().map(|row| &row.exact().total).product()
     }
 
-    fn restricted<W: Clone>(rows: &[Vec<W>], set: &[u32]) -> Vec<Vec<W>> {
-        rows.iter()
-            .map(|row| {
-                set.iter()
-                    .map(|&token| row[token as usize].clone())
-                    .collect()
-            })
-            .collect()
+    /// The rows on the tokens of a set.
+    fn restricted<W: Clone>(&self, set: &[u32], row: fn(&Draft) -> &[W]) -> Vec<Vec<W>> {
+        let on_set = |draft: &Draft| {
+            let row = row(draft);
+            set.iter()
+                .map(|&token| row[token as usize].clone())
+                .collect()
+        };
+        self.rows.iter().map(on_set).collect()
     }
+}
+
+fn floats(row: &Draft) -> &[f64] {
+    row.probabilities()
+}
+
+fn integers(row: &Draft) -> &[BigUint] {
+    &row.exact().weights
 }
 
 /// P(A(X) = set) by inclusion and exclusion over the tokens left out, the
@@ -187,12 +183,7 @@ impl DraftScheme for Product {
     }
 
     fn set_law(&self) -> SetLaw {
-        let rows: Vec<Vec<f64>> = self
-            .rows
-            .iter()
-            .map(|row| row.probabilities().to_vec())
-            .collect();
-        let (sets, probabilities) = self.sets(&rows);
+        let (sets, probabilities) = self.sets(floats);
         let n = self.rows.len() as f64;
         SetLaw {
             sets,
@@ -213,7 +204,7 @@ impl DraftScheme for Product {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, weights) = self.sets(&self.exact_rows());
+        let (sets, weights) = self.sets(integers);
         ExactSetLaw {
             sets,
             weights,
@@ -257,20 +248,11 @@ impl DraftScheme for Product {
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
-        let rows: Vec<Vec<f64>> = self
-            .rows
-            .iter()
-            .map(|row| {
-                set.iter()
-                    .map(|&token| row.probabilities()[token as usize])
-                    .collect()
-            })
-            .collect();
-        surjections(&rows)
+        surjections(&self.restricted(set, floats))
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        let weight = by_inclusion_exclusion(&Self::restricted(&self.exact_rows(), set));
+        let weight = by_inclusion_exclusion(&self.restricted(set, integers));
         ratio(&weight, &self.exact_total())
     }
 }

@@ -390,9 +390,6 @@ impl DraftScheme for Stratified {
         let mut visit = |draw: &[u32], mass: &Rational| visit(&self.tuple(draw), mass);
         self.strata_exact().draws(&|_| true, &mut visit);
     }
-    fn set_count(&self) -> f64 {
-        self.tuple_count()
-    }
 
     fn set_law(&self) -> SetLaw {
         let (sets, probabilities) = self.merged(&self.float);

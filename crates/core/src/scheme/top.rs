@@ -95,9 +95,6 @@ impl DraftScheme for Top {
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         visit(&self.tuple(), &Rational::one());
     }
-    fn set_count(&self) -> f64 {
-        1.0
-    }
 
     fn set_law(&self) -> SetLaw {
         SetLaw {
