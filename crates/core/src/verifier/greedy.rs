@@ -4,13 +4,12 @@ use super::residual::{keep, shortfall};
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draft_of, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verifier,
+    VerifierError, VerifierName, draft_of,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{Greedy, SchemeName};
-use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, compensated_sum};
 use specgap_number::known::Known;
 use specgap_number::number::{Number, normalised};
@@ -178,10 +177,6 @@ impl Verifier for GreedyVerifier {
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
         Some(self.exact().conditional(tuple))
-    }
-
-    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        draw_from(&self.conditional(tuple), tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {

@@ -3,7 +3,7 @@
 use super::rule::{ConditionalLaw, OutputLaw, Verifier};
 use crate::scheme::DraftScheme;
 use num_traits::Signed;
-use specgap_number::distribution::{Rational, Target, TwoFloat, round_nearest};
+use specgap_number::distribution::{Rational, Target, round_nearest};
 use specgap_number::number::{Number, RunningSum};
 use std::sync::Arc;
 
@@ -248,41 +248,36 @@ pub fn output_law_exact(
 
 /// Total variation between an output law and p in `f64`.
 pub fn total_variation(law: &OutputLaw<f64>, target: &Target) -> TotalVariation {
-    let row = target.probabilities();
-    let differences = law.output.iter().zip(row).map(|(out, p)| out - p);
-    let mut worst: (Option<usize>, f64) = (None, 0.0);
-    let mut sum = TwoFloat::ZERO;
-    for (token, difference) in differences.enumerate() {
-        sum += difference.abs();
-        if difference.abs() > worst.1.abs() {
-            worst = (Some(token), difference);
-        }
-    }
+    let (sum, worst_token, worst_difference) = differences(&law.output, target);
     TotalVariation {
-        value: 0.5 * sum.value(),
+        value: 0.5 * sum,
         exact: None,
-        worst_token: worst.0,
-        worst_difference: worst.1,
+        worst_token,
+        worst_difference,
     }
 }
 
 /// Total variation between an output law and p, exactly.
 pub fn total_variation_exact(law: &OutputLaw<Rational>, target: &Target) -> TotalVariation {
-    let row = Rational::row(target);
-    let mut worst: (Option<usize>, Rational) = (None, Rational::zero());
-    let mut sum = Rational::zero();
-    for (token, (out, p)) in law.output.iter().zip(&row).enumerate() {
-        let difference = out - p;
-        sum += difference.abs();
-        if difference.abs() > worst.1.abs() {
-            worst = (Some(token), difference);
-        }
-    }
+    let (sum, worst_token, worst) = differences(&law.output, target);
     let half = sum / Rational::from_integer(2.into());
     TotalVariation {
         value: round_nearest(&half),
         exact: Some(half),
-        worst_token: worst.0,
-        worst_difference: round_nearest(&worst.1),
+        worst_token,
+        worst_difference: round_nearest(&worst),
     }
+}
+
+/// The sum of |output - p|, and the token with the largest difference, with it.
+fn differences<M: Number + Signed>(output: &[M], target: &Target) -> (M, Option<usize>, M) {
+    let (mut sum, mut worst) = (M::Sum::default(), (None, <M as Number>::zero()));
+    for (token, (out, p)) in output.iter().zip(&M::row(target)).enumerate() {
+        let difference = out.minus(p);
+        sum.add(&difference.abs());
+        if difference.abs() > worst.1.abs() {
+            worst = (Some(token), difference);
+        }
+    }
+    (sum.value(), worst.0, worst.1)
 }

@@ -10,6 +10,7 @@ use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::Problem;
 use crate::rule::RuleName;
+use crate::scheme::SetFamily;
 use num_bigint::BigUint;
 use rand::RngCore;
 use specgap_number::distribution::Rational;
@@ -150,6 +151,14 @@ fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
     }
 }
 
+/// The sets of a flow, and how their masses were rounded.
+fn sets(solved: &SolvedFlow) -> (&SetFamily, Rounding) {
+    match solved {
+        SolvedFlow::Native(instance, _) => (&instance.sets, instance.rounding),
+        SolvedFlow::Big(instance, _) => (&instance.sets, instance.rounding),
+    }
+}
+
 impl Optimal {
     /// Solves the flow of a problem with at most [`flow::LARGEST_PLAN`] (set, token)
     /// pairs; beyond that it is [`Level`].
@@ -177,15 +186,8 @@ impl Optimal {
 impl FlowRule {
     fn new(problem: &Problem) -> Self {
         let solved = flow::solve(problem);
-        let sets = match &solved {
-            SolvedFlow::Native(instance, _) => &instance.sets,
-            SolvedFlow::Big(instance, _) => &instance.sets,
-        };
-        let index = sets
-            .iter()
-            .enumerate()
-            .map(|(index, set)| (set.to_vec(), index))
-            .collect();
+        let sets = sets(&solved).0.iter().enumerate();
+        let index = sets.map(|(index, set)| (set.to_vec(), index)).collect();
         Self {
             float: plan_of(&solved),
             index,
@@ -194,19 +196,8 @@ impl FlowRule {
         }
     }
 
-    fn is_exact(&self) -> bool {
-        let rounding = match &self.solved {
-            SolvedFlow::Native(instance, _) => instance.rounding,
-            SolvedFlow::Big(instance, _) => instance.rounding,
-        };
-        rounding == Rounding::None
-    }
-
     fn law<M: Number>(&self, plan: &Plan<M>, tuple: &[u32]) -> ConditionalLaw<M> {
-        let sets = match &self.solved {
-            SolvedFlow::Native(instance, _) => &instance.sets,
-            SolvedFlow::Big(instance, _) => &instance.sets,
-        };
+        let (sets, _) = sets(&self.solved);
         let set = distinct(tuple);
         let mut accepted = vec![M::zero(); tuple.len()];
         let Some(&index) = self.index.get(&set) else {
@@ -247,7 +238,7 @@ impl Verifier for Optimal {
         let Rule::Flow(rule) = &self.rule else {
             return None;
         };
-        if !rule.is_exact() {
+        if sets(&rule.solved).1 != Rounding::None {
             return None;
         }
         let plan = rule.exact.get_or_init(|| plan_of(&rule.solved));

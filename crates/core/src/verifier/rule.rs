@@ -307,11 +307,13 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     /// on rounded numbers.
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>>;
 
-    /// Runs the rule once.
+    /// Runs the rule once: by a draw from its law, unless it says otherwise.
     ///
     /// The uniform draws have 53 bits, so events below 1e-16 are not resolved;
     /// an event of probability 0 never happens.
-    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict;
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        draw_from(&self.conditional(tuple), tuple, rng)
+    }
 
     /// Acceptance rates averaged over X ~ D, without enumerating tuples.
     fn acceptance(&self) -> Acceptance;

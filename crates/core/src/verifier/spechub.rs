@@ -4,13 +4,12 @@ use super::residual::keep;
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draft_of, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verifier,
+    VerifierError, VerifierName, draft_of,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::{Greedy, Hub, SchemeName};
-use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, compensated_sum};
 use specgap_number::known::Known;
 use specgap_number::number::{Number, RunningSum, normalised};
@@ -180,7 +179,10 @@ impl SpecHub {
             );
             let top = &q[self.hub as usize];
             let rest = top.complement();
-            let second: Vec<Rational> = q.iter().map(|q| second_mass(q, top, &rest)).collect();
+            let mut second = vec![Rational::zero(); q.len()];
+            if !rest.is_nil() {
+                second = q.iter().map(|q| top.times(&q.over(&rest))).collect();
+            }
             rule(&p, &q, &second, self.hub)
         })
     }
@@ -199,10 +201,6 @@ impl Verifier for SpecHub {
         Some(self.exact().conditional(tuple))
     }
 
-    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        draw_from(&self.conditional(tuple), tuple, rng)
-    }
-
     fn handles_all_tokens(&self) -> bool {
         true
     }
@@ -217,55 +215,49 @@ impl Verifier for SpecHub {
     }
 }
 
-/// What each draft accepts of a token that is not the hub: min(p, q) from (x, a), then
-/// min of the rest and d from (a, x).
-fn masses_of_other<M: Number>(p: &M, q: &M, second: &M) -> Vec<M> {
-    vec![p.smaller(q), p.excess_over(q).smaller(second)]
-}
-
-/// What each draft accepts of the hub: its share of what is left in the pairs (a, x), where
-/// it is first, and (x, a), where it is second. `others` has p, q and d of all other tokens.
-fn masses_of_hub<M: Number>(p: &M, others: impl Iterator<Item = (M, M, M)>) -> Vec<M> {
+/// What each draft accepts of a token, of q without the hub `rest` and p and q by token.
+///
+/// Of the hub it is its share of what is left in the pairs (a, x), where it is first, and (x, a),
+/// where it is second. Of another token it is min(p, q) from (x, a), then min of the rest and d
+/// from (a, x).
+fn masses<M: Number>(
+    token: usize,
+    hub: usize,
+    rest: &M,
+    vocab: usize,
+    at: impl Fn(usize) -> (M, M),
+) -> Vec<M> {
+    let (of_hub, top) = at(hub);
+    // d, the probability of the pair (a, x).
+    let pair = |q: &M| match rest.is_nil() {
+        true => M::zero(),
+        false => top.times(&q.over(rest)),
+    };
+    if token != hub {
+        let (p, q) = at(token);
+        return vec![p.smaller(&q), p.excess_over(&q).smaller(&pair(&q))];
+    }
     let (mut first, mut second) = (M::Sum::default(), M::Sum::default());
     let mut pairs = false;
-    for (p, q, pair) in others {
+    for (p, q) in (0..vocab).filter(|&x| x != hub).map(at) {
         second.add(&q.excess_over(&p));
-        first.add(&pair.excess_over(&p.excess_over(&q)));
+        first.add(&pair(&q).excess_over(&p.excess_over(&q)));
         pairs |= !q.is_nil();
     }
     // Without pairs the only tuple is (a).
-    let [first, second] = if pairs {
-        [first.value(), second.value()]
-    } else {
-        [M::one(), M::zero()]
+    let [first, second] = match pairs {
+        true => [first.value(), second.value()],
+        false => [M::one(), M::zero()],
     };
-    let share = keep(p, &first.plus(&second));
+    let share = keep(&of_hub, &first.plus(&second));
     vec![share.times(&first), share.times(&second)]
-}
-
-/// d of a token: the probability of the pair (a, x).
-fn second_mass<M: Number>(q: &M, hub: &M, rest: &M) -> M {
-    if rest.is_nil() {
-        M::zero()
-    } else {
-        hub.times(&q.over(rest))
-    }
 }
 
 const AT_TOKEN: TokenRule = TokenRule {
     on_row: |row, token, _, _| {
-        let (p, q) = of_row(row, token);
         let hub = row.heaviest(1).first().copied().unwrap_or(0);
-        let (top, rest) = (of_row(row, hub).1, row.rest_of_draft(1));
-        if token != hub {
-            return Ok(masses_of_other(&p, &q, &second_mass(&q, &top, &rest)));
-        }
-        let others = (0..row.rows().draft.len()).filter(|&x| x != hub);
-        let others = others.map(|x| {
-            let (p, q) = of_row(row, x);
-            (p, q, second_mass(&q, &top, &rest))
-        });
-        Ok(masses_of_hub(&p, others))
+        let (rest, vocab) = (row.rest_of_draft(1), row.rows().draft.len());
+        Ok(masses(token, hub, &rest, vocab, |x| of_row(row, x)))
     },
     exact: |problem, token| {
         let (p, q) = of_problem(problem);
@@ -273,16 +265,9 @@ const AT_TOKEN: TokenRule = TokenRule {
             return vec![Rational::zero(); 2];
         };
         let hub = rule.hub as usize;
-        let rest = q[hub].complement();
-        let second = |x: usize| second_mass(&q[x], &q[hub], &rest);
-        if token != hub {
-            return masses_of_other(&p[token], &q[token], &second(token));
-        }
-        let others = (0..p.len()).filter(|&x| x != hub);
-        masses_of_hub(
-            &p[hub],
-            others.map(|x| (p[x].clone(), q[x].clone(), second(x))),
-        )
+        masses(token, hub, &q[hub].complement(), p.len(), |x| {
+            (p[x].clone(), q[x].clone())
+        })
     },
     nested: false,
     sampled_from: None,

@@ -14,8 +14,8 @@ pub(super) use limit::{ENTRY as LIMIT, iid_on_row};
 use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verifier, VerifierError,
+    VerifierName,
 };
 use crate::problem::Problem;
 use crate::rule::RuleName;
@@ -23,7 +23,6 @@ use crate::scheme::{SchemeName, Straddle, Strata, Stratified, given, listed, ord
 use in_order::InOrder;
 use laws::{LAWS, straddle_of, stratified};
 pub use limit::Level;
-use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, exact_value, token_id};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
@@ -265,10 +264,6 @@ impl Verifier for Staged {
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
         Some(self.exact()?.conditional(tuple))
-    }
-
-    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        draw_from(&self.conditional(tuple), tuple, rng)
     }
 
     fn acceptance(&self) -> Acceptance {
