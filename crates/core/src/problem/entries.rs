@@ -129,9 +129,8 @@ pub(super) fn distribution<D>(
                 };
                 Err(wrong(DistributionError::NotFinite { index, value }))
             }
-            Err(source) => Err(FieldError::Number {
-                field: field.to_owned(),
-                index,
+            Err(source) => Err(FieldError::Value {
+                field: format!("{field}: entry {index}"),
                 source,
             }),
         })

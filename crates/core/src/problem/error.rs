@@ -83,20 +83,10 @@ pub enum FieldError {
         /// The field.
         field: String,
     },
-    /// An entry that is not a number.
-    #[error("{field}: entry {index}: {source}")]
-    Number {
-        /// The field.
-        field: String,
-        /// Position, from 0.
-        index: usize,
-        /// What is wrong with it.
-        source: ParseRationalError,
-    },
-    /// A single value that is not a number.
+    /// A value that is not a number.
     #[error("{field}: {source}")]
     Value {
-        /// The field.
+        /// The field, with the entry where it is a list.
         field: String,
         /// What is wrong with it.
         source: ParseRationalError,
