@@ -6,13 +6,14 @@
 mod beside;
 
 use self::beside::outcome;
+use super::columns::head;
 use super::junit::{self, Case};
 use super::sections::{if_any, of_table};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
 use crate::log::RowsFrom;
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Fact, Page, Section, visible};
 use std::fmt::Write as _;
@@ -44,13 +45,7 @@ fn short_of(plan: &Plan) -> String {
 }
 
 fn minimum(plan: &Plan) -> Table {
-    let columns = vec![
-        Column::words("bug"),
-        Column::words("first by"),
-        Column::number("needs"),
-        Column::number("outputs alone"),
-        Column::number("TV"),
-    ];
+    let columns = head("bug | first by | #needs | #outputs alone | #TV");
     let positions = plan.multiplied as u64;
     let row = |one: &MinimumN| {
         let needed = one.positions.map_or_else(|| "–".to_owned(), count_of);
@@ -407,13 +402,7 @@ fn e_value(part: &PartReport) -> String {
 }
 
 fn verdicts(report: &AuditReport) -> Table {
-    let columns = vec![
-        Column::words("part"),
-        Column::words("verdict"),
-        Column::number("steps"),
-        Column::number("e-value"),
-        Column::number("smallest TV excluded"),
-    ];
+    let columns = head("part | verdict | #steps | #e-value | #smallest TV excluded");
     let rows = all_parts(report).map(|part| {
         let limit = part
             .smallest_tv_excluded
@@ -458,11 +447,7 @@ fn provided(report: &AuditReport) -> &'static str {
 }
 
 fn hard_checks(report: &AuditReport) -> Table {
-    let columns = vec![
-        Column::words("check"),
-        Column::number("violations"),
-        Column::words("what may not happen"),
-    ];
+    let columns = head("check | #violations | what may not happen");
     let rows = report.hard_checks.iter().map(|check| {
         Row::new([
             Entry::plain(check.name.clone()),
@@ -474,11 +459,7 @@ fn hard_checks(report: &AuditReport) -> Table {
 }
 
 fn evidence(report: &AuditReport) -> Table {
-    let columns = vec![
-        Column::words("part"),
-        Column::number("log10 e"),
-        Column::words("bug or score, and what it says"),
-    ];
+    let columns = head("part | #log10 e | bug or score, and what it says");
     let rows = all_parts(report).flat_map(|part| {
         part.evidence.iter().map(|one| {
             Row::texts([
@@ -492,12 +473,7 @@ fn evidence(report: &AuditReport) -> Table {
 }
 
 fn groups(report: &AuditReport) -> Table {
-    let columns = vec![
-        Column::words("part"),
-        Column::words("group"),
-        Column::number("steps"),
-        Column::number("log10 of its e-value"),
-    ];
+    let columns = head("part | group | #steps | #log10 of its e-value");
     let rows = all_parts(report).flat_map(|part| {
         part.groups.iter().map(|one| {
             Row::texts([
@@ -512,13 +488,7 @@ fn groups(report: &AuditReport) -> Table {
 }
 
 fn tampering(control: &[Tampering]) -> Table {
-    let columns = vec![
-        Column::words("tampered with"),
-        Column::words("refused"),
-        Column::words("by"),
-        Column::number("positions played"),
-        Column::words("this log is enough"),
-    ];
+    let columns = head("tampered with | refused | by | #positions played | this log is enough");
     let rows = control.iter().map(|one| {
         let refused = match (one.refuted, &one.reason) {
             (Some(true), _) => "yes".to_owned(),

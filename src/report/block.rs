@@ -1,5 +1,6 @@
 //! Reports of `specgap block`.
 
+use super::columns::head;
 use super::exact_or_decimal;
 use super::problems::{self, BEST, decimal};
 use crate::block::lemma_5_1_status;
@@ -119,7 +120,7 @@ pub fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
 fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
     let drafts = evaluation.drafts;
     let many = drafts > 1;
-    let columns = ["E[tau]", "value", "what it is"].map(Column::words);
+    let columns = head("E[tau] | value | what it is");
     let mut rows = Vec::new();
     let written = |value: &Known| {
         value.rational().map_or_else(
@@ -161,20 +162,15 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
             "what one of the drafts allows; greedy-block attains it".to_owned(),
         ]));
     }
-    let table = Table::new("bounds", "", columns.into()).rows(rows);
+    let table = Table::new("bounds", "", columns).rows(rows);
     terminal::table(out, &table, width, "  ");
 }
 
 fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
-    let columns = vec![
-        Column::words("verifier"),
-        Column::number("E[tau]"),
-        Column::number("tokens/call"),
-        Column::number("of optimum"),
-        Column::number("TV"),
-        Column::number("undefined"),
-        Column::words("lossless"),
-    ];
+    let columns = head(
+        "verifier | #E[tau] | #tokens/call | #of optimum | #TV | #undefined | \
+         lossless",
+    );
     let mut rows = Vec::new();
     for row in &evaluation.verifiers {
         let Some(law) = row.outcome.done() else {

@@ -1,10 +1,11 @@
 //! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
 
 use super::JSON_SCHEMA;
+use super::columns::head;
 use super::junit::{self, Case};
 use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{counted, seconds, wrap};
 use crate::page::{markdown, terminal, visible};
 use crate::typed;
@@ -205,13 +206,7 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
     let mut out = String::new();
     let ledger = !quiet && !run.claims.is_empty();
     if ledger {
-        let columns = vec![
-            Column::words("claim"),
-            Column::words("verdict"),
-            Column::words("ok"),
-            Column::number("time"),
-            Column::words("statement"),
-        ];
+        let columns = head("claim | verdict | ok | #time | statement");
         let rows = run.claims.iter().map(|checked| {
             let ok = if checked.is_ok() { "ok" } else { "CHANGED" };
             Row::texts([
@@ -360,7 +355,7 @@ pub fn summary(run: &CheckRun, command: &str) -> String {
     list("Not in the baseline", &mut added.cloned());
     if !run.problems.is_empty() {
         out.push_str("\n## Problem files\n\n");
-        let columns = ["problem", "result", "values"].map(Column::words);
+        let columns = head("problem | result | values");
         let rows = run.problems.iter().map(|problem| {
             let result = match problem.complaints.is_empty() {
                 true => "passes",
@@ -372,7 +367,7 @@ pub fn summary(run: &CheckRun, command: &str) -> String {
                 .collect();
             Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
         });
-        let table = Table::new("problems", "", columns.into()).rows(rows);
+        let table = Table::new("problems", "", columns).rows(rows);
         add_table(&mut out, &table);
     }
     if !run.claims.is_empty() {
@@ -395,7 +390,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         let _ = writeln!(out, "- **{}**: {}", term.trim(), meaning.trim());
     }
     out.push('\n');
-    let columns = ["claim", "verdict", "statement", "source"].map(Column::words);
+    let columns = head("claim | verdict | statement | source");
     let rows = run.claims.iter().map(|checked| {
         let claim = &checked.claim;
         Row::new([
@@ -408,7 +403,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
             Entry::plain(claim.source),
         ])
     });
-    let table = Table::new("claims", "", columns.into()).rows(rows);
+    let table = Table::new("claims", "", columns).rows(rows);
     add_table(&mut out, &table);
     for (title, verdict) in [
         ("Refuted", Verdict::Refuted),
@@ -443,11 +438,11 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         }
     }
     out.push_str("\n## Not checked by machine\n\n");
-    let columns = ["statement", "why"].map(Column::words);
+    let columns = head("statement | why");
     let rows = UNCHECKED
         .iter()
         .map(|(statement, reason)| Row::texts([*statement, *reason]));
-    let table = Table::new("unchecked", "", columns.into()).rows(rows);
+    let table = Table::new("unchecked", "", columns).rows(rows);
     add_table(&mut out, &table);
     visible(out)
 }
@@ -461,12 +456,12 @@ fn add_table(out: &mut String, table: &Table) {
 
 /// Claims and what is expected of each, for people.
 pub fn list(claims: &[Claim], width: u16) -> String {
-    let columns = ["claim", "expected", "statement"].map(Column::words);
+    let columns = head("claim | expected | statement");
     let rows = claims.iter().map(|claim| {
         let expected = claim.expected.to_string();
         Row::texts([claim.id.to_owned(), expected, claim.statement.to_owned()])
     });
-    let table = Table::new("claims", "", columns.into()).rows(rows);
+    let table = Table::new("claims", "", columns).rows(rows);
     let mut out = String::new();
     terminal::table(&mut out, &table, width, "");
     let _ = writeln!(out, "{}", counted(claims.len(), "claim"));

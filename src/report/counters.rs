@@ -5,13 +5,14 @@
 
 use super::advice::of_counts;
 use super::certainty::{in_percent, point};
+use super::columns::{head, head_if};
 use super::length::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
 use super::sections::definitions;
 use crate::counters::{
     AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
 };
 use crate::page::plot::{Axis, Line, LinePlot, Stroke};
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{counted, listed, percent, range};
 use crate::page::{Block, Fact, Figure, Page, Section, made_by};
 
@@ -178,14 +179,11 @@ fn stated(at: &AtLength) -> Entry {
 fn lengths(report: &CountersReport) -> Option<Section> {
     let first = report.lengths.first()?;
     let fast = first.speedup.is_some();
-    let mut columns = vec![
-        Column::number("drafts k"),
-        Column::number("tokens a round"),
-        Column::words("known as"),
-        Column::words("stated error"),
-        Column::number("rate"),
-    ];
-    columns.extend(fast.then(|| Column::number("speed-up")));
+    let columns = [
+        head("#drafts k | #tokens a round | known as | stated error | #rate"),
+        head_if(fast, "#speed-up"),
+    ]
+    .concat();
     let best = report.best.as_ref().map(|best| best.length);
     let rows = report.lengths.iter().map(|at| {
         let mut entries = vec![
@@ -289,15 +287,11 @@ fn by_group(report: &CountersReport) -> Option<Section> {
         return None;
     }
     let has_best = report.best.is_some();
-    let mut columns = vec![
-        Column::words("group"),
-        Column::number("requests"),
-        Column::number("rounds"),
-        Column::number("tokens a round"),
-        Column::number("less all others"),
-        Column::words("told apart"),
-    ];
-    columns.extend(has_best.then(|| Column::number("set K")));
+    let columns = [
+        head("group | #requests | #rounds | #tokens a round | #less all others | told apart"),
+        head_if(has_best, "#set K"),
+    ]
+    .concat();
     let row = |name: &str, of: &Served, more: Option<&GroupCounts>, best: Option<&Best>| {
         let told = |one: &GroupCounts| Entry::plain(if one.is_told { "yes" } else { "no" });
         let more = more.filter(|one| one.more.is_some());
@@ -339,13 +333,7 @@ fn by_cost(report: &CountersReport) -> Option<Section> {
     if report.by_cost.is_empty() {
         return None;
     }
-    let columns = vec![
-        Column::number("cost ratio c"),
-        Column::number("set K"),
-        Column::number("speed-up"),
-        Column::words("known as"),
-        Column::words("alike"),
-    ];
+    let columns = head("#cost ratio c | #set K | #speed-up | known as | alike");
     let rows = report.by_cost.iter().map(|at| {
         let alike: Vec<String> = at.best.alike.iter().map(usize::to_string).collect();
         Row::texts([
@@ -372,12 +360,7 @@ fn by_batch(report: &CountersReport) -> Option<Section> {
     if report.by_batch.is_empty() {
         return None;
     }
-    let columns = vec![
-        Column::number("batch size"),
-        Column::number("set K"),
-        Column::number("speed-up"),
-        Column::words("known as"),
-    ];
+    let columns = head("#batch size | #set K | #speed-up | known as");
     let rows = report.by_batch.iter().map(|at| {
         Row::texts([
             at.batch.to_string(),
@@ -427,11 +410,7 @@ fn ran(report: &CountersReport) -> Section {
     }
     let mut blocks = vec![Block::Facts(facts)];
     if let Some(curve) = &report.curve {
-        let columns = vec![
-            Column::number("place i"),
-            Column::number("accepted there, S_i"),
-            Column::number("of those that came so far"),
-        ];
+        let columns = head("#place i | #accepted there, S_i | #of those that came so far");
         let mut before = 1.0;
         let rows = curve.marginal.iter().enumerate().map(|(index, share)| {
             let conditional = if before > 0.0 {
@@ -470,11 +449,11 @@ fn tools() -> Section {
 }
 
 fn tools_table(all: &[ToolDefinition]) -> Table {
-    let columns = ["tool", "number", "is", "acceptance length"].map(Column::words);
+    let columns = head("tool | number | is | acceptance length");
     let rows = all
         .iter()
         .map(|one| Row::texts([one.tool, one.name, one.is, one.acceptance_length]));
-    Table::new("tools", "", columns.to_vec()).rows(rows)
+    Table::new("tools", "", columns).rows(rows)
 }
 
 /// The page of `--definitions`: what tools print, and what words mean here.

@@ -1,8 +1,9 @@
 //! What other reports than that of `specgap paths` say of a log with several draft paths.
 
+use super::columns::head;
 use super::length::numbers::{entry, maybe, plus_minus};
 use crate::gap::{DraftPaths, PossibleWithPaths};
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, temperature, words};
 use crate::page::{Block, Section};
 
@@ -61,11 +62,7 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
 }
 
 fn table(paths: &DraftPaths) -> Table {
-    let columns = vec![
-        Column::words("paths K"),
-        Column::number("no verifier passes"),
-        Column::number("the best one has at least"),
-    ];
+    let columns = head("paths K | #no verifier passes | #the best one has at least");
     let pooled = |at: &&PossibleWithPaths| at.form.as_deref() == Some("pooled paths");
     let pooled: Vec<String> = (paths.by_drafts.iter().filter(pooled))
         .map(|at| count(at.drafts))

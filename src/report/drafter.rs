@@ -3,6 +3,7 @@
 //! [`page`] alone decides what stands on it and in which order.
 
 use super::certainty::point;
+use super::columns::head;
 use super::length::numbers::{cost, entry, maybe, plus_minus};
 use super::sections::definitions;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
@@ -135,22 +136,13 @@ fn lengths(report: &DrafterReport) -> Section {
             maybe(calls.and_then(|calls| calls.last()), 3),
         ])
     });
-    let columns = vec![
-        Column::words("drafts"),
-        Column::number("acceptance length"),
-        Column::number("by means"),
-        Column::number("tokens a call"),
-    ];
+    let columns = head("drafts | #acceptance length | #by means | #tokens a call");
     let table = Table::new("acceptance-length", "Tokens a round", columns)
         .rows(rows)
         .note("± is half of a 95% interval, by prompt.");
     let mut blocks = vec![Block::Table(table)];
     if !report.best_length.is_empty() {
-        let columns = vec![
-            Column::number("cost of a drafted token"),
-            Column::number("best K"),
-            Column::number("times as fast"),
-        ];
+        let columns = head("#cost of a drafted token | #best K | #times as fast");
         let rows = report.best_length.iter().map(|at| {
             Row::new([
                 Entry::plain(cost(at.cost_ratio)),

@@ -11,6 +11,7 @@ mod cautions;
 mod certainty;
 pub mod check;
 pub mod cite;
+mod columns;
 pub mod compare;
 pub mod counters;
 mod draft_paths;

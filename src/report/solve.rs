@@ -1,5 +1,6 @@
 //! Reports of `specgap solve`.
 
+use super::columns::head;
 use super::fractions::in_full;
 use super::problems::{self, decimal};
 use crate::distribution::format_rational;
@@ -33,13 +34,7 @@ pub fn text(solution: &Solution, width: u16) -> String {
     );
     let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
     let _ = writeln!(out, "  alpha* = {}", in_full(rate));
-    let columns = vec![
-        Column::words("method"),
-        Column::number("alpha*"),
-        Column::number("difference"),
-        Column::number("time"),
-        Column::words("status"),
-    ];
+    let columns = head("method | #alpha* | #difference | #time | status");
     let was_run = |run: &&MethodRun| !matches!(run.outcome, Outcome::Skipped(_));
     let rows = solution.methods.iter().filter(was_run);
     let rows = rows.map(|run| row(run, rate));

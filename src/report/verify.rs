@@ -1,5 +1,6 @@
 //! Reports of `specgap verify`.
 
+use super::columns::head;
 use super::fractions::in_full;
 use super::problems::{self, BEST, decimal};
 use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
@@ -36,15 +37,7 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
             let _ = wrap(&mut out, &format!("alpha* is not known: {reason}"), width);
         }
     }
-    let columns = vec![
-        Column::words("verifier"),
-        Column::number("algorithmic"),
-        Column::number("membership"),
-        Column::number("gap"),
-        Column::number("TV"),
-        Column::words("lossless"),
-        Column::words("rate"),
-    ];
+    let columns = head("verifier | #algorithmic | #membership | #gap | #TV | lossless | rate");
     let rows = evaluation
         .verifiers
         .iter()

@@ -1,9 +1,10 @@
 //! What stands beside the verdicts of an audit, in words.
 
 use crate::audit::{AuditReport, Cause, CountsReport, Outcome, PartReport, Surprise};
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Section};
+use crate::report::columns::head;
 
 /// What the words mean.
 pub(super) const DEFINITIONS: [(&str, &str); 6] = [
@@ -153,11 +154,7 @@ pub(super) fn counted_words(counts: &CountsReport) -> String {
 pub(super) fn counts(counts: &CountsReport) -> Section {
     let mut blocks = vec![Block::Paragraph(format!("{}.", counted_words(counts)))];
     if !counts.places.is_empty() {
-        let columns = vec![
-            Column::number("draft"),
-            Column::number("counted"),
-            Column::number("expected by the rows"),
-        ];
+        let columns = head("#draft | #counted | #expected by the rows");
         let rows = counts.places.iter().map(|one| {
             Row::new([
                 Entry::plain(one.place.to_string()),

@@ -11,6 +11,7 @@ use crate::page::words::{counted, temperature};
 use crate::page::{Block, Fact, Section};
 use crate::report::advice::Said;
 use crate::report::certainty::Tally;
+use crate::report::columns::{head, head_below};
 
 /// Whether all logs are of the same text and there are enough of them.
 pub(super) fn is_one(comparison: &LogComparison) -> bool {
@@ -50,10 +51,7 @@ fn table(ladder: &Ladder<'_>) -> Table {
     let &Ladder {
         comparison, at, n, ..
     } = ladder;
-    let mut columns = vec![
-        Column::words("draft"),
-        Column::number("overlap").over("one draft"),
-    ];
+    let mut columns = [head("draft"), head_below("one draft", "#overlap")].concat();
     let ways: Vec<(&ComparedRate, &str)> = (ONE_DRAFT.into_iter())
         .filter_map(|one| Some((way(comparison, at, one)?, one[2])))
         .filter(|(_, words)| *words != "token")

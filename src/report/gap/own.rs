@@ -2,10 +2,11 @@
 
 use super::select::{LOSSY, each_cell, is_lossless};
 use crate::gap::GapReport;
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{at_most, listed};
 use crate::page::{Block, Section};
 use crate::report::certainty::{BETWEEN, entry, exactness};
+use crate::report::columns::head;
 
 /// What a reader must know of rules that are not lossless before anything else.
 pub(super) fn caution(report: &GapReport) -> Option<String> {
@@ -43,14 +44,10 @@ fn described(mut of: String, digest: Option<&str>, words: &str) -> String {
 
 /// The rules, in every cell.
 pub(super) fn section(report: &GapReport) -> Option<Section> {
-    let columns = vec![
-        Column::words("rule"),
-        Column::words("drafts"),
-        Column::number("accepts"),
-        Column::number("by its own account"),
-        Column::number("law off p (TV), at most"),
-        Column::words("lossless"),
-    ];
+    let columns = head(
+        "rule | drafts | #accepts | #by its own account | #law off p (TV), at most | \
+         lossless",
+    );
     let mut table = Table::new("own-rules", "Rules of the caller's own", columns);
     each_cell(report, &mut table, None, |cell| {
         let rows = cell.verifiers.iter().filter_map(|row| {
@@ -100,11 +97,7 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
 
 /// The draft laws of the caller's own, and how their optima are known.
 pub(super) fn laws(report: &GapReport) -> Option<Section> {
-    let columns = vec![
-        Column::words("drafts"),
-        Column::number("α*"),
-        Column::words("known"),
-    ];
+    let columns = head("drafts | #α* | known");
     let mut table = Table::new("own-laws", "Draft laws of the caller's own", columns);
     let mut is_between = false;
     each_cell(report, &mut table, None, |cell| {

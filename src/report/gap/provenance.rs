@@ -1,9 +1,10 @@
 //! What a log says of where it comes from.
 
 use crate::gap::{GapReport, LogSummary};
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, percent, temperature};
 use crate::page::{Block, Fact, Section};
+use crate::report::columns::head;
 
 /// Digits of a hash that are shown.
 const SHORT_HASH: usize = 12;
@@ -42,13 +43,7 @@ fn prompts(log: &LogSummary) -> Option<Block> {
 /// Mass that a log's rows do not list.
 fn rest(log: &LogSummary, index: usize) -> Option<Table> {
     let number = |value: f64| Entry::titled(percent(value), value.to_string());
-    let columns = vec![
-        Column::words("temperature"),
-        Column::number("target, mean"),
-        Column::number("target, max"),
-        Column::number("draft, mean"),
-        Column::number("draft, max"),
-    ];
+    let columns = head("temperature | #target, mean | #target, max | #draft, mean | #draft, max");
     let rows = log.rest.iter().map(|row| {
         let masses = [
             row.target_mean,

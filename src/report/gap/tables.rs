@@ -19,6 +19,7 @@ use crate::report::certainty::{
     BETWEEN, Tally, all_digits, cut, entry, exactness, in_percent, number as of_estimate,
     signed_entry, signed_percent,
 };
+use crate::report::columns::{head, head_below, head_if};
 use crate::report::length::numbers::entry as in_text;
 use crate::report::sections::if_any;
 use crate::scheme::{ENGINES, Engine};
@@ -42,12 +43,7 @@ fn maybe(value: Option<f64>) -> Entry {
 
 /// Every verifier at one place, a line each, in percent.
 pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
-    let columns = vec![
-        Column::words("drafts and rule"),
-        Column::number("accepts %"),
-        Column::number("loses"),
-        Column::number("of α*"),
-    ];
+    let columns = head("drafts and rule | #accepts % | #loses | #of α*");
     let id = match headline(report) == Some((at, n)) {
         true => "verifiers".to_owned(),
         false => format!("verifiers-t{}-n{n}", temperature(at)),
@@ -233,17 +229,10 @@ fn audited(report: &GapReport) -> String {
 
 /// Fast rates against slow ones.
 pub(super) fn audits(report: &GapReport) -> Option<Table> {
-    let columns = vec![
-        Column::words("verifier"),
-        Column::number("T"),
-        Column::number("n"),
-        Column::number("positions"),
-        Column::number("largest difference"),
-        Column::number("mean difference"),
-        Column::words("slow way"),
-        Column::number("its width, at most"),
-        Column::number("outside"),
-    ];
+    let columns = head(
+        "verifier | #T | #n | #positions | #largest difference | #mean difference | slow way | \
+         #its width, at most | #outside",
+    );
     let most = |value: f64| Entry::titled(at_most(value), value.to_string());
     let rows = report.audits.iter().map(|audit| {
         let slow = match audit.kind {
@@ -306,16 +295,7 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
 
 /// How far every verifier is from its optimum.
 pub(super) fn gaps(report: &GapReport) -> Table {
-    let columns = vec![
-        Column::words("verifier"),
-        Column::words("drafts"),
-        Column::number("mean gap"),
-        Column::number("of α*"),
-        Column::number("median"),
-        Column::number("q95"),
-        Column::number("max"),
-        Column::number("none"),
-    ];
+    let columns = head("verifier | drafts | #mean gap | #of α* | #median | #q95 | #max | #none");
     let mut table = Table::new(
         "gaps",
         "Gap of every verifier over the positions, in percentage points",
@@ -371,15 +351,10 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
 
 /// What engines do with one draft.
 pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
-    let columns = vec![
-        Column::number("T"),
-        Column::number("one-hot"),
-        Column::number("token"),
-        Column::number("exact-match"),
-        Column::number("one-hot − token"),
-        Column::number("token − exact-match"),
-        Column::words("at 5% after Holm"),
-    ];
+    let columns = head(
+        "#T | #one-hot | #token | #exact-match | #one-hot − token | #token − exact-match | \
+         at 5% after Holm",
+    );
     let caption = "Acceptance of a single draft in percent, by what engines do with it";
     let mut table = Table::new("one-draft", caption, columns);
     let mut tally = Tally::default();
@@ -451,27 +426,14 @@ fn engine(engine: &Engine) -> Row {
 
 /// The names of engines.
 pub(super) fn engines() -> Table {
-    let columns = vec![
-        Column::words("engine"),
-        Column::words("setting"),
-        Column::words("drafts at T > 0"),
-        Column::words("verified"),
-        Column::words("here: drafts; verifier"),
-    ];
+    let columns = head("engine | setting | drafts at T > 0 | verified | here: drafts; verifier");
     let caption = "What engines do, in the words of this page";
     Table::new("engines", caption, columns).rows(ENGINES.iter().map(engine))
 }
 
 /// Paired differences.
 pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
-    let columns = vec![
-        Column::words("first"),
-        Column::words("second"),
-        Column::number("difference"),
-        Column::number("p"),
-        Column::number("p (Holm)"),
-        Column::words("at 5% after Holm"),
-    ];
+    let columns = head("first | second | #difference | #p | #p (Holm) | at 5% after Holm");
     let caption =
         "Differences in acceptance on the same positions in percentage points, first minus second";
     let mut table = Table::new("comparisons", caption, columns);
@@ -518,12 +480,7 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
 
 /// The published formula's error.
 pub(super) fn formula(report: &GapReport) -> Option<Table> {
-    let columns = vec![
-        Column::words("cell"),
-        Column::number("mean"),
-        Column::number("smallest"),
-        Column::number("largest"),
-    ];
+    let columns = head("cell | #mean | #smallest | #largest");
     let caption = "Published value minus the value for the sequential law, in percentage points";
     let single = |one: &FormulaError, value: f64| match one.difference.open() {
         Some(_) => Entry::none(),
@@ -555,15 +512,13 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
 pub(super) fn plans(report: &GapReport) -> Option<Table> {
     let timed = report.plans.iter().any(|one| one.seconds_mean.is_some());
     let checked = report.plans.iter().any(|one| one.positions.is_some());
-    let mut columns = vec![
-        Column::words("cell"),
-        Column::number("below α*, at most"),
-        Column::number("law off p (L1), at most"),
-    ];
-    if checked {
-        columns.insert(1, Column::number("positions"));
-    }
-    columns.extend(timed.then(|| Column::number("ms a solve, mean")));
+    let columns = [
+        head("cell"),
+        head_if(checked, "#positions"),
+        head("#below α*, at most | #law off p (L1), at most"),
+        head_if(timed, "#ms a solve, mean"),
+    ]
+    .concat();
     let rows = report.plans.iter().map(|one| {
         let mut entries = vec![
             Entry::plain(format!(
@@ -638,14 +593,7 @@ fn block_table<'a>(
     caption: &str,
     chosen: impl Iterator<Item = &'a BlockEstimate>,
 ) -> Option<Table> {
-    let columns = vec![
-        Column::words("quantity"),
-        Column::number("T"),
-        Column::number("length L"),
-        Column::number("drafts K"),
-        Column::number("accepted tokens"),
-        Column::number("blocks"),
-    ];
+    let columns = head("quantity | #T | #length L | #drafts K | #accepted tokens | #blocks");
     let mut tally = Tally::default();
     let rows = chosen.map(|one| {
         tally.add(one.kind, 0.0, &one.metric);
@@ -670,17 +618,10 @@ pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
         .iter()
         .map(|rounds| {
             let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
-            let columns = vec![
-                Column::words("drafts"),
-                Column::number("token").over(one),
-                Column::number("block").over(one),
-                Column::number("− token").over(one),
-                Column::number("greedy-block").over(one),
-                Column::number("− block").over(one),
-                Column::number("token").over(call),
-                Column::number("block").over(call),
-                Column::number("− token").over(call),
-            ];
+            let columns = [head(
+                "dr\
+                 afts",
+            ), head_below(one, "#token | #block | #− token | #greedy-block | #− block"), head_below(call, "#token | #block | #− token")].concat();
             let rows = rounds.lengths.iter().map(|row| {
                 let entries = [
                     &row.token,
@@ -752,9 +693,9 @@ fn at_shares<'a>(
 /// Overlap of target and draft.
 pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     let shares = shares(report.overlap.iter().map(|row| &row.quantiles));
-    let mut columns = vec![Column::words("temperature"), Column::number("mean")];
     let along_text = report.overlap.iter().any(|row| row.along_text.is_some());
-    columns.extend(along_text.then(|| Column::number("by the text")));
+    let mut columns = head("temperature | #mean");
+    columns.extend(head_if(along_text, "#by the text"));
     columns.extend(
         shares
             .iter()
@@ -799,7 +740,7 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
         std::iter::once(&cell.optimal_acceptance_rate.quantiles)
             .chain(cell.verifiers.iter().map(|row| &row.gap.quantiles))
     }));
-    let mut columns = vec![Column::words("drafts"), Column::words("quantity")];
+    let mut columns = head("drafts | quantity");
     columns.extend(shares.iter().map(|share| Column::number(share_name(share))));
     let mut table = Table::new("quantiles", "Quantiles over positions, in percent", columns);
     each_cell(report, &mut table, None, |cell| {
@@ -834,7 +775,7 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
 
 /// Histograms of gaps in every cell.
 pub(super) fn histograms(report: &GapReport) -> Table {
-    let mut columns = vec![Column::words("drafts"), Column::words("verifier")];
+    let mut columns = head("drafts | verifier");
     columns.extend(
         bin_names()
             .iter()

@@ -5,6 +5,7 @@ use crate::gap::{GapReport, Strip, StripText, StripToken};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{counted, percent};
 use crate::page::{Block, MarkedText, MarkedToken, Section};
+use crate::report::columns::head;
 
 /// How many of all tokens stand in the table of the largest gaps.
 const LARGEST: usize = 12;
@@ -133,13 +134,8 @@ fn largest(strip: &Strip, total: usize) -> Table {
 }
 
 fn table(id: String, caption: String, strip: &Strip) -> Table {
-    let columns = vec![
-        Column::words("token"),
-        Column::number("α*"),
-        Column::number(&strip.verifier),
-        Column::number("gap"),
-        Column::words("text"),
-    ];
+    let own = vec![Column::number(&strip.verifier)];
+    let columns = [head("token | #α*"), own, head("#gap | text")].concat();
     Table::new(id, caption, columns)
 }
 

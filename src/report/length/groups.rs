@@ -1,10 +1,11 @@
 //! Groups of prompts: what fixed lengths give each, and whether groups are told apart.
 
 use super::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, listed};
 use crate::page::{Block, Section};
 use crate::replay::{ByGroup, Chosen, Drafts, GroupApart, LengthReport, OfGroup};
+use crate::report::columns::head;
 use crate::statistics::Estimate;
 
 /// Groups that the first lines name.
@@ -110,12 +111,7 @@ fn name(of: &OfGroup) -> Entry {
 
 /// Where no length is chosen.
 fn rates(all: &ByGroup) -> Table {
-    let columns = vec![
-        Column::words("group"),
-        Column::number("prompts"),
-        Column::number("tokens"),
-        Column::number("accepted"),
-    ];
+    let columns = head("group | #prompts | #tokens | #accepted");
     let rows = std::iter::once(&all.total).chain(&all.groups);
     let rows: Vec<Row> = rows
         .map(|of| {
@@ -136,18 +132,11 @@ fn rates(all: &ByGroup) -> Table {
 }
 
 fn table(all: &ByGroup, best: &Chosen) -> Table {
-    let columns = vec![
-        Column::words("group"),
-        Column::number("prompts"),
-        Column::number("tokens"),
-        Column::number("accepted"),
-        Column::number(format!("tokens a call, K = {}", best.parameter)),
-        Column::number("less all others"),
-        Column::words("told apart"),
-        Column::number("own best K"),
-        Column::number("speed-up"),
-        Column::number("gained by it"),
-    ];
+    let columns = head(&format!(
+        "group | #prompts | #tokens | #accepted | #tokens a call, K = {} | #less all others | told \
+         apart | #own best K | #speed-up | #gained by it",
+        best.parameter
+    ));
     let chosen = |of: &OfGroup| {
         let own = of
             .chosen

@@ -8,6 +8,7 @@ use crate::replay::{
     AtCost, AtDepth, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult, costs_shown,
 };
 use crate::report::certainty::in_percent;
+use crate::report::columns::{head, head_below, head_if};
 use crate::statistics::Estimate;
 use std::fmt::Display;
 
@@ -117,13 +118,10 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         .unwrap_or_default();
     let mut columns = vec![Column::words("cost ratio c")];
     for name in &verifiers {
-        columns.push(Column::number("K").over(*name));
-        columns.push(Column::number("speed-up").over(*name));
-        columns.push(Column::number("coin-blind").over(*name));
+        columns.extend(head_below(name, "#K | #speed-up | #coin-blind"));
     }
     for kind in &kinds {
-        columns.push(Column::number("K").over(kind.as_str()));
-        columns.push(Column::number("speed-up").over(kind.as_str()));
+        columns.extend(head_below(kind.as_str(), "#K | #speed-up"));
     }
     columns.push(Column::number("oracle, token"));
     let row = |at: &AtCost, given: bool| {
@@ -191,14 +189,14 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
         .map(|(id, name, rows)| {
             // What a decoder gets where that is known, else what one round accepts.
             let has_rounds = rows.iter().any(|row| row.tokens_per_call.is_some());
-            let mut columns = vec![Column::words("K")];
-            if has_rounds {
-                let names = ["tokens per call", "calls/N", "discards/N", "break-even c"];
-                columns.extend(names.map(Column::number));
-                columns.extend(has_speed.then(|| Column::number("speed-up")));
-            } else {
-                columns.push(Column::number("E[τ]"));
-            }
+            let columns = match has_rounds {
+                true => [
+                    head("K | #tokens per call | #calls/N | #discards/N | #break-even c"),
+                    head_if(has_speed, "#speed-up"),
+                ]
+                .concat(),
+                false => head("K | #E[τ]"),
+            };
             let rows = rows.into_iter().map(|row| {
                 let mut entries = vec![Entry::plain(row.parameter.to_string())];
                 if has_rounds {
@@ -244,14 +242,12 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
     verifiers(report)
         .into_iter()
         .filter_map(|verifier| {
-            let mut columns = vec![
-                Column::words("x"),
-                Column::number("tokens per call"),
-                Column::number("calls/N"),
-                Column::number("discards/N"),
-            ];
-            columns.extend(has_speed.then(|| Column::number("speed-up")));
-            columns.push(Column::words("front"));
+            let columns = [
+                head("x | #tokens per call | #calls/N | #discards/N"),
+                head_if(has_speed, "#speed-up"),
+                head("front"),
+            ]
+            .concat();
             let mut table = Table::new(
                 format!("policies-{verifier}"),
                 format!("Policies, {verifier} verification"),
@@ -327,9 +323,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
             let mut columns = vec![Column::words("policy")];
             for at in &costs {
                 let over = format!("c = {}", cost(at.cost_ratio));
-                columns.push(Column::number("x").over(&over));
-                columns.push(Column::number("speed-up").over(&over));
-                columns.push(Column::number("more than fixed").over(&over));
+                columns.extend(head_below(&over, "#x | #speed-up | #more than fixed"));
             }
             let fixed = costs.iter().flat_map(|at| {
                 let one = at.found(Drafts::Sampled, verifier);
@@ -391,15 +385,16 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
         has(|row| row.overlap.is_some()),
         has(|row| row.covered.is_some()),
     );
-    let mut columns = vec![
-        Column::number("depth"),
-        Column::number("starts"),
-        Column::number("itself").over("accepted"),
-        Column::number("if all before are").over("accepted"),
-        Column::number("with all before").over("accepted"),
-    ];
-    columns.extend(overlap.then(|| Column::number("overlap")));
-    columns.extend(covered.then(|| Column::number("draft can draw")));
+    let columns = [
+        head("#depth | #starts"),
+        head_below(
+            "accepted",
+            "#itself | #if all before are | #with all before",
+        ),
+        head_if(overlap, "#overlap"),
+        head_if(covered, "#draft can draw"),
+    ]
+    .concat();
     let rate = |one: Option<&Estimate>| one.map_or_else(Entry::none, rate_entry);
     let rows = rows.iter().map(|row| {
         let mut entries = vec![
@@ -437,12 +432,11 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
 /// The bounds at the given cost.
 pub(super) fn bounds(report: &LengthReport) -> Table {
     let has_speed = report.timings.is_some();
-    let mut columns = vec![
-        Column::words("bound"),
-        Column::number("calls/N"),
-        Column::number("discards/N"),
-    ];
-    columns.extend(has_speed.then(|| Column::number("speed-up")));
+    let columns = [
+        head("bound | #calls/N | #discards/N"),
+        head_if(has_speed, "#speed-up"),
+    ]
+    .concat();
     let row = |name: &str, bound: &Bound| {
         let mut entries = vec![
             Entry::plain(format!("{name}, {}", bound.verifier)),
@@ -474,14 +468,13 @@ pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
     let rows = &report.bounds.fewest_calls;
     let above = rows.iter().flat_map(|row| &row.above);
     let rules = each_once(above.map(|one| one.rule.as_str()));
-    let mut columns = vec![
-        Column::words("K"),
-        Column::number("tokens per call").over("no rule passes"),
-        Column::number("calls/N").over("no rule passes"),
-    ];
+    let mut columns = [
+        head("K"),
+        head_below("no rule passes", "#tokens per call | #calls/N"),
+    ]
+    .concat();
     for &rule in &rules {
-        columns.push(Column::number("tokens per call").over(rule));
-        columns.push(Column::number("more calls").over(rule));
+        columns.extend(head_below(rule, "#tokens per call | #more calls"));
     }
     let share = |value: f64| format!("{}%", decimals(100.0 * value, 2));
     let rows = rows.iter().map(|row| {
@@ -530,11 +523,7 @@ pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
 
 /// How often the entropy bound fails.
 pub(super) fn entropy(report: &LengthReport) -> Table {
-    let columns = vec![
-        Column::words("rule"),
-        Column::number("γ"),
-        Column::number("violated at"),
-    ];
+    let columns = head("rule | #γ | #violated at");
     let rows = report.entropy_bounds.iter().map(|bound| {
         Row::new([
             Entry::plain(bound.policy.clone()),
@@ -580,13 +569,10 @@ pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
         Table::new(
             format!("round-starts-{name}"),
             format!("{}: rounds by draft length", name.replace('-', " ")),
-            vec![
-                Column::number("K"),
-                Column::number("tokens a round"),
-                Column::number("more than the length before"),
-                Column::number("error of two runs"),
-                Column::words("S_1 to S_K"),
-            ],
+            head(
+                "#K | #tokens a round | #more than the length before | #error of two runs | \
+                 S_1 to S_K",
+            ),
         )
         .rows(rows.collect::<Vec<_>>())
         .note(

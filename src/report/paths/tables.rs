@@ -5,21 +5,16 @@ use crate::once::each_once;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::percent;
 use crate::replay::{AtDrafts, PathVerifier, PathsReport};
+use crate::report::columns::head;
 use crate::report::length::numbers::{decimals, entry, maybe};
 use crate::statistics::Estimate;
 
 /// Upper and lower bound, and the best verifier, by K.
 pub(super) fn possible(report: &PathsReport) -> Table {
-    let columns = vec![
-        Column::words("paths K"),
-        Column::number("no verifier passes"),
-        Column::number("the best one has at least"),
-        Column::words("most here"),
-        Column::number("accepts"),
-        Column::number("of what is possible"),
-        Column::number("k-seq accepts"),
-        Column::number("of it"),
-    ];
+    let columns = head(
+        "paths K | #no verifier passes | #the best one has at least | most here | #accepts | \
+         #of what is possible | #k-seq accepts | #of it",
+    );
     let percent_of = |at: &AtDrafts, accepted| {
         share(at, accepted).map_or_else(Entry::none, |share| Entry::plain(percent(share)))
     };
@@ -122,15 +117,10 @@ fn mean(estimate: Option<&Estimate>) -> Entry {
 
 /// Paths by codes, and how much more they get than i.i.d. paths; no rows where there are none.
 pub(super) fn by_codes(report: &PathsReport) -> Table {
-    let columns = vec![
-        Column::number("paths K"),
-        Column::words("verifier"),
-        Column::number("E[τ]"),
-        Column::number("tokens per call"),
-        Column::words("beside"),
-        Column::number("E[τ] more"),
-        Column::number("tokens per call more"),
-    ];
+    let columns = head(
+        "#paths K | verifier | #E[τ] | #tokens per call | beside | #E[τ] more | \
+         #tokens per call more",
+    );
     let all = report.by_drafts.iter().filter(|at| at.drafts > 1);
     let rows = all.flat_map(|at| {
         at.verifiers.iter().filter_map(|one| {
@@ -185,13 +175,7 @@ pub(super) fn upper_bounds(report: &PathsReport) -> Table {
 
 /// Numbers that the log tells twice.
 pub(super) fn checks(report: &PathsReport) -> Table {
-    let columns = vec![
-        Column::words("number"),
-        Column::number("K"),
-        Column::number("by the text"),
-        Column::number("by draft paths"),
-        Column::number("difference"),
-    ];
+    let columns = head("number | #K | #by the text | #by draft paths | #difference");
     let rows = report.checks.iter().map(|check| {
         Row::new([
             Entry::plain(&check.what),

@@ -1,22 +1,19 @@
 //! The tables of a report on trees.
 
-use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::table::{Entry, Row, Table};
 use crate::replay::{EqualNodes, GrownTree, TreeReport};
 use crate::report::certainty::in_percent;
+use crate::report::columns::{head, head_if};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe, rate_entry};
 
 /// A tree for each draft law and verifier.
 pub(super) fn best(report: &TreeReport) -> Table {
     let timed = report.timings.is_some();
-    let mut columns = vec![
-        Column::words("drafts"),
-        Column::words("verifier"),
-        Column::number("tokens"),
-        Column::number("levels"),
-        Column::number("E[τ]"),
-        Column::number("tokens per call"),
-    ];
-    columns.extend(timed.then(|| Column::number("speed-up")));
+    let columns = [
+        head("drafts | verifier | #tokens | #levels | #E[τ] | #tokens per call"),
+        head_if(timed, "#speed-up"),
+    ]
+    .concat();
     let rows = report.best.iter().enumerate().map(|(index, tree)| {
         let depth = tree.paths.iter().map(Vec::len).max().unwrap_or(0);
         let mut entries = vec![
@@ -50,15 +47,11 @@ pub(super) fn best(report: &TreeReport) -> Table {
 pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
     let timed = report.timings.is_some();
     let table = |one: &EqualNodes| {
-        let mut columns = vec![
-            Column::words("tree"),
-            Column::words("drafts"),
-            Column::words("verifier"),
-            Column::number("tokens"),
-            Column::number("tokens per call"),
-            Column::number("stratified has more"),
-        ];
-        columns.extend(timed.then(|| Column::number("speed-up more")));
+        let columns = [
+            head("tree | drafts | verifier | #tokens | #tokens per call | #stratified has more"),
+            head_if(timed, "#speed-up more"),
+        ]
+        .concat();
         let mut own = vec![
             Entry::plain("by slot"),
             Entry::plain(&one.scheme),
@@ -99,14 +92,11 @@ pub(super) fn equal_nodes(report: &TreeReport) -> Vec<Table> {
 /// The trees that the best one grew through.
 pub(super) fn by_budget(tree: &GrownTree) -> Table {
     let timed = tree.by_budget.iter().any(|row| row.speedup.is_some());
-    let mut columns = vec![
-        Column::number("tokens"),
-        Column::number("levels"),
-        Column::number("last gain"),
-        Column::number("E[τ]"),
-        Column::number("tokens per call"),
-    ];
-    columns.extend(timed.then(|| Column::number("speed-up")));
+    let columns = [
+        head("#tokens | #levels | #last gain | #E[τ] | #tokens per call"),
+        head_if(timed, "#speed-up"),
+    ]
+    .concat();
     let rows = tree.by_budget.iter().map(|row| {
         let mut entries = vec![
             Entry::plain(row.nodes.to_string()),
@@ -143,14 +133,11 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         return Vec::new();
     }
     let timed = report.timings.is_some();
-    let mut columns = vec![
-        Column::words("drafts"),
-        Column::words("verifier"),
-        Column::number("E[τ]"),
-        Column::number("if independent"),
-        Column::number("tokens per call"),
-    ];
-    columns.extend(timed.then(|| Column::number("speed-up")));
+    let columns = [
+        head("drafts | verifier | #E[τ] | #if independent | #tokens per call"),
+        head_if(timed, "#speed-up"),
+    ]
+    .concat();
     let mut table = Table::new("trees", "Trees, by draft law and verifier", columns);
     for result in &report.results {
         let title = format!(
@@ -183,13 +170,11 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
         .dynamic
         .iter()
         .any(|tree| tree.speedup_at_least.is_some());
-    let mut columns = vec![
-        Column::words("least product of q"),
-        Column::number("draft tokens a round"),
-        Column::number("E[τ]"),
-        Column::number("tokens per call"),
-    ];
-    columns.extend(timed.then(|| Column::number("speed-up")));
+    let columns = [
+        head("least product of q | #draft tokens a round | #E[τ] | #tokens per call"),
+        head_if(timed, "#speed-up"),
+    ]
+    .concat();
     let levels = report.dynamic.first()?.levels;
     let needs = report
         .dynamic
@@ -230,11 +215,7 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
 
 /// What roots' children are worth.
 pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
-    let columns = vec![
-        Column::words("verifier"),
-        Column::number("accepted"),
-        Column::number("value"),
-    ];
+    let columns = head("verifier | #accepted | #value");
     let mut table = Table::new(
         "slot-values",
         "A root's children by what is below them: accepted, in percent, and worth",
@@ -287,15 +268,10 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
 
 /// Neighbouring positions.
 pub(super) fn independence(report: &TreeReport) -> Table {
-    let columns = vec![
-        Column::words("drafts"),
-        Column::words("verifier"),
-        Column::number("children"),
-        Column::words("positional vector"),
-        Column::words("accepted by level"),
-        Column::number("correlation"),
-        Column::number("within prompts"),
-    ];
+    let columns = head(
+        "drafts | verifier | #children | positional vector | accepted by level | #correlation | \
+         #within prompts",
+    );
     let numbers = |all: &[f64]| {
         let words: Vec<String> = all.iter().map(|value| in_percent(*value)).collect();
         Entry::titled(words.join(" "), format!("{all:?}"))
@@ -330,16 +306,10 @@ pub(super) fn independence(report: &TreeReport) -> Table {
 
 /// Sequoia's trees.
 pub(super) fn sequoia(report: &TreeReport) -> Option<Table> {
-    let columns = vec![
-        Column::words("drafts"),
-        Column::words("verifier"),
-        Column::number("tokens"),
-        Column::number("promised"),
-        Column::number("predicted"),
-        Column::number("exact"),
-        Column::number("exact/predicted"),
-        Column::number("grown tree"),
-    ];
+    let columns = head(
+        "drafts | verifier | #tokens | #promised | #predicted | #exact | #exact/predicted | \
+         #grown tree",
+    );
     let rows: Vec<Row> = report
         .best
         .iter()
