@@ -8,7 +8,7 @@ mod beside;
 use self::beside::outcome;
 use super::columns::head;
 use super::junit::{self, Case};
-use super::sections::{if_any, of_table};
+use super::sections::{if_any, of_table, shown};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
@@ -84,15 +84,12 @@ fn count_of(n: u64) -> String {
 /// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
 pub fn page(report: &AuditReport) -> Page {
     let broken = report.hard_checks.iter().any(|check| check.violations > 0);
-    let mut sections = vec![
-        Section::new(
-            "verdicts",
-            "The verdicts",
-            "What was tested, on how much, and what came of it.",
-            [Block::Table(verdicts(report))],
-        )
-        .main(),
-    ];
+    let mut sections = vec![shown(
+        "verdicts",
+        "The verdicts",
+        "What was tested, on how much, and what came of it.",
+        [Block::Table(verdicts(report))],
+    )];
     sections.extend(report.counts.as_ref().map(beside::counts));
     sections.extend(evidence_sections(report));
     sections.push(Section {
@@ -112,23 +109,24 @@ pub fn page(report: &AuditReport) -> Page {
     );
     sections.extend(control.map(Section::main));
     if !report.notes.is_empty() {
-        sections
-            .push(Section::new("notes", "Notes", "", [Block::List(report.notes.clone())]).main());
+        sections.push(shown(
+            "notes",
+            "Notes",
+            "",
+            [Block::List(report.notes.clone())],
+        ));
     }
     if let Some(plan) = &report.plan {
         let blocks = [
             Block::Table(minimum(plan)),
             Block::Paragraph(short_of(plan)),
         ];
-        sections.push(
-            Section::new(
-                "minimum",
-                "Minimum N",
-                "What it takes to find each bug: from the rows, not from what the engine did.",
-                blocks,
-            )
-            .main(),
-        );
+        sections.push(shown(
+            "minimum",
+            "Minimum N",
+            "What it takes to find each bug: from the rows, not from what the engine did.",
+            blocks,
+        ));
     }
     sections.push(Section::new(
         "words",

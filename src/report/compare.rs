@@ -22,6 +22,7 @@ use self::select::{headline_drafts, headline_temperature, is_file_of, names, tem
 use super::certainty::{
     BETWEEN, Tally, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
+use super::sections::shown;
 use super::{cautions, sections};
 use crate::advice::Change;
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
@@ -301,13 +302,12 @@ fn rates(comparison: &LogComparison) -> Section {
     let tables = temperatures(comparison)
         .into_iter()
         .map(|at| Block::Table(table(comparison, at)));
-    Section::new(
+    shown(
         "rates",
         "Rates",
         "What each log gives, and how far the later ones are from the first.",
         tables,
     )
-    .main()
 }
 
 /// All rates at a temperature.
@@ -435,7 +435,7 @@ fn logs(comparison: &LogComparison) -> Section {
         text: format!("{}: its own report", log.folder),
         file: format!("{}/report", log.folder),
     });
-    Section::new(
+    shown(
         "logs",
         "Logs",
         "What is compared, and where each log's own report is.",
@@ -444,7 +444,6 @@ fn logs(comparison: &LogComparison) -> Section {
             Block::Links(links.collect()),
         ],
     )
-    .main()
 }
 
 const WORDS: [(&str, &str); 3] = [

@@ -7,7 +7,7 @@ use super::advice::of_counts;
 use super::certainty::{in_percent, point};
 use super::columns::{head, head_if};
 use super::length::numbers::{cost, decimals, entry, maybe, plus_minus, rate_entry};
-use super::sections::definitions;
+use super::sections::{definitions, shown};
 use crate::counters::{
     AtLength, Best, CountersReport, GroupCounts, Kind, Served, ToolDefinition, tool_definitions,
 };
@@ -37,15 +37,12 @@ pub fn page(report: &CountersReport) -> Page {
         by_cost(report),
         by_batch(report),
         Some(ran(report)),
-        Some(
-            Section::new(
-                "unknown",
-                "What no counter can say",
-                "Counts are of one engine's rule on its own text.",
-                [Block::List(report.unknown.clone())],
-            )
-            .main(),
-        ),
+        Some(shown(
+            "unknown",
+            "What no counter can say",
+            "Counts are of one engine's rule on its own text.",
+            [Block::List(report.unknown.clone())],
+        )),
         Some(tools()),
         Some(definitions("What every number is.", words.collect())),
         Some(made_by(
@@ -214,13 +211,12 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     }
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(figure(report).map(Block::Figure));
-    let section = Section::new(
+    Some(shown(
         "lengths",
         "Every draft length",
         "What rounds of k drafts put out, and how that is known.",
         blocks,
-    );
-    Some(section.main())
+    ))
 }
 
 /// From the shortest length to the longest of those that rounds ran or are part of rounds that ran.
@@ -320,13 +316,12 @@ fn by_group(report: &CountersReport) -> Option<Section> {
              together for all groups with 95%, and a group whose interval holds 0 is not told apart. \
              No number depends on the order of requests or files.",
         );
-    let section = Section::new(
+    Some(shown(
         "by-group",
         "By group of requests",
         "What each workload gets of the rounds that ran.",
         [Block::Table(table)],
-    );
-    Some(section.main())
+    ))
 }
 
 fn by_cost(report: &CountersReport) -> Option<Section> {
@@ -347,13 +342,12 @@ fn by_cost(report: &CountersReport) -> Option<Section> {
     let table = Table::new("by-cost", "", columns)
         .rows(rows)
         .note("Speed-up is AL(k)/(1 + k c); alike are lengths that cannot be told apart.");
-    let section = Section::new(
+    Some(shown(
         "by-cost",
         "Which length to set, by cost",
         "c is the time of a draft step over that of a target step.",
         [Block::Table(table)],
-    );
-    Some(section.main())
+    ))
 }
 
 fn by_batch(report: &CountersReport) -> Option<Section> {
@@ -381,13 +375,12 @@ fn by_batch(report: &CountersReport) -> Option<Section> {
             list.join(", ")
         )),
     ];
-    let section = Section::new(
+    Some(shown(
         "by-batch",
         "Which length to set, by batch size",
         "Each holds up to the next batch size; the list is a field of vLLM's --speculative-config.",
         blocks,
-    );
-    Some(section.main())
+    ))
 }
 
 fn ran(report: &CountersReport) -> Section {

@@ -2,6 +2,7 @@
 
 use super::columns::head;
 use super::length::numbers::{entry, maybe, plus_minus};
+use super::sections::shown;
 use crate::gap::{DraftPaths, PossibleWithPaths};
 use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, temperature, words};
@@ -48,17 +49,17 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
         counted(paths.anchors, "context"),
         counted(paths.logged_paths, "draft path"),
     );
-    Section::new(
-            "draft-paths",
-            "Several draft paths",
-            "What no verifier of K draft paths passes in a round that starts with the target's own law, and what the best one has at least.",
-            [
-                Block::Paragraph(how),
-                Block::Table(table(paths)),
-                Block::Paragraph("Which verifier gets how much of it:".to_owned()),
-                Block::Command(format!("specgap paths {logs}")),
-            ],
-        ).main()
+    shown(
+        "draft-paths",
+        "Several draft paths",
+        "What no verifier of K draft paths passes in a round that starts with the target's own law, and what the best one has at least.",
+        [
+            Block::Paragraph(how),
+            Block::Table(table(paths)),
+            Block::Paragraph("Which verifier gets how much of it:".to_owned()),
+            Block::Command(format!("specgap paths {logs}")),
+        ],
+    )
 }
 
 fn table(paths: &DraftPaths) -> Table {

@@ -5,7 +5,7 @@
 use super::certainty::point;
 use super::columns::head;
 use super::length::numbers::{cost, entry, maybe, plus_minus};
-use super::sections::definitions;
+use super::sections::{definitions, shown};
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{counted, temperature};
@@ -155,13 +155,12 @@ fn lengths(report: &DrafterReport) -> Section {
             Table::new("best-length", caption, columns).rows(rows),
         ));
     }
-    Section::new(
+    shown(
         "lengths",
         "Acceptance lengths",
         "Tokens a round and a call, by kind of drafts and rule.",
         blocks,
     )
-    .main()
 }
 
 /// How many of [`BY_DEPTH`] are about accepted drafts.
@@ -224,13 +223,12 @@ fn by_depth(report: &DrafterReport) -> Section {
         "Joint: all drafts up to this depth are accepted. Overlap: sum of min(p, q) of the row by \
          itself. Coverage: p's mass inside the draft's vocabulary, which overlap cannot pass.",
     );
-    Section::new(
+    shown(
         "by-depth",
         "Depth by depth",
         "What becomes of a round's first, second, ... draft.",
         tables.into_iter().chain([Block::Figure(figure)]),
     )
-    .main()
 }
 
 fn per_call(report: &DrafterReport) -> Option<Section> {

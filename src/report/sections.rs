@@ -3,6 +3,16 @@
 use crate::page::table::Table;
 use crate::page::{Block, Section};
 
+/// A section that short texts have too.
+pub(super) fn shown(
+    id: &'static str,
+    title: &'static str,
+    purpose: &'static str,
+    blocks: impl IntoIterator<Item = Block>,
+) -> Section {
+    Section::new(id, title, purpose, blocks).main()
+}
+
 /// A table, unless it has no rows.
 pub(super) fn if_any(table: Table) -> Option<Table> {
     (!table.is_empty()).then_some(table)

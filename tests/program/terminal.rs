@@ -137,7 +137,8 @@ fn titles_of_sources(folder: &Path, titles: &mut BTreeSet<String>) {
             continue;
         }
         let text = std::fs::read_to_string(entry.path()).unwrap();
-        for call in text.split("Section::new(").skip(1) {
+        let calls = ["Section::new(", "shown("].map(|name| text.split(name).skip(1));
+        for call in calls.into_iter().flatten() {
             let literals = call.trim_start().strip_prefix('"');
             let title = literals.and_then(|rest| rest.split('"').nth(2));
             titles.extend(title.map(str::to_owned));

@@ -5,6 +5,7 @@ use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Section};
 use crate::report::columns::head;
+use crate::report::sections::shown;
 
 /// What the words mean.
 pub(super) const DEFINITIONS: [(&str, &str); 6] = [
@@ -177,11 +178,10 @@ pub(super) fn counts(counts: &CountsReport) -> Section {
     }
     blocks.push(Block::Heading("What these counts cannot tell".to_owned()));
     blocks.push(Block::List(counts.cannot_tell.clone()));
-    Section::new(
+    shown(
         "counters",
         "Counters against rows",
         "Accepted drafts as the server counted them, and as the rule has them on these rows.",
         blocks,
     )
-    .main()
 }

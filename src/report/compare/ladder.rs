@@ -12,6 +12,7 @@ use crate::page::{Block, Fact, Section};
 use crate::report::advice::Said;
 use crate::report::certainty::Tally;
 use crate::report::columns::{head, head_below};
+use crate::report::sections::shown;
 
 /// Whether all logs are of the same text and there are enough of them.
 pub(super) fn is_one(comparison: &LogComparison) -> bool {
@@ -35,15 +36,12 @@ pub(super) fn section(comparison: &LogComparison) -> Option<Section> {
             blocks: others.into_iter().map(Block::Figure).collect(),
         });
     }
-    Some(
-        Section::new(
-            "ladder",
-            "By the quality of the draft",
-            "How rates and losses depend on how near the draft is to the target.",
-            blocks,
-        )
-        .main(),
-    )
+    Some(shown(
+        "ladder",
+        "By the quality of the draft",
+        "How rates and losses depend on how near the draft is to the target.",
+        blocks,
+    ))
 }
 
 /// A log a row, from the worst draft to the best.

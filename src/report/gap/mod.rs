@@ -40,7 +40,7 @@ use crate::gap::GapReport;
 use crate::page::table::Table;
 use crate::page::words::{counted, temperature, words};
 use crate::page::{Block, Choice, Page, Panel, Section};
-use crate::report::sections::{self, of_table};
+use crate::report::sections::{self, of_table, shown};
 use cuts::served;
 
 /// The report as a page.
@@ -202,15 +202,12 @@ fn verifiers(report: &GapReport) -> Option<Section> {
     let blocks = each_place(report, |at, n| {
         Some(Block::Table(tables::in_a_line(report, at, n)))
     });
-    Some(
-        Section::new(
-            "verifiers",
-            "Every rule in a line",
-            "What each accepts and loses, in percent of all positions.",
-            blocks,
-        )
-        .main(),
-    )
+    Some(shown(
+        "verifiers",
+        "Every rule in a line",
+        "What each accepts and loses, in percent of all positions.",
+        blocks,
+    ))
 }
 
 /// How the loss grows, how it is spread, and how alike the models are.

@@ -8,6 +8,7 @@ use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::page::words::{percent, temperature};
 use crate::page::{Block, Figure, Section};
 use crate::report::certainty::Tally;
+use crate::report::sections::shown;
 
 pub(super) fn section(report: &GapReport) -> Option<Section> {
     let (at, n) = headline(report)?;
@@ -23,15 +24,12 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
     ))];
     blocks.push(Block::Table(table(report, &rows, at, n)));
     blocks.extend(figure(report, &rows, at, n).map(Block::Figure));
-    Some(
-        Section::new(
-            "redrafted",
-            "The draft at another temperature",
-            "What is accepted if the draft's row alone is sharpened, flattened or cut.",
-            blocks,
-        )
-        .main(),
-    )
+    Some(shown(
+        "redrafted",
+        "The draft at another temperature",
+        "What is accepted if the draft's row alone is sharpened, flattened or cut.",
+        blocks,
+    ))
 }
 
 /// What is done to the draft's row, besides its temperature.

@@ -6,6 +6,7 @@ use crate::page::words::{count, counted, listed};
 use crate::page::{Block, Section};
 use crate::replay::{ByGroup, Chosen, Drafts, GroupApart, LengthReport, OfGroup};
 use crate::report::columns::head;
+use crate::report::sections::shown;
 use crate::statistics::Estimate;
 
 /// Groups that the first lines name.
@@ -94,15 +95,12 @@ pub(super) fn section(report: &LengthReport) -> Option<Section> {
         // One prompt chooses nothing.
         blocks.push(Block::Table(rates(all)));
     }
-    Some(
-        Section::new(
-            "by-group",
-            "By group of prompts",
-            "What each workload gets, and whether it wants a length of its own.",
-            blocks,
-        )
-        .main(),
-    )
+    Some(shown(
+        "by-group",
+        "By group of prompts",
+        "What each workload gets, and whether it wants a length of its own.",
+        blocks,
+    ))
 }
 
 fn name(of: &OfGroup) -> Entry {

@@ -20,7 +20,7 @@ pub(super) mod numbers;
 mod tables;
 
 use super::replayed;
-use super::sections::of_table;
+use super::sections::shown;
 use crate::page::words::{count, counted};
 use crate::page::{Block, Page, Section};
 use crate::replay::LengthReport;
@@ -59,19 +59,16 @@ fn what_to_set(report: &LengthReport) -> Option<Section> {
         return None;
     }
     let figures = figures::speed(report).into_iter().map(Block::Figure);
-    Some(
-        Section::new(
-            "what-to-set",
-            "What to set, by cost",
-            "The best fixed length for each cost of a draft step, and how far it is from what is \
+    Some(shown(
+        "what-to-set",
+        "What to set, by cost",
+        "The best fixed length for each cost of a draft step, and how far it is from what is \
              possible.",
-            std::iter::once(tables::by_cost(report))
-                .chain(tables::changes(report))
-                .map(Block::Table)
-                .chain(figures),
-        )
-        .main(),
-    )
+        std::iter::once(tables::by_cost(report))
+            .chain(tables::changes(report))
+            .map(Block::Table)
+            .chain(figures),
+    ))
 }
 
 fn fixed(report: &LengthReport) -> Option<Section> {
@@ -87,39 +84,34 @@ fn fixed(report: &LengthReport) -> Option<Section> {
             .to_owned(),
     );
     let tables = tables.into_iter().map(Block::Table);
-    Some(
-        Section::new(
-            "fixed",
-            "Fixed lengths",
-            "A round of K drafts: what it accepts, what it costs and what it throws away.",
-            std::iter::once(how).chain(tables).chain(figures),
-        )
-        .main(),
-    )
+    Some(shown(
+        "fixed",
+        "Fixed lengths",
+        "A round of K drafts: what it accepts, what it costs and what it throws away.",
+        std::iter::once(how).chain(tables).chain(figures),
+    ))
 }
 
 fn by_depth(report: &LengthReport) -> Option<Section> {
-    let section = of_table(
+    Some(shown(
         "by-depth",
         "Depth by depth",
         "What becomes of a round's first, second, ... token.",
-        tables::by_depth(report),
-    );
-    section.map(Section::main)
+        [Block::Table(tables::by_depth(report)?)],
+    ))
 }
 
 /// What profiles hold, where they were asked for.
 fn round_starts(report: &LengthReport) -> Option<Section> {
     let tables = tables::round_starts(report);
     (!tables.is_empty()).then(|| {
-        Section::new(
+        shown(
             "round-starts",
             "How far rounds get",
             "S_i, the share of rounds that accept at least i drafts, over the places where rounds \
              start; a round puts out 1 + S_1 + ... + S_K tokens. What --profile writes for other tools.",
             tables.into_iter().map(Block::Table),
         )
-        .main()
     })
 }
 

@@ -18,7 +18,7 @@ mod lead;
 mod tables;
 
 use super::replayed;
-use super::sections::{if_any, of_table};
+use super::sections::{if_any, of_table, shown};
 use crate::page::words::counted;
 use crate::page::{Block, Page, Section};
 use crate::replay::PathsReport;
@@ -70,14 +70,13 @@ pub fn page(report: &PathsReport) -> Page {
 
 fn possible(report: &PathsReport) -> Section {
     let figure = figures::by_drafts(report).into_iter().map(Block::Figure);
-    Section::new(
+    shown(
         "possible",
         "What several paths could give",
         "For every number of paths, in a round that starts with the target's own law: what no \
              verifier passes, and what the best one here gets.",
         std::iter::once(Block::Table(tables::possible(report))).chain(figure),
     )
-    .main()
 }
 
 fn verifiers(report: &PathsReport) -> Section {
@@ -87,7 +86,7 @@ fn verifiers(report: &PathsReport) -> Section {
         counted(report.length, "token"),
         counted(report.starts, "start")
     ));
-    Section::new(
+    shown(
         "verifiers",
         "Verifiers",
         "What each of them accepts, by the number of paths.",
@@ -103,7 +102,6 @@ fn verifiers(report: &PathsReport) -> Section {
             Block::Table(tables::calls(report)),
         ],
     )
-    .main()
 }
 
 fn checks(report: &PathsReport) -> Option<Section> {

@@ -20,6 +20,7 @@ mod tables;
 use super::replayed;
 use crate::page::{Block, Page, Section};
 use crate::replay::{GrownTree, TreeReport};
+use crate::report::sections::shown;
 use crate::typed;
 
 /// The report as a page.
@@ -62,15 +63,12 @@ fn what_to_set(report: &TreeReport) -> Option<Section> {
         summary: "The tree as engines read it".to_owned(),
         blocks: exports(best),
     });
-    Some(
-        Section::new(
-            "what-to-set",
-            "What to set",
-            "The best tree within the limits, grown node by node on half of the prompts.",
-            blocks,
-        )
-        .main(),
-    )
+    Some(shown(
+        "what-to-set",
+        "What to set",
+        "The best tree within the limits, grown node by node on half of the prompts.",
+        blocks,
+    ))
 }
 
 fn exports(best: &GrownTree) -> Vec<Block> {
@@ -91,13 +89,12 @@ fn trees(report: &TreeReport) -> Section {
             .to_owned(),
     );
     let tables = tables::results(report).into_iter().map(Block::Table);
-    Section::new(
+    shown(
         "trees",
         "Trees",
         "Every tree with every draft law and verifier that it fits, over all prompts.",
         std::iter::once(how).chain(tables),
     )
-    .main()
 }
 
 fn equal_nodes(report: &TreeReport) -> Option<Section> {
@@ -111,16 +108,13 @@ fn equal_nodes(report: &TreeReport) -> Option<Section> {
             .to_owned(),
     );
     let tables = tables::equal_nodes(report).into_iter().map(Block::Table);
-    Some(
-        Section::new(
-            "equal-nodes",
-            "Stratified drafts by slot",
-            "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
+    Some(shown(
+        "equal-nodes",
+        "Stratified drafts by slot",
+        "The best tree of stratified drafts beside trees of Sequoia and EAGLE with as many \
              tokens, on the prompts that chose none of them.",
-            std::iter::once(how).chain(tables),
-        )
-        .main(),
-    )
+        std::iter::once(how).chain(tables),
+    ))
 }
 
 fn deterministic(report: &TreeReport) -> Option<Section> {
@@ -134,15 +128,12 @@ fn deterministic(report: &TreeReport) -> Option<Section> {
          of one on the number of nodes, which a log of text cannot follow."
             .to_owned(),
     );
-    Some(
-        Section::new(
-            "dynamic",
-            "Deterministic trees that follow the text",
-            "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
-            [how, Block::Table(table)],
-        )
-        .main(),
-    )
+    Some(shown(
+        "dynamic",
+        "Deterministic trees that follow the text",
+        "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
+        [how, Block::Table(table)],
+    ))
 }
 
 fn slot_values(report: &TreeReport) -> Option<Section> {
@@ -152,15 +143,12 @@ fn slot_values(report: &TreeReport) -> Option<Section> {
          a node need not be the one that its tree wants: value counts children by what they lead to."
             .to_owned(),
     );
-    Some(
-        Section::new(
-            "slot-values",
-            "Accepting most is not worth most",
-            "What each verifier makes of a root whose children are worth different amounts.",
-            [how, Block::Table(table)],
-        )
-        .main(),
-    )
+    Some(shown(
+        "slot-values",
+        "Accepting most is not worth most",
+        "What each verifier makes of a root whose children are worth different amounts.",
+        [how, Block::Table(table)],
+    ))
 }
 
 fn independence(report: &TreeReport) -> Option<Section> {
