@@ -199,11 +199,8 @@ fn lengths(report: &CountersReport) -> Option<Section> {
         }
         Row::new(entries)
     });
-    let mut table = Table::new(
-        "lengths",
-        "Tokens a round, the bonus token included",
-        columns,
-    )
+    let caption = "Tokens a round, the bonus token included";
+    let mut table = Table::new("lengths", caption, columns)
     .rows(rows)
     .note("Rate, in percent, is accepted by drafted tokens: it falls with k by arithmetic, and measures no drafter.");
     if report.served.requests.is_some() {

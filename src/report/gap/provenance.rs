@@ -5,6 +5,7 @@ use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, percent, temperature};
 use crate::page::{Block, Fact, Section};
 use crate::report::columns::head;
+use crate::report::sections::if_any;
 
 /// Digits of a hash that are shown.
 const SHORT_HASH: usize = 12;
@@ -56,13 +57,11 @@ fn rest(log: &LogSummary, index: usize) -> Option<Table> {
     });
     let id = format!("rest-{index}");
     let table = Table::new(id, "Mass outside the listed tokens", columns).rows(rows);
-    (!table.is_empty()).then(|| {
-        table.note(
-            "Rows list only their top tokens, and the rest of the mass lies outside: on which tokens \
-             is not known, and the bounds “in [a, b]” hold for all. Masses are those that the log \
-             gives, averaged in double precision.",
-        )
-    })
+    if_any(table.note(
+        "Rows list only their top tokens, and the rest of the mass lies outside: on which tokens \
+         is not known, and the bounds “in [a, b]” hold for all. Masses are those that the log \
+         gives, averaged in double precision.",
+    ))
 }
 
 /// Everything that is known of a log.

@@ -253,14 +253,12 @@ pub(super) fn audits(report: &GapReport) -> Option<Table> {
     });
     let caption = "Fast rates against the slow way at some positions";
     let table = Table::new("audits", caption, columns).rows(rows);
-    (!table.is_empty()).then(|| {
-        table.note(
-            "Difference: of the fast rate to the middle of the slow one's bounds; where it is smaller \
-             than their width it is within what the slow way knows. Outside: positions where the \
-             fast rate is not within the bounds. A Monte Carlo interval misses 1 of 1,000 by itself. \
-             --rrs-wo enclosed computes every position the slow way.",
-        )
-    })
+    if_any(table.note(
+        "Difference: of the fast rate to the middle of the slow one's bounds; where it is smaller \
+         than their width it is within what the slow way knows. Outside: positions where the \
+         fast rate is not within the bounds. A Monte Carlo interval misses 1 of 1,000 by itself. \
+         --rrs-wo enclosed computes every position the slow way.",
+    ))
 }
 
 fn optimum_row(cells: &[Option<&Cell>]) -> Row {
@@ -296,11 +294,8 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
 /// How far every verifier is from its optimum.
 pub(super) fn gaps(report: &GapReport) -> Table {
     let columns = head("verifier | drafts | #mean gap | #of α* | #median | #q95 | #max | #none");
-    let mut table = Table::new(
-        "gaps",
-        "Gap of every verifier over the positions, in percentage points",
-        columns,
-    );
+    let caption = "Gap of every verifier over the positions, in percentage points";
+    let mut table = Table::new("gaps", caption, columns);
     let mut tally = Tally::default();
     each_cell(report, &mut table, headline(report), |cell| {
         let rows = cell.verifiers.iter().map(|row| {

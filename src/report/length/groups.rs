@@ -121,12 +121,8 @@ fn rates(all: &ByGroup) -> Table {
             ])
         })
         .collect();
-    Table::new(
-        "by-group",
-        "Acceptance by group of prompts, in percent",
-        columns,
-    )
-    .rows(rows)
+    let caption = "Acceptance by group of prompts, in percent";
+    Table::new("by-group", caption, columns).rows(rows)
 }
 
 fn table(all: &ByGroup, best: &Chosen) -> Table {

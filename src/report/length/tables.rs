@@ -9,6 +9,7 @@ use crate::replay::{
 };
 use crate::report::certainty::in_percent;
 use crate::report::columns::{head, head_below, head_if};
+use crate::report::sections::if_any;
 use crate::statistics::Estimate;
 use std::fmt::Display;
 
@@ -46,31 +47,25 @@ pub(super) fn changes(report: &LengthReport) -> Option<Table> {
         .filter(|(_, ways)| costs().any(|at| pair(at, ways).is_some()))
         .collect();
     let given = usize::from(report.at_cost.is_some());
-    let rows: Vec<Row> = costs()
-        .enumerate()
-        .map(|(number, at)| {
-            let entries = shown.iter().map(|(_, ways)| {
-                let more = pair(at, ways).and_then(|[one, other]| at.more(one, other));
-                maybe(more.as_ref(), 3)
-            });
-            Row::new(std::iter::once(cost_entry(at, number < given)).chain(entries))
-        })
-        .collect();
-    let mut columns = vec![Column::words("cost ratio c")];
+    // Where a pair is shown there is a cost to show it at.
+    if shown.is_empty() {
+        return None;
+    }
+    let rows = costs().enumerate().map(|(number, at)| {
+        let entries = shown.iter().map(|(_, ways)| {
+            let more = pair(at, ways).and_then(|[one, other]| at.more(one, other));
+            maybe(more.as_ref(), 3)
+        });
+        Row::new(std::iter::once(cost_entry(at, number < given)).chain(entries))
+    });
+    let mut columns = head("cost ratio c");
     columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
-    (!shown.is_empty() && !rows.is_empty()).then(|| {
-        Table::new(
-            "changes",
-            "What changing one setting adds to the speed-up, each side at its own best K",
-            columns,
-        )
-        .rows(rows)
-        .note(
-            "Both lengths are chosen on every other prompt, and the difference is paired over the \
-             others: an interval above 0 shows that the first is quicker. One-hot and exact-match \
-             drafts are verified token by token, and so are the sampled ones they are set against.",
-        )
-    })
+    let caption = "What changing one setting adds to the speed-up, each side at its own best K";
+    Some(Table::new("changes", caption, columns).rows(rows).note(
+        "Both lengths are chosen on every other prompt, and the difference is paired over the \
+         others: an interval above 0 shows that the first is quicker. One-hot and exact-match \
+         drafts are verified token by token, and so are the sampled ones they are set against.",
+    ))
 }
 
 /// A cost, and whether it is the one that was given.
@@ -152,13 +147,8 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
     let rows: Vec<Row> = given
         .chain(report.by_cost.iter().map(|at| row(at, false)))
         .collect();
-    Table::new(
-        "by-cost",
-        "The best fixed length K and its speed-up, by the cost of a draft step",
-        columns,
-    )
-    .rows(rows)
-    .note(
+    let caption = "The best fixed length K and its speed-up, by the cost of a draft step";
+    Table::new("by-cost", caption, columns).rows(rows).note(
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \
@@ -218,7 +208,7 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
             } else {
                 format!("One round, {id}")
             };
-            Table::new(format!("fixed-{id}"), caption, columns).rows(rows.collect::<Vec<_>>())
+            Table::new(format!("fixed-{id}"), caption, columns).rows(rows)
         })
         .collect();
     let mut groups = tables.iter().flat_map(|table| &table.groups);
@@ -408,7 +398,6 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
         entries.extend(covered.then(|| rate(row.covered.as_ref())));
         Row::new(entries)
     });
-    let rows: Vec<Row> = rows.collect();
     let note = "Sampled drafts, each verified by itself; over all starts with as many tokens left. E[τ] \
                 adds up “with all before”, and is no sum of products of the other columns.";
     let note = match covered {
@@ -418,15 +407,12 @@ pub(super) fn by_depth(report: &LengthReport) -> Option<Table> {
         ),
         false => note.to_owned(),
     };
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "by-depth",
-            "A round’s tokens, depth by depth, in percent",
-            columns,
-        )
-        .rows(rows)
-        .note(note)
-    })
+    let caption = "A round’s tokens, depth by depth, in percent";
+    if_any(
+        Table::new("by-depth", caption, columns)
+            .rows(rows)
+            .note(note),
+    )
 }
 
 /// The bounds at the given cost.
@@ -501,24 +487,16 @@ pub(super) fn fewest(report: &LengthReport) -> Option<Table> {
         }
         Row::new(entries)
     });
-    let rows: Vec<Row> = rows.collect();
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "fewest-calls",
-            "Over several rounds no lossless rule of one path makes fewer calls",
-            columns,
-        )
-        .rows(rows)
-        .note(
-            "At most K drafts a round, any coupling, any memory; the mean over the target's texts, \
-             estimated from these: exact given the text; ±: 95% over prompts. Beside it rules that \
-             draft K tokens every round; more calls: (calls - fewest)/fewest, paired by prompt. \
-             Means are bounded, single texts are not: by chance a rule may come out below. “No \
-             limit” is attained by block verification with drafts as long as the text. Rounds of \
-             greedy-block change the next round's target and are replayed where --verifiers names \
-             it; the bound holds for them too.",
-        )
-    })
+    let caption = "Over several rounds no lossless rule of one path makes fewer calls";
+    if_any(Table::new("fewest-calls", caption, columns).rows(rows).note(
+        "At most K drafts a round, any coupling, any memory; the mean over the target's texts, \
+         estimated from these: exact given the text; ±: 95% over prompts. Beside it rules that \
+         draft K tokens every round; more calls: (calls - fewest)/fewest, paired by prompt. \
+         Means are bounded, single texts are not: by chance a rule may come out below. “No \
+         limit” is attained by block verification with drafts as long as the text. Rounds of \
+         greedy-block change the next round's target and are replayed where --verifiers names \
+         it; the bound holds for them too.",
+    ))
 }
 
 /// How often the entropy bound fails.
@@ -534,13 +512,8 @@ pub(super) fn entropy(report: &LengthReport) -> Table {
             ),
         ])
     });
-    Table::new(
-        "entropy",
-        "Positions at which sum of min(p, q) is below 1 − √(γ H(q))",
-        columns,
-    )
-    .rows(rows.collect::<Vec<_>>())
-    .note(
+    let caption = "Positions at which sum of min(p, q) is below 1 − √(γ H(q))";
+    Table::new("entropy", caption, columns).rows(rows).note(
         "Entropy rules stop by this bound as though it held. It is no theorem: the draft's entropy \
          says nothing of the target.",
     )
@@ -574,7 +547,7 @@ pub(super) fn round_starts(report: &LengthReport) -> Vec<Table> {
                  S_1 to S_K",
             ),
         )
-        .rows(rows.collect::<Vec<_>>())
+        .rows(rows)
         .note(
             "Rounds with K tokens of the text ahead, each with the probability that it starts there; S_i \
              in percent. \

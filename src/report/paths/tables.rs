@@ -35,11 +35,8 @@ pub(super) fn possible(report: &PathsReport) -> Table {
             k_seq.map_or_else(Entry::none, |one| percent_of(at, one)),
         ])
     });
-    Table::new(
-        "possible",
-        "Accepted tokens a round, E[τ], by the number of draft paths",
-        columns,
-    )
+    let caption = "Accepted tokens a round, E[τ], by the number of draft paths";
+    Table::new("possible", caption, columns)
     .rows(rows)
     .note(
         "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths, in rounds \

@@ -5,6 +5,7 @@ use crate::replay::{EqualNodes, GrownTree, TreeReport};
 use crate::report::certainty::in_percent;
 use crate::report::columns::{head, head_if};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe, rate_entry};
+use crate::report::sections::if_any;
 
 /// A tree for each draft law and verifier.
 pub(super) fn best(report: &TreeReport) -> Table {
@@ -39,7 +40,7 @@ pub(super) fn best(report: &TreeReport) -> Table {
         )
     });
     Table::new("best", "The best tree by draft law and verifier", columns)
-        .rows(rows.collect::<Vec<_>>())
+        .rows(rows)
         .note(note)
 }
 
@@ -119,7 +120,7 @@ pub(super) fn by_budget(tree: &GrownTree) -> Table {
         ),
         columns,
     )
-    .rows(rows.collect::<Vec<_>>())
+    .rows(rows)
     .note(
         "Each tree holds the one above. The last gain is what its last token added to E[τ] on the \
          prompts that choose; all other numbers are from the prompts that had no say. E[τ] is over \
@@ -202,25 +203,19 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
     if timed {
         note.push_str(" ≥: as if every round took a draft step for each of its levels.");
     }
+    let caption = "Dynamic trees: every node whose product of q is large enough";
     Some(
-        Table::new(
-            "dynamic",
-            "Dynamic trees: every node whose product of q is large enough",
-            columns,
-        )
-        .rows(rows.collect::<Vec<_>>())
-        .note(note),
+        Table::new("dynamic", caption, columns)
+            .rows(rows)
+            .note(note),
     )
 }
 
 /// What roots' children are worth.
 pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
     let columns = head("verifier | #accepted | #value");
-    let mut table = Table::new(
-        "slot-values",
-        "A root's children by what is below them: accepted, in percent, and worth",
-        columns,
-    );
+    let caption = "A root's children by what is below them: accepted, in percent, and worth";
+    let mut table = Table::new("slot-values", caption, columns);
     for root in &report.slot_values {
         let values: Vec<String> = root
             .values
@@ -257,13 +252,11 @@ pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
             true,
         );
     }
-    (!table.is_empty()).then(|| {
-        table.note(
-            "Means over all positions: of verifiers at the text's tokens, of the last line over the \
-             rows they were drawn from, so that chance may set one above the other. The most that \
-             is accepted is alpha*; the most value is an upper bound, which need not be attained.",
-        )
-    })
+    if_any(table.note(
+        "Means over all positions: of verifiers at the text's tokens, of the last line over the \
+         rows they were drawn from, so that chance may set one above the other. The most that \
+         is accepted is alpha*; the most value is an upper bound, which need not be attained.",
+    ))
 }
 
 /// Neighbouring positions.
@@ -292,12 +285,9 @@ pub(super) fn independence(report: &TreeReport) -> Table {
             correlation(row.correlation_within_prompts),
         ])
     });
-    Table::new(
-        "independence",
-        "What one position tells of the next",
-        columns,
-    )
-    .rows(rows.collect::<Vec<_>>())
+    let caption = "What one position tells of the next";
+    Table::new("independence", caption, columns)
+    .rows(rows)
     .note(
         "Vectors in percent. Accepted by level: of rounds that got to a level, the share that accept a child there. \
          Correlations are of the accepted shares of neighbouring positions.",
@@ -310,34 +300,23 @@ pub(super) fn sequoia(report: &TreeReport) -> Option<Table> {
         "drafts | verifier | #tokens | #promised | #predicted | #exact | #exact/predicted | \
          #grown tree",
     );
-    let rows: Vec<Row> = report
-        .best
-        .iter()
-        .filter_map(|tree| {
-            let sequoia = tree.sequoia.as_ref()?;
-            let plain = |value: f64| Entry::titled(decimals(value, 3), value.to_string());
-            Some(Row::new([
-                Entry::plain(tree.scheme.clone()),
-                Entry::plain(tree.verifier.clone()),
-                Entry::plain(sequoia.paths.len().to_string()),
-                plain(sequoia.promised),
-                plain(sequoia.predicted),
-                entry(&sequoia.expected_accepted_length, 3),
-                plain(sequoia.ratio),
-                entry(&tree.expected_accepted_length, 3),
-            ]))
-        })
-        .collect();
-    (!rows.is_empty()).then(|| {
-        Table::new(
-            "sequoia",
-            "Sequoia's dynamic program: what it predicts, and what its tree accepts",
-            columns,
-        )
-        .rows(rows)
-        .note(
-            "Promised: by the program, from the prompts that choose. Predicted: the same tree at \
-             the mean rates of the prompts that report. Exact and grown tree: E[τ] on these.",
-        )
-    })
+    let rows = report.best.iter().filter_map(|tree| {
+        let sequoia = tree.sequoia.as_ref()?;
+        let plain = |value: f64| Entry::titled(decimals(value, 3), value.to_string());
+        Some(Row::new([
+            Entry::plain(tree.scheme.clone()),
+            Entry::plain(tree.verifier.clone()),
+            Entry::plain(sequoia.paths.len().to_string()),
+            plain(sequoia.promised),
+            plain(sequoia.predicted),
+            entry(&sequoia.expected_accepted_length, 3),
+            plain(sequoia.ratio),
+            entry(&tree.expected_accepted_length, 3),
+        ]))
+    });
+    let caption = "Sequoia's dynamic program: what it predicts, and what its tree accepts";
+    if_any(Table::new("sequoia", caption, columns).rows(rows).note(
+        "Promised: by the program, from the prompts that choose. Predicted: the same tree at \
+         the mean rates of the prompts that report. Exact and grown tree: E[τ] on these.",
+    ))
 }
