@@ -5,104 +5,16 @@ use serde_json::Value;
 /// The file of the repository that says who made specgap, and when.
 const CITATION: &str = include_str!("../../CITATION.cff");
 
-/// A paper, and the names of a report's rules and laws that are from it; none if it is always cited.
-struct Paper {
-    key: &'static str,
-    authors: &'static str,
-    title: &'static str,
-    year: &'static str,
-    arxiv: &'static str,
-    names: &'static [&'static str],
-}
+/// Papers whose title, authors and number were looked up (docs/project/sources.md says what each has).
+/// Before each stand the names of a report's rules and laws that are from it; none if it is always
+/// cited, as one draft is in every report.
+const PAPERS: &str = include_str!("papers.bib");
 
-/// Papers whose title, authors and number were looked up; docs/project/sources.md says what each has.
-const PAPERS: [Paper; 9] = [
-    Paper {
-        key: "leviathan2023fast",
-        authors: "Leviathan, Yaniv and Kalman, Matan and Matias, Yossi",
-        title: "Fast Inference from Transformers via Speculative Decoding",
-        year: "2023",
-        arxiv: "2211.17192",
-        // One draft is in every report.
-        names: &[],
-    },
-    Paper {
-        key: "sun2023spectr",
-        authors: "Sun, Ziteng and Suresh, Ananda Theertha and Ro, Jae Hun and Beirami, Ahmad and \
-                  Jain, Himanshu and Yu, Felix",
-        title: "{SpecTr}: Fast Speculative Decoding via Optimal Transport",
-        year: "2023",
-        arxiv: "2310.15141",
-        names: &["with-replacement", "k-seq"],
-    },
-    Paper {
-        key: "jeon2024recursive",
-        authors: "Jeon, Wonseok and Gagrani, Mukul and Goel, Raghavv and Park, Junyoung and Lee, \
-                  Mingu and Lott, Christopher",
-        title: "Recursive Speculative Decoding: Accelerating {LLM} Inference via Sampling Without \
-                Replacement",
-        year: "2024",
-        arxiv: "2402.14160",
-        names: &["rrs", "rrs-wo", "without-replacement"],
-    },
-    Paper {
-        key: "chen2024sequoia",
-        authors: "Chen, Zhuoming and May, Avner and Svirschevski, Ruslan and Huang, Yuhsun and \
-                  Ryabinin, Max and Jia, Zhihao and Chen, Beidi",
-        title: "Sequoia: Scalable, Robust, and Hardware-aware Speculative Decoding",
-        year: "2024",
-        arxiv: "2402.12374",
-        names: &["sequoia"],
-    },
-    Paper {
-        key: "sun2024block",
-        authors: "Sun, Ziteng and Mendlovic, Uri and Leviathan, Yaniv and Aharoni, Asaf and \
-                  Beirami, Ahmad and Ro, Jae Hun and Suresh, Ananda Theertha",
-        title: "Block Verification Accelerates Speculative Decoding",
-        year: "2024",
-        arxiv: "2403.10444",
-        names: &["block"],
-    },
-    Paper {
-        key: "sun2024spechub",
-        authors: "Sun, Ryan and Zhou, Tianyi and Chen, Xun and Sun, Lichao",
-        title: "{SpecHub}: Provable Acceleration to Multi-Draft Speculative Decoding",
-        year: "2024",
-        arxiv: "2411.05289",
-        names: &["hub", "spechub"],
-    },
-    Paper {
-        key: "hu2025optimal",
-        authors: "Hu, Zhengmian and Zheng, Tong and Viswanathan, Vignesh and Chen, Ziyi and Rossi, \
-                  Ryan A. and Wu, Yihan and Manocha, Dinesh and Huang, Heng",
-        title: "Towards Optimal Multi-draft Speculative Decoding",
-        year: "2025",
-        arxiv: "2502.18779",
-        names: &[
-            "with-replacement",
-            "without-replacement",
-            "distinct-conditioned",
-            "greedy",
-        ],
-    },
-    Paper {
-        key: "weng2025traversal",
-        authors: "Weng, Yepeng and Hu, Qiao and Chen, Xujie and Liu, Li and Mei, Dianwen and Qiu, \
-                  Huishi and Tian, Jiang and Shi, Zhongchao",
-        title: "Traversal Verification for Speculative Tree Decoding",
-        year: "2025",
-        arxiv: "2505.12398",
-        names: &["traversal"],
-    },
-    Paper {
-        key: "lin2026spectrgbv",
-        authors: "Lin, Yijun and Sheng, Jinhao and Cai, Qingyue and Zhou, Feng",
-        title: "{SpecTr-GBV}: Multi-Draft Block Verification Accelerating Speculative Decoding",
-        year: "2026",
-        arxiv: "2604.25925",
-        names: &["spectr-gbv", "lemma-5.1"],
-    },
-];
+/// Each paper as BibTeX, with the names.
+fn papers() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    let papers = PAPERS.split('%').filter_map(|paper| paper.split_once('\n'));
+    papers.map(|(names, entry)| (names.split_whitespace().collect(), entry))
+}
 
 /// BibTeX of specgap, and of the papers whose rules and laws stand in a report; of all papers
 /// without one. `tool` is what wrote the report, with its version.
@@ -116,20 +28,16 @@ const PAPERS: [Paper; 9] = [
 /// assert!(bibtex(None).contains("Sequoia"));
 /// ```
 pub fn bibtex(report: Option<&Value>) -> String {
-    let mut names = Vec::new();
+    let mut found = Vec::new();
     if let Some(report) = report {
-        strings(report, &mut names);
+        strings(report, &mut found);
     }
     let tool = report.and_then(|report| report.get("tool")?.as_str());
     let mut out = software(tool);
-    for paper in &PAPERS {
-        let always = report.is_none() || paper.names.is_empty();
-        if always || paper.names.iter().any(|name| names.contains(name)) {
-            out.push_str(&format!(
-                "\n@misc{{{},\n  author = {{{}}},\n  title = {{{}}},\n  year = {{{}}},\n  \
-                 eprint = {{{}}},\n  archivePrefix = {{arXiv}},\n}}\n",
-                paper.key, paper.authors, paper.title, paper.year, paper.arxiv
-            ));
+    for (names, entry) in papers() {
+        let always = report.is_none() || names.is_empty();
+        if always || names.iter().any(|name| found.contains(name)) {
+            out.push_str(&format!("\n{entry}"));
         }
     }
     out
@@ -180,8 +88,8 @@ mod tests {
     #[test]
     fn papers_go_by_names_of_rules_and_laws() {
         let others = ["lemma-5.1", "sequoia"];
-        for paper in &PAPERS {
-            for &name in paper.names {
+        for (names, entry) in papers() {
+            for name in names {
                 assert!(
                     RULES.iter().any(|rule| rule.name == name)
                         || name.parse::<SchemeName>().is_ok()
@@ -190,7 +98,7 @@ mod tests {
                     "{name}"
                 );
             }
-            assert_eq!(bibtex(None).matches(paper.arxiv).count(), 1);
+            assert_eq!(bibtex(None).matches(entry).count(), 1);
         }
         assert_eq!(field("version"), Some(env!("CARGO_PKG_VERSION")));
         let date: Vec<usize> = field("date-released")
@@ -231,7 +139,7 @@ mod tests {
                 "hu2025optimal"
             ]
         );
-        assert_eq!(keys(&bibtex(None)).len(), 1 + PAPERS.len());
+        assert_eq!(keys(&bibtex(None)).len(), 1 + papers().count());
         // Braces are closed, so that BibTeX reads it.
         let all = bibtex(None);
         assert_eq!(all.matches('{').count(), all.matches('}').count());
