@@ -11,113 +11,29 @@ use std::ffi::OsString;
 /// The most columns that help takes.
 const WIDEST: usize = 100;
 
-/// An example of each command, by what they are for.
-const GROUPS: [(&str, &[&str]); 6] = [
-    (
-        "Measure logged rows",
-        &[
-            "demo --out out/demo",
-            "gap log.npz --drafts 2-4 --cost-ratio 0.05 --out report",
-            "merge part-1.json part-2.json --out report",
-        ],
-    ),
-    (
-        "Choose what to draft",
-        &[
-            "length log --cost-ratio 0.05 --out lengths",
-            "tree log --budget 16 --cost-ratio 0.05 --out trees",
-            "paths log --paths 2-4 --out paths",
-            "counters metrics.txt --cost-ratio 0.05",
-        ],
-    ),
-    (
-        "Get rows",
-        &[
-            "capture --target t.onnx --draft d.onnx --tokenizer tokenizer.json --prompts p.jsonl --out log",
-            "import rows.jsonl --from vllm --vocab 151936 --out log",
-            "decode --target t.onnx --draft d.onnx --tokenizer tokenizer.json --prompts p.jsonl --length 4",
-        ],
-    ),
-    (
-        "Test an engine",
-        &[
-            "audit log --rule token --out audit",
-            "conformance --out vectors",
-        ],
-    ),
-    (
-        "Exact problems",
-        &[
-            "solve problems/hand",
-            "certify problem.toml certificates/problem.json",
-            "verify problems/hand/coin-two-drafts.toml",
-            "block problems/golden-blocks --drafts 1-2",
-            "check --problems problems --baseline baseline.json",
-        ],
-    ),
-    (
-        "Look up",
-        &[
-            "explain alpha* worth \"draft law\"",
-            "cite report/report.json",
-            "schema gap",
-            "completions bash",
-        ],
-    ),
-];
+/// An example of each command, indented below what some are for.
+const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The options below each heading: those that `-h` explains, and behind a bar those that it names.
-const HEADINGS: [(&str, &str); 9] = [
-    (
-        "Models and prompts",
-        "target draft tokenizer prompts | chat",
-    ),
-    (
-        "What to read",
-        "from target-rows draft-rows where definitions | vocab depth prompt-tokens target-name draft-name",
-    ),
-    (
-        "What to measure",
-        "drafts draft-kinds laws verifiers lengths policies trees budget max-length max-depth max-branch \
-         slot-values engine cost-ratio timings timings-by-batch up-to rule counters seeds tolerance alpha \
-         negative-control timing predict claims problems list | bound",
-    ),
-    (
-        "What is drafted",
-        "length paths tree verifier law rollouts | every rollout-target",
-    ),
-    (
-        "How text is sampled",
-        "temperature max-tokens top-k top-p logprobs-mode original-logprobs | min-p draft-temperature \
-         draft-cut draft-top-k draft-top-p draft-min-p draft-mask stop no-stop",
-    ),
-    (
-        "Effort",
-        "plans batch device | rrs-wo block-length solve-times onnxruntime",
-    ),
-    (
-        "Output",
-        "out report junit markdown profile dtype top | rest-temperatures positions figures table digits \
-         columns",
-    ),
-    ("Comparing", "baseline write-baseline paired | within pool"),
-    ("Parts", "shard partial incomplete"),
-];
+const HEADINGS: &str = include_str!("headings.txt");
 
 /// The heading of an option, and whether `-h` names it alone.
 fn place(option: &str) -> Option<(&'static str, bool)> {
     let has = |names: &str| names.split_whitespace().any(|name| name == option);
-    HEADINGS.iter().find_map(|(heading, options)| {
+    HEADINGS.lines().find_map(|line| {
+        let (heading, options) = line.split_once(": ")?;
         let (explained, named) = options.split_once('|').unwrap_or((options, ""));
-        (has(explained) || has(named)).then_some((*heading, has(named)))
+        (has(explained) || has(named)).then_some((heading, has(named)))
     })
+}
+
+fn examples() -> impl Iterator<Item = &'static str> {
+    EXAMPLES.lines().filter_map(|line| line.strip_prefix("  "))
 }
 
 /// The example of a command, which begins with its name.
 fn example(command: &str) -> Option<&'static str> {
-    let mut all = GROUPS.iter().flat_map(|(_, examples)| examples.iter());
-    all.find(|example| example.split(' ').next() == Some(command))
-        .copied()
+    examples().find(|example| example.split(' ').next() == Some(command))
 }
 
 /// The command line, with its options below headings and an example for each command.
@@ -263,18 +179,18 @@ fn groups(out: &mut String, program: &Command, width: usize) {
         .map(|command| command.get_name().len())
         .max()
         .unwrap_or(0);
-    for (group, examples) in &GROUPS {
-        out.push_str(&format!("{}\n", heading(group)));
-        for example in *examples {
-            let mut named =
-                commands().filter(|one| example.split(' ').next() == Some(one.get_name()));
-            if let Some((name, about)) = named
-                .next()
-                .and_then(|one| Some((one.get_name(), one.get_about()?)))
-            {
-                let first = format!("  {on}{name}{off}{}", " ".repeat(column - 2 - name.len()));
-                hanging(out, &first, column, &about.to_string(), width);
-            }
+    for line in EXAMPLES.lines() {
+        let Some(example) = line.strip_prefix("  ") else {
+            out.push_str(&format!("{}\n", heading(line)));
+            continue;
+        };
+        let mut named = commands().filter(|one| example.split(' ').next() == Some(one.get_name()));
+        if let Some((name, about)) = named
+            .next()
+            .and_then(|one| Some((one.get_name(), one.get_about()?)))
+        {
+            let first = format!("  {on}{name}{off}{}", " ".repeat(column - 2 - name.len()));
+            hanging(out, &first, column, &about.to_string(), width);
         }
     }
 }
@@ -386,8 +302,8 @@ mod tests {
 
     #[test]
     fn every_command_stands_in_a_group_and_its_example_is_taken() {
-        let examples = GROUPS.iter().flat_map(|(_, examples)| examples.iter());
-        let mut grouped: Vec<&str> = examples.filter_map(|one| one.split(' ').next()).collect();
+        let names = examples().filter_map(|one| one.split(' ').next());
+        let mut grouped: Vec<&str> = names.collect();
         let mut there = commands();
         grouped.sort_unstable();
         there.sort_unstable();
