@@ -9,6 +9,12 @@ use crate::scheme::ENGINES;
 use crate::statistics::Estimate;
 use serde::de::DeserializeOwned;
 
+/// The cards, with a hole `{name}` for each number that a report has.
+const CARDS: &str = include_str!("cards.md");
+
+/// What fills the holes of a card, by name.
+type Holes = Vec<(&'static str, String)>;
+
 fn text(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
@@ -174,47 +180,37 @@ impl Heads {
     }
 }
 
-fn strata() -> String {
+fn strata() -> Holes {
     let optimum = Optimum::read();
     let (told, of) = optimum.cells("Against the best of these and `greedy` drafts");
     let tree = rows(
         &text("reports/engines/report.md"),
         "What engines' own ways would give",
     );
-    let calls = |what: &str| -> &str {
+    let calls = |what: &str| {
         let row = tree.iter().find(|row| row[0].contains(what)).unwrap();
-        row.last().unwrap()
+        row.last().unwrap().clone()
     };
     let heads = Heads::read();
     let head = |of: usize| {
         let [strata, likeliest, rejection] = [4, 5, 2].map(|column| heads.in_trees(of, column));
         format!("{strata}, likeliest tokens {likeliest}, recursive rejection {rejection}")
     };
-    format!(
-        "## 1. Draw one draft from each stratum, reject by level\n\n{} Against the half-way, three \
-         likeliest tokens and one drawn (`greedy`), it is {} points more. In a tree of 20 tokens that \
-         ran in transformers: {} tokens per call, likeliest tokens {}, recursive rejection {}. Under a \
-         trained head (EAGLE-like, Qwen2.5-Coder-0.5B), in three trees: {}; under one of the 1.5B: {}.\n\n\
-         ![More than engines get, by temperature](../reports/optimum/gain.svg)\n\n\
-         `specgap gap LOG --drafts 4 --laws top,with-replacement,greedy,stratified`\n\n\
-         *Where it does not win*: at T = 0.1 it is {} points against the likeliest tokens and {} against \
-         `greedy`; against the best of all three it is told apart to its gain in {told} of {of} cells, \
-         to its loss in none. Trees of likeliest tokens that follow the text (EAGLE-2) reach {} and {} under \
-         the two heads, of an unknown number of tokens. A chain of single drafts gains nothing. No engine has \
-         it yet. \
-         [How](guide/better-drafts.md), [numbers](../reports/optimum/report.md).\n\n",
-        first(),
-        points(optimum.column(1.0, Optimum::GREEDY)),
-        calls("the same tree, strata, level-4"),
-        calls("the tree of likeliest tokens"),
-        calls("the same tree, i.i.d. drafts"),
-        head(0),
-        head(1),
-        points(optimum.column(0.1, Optimum::LIKELIEST)),
-        points(optimum.column(0.1, Optimum::GREEDY)),
-        heads.following(0),
-        heads.following(1),
-    )
+    vec![
+        ("first", first()),
+        ("over-greedy", points(optimum.column(1.0, Optimum::GREEDY))),
+        ("tree-strata", calls("the same tree, strata, level-4")),
+        ("tree-likeliest", calls("the tree of likeliest tokens")),
+        ("tree-rejection", calls("the same tree, i.i.d. drafts")),
+        ("head", head(0)),
+        ("head-1.5b", head(1)),
+        ("cold-top", points(optimum.column(0.1, Optimum::LIKELIEST))),
+        ("cold-greedy", points(optimum.column(0.1, Optimum::GREEDY))),
+        ("told", told.to_string()),
+        ("of", of.to_string()),
+        ("following", heads.following(0).to_string()),
+        ("following-1.5b", heads.following(1).to_string()),
+    ]
 }
 
 /// What recursive rejection of so many i.i.d. drafts leaves of the optimum, log by log.
@@ -236,7 +232,7 @@ fn losses(logs: &LogComparison, at: f64, drafts: usize) -> Vec<f64> {
     optimum.map(|(best, gets)| best - gets).collect()
 }
 
-fn rules() -> String {
+fn rules() -> Holes {
     let of_text = rows(
         &text("docs/guide/best-possible.md"),
         "|draft, K|token|block|greedy block|",
@@ -259,30 +255,18 @@ fn rules() -> String {
                 && &*one.second == "with-replacement/rrs"
         })
         .unwrap();
-    format!(
-        "## 2. One round at a time verifiers are nearly optimal; over a text they are not\n\n\
-         Three i.i.d. drafts, eight drafts of SmolLM2 (overlap 0.43 to 0.80): recursive rejection \
-         leaves {} points of what any lossless rule could accept at T = 1, and {} at T = 0.3; on \
-         Qwen2.5-Coder (1.5B, drafted by 0.5B) {} at T = 1; under the trained heads of card 1, four drafts, \
-         {}. Over a text of SmolLM2, Qwen or Gemma, with four tokens drafted a round, token verification makes {} more target calls than \
-         the fewest possible, block verification {}, block verification that carries a number from \
-         round to round {}.\n\n\
-         ![What verifiers leave and what another law gives, T = 1](../reports/ladder/worth-by-overlap-t1.0-n3.svg)\n\n\
-         `specgap length LOG --lengths 4 --verifiers token,block,carried-block`\n\n\
-         *Where it does not win*: with one draft, and where the draft is poor (Gemma 3), 1 to 3% of the \
-         calls are at stake. Rules that carry need their state per request. \
-         [Numbers](guide/best-possible.md).\n\n",
-        points(losses(&ladder, 1.0, 3).into_iter()),
-        points(losses(&ladder, 0.3, 3).into_iter()),
-        plus_minus(&pair.difference, 100.0, 1),
-        points(Heads::losses().into_iter()),
-        above(1),
-        above(2),
-        above(5),
-    )
+    vec![
+        ("loss", points(losses(&ladder, 1.0, 3).into_iter())),
+        ("loss-cold", points(losses(&ladder, 0.3, 3).into_iter())),
+        ("loss-qwen", plus_minus(&pair.difference, 100.0, 1)),
+        ("loss-heads", points(Heads::losses().into_iter())),
+        ("calls-token", above(1)),
+        ("calls-block", above(2)),
+        ("calls-carried", above(5)),
+    ]
 }
 
-fn switch() -> String {
+fn switch() -> Holes {
     let pairs: [(&str, GapReport); 2] = [
         ("Qwen2.5-Coder 1.5B, drafted by 0.5B", report("qwen")),
         ("SmolLM2-135M, a distilled draft", report("smollm2")),
@@ -324,22 +308,15 @@ fn switch() -> String {
             share(&depths[0][2])
         )
     };
-    format!(
-        "## 3. One switch: sample the one draft\n\nEngines that draft one token draft the likeliest \
-         unless told otherwise. Sampling it and keeping it with min(1, p/q) accepts more:\n\n{table}\n\
-         Under the trained heads of card 1, at T = 1, the first token is kept {} of the time (0.5B) and {} \
-         (1.5B).\n\nThe settings: {}.\n\n\
-         ![One draft: one-hot, sampled or strict, by overlap](../reports/ladder/one-draft-by-overlap-t1.0.svg)\n\n\
-         `specgap gap LOG --temperature 1`\n\n\
-         *Where it does not win*: the gain goes to nothing as T goes to 0, and an engine has to keep \
-         the draft's probabilities. transformers samples already.\n\n",
-        head(0),
-        head(1),
-        listed(&settings)
-    )
+    vec![
+        ("switch-table", table),
+        ("one-draft", head(0)),
+        ("one-draft-1.5b", head(1)),
+        ("settings", listed(&settings)),
+    ]
 }
 
-fn theorems() -> String {
+fn theorems() -> Holes {
     let all = ledger();
     let refuted: Vec<_> = (all.iter())
         .filter(|claim| claim.expected == Verdict::Refuted && claim.is_published())
@@ -367,23 +344,16 @@ fn theorems() -> String {
     assert_eq!(own.expected, Verdict::Refuted);
     let refutes = |claim: &&Claim| claim.expected == Verdict::Refuted;
     let standing = all.len() - all.iter().filter(refutes).count();
-    format!(
-        "## 4. Theorems that fall\n\n{} of the {} statements of the ledger are refuted as they were \
-         published, each by two or three tokens in fractions:\n\n{table}\n\
-         And one that everybody believes, us included: that no lossless rule passes alpha\\* over a \
-         text. With p = (1/2, 1/2), q = (3/4, 1/4) and three tokens, rules that are lossless round \
-         by round need at least 33/16 calls; one that carries a number needs \
-         [2](../reports/claims.md#{}).\n\n\
-         `specgap check`\n\n\
-         *Where it does not win*: {} of the statements hold, or have no counterexample in a stated search.\n\n",
-        refuted.len(),
-        all.len(),
-        own.id,
-        standing
-    )
+    vec![
+        ("refuted", refuted.len().to_string()),
+        ("statements", all.len().to_string()),
+        ("theorems-table", table),
+        ("own", own.id.to_string()),
+        ("standing", standing.to_string()),
+    ]
 }
 
-fn engines() -> String {
+fn engines() -> Holes {
     let found = rows(&text("reports/engines/report.md"), "<!-- engines -->");
     let mut table = "|engine|without speculation|with it|\n|---|---|---|\n".to_owned();
     for row in &found {
@@ -394,20 +364,14 @@ fn engines() -> String {
         assert_eq!(without, "as-claimed", "a control fails");
     }
     let lossy = found.iter().filter(|row| row[3].contains("lossy"));
-    format!(
-        "## 5. Is your engine sampling what it says?\n\nAudited by their texts alone, against a plain \
-         pass of the target, {} of {} released engines leave the target's law once they \
-         draft:\n\n{table}\n\
-         `specgap audit LOG --rule text`\n\n\
-         *Where it does not win*: an audit needs the target's rows of the engine's own texts, and a \
-         rare bug needs more text than 40 prompts. As claimed is as far as these texts tell. Engines on \
-         GPUs were not run. [How, and what to report upstream](../reports/engines/report.md).\n\n",
-        lossy.count(),
-        found.len()
-    )
+    vec![
+        ("lossy", lossy.count().to_string()),
+        ("engines", found.len().to_string()),
+        ("engines-table", table),
+    ]
 }
 
-fn lengths() -> String {
+fn lengths() -> Holes {
     let mut table =
         "|drafts and rule|where it is what runs|tokens per call|\n|---|---|---:|\n".to_owned();
     for row in rows(
@@ -441,39 +405,36 @@ fn lengths() -> String {
     let heads = Heads::read();
     let chains = heads.rows(0, "|K|token verification|block verification|");
     let (chain, tree) = (chains.last().unwrap(), &heads.trees(0)[3]);
-    format!(
-        "## 6. How many tokens, which tree\n\nOn the texts of card 1's tree (SmolLM2, a four-layer \
-         draft, T = 1):\n\n{table}\n\
-         The best number of drafts in a row, and the speed over the target's alone, where a draft step costs \
-         0.05 of a target step:\n\n\
-         |pair|likeliest tokens|token verification|block verification|no lengths of token verification pass|\n\
-         |---|---|---|---|---|\n{}\n\
-         Under a trained head (card 1, the 0.5B): {} tokens per call of {} tokens in a row by token \
-         verification, {} by block verification; {} of a tree of {}, strata and level-4.\n\n\
-         ![Speed-up by the cost of a draft step](../reports/length/speed-by-cost.svg)\n\n\
-         `specgap length LOG --cost-ratio 0.05`, `specgap tree LOG --budget 16`\n\n\
-         *Where it does not win*: where drafting costs much. And a tree of 20 tokens costs more in a pass \
-         than a chain of 4; how much is your hardware's (`--timings`).\n",
-        pairs.concat(),
-        chain[1],
-        chain[0],
-        chain[2],
-        tree[4],
-        tree[1],
-    )
+    vec![
+        ("lengths-table", table),
+        ("by-length", pairs.concat()),
+        ("chain-token", chain[1].to_string()),
+        ("chain", chain[0].to_string()),
+        ("chain-block", chain[2].to_string()),
+        ("tree-tokens", tree[4].to_string()),
+        ("tree", tree[1].to_string()),
+    ]
 }
 
 /// The page's cards.
 pub(super) fn cards() -> String {
-    format!(
-        "\n\n{}{}{}{}{}{}",
+    let holes = [
         strata(),
         rules(),
         switch(),
         theorems(),
         engines(),
-        lengths()
-    )
+        lengths(),
+    ]
+    .concat();
+    let (mut text, mut filled) = (CARDS.to_owned(), 0);
+    for (name, inside) in holes {
+        let hole = format!("{{{name}}}");
+        filled += CARDS.matches(&hole).count();
+        text = text.replace(&hole, &inside);
+    }
+    assert_eq!(filled, CARDS.matches('{').count(), "holes are filled");
+    format!("\n\n{text}")
 }
 
 /// A number that leaves a report leaves the page.
