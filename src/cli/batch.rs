@@ -27,12 +27,9 @@ pub(super) trait ProblemCommand: Sync {
 
     /// In the progress bar, as in "solving".
     const DOING: &'static str;
-    /// Why a problem of the other kind is refused when it was named.
-    const REFUSAL: &'static str;
-    /// Why it is passed over when a folder holds it.
-    const REASON: &'static str;
-    /// What the last line calls those, in the singular, and where they belong.
-    const PASSED_OVER: [&'static str; 2];
+    /// A problem of the other kind, which is refused when it was named and passed over when a folder
+    /// holds it, and the command that takes it.
+    const OTHERS: [&'static str; 2];
     /// Goes under a text report.
     const DEFINITIONS: &'static str;
 
@@ -66,9 +63,12 @@ pub(super) fn run<C: ProblemCommand>(
     common: &Common,
 ) -> Result<Verdict, CliError> {
     let problems = read_problems(paths)?;
+    let [other, its_command] = C::OTHERS;
+    let reason = format!("a {other}; see {its_command}");
     for (path, walked, problem) in &problems {
         if !walked && (C::SELECT)(problem).is_none() {
-            return Err(CliError::input(path, C::REFUSAL));
+            let refusal = format!("this is a {other}; run {its_command} on it");
+            return Err(CliError::input(path, refusal));
         }
     }
     let own = (problems.iter())
@@ -94,12 +94,12 @@ pub(super) fn run<C: ProblemCommand>(
                 if !text {
                     let skipped = NotTaken {
                         problem: problem.name(),
-                        reason: C::REASON,
+                        reason: &reason,
                     };
                     writeln!(out, "{}", typed::line(&skipped)?)?;
                 } else if common.verbose > 0 {
                     let name = visible(problem.name().to_owned());
-                    writeln!(out, "{name}: skipped, {}\n", C::REASON)?;
+                    writeln!(out, "{name}: skipped, {reason}\n")?;
                 }
                 continue;
             };
@@ -123,9 +123,8 @@ pub(super) fn run<C: ProblemCommand>(
     if results == 0 {
         out.flush()?;
         return Err(CliError::missing(format!(
-            "nothing was done: {} read, each {}",
-            counted(skipped, "problem"),
-            C::REASON
+            "nothing was done: {} read, each {reason}",
+            counted(skipped, "problem")
         )));
     }
     if text {
@@ -139,8 +138,8 @@ pub(super) fn run<C: ProblemCommand>(
         match skipped {
             0 => writeln!(out, "{summary}")?,
             n => {
-                let [noun, see] = C::PASSED_OVER;
-                writeln!(out, "{summary}; {} skipped ({see})", counted(n, noun))?;
+                let skipped = counted(n, other);
+                writeln!(out, "{summary}; {skipped} skipped (see {its_command})")?;
             }
         }
     }

@@ -32,9 +32,7 @@ impl ProblemCommand for Block {
     type Result = BlockEvaluation;
 
     const DOING: &'static str = "enumerating";
-    const REFUSAL: &'static str = "this is a single-step problem; run specgap solve on it";
-    const REASON: &'static str = "a single-step problem; see specgap solve";
-    const PASSED_OVER: [&'static str; 2] = ["single-step problem", "see specgap solve"];
+    const OTHERS: [&'static str; 2] = ["single-step problem", "specgap solve"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
     const SELECT: fn(&AnyProblem) -> Option<&BlockProblem> = AnyProblem::block;
     const TEXT: fn(&BlockEvaluation, u16) -> String = report::text;

@@ -36,9 +36,7 @@ impl ProblemCommand for Solve<'_> {
     type Result = Solution;
 
     const DOING: &'static str = "solving";
-    const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
-    const REASON: &'static str = "a block problem; see specgap block";
-    const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
+    const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
     const TEXT: fn(&Solution, u16) -> String = report::text;

@@ -29,9 +29,7 @@ impl ProblemCommand for Verify {
     type Result = Verification;
 
     const DOING: &'static str = "verifying";
-    const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
-    const REASON: &'static str = "a block problem; see specgap block";
-    const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
+    const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
     const TEXT: fn(&Verification, u16) -> String = report::text;
