@@ -8,7 +8,7 @@ mod beside;
 use self::beside::outcome;
 use super::columns::head;
 use super::junit::{self, Case};
-use super::sections::{if_any, of_table, shown};
+use super::sections::{glossary, if_any, of_table, shown};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
@@ -173,40 +173,7 @@ fn all_parts(report: &AuditReport) -> impl Iterator<Item = &PartReport> {
 
 /// What every word of the report means.
 pub fn definitions() -> Vec<(String, String)> {
-    [
-        (
-            "draft-law",
-            "drafted tokens follow the law that the rule claims of them",
-        ),
-        (
-            "acceptance",
-            "drafts are kept with the rule's probability, given p, q and the draft",
-        ),
-        (
-            "correction",
-            "what replaces a rejected draft follows the rule's residual, and what follows an \
-             accepted chain follows p",
-        ),
-        (
-            "target-law",
-            "what comes out follows p (of a lossy rule, the law that the rule gives)",
-        ),
-        (
-            "e-value",
-            "the capital of bets that cannot grow on average while the claim holds within the \
-             tolerance; at least 1/alpha refutes, which happens to an honest engine with \
-             probability alpha at most",
-        ),
-        (
-            "smallest TV excluded",
-            "a departure of this total variation or more, along a score of the audit, would have \
-             been refuted with probability 99% at least",
-        ),
-    ]
-    .into_iter()
-    .chain(beside::DEFINITIONS)
-    .map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
-    .collect()
+    glossary(include_str!("audit.txt"))
 }
 
 /// The conclusion in words.

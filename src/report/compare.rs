@@ -446,33 +446,9 @@ fn logs(comparison: &LogComparison) -> Section {
     )
 }
 
-const WORDS: [(&str, &str); 3] = [
-    (
-        "same position",
-        "the same prompt, index and token in both logs, and so at every position of this prompt \
-         before it that either log holds: both models read the same prefix there. Prompts are one \
-         if they have one number and, where both logs name them, one name",
-    ),
-    (
-        "paired difference",
-        "mean over the same positions of the later log's number minus the first log's. Its \
-         interval is Student's t over prompts of the prompts' differences, by the linearised \
-         variance of a ratio of sums: what both logs share at a prompt cancels",
-    ),
-    (
-        "difference that is not paired",
-        "the later log's mean minus the first log's, each over all of its positions. The squared \
-         errors of the two add up, and Student's t takes Welch's degrees of freedom: the logs are \
-         taken for independent samples. So are logs compared of which less than half of the smaller \
-         one's positions are the same in the other",
-    ),
-];
-
 /// What stands on this page, in words.
 fn definitions(comparison: &LogComparison) -> Section {
-    let mut words: Vec<(String, String)> = WORDS
-        .map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
-        .into();
+    let mut words = sections::glossary(include_str!("compare.txt"));
     let is_shown = |word: &str| match word.split_once(' ') {
         Some(("scheme", name)) => {
             (comparison.rates.iter()).any(|rate| rate.scheme.as_deref() == Some(name))

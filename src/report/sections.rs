@@ -2,6 +2,7 @@
 
 use crate::page::table::Table;
 use crate::page::{Block, Section};
+use crate::typed;
 
 /// A section that short texts have too.
 pub(super) fn shown(
@@ -38,4 +39,13 @@ pub(super) fn definitions(purpose: &'static str, words: Vec<(String, String)>) -
 pub(super) fn left_out(purpose: &'static str, lines: &[String]) -> Option<Section> {
     let list = Block::List(lines.to_vec());
     (!lines.is_empty()).then(|| Section::new("left-out", "Left out", purpose, [list]).main())
+}
+
+/// Words with what they mean, in the order of a text such as [`typed::glossary`] reads.
+pub(super) fn glossary(text: &str) -> Vec<(String, String)> {
+    let mut meanings = typed::glossary(text);
+    let words = text.lines();
+    words
+        .filter_map(|word| meanings.remove_entry(word))
+        .collect()
 }

@@ -7,36 +7,6 @@ use crate::page::{Block, Section};
 use crate::report::columns::head;
 use crate::report::sections::shown;
 
-/// What the words mean.
-pub(super) const DEFINITIONS: [(&str, &str); 6] = [
-    (
-        "fresh-numbers",
-        "each round of a text draws with random numbers of its own: given the rows, what one round \
-         drew tells nothing of the next. In a text alone each token is a round",
-    ),
-    (
-        "surprise against entropy",
-        "the mean of -ln p(y) over the tokens y that came out, and the mean entropy of p, in nats a \
-         token: equal on average if tokens follow p. z is their summed difference over its standard \
-         deviation under p, near a normal number (an estimate, as the interval is)",
-    ),
-    (
-        "rows-off-by-one-place",
-        "the row of the place before or behind explains the tokens better than their own, by a \
-         ratio of likelihoods",
-    ),
-    (
-        "noise-unlike-any-known-bug",
-        "refuted, and the laws of all known bugs, at all sizes, misfit as well",
-    ),
-    (
-        "expected by the rows",
-        "accepted drafts in so many rounds along the log's texts, given these: from q/p at their \
-         tokens",
-    ),
-    ("counted", "what the server says of its rounds"),
-];
-
 /// A verdict in words.
 pub(super) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
