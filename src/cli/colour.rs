@@ -194,14 +194,7 @@ mod tests {
     fn headings_labels_warnings_and_best_rows_are_told_apart() {
         let painted = styled(TEXT);
         let [bold, off] = ends(HEADING);
-        for strong in [
-            "A report",
-            "Worth",
-            "Rates",
-            "rule",
-            "accepts",
-            "*56.0 ± 4.6",
-        ] {
+        for strong in "A report|Worth|Rates|rule|accepts|*56.0 ± 4.6".split('|') {
             assert!(
                 painted.contains(&format!("{bold}{strong}{off}")),
                 "{strong}: {painted:?}"

@@ -832,15 +832,7 @@ mod tests {
             assert!(here.verifier.parse::<VerifierName>().is_ok(), "{engine:?}");
         }
         let named = |name: &str| ENGINES.iter().any(|engine| engine.name == name);
-        for name in [
-            "vLLM",
-            "SGLang",
-            "EAGLE",
-            "llama.cpp",
-            "mlx-lm",
-            "TensorRT-LLM",
-            "transformers",
-        ] {
+        for name in "vLLM SGLang EAGLE llama.cpp mlx-lm TensorRT-LLM transformers".split(' ') {
             assert!(named(name), "{name}");
         }
     }
