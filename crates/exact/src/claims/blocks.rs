@@ -2,7 +2,7 @@
 
 use super::claim::problem;
 use super::family::{Family, fraction, fractions};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::block::BlockVerifierName;
 use crate::block::rows::of_rows;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
@@ -22,9 +22,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr-GBV, Lemma 5.1 and Remark 5.2 at K = 1; Sun et al., Block verification",
         explanation: "Exact transport of whole blocks, the formula, and the exact law of the \
             verifier on random trees, V, L <= 3.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: one_block,
+        ..Claim::HOLDS
     },
     Claim {
         id: "block-verifiers-lossless",
@@ -34,9 +33,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             verification",
         explanation: "Total variation of the law of all strings over the block and its bonus token, \
             later iterations included, for one to three drafts on random trees.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: blocks_lossless,
+        ..Claim::HOLDS
     },
     Claim {
         id: "per-depth-upper",
@@ -46,9 +44,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "A block coupling restricted to depth t is a coupling of depth-t prefixes, so \
             it accepts at most their optimum there. Checked against exact transport; the largest \
             slack is evidence that the bound is not always tight.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: per_depth,
+        ..Claim::HOLDS
     },
     Claim {
         id: "gbv-upper",
@@ -60,12 +57,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             gives 1/2, k-seq accepts 5/9. The lemma's proof treats the drafts as conditionally \
             independent given the target's block, which for i.i.d. drafts forces them to be \
             independent of it (gbv-cic-trivial).",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: gbv_upper,
+        ..Claim::refuted(&[
             "refuted/gbv-upper-bernoulli.toml",
             "refuted/gbv-upper-k-seq.toml",
-        ],
-        check: gbv_upper,
+        ])
     },
     Claim {
         id: "gbv-below-per-depth",
@@ -75,9 +71,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             of prefixes: those in H contribute at most P(H); by Jensen's inequality the others \
             contribute at most 1 - Q(H)^K, q(x)/p(x) averaging to at most 1 - Q(H) over them. So \
             each depth's term is at most 1 + P(H) - Q(H)^K for every H.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: below_per_depth,
+        ..Claim::HOLDS
     },
     Claim {
         id: "gbv-cic-trivial",
@@ -88,9 +83,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             E[P(x|y)^2] = P(X_1 = X_2 = x) = q(x)^2 = (E P(x|y))^2, so P(x|y) has variance 0 over y. \
             The identity is checked in fractions on random kernels, and that every kernel that \
             depends on y makes the two drafts dependent.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: cic_trivial,
+        ..Claim::HOLDS
     },
     Claim {
         id: "gbv-attains",
@@ -99,9 +93,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for two or more drafts: with p = q uniform on two tokens, L = 1 and \
             K = 2, Algorithm 1 as printed accepts 7/9 of a token in expectation where the lemma's \
             value is 1 (and a plain draw of the first draft would accept 1).",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
         check: gbv_attains,
+        ..Claim::refuted(&["refuted/gbv-lossless-uniform-2.toml"])
     },
     Claim {
         id: "gbv-lossless",
@@ -111,12 +104,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             nothing is accepted with probability 2/9, and the residual to draw from is then 0/0. \
             Nor is it only that: with p = (1/2, 1/2), q = (3/4, 1/4) everything is defined and the \
             first token's law is off by 3/35 in total variation. It holds for one draft.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: gbv_lossless,
+        ..Claim::refuted(&[
             "refuted/gbv-lossless-uniform-2.toml",
             "refuted/gbv-upper-bernoulli.toml",
-        ],
-        check: gbv_lossless,
+        ])
     },
     Claim {
         id: "gbv-remark-strict",
@@ -124,9 +116,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr-GBV, Remark 5.2",
         explanation: "Wrong as stated: for p = q the value is L for every K, and it is 0 for every K \
             where supports are disjoint. It never falls, which the check confirms beside it.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/gbv-lossless-uniform-2.toml"],
         check: gbv_strict,
+        ..Claim::refuted(&["refuted/gbv-lossless-uniform-2.toml"])
     },
 ];
 

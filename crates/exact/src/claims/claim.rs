@@ -128,6 +128,28 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// What a claim that is proved adds to its own.
+    pub(super) const HOLDS: Self = Self::expecting(Verdict::Holds, &[]);
+    /// What a claim that is only searched for adds to its own.
+    pub(super) const SUPPORTED: Self = Self::expecting(Verdict::Supported, &[]);
+
+    /// What a wrong claim adds to its own.
+    pub(super) const fn refuted(counterexamples: &'static [&'static str]) -> Self {
+        Self::expecting(Verdict::Refuted, counterexamples)
+    }
+
+    const fn expecting(expected: Verdict, counterexamples: &'static [&'static str]) -> Self {
+        Self {
+            id: "",
+            statement: "",
+            source: "",
+            explanation: "",
+            expected,
+            counterexamples,
+            check: |_| (),
+        }
+    }
+
     /// Whether the statement stands in a paper as it is: it is not this crate's own, and no
     /// reading or guess of what papers say.
     pub fn is_published(&self) -> bool {

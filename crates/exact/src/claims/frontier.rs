@@ -4,7 +4,7 @@ use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
 use super::scores::{is_in, mass, minimisers, values};
 use super::slots::Sets;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
@@ -35,9 +35,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             points, or allowed laws of a grid, in chi-square, largest ratio and at every corner of \
             its sum, hence at every t, total variation among them; and the closed form, for every law of \
             one score.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: frontier,
+        ..Claim::HOLDS
     },
     Claim {
         id: "lossy-coin",
@@ -48,9 +47,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for one draft: p uniform on three tokens, q = (7, 5, 0)/12. An even coin \
             accepts 5/6 and puts out (11, 9, 4)/24. (10, 10, 4)/24 allows the same acceptance at the \
             same total variation, 1/6, and its chi-square is 1/8 against 13/96.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/lossy-coin.toml"],
         check: coin,
+        ..Claim::refuted(&["refuted/lossy-coin.toml"])
     },
 ];
 

@@ -3,7 +3,7 @@
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum, under};
 use super::scores::{is_in, not_convex, values};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::optimum::ratio_scan;
 use specgap_core::scheme::{DistinctConditioned, SchemeName, WithReplacement};
@@ -17,9 +17,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., Theorems 3 and 6",
         explanation: "The definition is checked for every H and every pair of further tokens, and \
             the scan against the flow, in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: |finding| q_convex(finding, SchemeName::WITH_REPLACEMENT, 201, [60, 250]),
+        ..Claim::HOLDS
     },
     Claim {
         id: "qconvex-distinct",
@@ -28,9 +27,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., Theorem 4 (stated there for sampling without replacement)",
         explanation: "As for qconvex-wr. The law is distinct-conditioned: i.i.d. draws given that \
             all differ. It is not the sequential law that the theorem names.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: |finding| q_convex(finding, SchemeName::DISTINCT_CONDITIONED, 202, [60, 250]),
+        ..Claim::HOLDS
     },
     Claim {
         id: "wo-formula",
@@ -44,12 +42,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             under the formula. On 1,500 random \
             problems the formula is above the sequential optimum by up to 0.083 and below it by \
             up to 0.055.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: wo_formula,
+        ..Claim::refuted(&[
             "without-replacement/two-laws-sequential.toml",
             "without-replacement/two-laws-conditioned.toml",
-        ],
-        check: wo_formula,
+        ])
     },
     Claim {
         id: "qconvex-wo-sequential",
@@ -66,9 +63,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             that at every U, because (e^{yU}-1)/y >= U >= (1-e^{-xU})/x. Checked: the definition \
             for every H and every pair of further tokens, and where it is strict; and the scan \
             against the flow; in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: sequential,
+        ..Claim::HOLDS
     },
     Claim {
         id: "supermodular",
@@ -78,9 +74,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             Q(H+x+y) + Q(H) >= Q(H+x) + Q(H+y). Proof: were the growth by y larger at H than at \
             H + x, then by q-convexity the growth to H + x + y would be smaller by way of x than by \
             way of y, and it is the same.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: supermodular,
+        ..Claim::HOLDS
     },
     Claim {
         id: "wo-beats-wr",
@@ -91,9 +86,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             n sequential draws, since each new one is drawn from q given that it is new; and they \
             hold its first n tokens. So Q(H) of sequential draws is at most q(H)^n for every H. \
             Checked on random pairs, exact optima on both sides.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: wo_beats_wr,
+        ..Claim::HOLDS
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Claims about how many tokens to draft.
 
 use super::family::Family;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -11,9 +11,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecDec++, Lemma 3.1 and Theorem 4.2",
         explanation: "Random accept patterns and candidate lengths are replayed; draft calls, \
             target calls and discarded tokens are counted one by one and both sides compared.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: time,
+        ..Claim::HOLDS
     },
     Claim {
         id: "specdec-oracle",
@@ -24,9 +23,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             fewest calls of any policy by dynamic programming. If the last token is itself a \
             disagreement the one more call is not needed; the theorem's count is for the other case, \
             and the check asks for the exact one in both.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: oracle,
+        ..Claim::HOLDS
     },
 ];
 

@@ -4,7 +4,7 @@ use super::claim::problem;
 use super::family::{
     Family, describe, drafting, fraction, fractions, optimum, shipped_optima, subsets, under,
 };
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::{One, Zero, pow};
 use specgap_core::certify;
 use specgap_core::problem::Problem;
@@ -27,9 +27,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "The rule's own H is put into 1 + P(H) - q(H)^n, in fractions, against the \
             flow. The rule, in floats, is summed over all tuples: its output against p, what it \
             accepts against the flow.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: level_of_iid,
+        ..Claim::HOLDS
     },
     Claim {
         id: "level-optimal-strata",
@@ -41,9 +40,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             do not use up has 1 + P(H) - Q(H) = alpha*, in fractions; level-4, summed over all \
             tuples in fractions, is never above. Strata that share tokens are enclosed too, but \
             the enclosure need not close.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: level_of_strata,
+        ..Claim::HOLDS
     },
     Claim {
         id: "rejection-three-quarters",
@@ -56,9 +54,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             (1 - P(H)) Q(H), H the tokens that the residual lacks. p = (1 - h^n, h^n), \
             q = (1 - h, h) attains c_n: 23/27 for n = 2, and h to three digits for others; two \
             different drafts attain 3/4.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: three_quarters,
+        ..Claim::HOLDS
     },
     Claim {
         id: "rrs-hockey-stick",
@@ -67,9 +64,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours; docs/theory/level-rule.md, section 4",
         explanation: "The recursion in fractions against the verifier's law summed over all tuples \
             and its residual.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: hockey_stick,
+        ..Claim::HOLDS
     },
     Claim {
         id: "stratified-dominates-iid",
@@ -77,9 +73,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             every H, so that their alpha* is never below that of n i.i.d. drafts",
         source: "ours; docs/theory/stratified.md, Theorem S1",
         explanation: "Q of both laws on all subsets against the power, in fractions; and the optima.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: dominates_iid,
+        ..Claim::HOLDS
     },
     Claim {
         id: "deville-dominates",
@@ -88,9 +83,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours; docs/theory/stratified.md, Theorem D",
         explanation: "Q of both laws on all subsets, in fractions; every tuple's tokens differ; and \
             the optima.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: once_dominates,
+        ..Claim::HOLDS
     },
     Claim {
         id: "pps-ceiling",
@@ -101,9 +95,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours; docs/theory/stratified.md, section 5",
         explanation: "pi by water-filling of q against the law of the sets, and alpha* by flow against \
             the ceiling and the condition, on every C, in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: ceiling,
+        ..Claim::HOLDS
     },
     Claim {
         id: "level-optimal-once",
@@ -112,9 +105,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
         explanation: "Levels that follow the largest ratio are made finer until alpha* is enclosed; \
             what they accept is held against the flow, on random problems with straddling tokens.",
-        expected: Verdict::Supported,
-        counterexamples: &[],
         check: level_of_once,
+        ..Claim::SUPPORTED
     },
     Claim {
         id: "level-optimal-sequential",
@@ -124,9 +116,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Passes token by token over the law of the sets, at levels that fall from the \
             largest ratio by 10%, 2% and so on to .016% until they are within 2e-4 of the flow's optimum. Explicit \
             laws of pairs, for which the level rule need not be optimal, show that the search can fail.",
-        expected: Verdict::Supported,
-        counterexamples: &[],
         check: level_of_sequential,
+        ..Claim::SUPPORTED
     },
     Claim {
         id: "rrs-wo-three-quarters",
@@ -135,9 +126,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours; docs/theory/level-rule.md, section 6 (a conjecture)",
         explanation: "Its acceptance, summed over all tuples in fractions, against the flow, on random \
             problems and, from the lowest of them, by random steps of p and q downhill.",
-        expected: Verdict::Supported,
-        counterexamples: &[],
         check: rrs_wo_three_quarters,
+        ..Claim::SUPPORTED
     },
     Claim {
         id: "certain-not-monotone",
@@ -148,12 +138,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             certain, as the law has it, Q(H) = 3/49; in four strata without a certain token it is 0, \
             as one of 2 and 3 is always drafted. For p = (0, 0, 1/2, 1/2, 0, 0) the optima are 46/49 \
             and 1.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: certain_not_monotone,
+        ..Claim::refuted(&[
             "refuted/certain-not-monotone-one.toml",
             "refuted/certain-not-monotone-none.toml",
-        ],
-        check: certain_not_monotone,
+        ])
     },
     Claim {
         id: "strata-not-undominated",
@@ -162,12 +151,11 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for q uniform on three tokens and n = 2: Q({1}) is 1/9 of independent \
             strata and 0 of sequential draws, Q({0, 2}) 4/9 and 1/3, and Q of all other sets is the \
             same. For p = (1/2, 0, 1/2) the optima are 8/9 and 1.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: strata_not_undominated,
+        ..Claim::refuted(&[
             "refuted/strata-not-undominated-independent.toml",
             "refuted/strata-not-undominated-sequential.toml",
-        ],
-        check: strata_not_undominated,
+        ])
     },
     Claim {
         id: "thresholds-not-optimal",
@@ -178,9 +166,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             each to the end. For q = (1, 1, 3)/5, p = (0, 1, 4)/5 and n = 2 they accept 47/50 of \
             24/25. The order is a vertex of what can be given out; the optimum is a mixture of \
             vertices, which tokens of one current ratio, run together, attain.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/thresholds-not-optimal.toml"],
         check: thresholds_not_optimal,
+        ..Claim::refuted(&["refuted/thresholds-not-optimal.toml"])
     },
     Claim {
         id: "fixed-levels-do-not-converge",
@@ -189,9 +176,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong: on two strata of two tokens each, 1,024 levels lose nothing, and 16,000 \
             lose .0177. Where the ratio of tied tokens wants to rise, a pass takes large bites \
             however close the levels are. Levels that follow the largest ratio converge.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/fixed-levels-do-not-converge.toml"],
         check: fixed_levels,
+        ..Claim::refuted(&["refuted/fixed-levels-do-not-converge.toml"])
     },
     Claim {
         id: "madow-not-dominating",
@@ -201,12 +187,11 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong, although its inclusion is min(1, c q) too: for q = (1, 5, 5, 2, 2)/15 and \
             n = 2 both drafts are in {1, 3} with 4/15, and two i.i.d. ones with 49/225. For the \
             target that fits i.i.d. drafts without loss it accepts 214/225.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: madow_not_dominating,
+        ..Claim::refuted(&[
             "refuted/madow-not-dominating-madow.toml",
             "refuted/madow-not-dominating-iid.toml",
-        ],
-        check: madow_not_dominating,
+        ])
     },
     Claim {
         id: "straddled-strata-not-reached",
@@ -215,9 +200,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong: q = (1, 2, 2, 2)/7, n = 2, p = (2, 2, 1, 0)/5. Token 2 has 3/7 of the first \
             stratum and 1/7 of the second, where its ratio looks high: it is taken there at once, at \
             any level. 199/245 is accepted of 31/35.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/straddled-strata-not-reached.toml"],
         check: straddled_strata,
+        ..Claim::refuted(&["refuted/straddled-strata-not-reached.toml"])
     },
     Claim {
         id: "level-not-universal",
@@ -227,9 +211,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             H = {0, 1} alone attains alpha* = 32/33, so a rule that does has to use up 2 and 3 \
             before 0. But 0 has the largest ratio, 11/15 to 11/21 and 11/18. Until it meets 3 it \
             comes out on 1/35 of all draws that have 2 as well, and at most 32/33 - 1/35 is accepted.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/level-not-universal.toml"],
         check: universal,
+        ..Claim::refuted(&["refuted/level-not-universal.toml"])
     },
     Claim {
         id: "slots-apart-below-three-quarters",
@@ -238,9 +221,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong: Theorem G needs independent drafts or one clock a token, and level-4 \
             treats the two slots of a straddling token as two tokens. Of three tokens of 1/3, n = 2 \
             and p = (3/5, 2/5, 0), it accepts 11/15 of 1.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/slots-apart-below-three-quarters.toml"],
         check: slots_apart,
+        ..Claim::refuted(&["refuted/slots-apart-below-three-quarters.toml"])
     },
 ];
 

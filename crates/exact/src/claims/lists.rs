@@ -1,7 +1,7 @@
 //! Claims about rows that list some tokens only.
 
 use super::family::{Family, describe, drafting, optimum, under};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Zero;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{WithReplacement, WithoutReplacement};
@@ -19,9 +19,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             listed, against those of the two other rows. For sequential draws the upper end needs \
             the race alone: a set with nothing of the rest has the same Q in every row, and one \
             with all of it has the least Q where it is one token.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: bounds,
+        ..Claim::HOLDS
     },
     Claim {
         id: "rrs-wo-above-rrs",
@@ -30,9 +29,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "this crate (docs/theory/truncated-rows.md)",
         explanation: "Both accept 1 - E[M(L_n)]; a step of the first adds M(L)/(1-s) to L, one of the \
             second M(L). Exact acceptance on random pairs of rows, V <= 5, n <= 3.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: rejection,
+        ..Claim::HOLDS
     },
 ];
 

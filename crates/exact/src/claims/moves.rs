@@ -4,7 +4,7 @@ use super::blocks::trees;
 use super::claim::problem;
 use super::family::{Family, shipped_optima};
 use super::scores::{is_in, mass, minimisers, values};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::block::DrawnTrees;
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use num_bigint::{BigInt, BigUint};
@@ -33,9 +33,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             every local minimum is global; that L steps from 0 end at the optimum of the \
             transport; and that a step gains P(A) less the chance that all blocks of largest tau - u \
             are in A.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: convex,
+        ..Claim::HOLDS
     },
     Claim {
         id: "single-token-moves",
@@ -46,9 +45,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             token alone improves the empty set, 3/8 being more than 1/4; but tokens 0 and 1 together \
             have P - Q = 3/4 - 1. What has to be tried is all sets A, which submodular minimisation, \
             or the order by q/p, does.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/single-token-moves.toml"],
         check: single_tokens,
+        ..Claim::refuted(&["refuted/single-token-moves.toml"])
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Claims about the optimum and its formulations.
 
 use super::family::{Family, describe, drafting, optimum, subsets, under};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::{One, Zero};
 use specgap_core::certify;
 use specgap_core::coupling::Coupling;
@@ -21,9 +21,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             program (a maximum flow) is extended to a full coupling, whose marginals and acceptance \
             are checked in fractions; the full program, solved in floating point, must not be above \
             it.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: membership_equal,
+        ..Claim::HOLDS
     },
     Claim {
         id: "otm-subset-equal",
@@ -31,9 +30,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., eq. 8",
         explanation: "Maximum flow against all 2^V subsets, in exact arithmetic, on random problems \
             of every law.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: subset_equal,
+        ..Claim::HOLDS
     },
     Claim {
         id: "dual-integral",
@@ -43,9 +41,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Every square submatrix of up to four rows of a small instance's constraint matrix has \
             determinant -1, 0 or 1; and on random problems some 0/1 vector, found by rounding the \
             simplex answer, has exactly the value alpha*.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: dual_integral,
+        ..Claim::HOLDS
     },
     Claim {
         id: "khisti-n2",
@@ -53,9 +50,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Hu et al., App. B, eq. 34",
         explanation: "min over H of P(H) + q(H^c)^2 + 2 q(H) q(H^c) against the flow, exactly: \
             the last two terms are 1 - q(H)^2.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: khisti,
+        ..Claim::HOLDS
     },
     Claim {
         id: "spectr-upper-tight",
@@ -64,9 +60,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "The bound is evaluated as printed for every set, in fractions. It is never \
             below alpha*, and at the optimal H it cannot be above 1 + P(H) - Q(H): its first sum is \
             at most P(H), its second at most P(some draft outside H).",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: spectr_upper,
+        ..Claim::HOLDS
     },
     Claim {
         id: "monotone-n",
@@ -75,27 +70,24 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr, Lemma 1",
         explanation: "Exact optima for n = 1 to 6 on random pairs; and at n = 64 the distance to \
             the limit is at most (1 - smallest q)^64 a token.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: monotone,
+        ..Claim::HOLDS
     },
     Claim {
         id: "uniform",
         statement: "draft uniform on d tokens, target uniform on d/r of them: alpha* = 1-(1-1/r)^n",
         source: "SpecTr, App. B.2",
         explanation: "Exact flow against the formula for all d <= 12, r dividing d, n <= 4.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: uniform,
+        ..Claim::HOLDS
     },
     Claim {
         id: "bernoulli",
         statement: "two tokens, i.i.d. drafts: alpha* = min(p, 1-(1-q)^n) + min(1-p, 1-q^n)",
         source: "SpecTr, App. B.2",
         explanation: "Exact flow against the formula for p, q in {0, 1/8, ..., 1} and n <= 5.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: bernoulli,
+        ..Claim::HOLDS
     },
 ];
 

@@ -4,7 +4,7 @@ use super::blocks::{block, tree, trees};
 use super::claim::problem;
 use super::family::Family;
 use super::scores::mass;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
@@ -34,9 +34,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             by the first sum and those outside lie on one draft. The transport's dual has integer \
             potentials, and those of the target are the count of such sets. Checked: a minimum over \
             L numbers, bracketed from both sides in fractions, equals the transport's optimum.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: duality,
+        ..Claim::HOLDS
     },
     Claim {
         id: "tree-duality",
@@ -49,9 +48,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             replacement, and pairs with the likeliest token, of full and of uneven shape: the least \
             bound over all sets of prefixes equals the transport between trees and blocks, in \
             fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: duality_of_trees,
+        ..Claim::HOLDS
     },
     Claim {
         id: "gbv-lower",
@@ -61,9 +59,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             outside is met at a stopping time; Jensen's inequality and the change of measure there \
             bound its contribution by 1 - q(fewer than j outside)^K. The sum is the bound of \
             block-duality for these sets. Checked on random trees, exact transport on the other side.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: lemma_below,
+        ..Claim::HOLDS
     },
     Claim {
         id: "block-selection",
@@ -74,9 +71,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             E[tau] is then a coupling of two single paths, at most the single-draft optimum for the \
             selected path's law, and greedy block verification attains that. Checked: the sum of \
             min(p, s) for the law s of the selected path equals the optimum, in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: selection,
+        ..Claim::HOLDS
     },
     Claim {
         id: "select-beats-spectr",
@@ -86,9 +82,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "SpecTr's output and the selected path are a coupling of the target with one \
             draw from the selected law; greedy block verification attains the best such coupling. \
             Checked with exact laws on random trees.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: select_beats_spectr,
+        ..Claim::HOLDS
     },
     Claim {
         id: "even-selection",
@@ -102,9 +97,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             tokens of slope at least c are a G that it attains. (There is such a law for every law of \
             drafts, with P(all drafts in G) in place of q(G)^K.) Checked for five c on random rows, over \
             all sets, in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: even,
+        ..Claim::HOLDS
     },
     Claim {
         id: "select-rounds-lossless",
@@ -114,9 +108,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "A selected path is one draft of a known law, and single-draft verification is \
             lossless whatever that law is; a changed target is a target like another. Checked: texts \
             put out round by round, all states between rounds enumerated, in fractions.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: rounds_lossless,
+        ..Claim::HOLDS
     },
     Claim {
         id: "greedy-without-carry",
@@ -126,9 +119,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong: a round that stops early owes the rest of its span to other \
             continuations. On the counterexample, blocks of two tokens and texts of two, the law of \
             the text is off; with the change carried it is the target's.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/per-depth-not-nested.toml"],
         check: greedy_forgets,
+        ..Claim::refuted(&["refuted/per-depth-not-nested.toml"])
     },
     Claim {
         id: "per-depth-attained",
@@ -137,12 +129,11 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong for two or more drafts: on the two smallest counterexamples the bound is \
             115/64 and the optimum 111/64. In the first, the best sets of the two depths are not \
             nested; in the second they are.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: per_depth_attained,
+        ..Claim::refuted(&[
             "refuted/per-depth-not-nested.toml",
             "refuted/per-depth-nested.toml",
-        ],
-        check: per_depth_attained,
+        ])
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::text::{Along, Pair, Rule, drafted, enumerate, golden, rules};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use specgap_core::rounds::{ChainVerifier, DraftLength, Drafted, drafted_rounds, replay};
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::Number;
@@ -19,9 +19,8 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         drafting, verifying and correcting, in fractions. Proof: given the text, which fixes w_s and \
         l_s, a position has a rollout with probability 1/M, and its tokens do not depend on what the \
         text goes on with; and drafts are the sum of w_s E[n_s] (replay).",
-    expected: Verdict::Holds,
-    counterexamples: &[],
     check: unbiased,
+    ..Claim::HOLDS
 }];
 
 /// E[drafts by rollouts], over texts, first positions and rollouts.

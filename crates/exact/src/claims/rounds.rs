@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::text::{Pair, carried, extended};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::rounds::{
     BlockCarry, ChainVerifier, FixedLength, carried_block_starts, carried_starts, fewest_calls,
@@ -26,9 +26,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             next token: they have the law of the drafts, and the text is the target's. \
             scripts/several_rounds.py solves the program over all couplings of all rounds in \
             fractions, without this theory, and finds the same.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: optimum,
+        ..Claim::HOLDS
     },
     Claim {
         id: "block-optimal-unlimited",
@@ -42,9 +41,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Text by text against the replay of block verification, and in the mean \
             against the hybrids, in fractions. For L = 1, 2 below N - 1 block verification is above \
             the optimum on most of the models.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: unlimited,
+        ..Claim::HOLDS
     },
     Claim {
         id: "carried-lossless",
@@ -56,9 +54,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Every draft and coin of random models, in fractions: the law of the text, \
             and calls against the mean over texts of what is replayed along them. For L = 1 against \
             the optimum, text by text; for L > 1 never below it in the mean, and above it on some.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: carried_is_lossless,
+        ..Claim::HOLDS
     },
     Claim {
         id: "carried-block-lossless",
@@ -70,9 +67,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Every draft, stop and next token of random models, in fractions: the law of \
             the text, and calls against the mean over texts of what is replayed along them, the \
             least calls, block verification and the rule that carries by token.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: carried_block_is_lossless,
+        ..Claim::HOLDS
     },
     Claim {
         id: "calls-ordered",
@@ -85,9 +81,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             at least token verification's and otherwise random, from each start another. Without \
             token verification on the lower side it fails: rounds that accept at least what block \
             verification does can make more calls, which the check finds too.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: ordered,
+        ..Claim::HOLDS
     },
 ];
 

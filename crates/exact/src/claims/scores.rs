@@ -2,7 +2,7 @@
 
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum, shipped_optima, subsets};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::optimum::{ratio_scan, thresholds};
 use specgap_core::problem::Problem;
@@ -28,9 +28,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             and forcing restrict the sets that are compared. The mean growth over a merged block \
             lies between those of its first and last token. Stopped races: the proof of sequential \
             draws with every time cut off at the stop.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: closure,
+        ..Claim::HOLDS
     },
     Claim {
         id: "score-converse",
@@ -47,9 +46,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             that begins with x, make a target for which x is in every best set and y in none, \
             while w/p puts y strictly first. Weights exist if the constraints on differences of \
             log w have no negative cycle.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: converse,
+        ..Claim::HOLDS
     },
     Claim {
         id: "linear-thresholds",
@@ -62,9 +60,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             by the corners of its polygon; and the optimum by the cells of the plane against the \
             flow; in fractions. Proof: take l_j as a number between the slopes of Q_j at H \
             downwards and upwards, times the other factors, and telescope.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: linear,
+        ..Claim::HOLDS
     },
     Claim {
         id: "children-sorted",
@@ -76,9 +73,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
             over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \
             for fixed children of the other parents Theorem 1 applies to the children of x.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: children,
+        ..Claim::HOLDS
     },
     Claim {
         id: "one-score-two-models",
@@ -89,12 +85,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             (.15, .15, 0, .7) the only best set is {0, 2}, with p = (.15, .15, .7, 0) it is {1, 3}. \
             Tokens 0 and 1 have the same p, q_1 and q_2 in both, and change sides. Two thresholds \
             take the place of the order (linear-thresholds). For V = 3 no such pair was found.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: two_models,
+        ..Claim::refuted(&[
             "refuted/two-models-left.toml",
             "refuted/two-models-right.toml",
-        ],
-        check: two_models,
+        ])
     },
     Claim {
         id: "any-race-sorts",
@@ -105,12 +100,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             (1/2 each), n = 2. One target asks for w_0/w_1 >= 2/3, another for w_0/w_1 <= 7/11. \
             Normal noise in place of Gumbel noise on the logits (perturb and take the top n) is \
             such a race.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: any_race,
+        ..Claim::refuted(&[
             "refuted/race-not-proportional-early.toml",
             "refuted/race-not-proportional-late.toml",
-        ],
-        check: any_race,
+        ])
     },
     Claim {
         id: "two-temperatures-sort",
@@ -122,14 +116,13 @@ pub(super) const CLAIMS: &[Claim] = &[
             51/7. Sequentially, q ~ (50, 6, 4, 1) first and then its squares without the first: \
             w_2/w_3 >= 15/2 and at most 172/23. Draw all drafts at one temperature, or search two \
             thresholds.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: two_temperatures,
+        ..Claim::refuted(&[
             "refuted/two-temperatures-light.toml",
             "refuted/two-temperatures-heavy.toml",
             "refuted/two-temperatures-sequential-light.toml",
             "refuted/two-temperatures-sequential-heavy.toml",
-        ],
-        check: two_temperatures,
+        ])
     },
     Claim {
         id: "distinct-beats-wr",
@@ -139,12 +132,11 @@ pub(super) const CLAIMS: &[Claim] = &[
             against 15/16. The condition throws away draws of the heavy token alone. Sequential \
             draws, which draw again in its place, have 27/28, and are never worse than i.i.d. \
             ones (wo-beats-wr).",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: distinct_below_iid,
+        ..Claim::refuted(&[
             "refuted/distinct-below-replacement-distinct.toml",
             "refuted/distinct-below-replacement-iid.toml",
-        ],
-        check: distinct_below_iid,
+        ])
     },
     Claim {
         id: "distinct-laws-ordered",
@@ -155,14 +147,13 @@ pub(super) const CLAIMS: &[Claim] = &[
             target on i alone has alpha* = P(i in X), and these chances add up to n under either \
             law. With q = (1/2, 1/4, 1/4), n = 2 a target on token 1 has 7/12 sequentially and 3/5 \
             given that drafts differ; on token 0 it is 5/6 against 4/5.",
-        expected: Verdict::Refuted,
-        counterexamples: &[
+        check: no_order,
+        ..Claim::refuted(&[
             "refuted/sequential-below-distinct-sequential.toml",
             "refuted/sequential-below-distinct-distinct.toml",
             "without-replacement/half-token-sequential.toml",
             "without-replacement/half-token-conditioned.toml",
-        ],
-        check: no_order,
+        ])
     },
 ];
 

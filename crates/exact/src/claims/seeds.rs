@@ -2,7 +2,7 @@
 
 use super::claim::problem;
 use super::family::Family;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::Number;
 use std::collections::BTreeMap;
@@ -20,9 +20,8 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         one round long cannot see it. The text of three is off by a total variation of 3/8. The check goes \
         through all cells of the three numbers, in fractions, on random pairs too. `specgap audit` sees it \
         in the target law of texts of several rounds.",
-    expected: Verdict::Refuted,
-    counterexamples: &["refuted/seed-reset-each-round.toml"],
     check,
+    ..Claim::refuted(&["refuted/seed-reset-each-round.toml"])
 }];
 
 /// Where the sums of a law end: the numbers at which what they choose changes.

@@ -3,7 +3,7 @@
 use super::claim::problem;
 use super::family::{Family, fractions, optimum};
 use super::scores::{is_in, mass, minimisers, values};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Composed, Composition};
@@ -32,9 +32,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             Where p was made from rational ones, in several tiers, they attain alpha* of the maximum \
             flow exactly. For all other p they are enclosed: rational weights near them, what \
             they put out cut to p in fractions, fall short of alpha* by no more than the shortfall given.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: weights_exist,
+        ..Claim::HOLDS
     },
     Claim {
         id: "slot-weights-one-tier",
@@ -46,9 +45,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             With the empty set token 0 comes out of mixed drafts as well, more often than p has \
             it, whatever its weight; with {0} or {0, 1} the slot rejects at times. Tiers are the limit \
             of weights that run to 0: token 1 wherever it is drafted.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/slot-weights-one-tier.toml"],
         check: one_tier,
+        ..Claim::refuted(&["refuted/slot-weights-one-tier.toml"])
     },
 ];
 

@@ -1,7 +1,7 @@
 //! The claim about drafts whose rows depend on where their round began.
 
 use super::family::Family;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 
 pub(super) const CLAIMS: &[Claim] = &[Claim {
     id: "calls-by-start",
@@ -15,9 +15,8 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         drafts are poor. A round that keeps none begins at the second place, and 2 calls are enough. \
         With one draft a round, or rows that depend on the text alone, the theorem stands. The \
         check goes through all decoders of sure texts.",
-    expected: Verdict::Refuted,
-    counterexamples: &["refuted/calls-by-start.toml"],
     check,
+    ..Claim::refuted(&["refuted/calls-by-start.toml"])
 }];
 
 /// The sum of `s_t`, where `right[t][i]` says whether draft i of a round from t is the text's.

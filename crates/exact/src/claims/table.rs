@@ -1,7 +1,7 @@
 //! SpecHub's toy table, drawn again.
 
 use super::family::Family;
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use specgap_base::side_by_side;
 use specgap_core::optimum::ratio_scan::float_order;
 use specgap_core::problem::Problem;
@@ -20,9 +20,8 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
         its standard error, both averages' noise included; the check asks for |z| < 4 in all 30 \
         cells (by chance alone exceeded once in 500 tables). The paper's text says uniform logits; \
         those do not reproduce it. RRSw, OTMw: without replacement.",
-    expected: Verdict::Supported,
-    counterexamples: &[],
     check,
+    ..Claim::SUPPORTED
 }];
 
 const VOCAB: usize = 50;

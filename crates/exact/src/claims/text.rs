@@ -3,7 +3,7 @@
 use super::blocks::{block, law, trees};
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::block::BlockVerifierName;
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
@@ -36,9 +36,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             product of min(1, r_j) over j <= i is at most that over j <= k, which is at most R_k \
             and at most 1, for every k <= i; and the least of R_0, ..., R_i is at most R_0 = 1 and \
             R_i. So token <= block <= greedy-block in expectation, on every pair of models.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: three_verifiers,
+        ..Claim::HOLDS
     },
     Claim {
         id: "replay",
@@ -54,9 +53,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             follow a schedule, that depend on the draft's row, on the drafted tokens, and on both \
             models: calls, drafts and the law of the text, which has to be the target's, in \
             fractions. Proof: docs/theory/text-replay.md.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: renewal,
+        ..Claim::HOLDS
     },
     Claim {
         id: "oracle-stochastic",
@@ -72,9 +70,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             has probability 1 - min(1, r) if it was drafted, and is certain if not. The coin-blind \
             optimum is no such bound: with p = (1/2, 1/2, 0) and q = (1/4, 1/4, 1/2) a policy that \
             stops after drafting the third token is quicker than it, and the check finds that too.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: oracle,
+        ..Claim::HOLDS
     },
     Claim {
         id: "specdec-threshold-form",
@@ -86,9 +83,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             probability 1/2, and one behind the first token, so that it stops where it has \
             probability 1/4; and rounds do start there. What comes later decides too. The theorem \
             itself gives a sufficient condition, and stands.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/specdec-threshold-form.toml"],
         check: threshold,
+        ..Claim::refuted(&["refuted/specdec-threshold-form.toml"])
     },
     Claim {
         id: "entropy-lower-bound",
@@ -97,9 +93,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         explanation: "Wrong: the draft's entropy says nothing of the target. With q on one token \
             and p on another H(q) = 0, the bound is 1, and nothing is accepted. `specgap length` \
             reports how many rows of a log violate it.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/entropy-lower-bound.toml"],
         check: entropy,
+        ..Claim::refuted(&["refuted/entropy-lower-bound.toml"])
     },
     Claim {
         id: "prune-after-draw",
@@ -115,9 +110,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             replay); so is deciding on the row before anything is drawn, and so is verifying \
             against q restricted to the kept tokens, which the check finds lossless on random \
             pairs.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/prune-after-draw.toml"],
         check: pruned,
+        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
     },
     Claim {
         id: "alpha-not-a-text-bound",
@@ -134,9 +128,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             1 - min(1, d q/p). It needs 2 calls. Every draft and coin is enumerated, in fractions; \
             on random models too, where the text's law is the target's and calls are the mean of \
             the sum of d along the text.",
-        expected: Verdict::Refuted,
-        counterexamples: &["refuted/prune-after-draw.toml"],
         check: past_alpha,
+        ..Claim::refuted(&["refuted/prune-after-draw.toml"])
     },
     Claim {
         id: "lossy-frontier",
@@ -152,9 +145,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             laws p' within eps, and the optimum of the one that is built. With 1 in place of \
             P(something is drafted) it is wrong: for p = (1/2, 1/2) and one draft from p with \
             probability 1/2, else none, nothing above alpha* = 1/2 can be accepted.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: lossy,
+        ..Claim::HOLDS
     },
 ];
 

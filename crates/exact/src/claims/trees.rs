@@ -2,7 +2,7 @@
 
 use super::family::{Family, fraction, fractions};
 use super::text::{Pair, extended};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::block::transport::largest_coupling;
 use specgap_core::problem::Problem;
 use specgap_core::rounds::{ChildShares, replay_tree};
@@ -29,9 +29,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             E[tau] from every prefix with room for the tree, and the law of the text, which has to \
             be the target's, in fractions, for every law and verifier whose A is known. Proof: \
             docs/theory/tree-replay.md.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: replayed,
+        ..Claim::HOLDS
     },
     Claim {
         id: "acceptance-not-tree-optimal",
@@ -44,9 +43,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             = 43/50. Both are maximal transports: found by augmenting paths in whole numbers, and \
             bounded from above by dual prices, which are whole numbers too, the constraints being \
             those of a bipartite graph.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: not_optimal,
+        ..Claim::HOLDS
     },
 ];
 

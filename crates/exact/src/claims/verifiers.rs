@@ -1,7 +1,7 @@
 //! Claims about verifiers on single-step problems.
 
 use super::family::{Family, describe, optimum, under};
-use super::{Claim, Finding, Verdict};
+use super::{Claim, Finding};
 use crate::evaluate::{Measured, verify};
 use num_traits::{One, Signed, Zero};
 use specgap_core::problem::Problem;
@@ -17,9 +17,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5",
         explanation: "The output law is summed over all tuples, in fractions, with total variation \
             0 asked for; membership acceptance is compared with the flow's optimum.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: lossless,
+        ..Claim::HOLDS
     },
     Claim {
         id: "optimal-attains",
@@ -27,18 +26,16 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr, sec. 4; Hu et al., sec. 3",
         explanation: "Exact acceptance of the plan's conditional laws, summed over tuples, against \
             the flow, under all seven draft laws.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: optimal_attains,
+        ..Claim::HOLDS
     },
     Claim {
         id: "greedy-optimal",
         statement: "greedy verification attains alpha* of greedy drafts",
         source: "Hu et al., Theorem 7",
         explanation: "Exact acceptance against the flow.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: greedy_optimal,
+        ..Claim::HOLDS
     },
     Claim {
         id: "hub-equals-greedy",
@@ -46,9 +43,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             their draft laws",
         source: "Hu et al., sec. 5.3",
         explanation: "Exact acceptance of both on the same pairs, against each other and the flow.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: hub_equals_greedy,
+        ..Claim::HOLDS
     },
     Claim {
         id: "spechub-top",
@@ -57,9 +53,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecHub, Corollary 1",
         explanation: "Exact mass of accepted draws of the hub token, summed over all pairs, against \
             p of it.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: spechub_top,
+        ..Claim::HOLDS
     },
     Claim {
         id: "spechub-beats-rrs",
@@ -71,9 +66,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             rejection accepts min(p, q) + min((p-q)+, r q) = min(p, (1+r) q) of a token; SpecHub \
             accepts p(a) of a and min(p, q/(1-q(a))) of any other, and 1/(1-q(a)) = \
             1 + q(a)/(1-q(a)) >= 1 + r.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: spechub_beats_rrs,
+        ..Claim::HOLDS
     },
     Claim {
         id: "spechub-beats-otm",
@@ -84,9 +78,8 @@ pub(super) const CLAIMS: &[Claim] = &[
             condition. Proof: with replacement a token x other than a is drafted with probability at \
             most 2 q(x) <= q(x)/(1-q(a)), and SpecHub accepts min(p(x), q(x)/(1-q(a))) of it and all \
             of p(a).",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: spechub_beats_otm,
+        ..Claim::HOLDS
     },
     Claim {
         id: "kseq-ratio",
@@ -94,9 +87,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "SpecTr, Theorem 2",
         explanation: "Its algorithmic acceptance, by formula, against the flow on random pairs; the \
             smallest ratio found is evidence of how much is left.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: kseq_ratio,
+        ..Claim::HOLDS
     },
     Claim {
         id: "rrs-wo-recursion",
@@ -105,9 +97,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         source: "ours",
         explanation: "Acceptance by the recursion in (L, s) against the law summed over all tuples, \
             n = 2 to 4.",
-        expected: Verdict::Holds,
-        counterexamples: &[],
         check: rrs_wo_recursion,
+        ..Claim::HOLDS
     },
 ];
 
