@@ -118,26 +118,3 @@ fn exact_rrs_wo(problem: &Problem) -> Option<Rational> {
     let law = specgap_core::verifier::output_law_exact(&*rule, problem.scheme())?;
     Some(law.algorithmic)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::check_one;
-    use super::*;
-
-    #[test]
-    fn claims_about_lists_stand() {
-        for claim in CLAIMS {
-            let checked = check_one(claim);
-            assert!(checked.is_ok(), "{}: {:?}", claim.id, checked.finding);
-            // The search has to meet rows where the claim could fail.
-            let counts = checked.finding.evidence.iter().map(|(_, value)| value);
-            assert!(counts.clone().count() == 2, "{}", claim.id);
-            for count in counts {
-                assert!(
-                    matches!(count, super::super::Value::Count(n) if *n >= 50),
-                    "{count}"
-                );
-            }
-        }
-    }
-}

@@ -169,10 +169,8 @@ mod tests {
     use crate::claims::family::fraction;
 
     #[test]
-    fn the_numbers_of_the_explanation() {
+    fn the_text_of_three_tokens_by_hand() {
         let [p, q] = [["1/2", "1/2"], ["3/4", "1/4"]].map(|row| row.map(fraction));
-        assert!(off(&p, &q, 1).is_nil() && off(&p, &q, 2).is_nil());
-        assert_eq!(off(&p, &q, 3), fraction("3/8"));
         let law = Decoder::new(&p, &q).law(3);
         // By hand: kept 0 (1/2), then the target's own token twice; and so on.
         let by_hand = [
@@ -185,25 +183,6 @@ mod tests {
         assert_eq!(law.len(), by_hand.len());
         for (text, mass) in by_hand {
             assert_eq!(law[&text.to_vec()], fraction(mass), "{text:?}");
-        }
-        let mut finding = Finding::default();
-        check(&mut finding);
-        assert!(finding.violation.is_some());
-    }
-
-    /// One round is lossless, whatever the rows: what is wrong is that the numbers come again.
-    #[test]
-    fn a_round_alone_is_lossless() {
-        let mut family = Family::new(5);
-        for _ in 0..50 {
-            let [p, q] = family.rows(3);
-            assert!(off(&p, &q, 1).is_nil());
-            // Two tokens of one round: a draft that was kept, and the target's own.
-            let law = Decoder::new(&p, &q).law(2);
-            let first: Rational = (law.iter().filter(|(text, _)| text[0] == 0))
-                .map(|(_, mass)| mass.clone())
-                .sum();
-            assert_eq!(first, p[0]);
         }
     }
 }

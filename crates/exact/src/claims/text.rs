@@ -1183,59 +1183,7 @@ pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize
 mod tests {
     use super::super::family::fraction;
     use super::*;
-    use specgap_core::rounds::FixedLength;
 
-    /// Token 0 is always an accepted draft, and behind it the target writes: 1 + 1/4 + 3/4 calls.
-    #[test]
-    fn three_tokens_of_a_coin_with_what_is_carried() {
-        let pair = Pair::new(2, 3, || [fractions(&[1, 1]), fractions(&[3, 1])]);
-        let (calls, law) = carried(&pair, 1);
-        assert_eq!(calls, fraction("2"));
-        assert_eq!(law, pair.texts());
-        let mut finding = Finding::default();
-        past_alpha(&mut finding);
-        assert!(finding.violation.unwrap().contains("need 33/16"));
-    }
-
-    /// Replay and enumeration, each against values from elsewhere.
-    #[test]
-    fn six_tokens_of_a_coin() {
-        let pair = golden();
-        for (rule, verifier, calls, drafts) in [
-            (1, ChainVerifier::Token, "369/128", "1203/256"),
-            (2, ChainVerifier::Token, "2709/1024", "1425/256"),
-            (1, ChainVerifier::Block, "2857/1024", "1187/256"),
-            (4, ChainVerifier::Token, "3045/1024", "1301/256"),
-        ] {
-            let rule = &rules()[rule];
-            let process = enumerate(&pair, verifier, rule);
-            assert_eq!(process.calls, fraction(calls), "{}, {verifier}", rule.name);
-            assert_eq!(
-                process.drafts,
-                fraction(drafts),
-                "{}, {verifier}",
-                rule.name
-            );
-            let mut replayed = Rational::zero();
-            for (text, weight) in pair.texts() {
-                let along = Along {
-                    pair: &pair,
-                    rule,
-                    text: &text,
-                };
-                let found = replay(verifier, &pair.ratios(&text), &along).unwrap();
-                replayed += weight * found.calls;
-            }
-            assert_eq!(replayed, fraction(calls), "{}, {verifier}", rule.name);
-        }
-        let mut drafts = Rational::zero();
-        for (text, weight) in pair.texts() {
-            let ratios = pair.ratios(&text);
-            let found = replay(ChainVerifier::Token, &ratios, &FixedLength(3)).unwrap();
-            drafts += weight * found.drafts_set_at_start();
-        }
-        assert_eq!(drafts, fraction("1425/256"));
-    }
     /// DSpark's counterexample, which its paper gives as (.85, .15); and by hand: the first token
     /// is drafted with 1/2 and kept for sure, and the second, dropped, is replaced by p's draw.
     #[test]

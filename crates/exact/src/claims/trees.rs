@@ -415,26 +415,3 @@ fn not_optimal(finding: &mut Finding) {
     }
     finding.count("of 120 random nodes, accepting most is worth less", apart);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::family::{drafting, optimum};
-    use super::*;
-    use specgap_core::scheme::WithReplacement;
-
-    /// Acceptance by this transport is alpha* by the maximum flow.
-    #[test]
-    fn transports_of_equal_worth_are_acceptance() {
-        let mut family = Family::new(713);
-        for _ in 0..20 {
-            let row = |family: &mut Family| -> Vec<u64> {
-                (0..3).map(|_| family.between(1, 9) as u64).collect()
-            };
-            let (p, q) = (row(&mut family), row(&mut family));
-            let law = |q| WithReplacement::new(q, 2);
-            let problem = drafting(fractions(&p), fractions(&q), law).unwrap();
-            let accepted = Transport::new(&p, &q, 2).best(&[1, 1]);
-            assert_eq!(accepted, optimum(&problem));
-        }
-    }
-}
