@@ -57,18 +57,9 @@ fn random_problem(
     rng: &mut ChaCha8Rng,
     vocab: usize,
     length: usize,
-    drafts: usize,
     fractions: bool,
 ) -> BlockProblem {
     let whole = rng.random_bool(0.5);
-    let mut prefixes = vec![vec![Vec::<usize>::new()]];
-    for depth in 0..length {
-        let longer = prefixes[depth]
-            .iter()
-            .flat_map(|prefix| (0..vocab).map(move |token| [prefix.as_slice(), &[token]].concat()))
-            .collect();
-        prefixes.push(longer);
-    }
     let exact_row = |rng: &mut ChaCha8Rng| {
         let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..4)).collect();
         if weights.iter().all(|&weight| weight == 0) {
@@ -90,44 +81,19 @@ fn random_problem(
             .map(|weight| weight / total)
             .collect::<Vec<f64>>()
     };
-    let text = |prefix: &[usize]| {
-        prefix
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-    for (depth, layer) in prefixes.iter().enumerate() {
-        for prefix in layer {
-            if depth < length || whole {
-                let row = if fractions {
-                    Target::from_rationals(exact_row(rng))
-                } else {
-                    Target::new(&float_row(rng))
-                };
-                target.insert(text(prefix), row.unwrap());
-            }
-            if depth < length {
-                let row = if fractions {
-                    Draft::from_rationals(exact_row(rng))
-                } else {
-                    Draft::new(&float_row(rng))
-                };
-                draft.insert(text(prefix), row.unwrap());
-            }
-        }
-    }
-    BlockProblem::new(
-        "random".to_owned(),
-        vocab,
-        length,
-        drafts,
-        target,
-        draft,
-        None,
-    )
-    .unwrap()
+    let made = BlockProblem::by_prefix("random", vocab, length, |prefix| {
+        let is_short = prefix.len() < length;
+        let target = (is_short || whole).then(|| match fractions {
+            true => Target::from_rationals(exact_row(rng)).unwrap(),
+            false => Target::new(&float_row(rng)).unwrap(),
+        });
+        let draft = is_short.then(|| match fractions {
+            true => Draft::from_rationals(exact_row(rng)).unwrap(),
+            false => Draft::new(&float_row(rng)).unwrap(),
+        });
+        (target, draft)
+    });
+    made.unwrap()
 }
 
 #[test]
@@ -188,7 +154,7 @@ fn one_draft_has_one_optimum() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for case in 0..60 {
         let (vocab, length) = [(2, 1), (2, 2), (2, 3), (3, 2), (4, 2)][case % 5];
-        let problem = random_problem(&mut rng, vocab, length, 1, case % 2 == 0);
+        let problem = random_problem(&mut rng, vocab, length, case % 2 == 0);
         let report = evaluate(&problem, 1);
         assert!(report.is_ok(), "{:?}", report.complaints());
         let optimum = report.block_optimum().unwrap().value();
@@ -234,7 +200,7 @@ fn losslessness_is_exact() {
             (2, 2, 3),
             (3, 2, 2),
         ][case % 6];
-        let problem = random_problem(&mut rng, vocab, length, drafts, true);
+        let problem = random_problem(&mut rng, vocab, length, true);
         let tree = TokenTree::new(&problem);
         for name in BlockVerifierName::ALL {
             let verifier = name.verifier(&problem, drafts).unwrap();
@@ -296,7 +262,7 @@ fn traversal_of_a_chain_is_block_verification() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     for case in 0..30 {
         let (vocab, length) = [(2, 2), (3, 2), (2, 3)][case % 3];
-        let problem = random_problem(&mut rng, vocab, length, 1, true);
+        let problem = random_problem(&mut rng, vocab, length, true);
         let tree = TokenTree::<Rational>::new(&problem);
         assert_eq!(
             output_law(&tree, &Traversal::new(1)),
@@ -319,7 +285,7 @@ fn traversal_of_a_chain_is_block_verification() {
 fn spectr_runs_every_rule_for_iid_drafts() {
     let mut rng = ChaCha8Rng::seed_from_u64(31);
     for case in 0..6 {
-        let problem = random_problem(&mut rng, 2 + case % 2, 2, 1, true);
+        let problem = random_problem(&mut rng, 2 + case % 2, 2, true);
         let tree = TokenTree::<Rational>::new(&problem);
         let of = |rule| output_law(&tree, &SpecTr::new(&problem, rule, 2));
         let best = of(VerifierName::OPTIMAL);
@@ -346,7 +312,7 @@ fn spectr_runs_every_rule_for_iid_drafts() {
 fn single_draft_lengths_have_their_closed_forms() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     for case in 0..30 {
-        let problem = random_problem(&mut rng, 2 + case % 2, 2, 1, case % 2 == 0);
+        let problem = random_problem(&mut rng, 2 + case % 2, 2, case % 2 == 0);
         let tree = TokenTree::<f64>::new(&problem);
         let mut token = 0.0;
         let mut overlap = vec![1.0; 1];
@@ -383,7 +349,7 @@ fn bounds_are_ordered_and_grow_with_the_drafts() {
     let (mut tight, mut cases) = (0, 0);
     for case in 0..40 {
         let (vocab, length) = [(2, 1), (2, 2), (3, 1), (3, 2)][case % 4];
-        let problem = random_problem(&mut rng, vocab, length, 2, case % 3 == 0);
+        let problem = random_problem(&mut rng, vocab, length, case % 3 == 0);
         let mut before = Rational::zero();
         let tree = TokenTree::<Rational>::new(&problem);
         for drafts in 1..=3 {
@@ -412,7 +378,7 @@ fn bounds_are_ordered_and_grow_with_the_drafts() {
 fn a_depth_is_a_single_step_problem_on_prefixes() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     for case in 0..20 {
-        let problem = random_problem(&mut rng, 2 + case % 2, 2, 2, true);
+        let problem = random_problem(&mut rng, 2 + case % 2, 2, true);
         let tree = TokenTree::<Rational>::new(&problem);
         for (depth, drafts) in [(1, 1), (1, 2), (2, 2), (1, 3)] {
             let target = Target::from_rationals(tree.target_layer(depth).to_vec()).unwrap();
@@ -423,7 +389,7 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
             assert_eq!(Some(&depth_optimum(&tree, depth, drafts)), flow.rational());
         }
         // One position: SpecTr with an optimal plan attains it, k-seq its formula.
-        let short = random_problem(&mut rng, 3, 1, 3, false);
+        let short = random_problem(&mut rng, 3, 1, false);
         let tree = TokenTree::<f64>::new(&short);
         let best = output_law(&tree, &SpecTr::new(&short, VerifierName::OPTIMAL, 3));
         assert!((best.expected_accepted_length - depth_optimum(&tree, 1, 3)).abs() <= 1e-14);
@@ -457,7 +423,7 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
 fn relabelling_tokens_changes_no_value() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     for _ in 0..10 {
-        let problem = random_problem(&mut rng, 2, 2, 2, true);
+        let problem = random_problem(&mut rng, 2, 2, true);
         let swap = |prefix: &[u32]| {
             prefix
                 .iter()
@@ -637,24 +603,13 @@ fn tampered_plans_are_refused() {
 /// cross products in `f64` is no total order.
 #[test]
 fn long_blocks_with_ties_are_sorted() {
-    let mut prefixes = vec![String::new()];
-    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..12 {
-        let mut longer = Vec::new();
-        for prefix in prefixes {
-            target.insert(prefix.clone(), Target::new(&[0.4, 0.6]).unwrap());
-            draft.insert(prefix.clone(), Draft::new(&[0.7, 0.3]).unwrap());
-            for token in ["0", "1"] {
-                longer.push(if prefix.is_empty() {
-                    token.to_owned()
-                } else {
-                    format!("{prefix} {token}")
-                });
-            }
-        }
-        prefixes = longer;
-    }
-    let problem = BlockProblem::new("long".to_owned(), 2, 12, 1, target, draft, None).unwrap();
+    let made = BlockProblem::by_prefix("long", 2, 12, |prefix| {
+        let is_short = prefix.len() < 12;
+        let target = is_short.then(|| Target::new(&[0.4, 0.6]).unwrap());
+        let draft = is_short.then(|| Draft::new(&[0.7, 0.3]).unwrap());
+        (target, draft)
+    });
+    let problem = made.unwrap();
     let report = evaluate(&problem, 1);
     assert!(report.is_ok(), "{:?}", report.complaints());
     // min(p, q) by the number of zeros among t tokens.
@@ -765,7 +720,7 @@ fn a_solver_is_not_believed() {
 #[test]
 fn what_is_too_large_is_skipped_with_the_reason() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
-    let problem = random_problem(&mut rng, 4, 3, 4, false);
+    let problem = random_problem(&mut rng, 4, 3, false);
     let report = evaluate(&problem, 4);
     let programs = report.methods.iter();
     for method in programs.filter(|method| method.name != "tree-program") {

@@ -14,7 +14,6 @@ use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
 use specgap::statistics::Estimate;
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
-use std::collections::BTreeMap;
 
 fn report_of(made: &Made, settings: &PathSettings) -> Result<PathsReport, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -33,21 +32,14 @@ fn settings(drafts: &[usize]) -> PathSettings {
 
 /// The chain of a made log as a problem, from the first token's predecessor on.
 fn problem(first: usize, length: usize) -> BlockProblem {
-    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-    let mut prefixes: Vec<Vec<usize>> = vec![Vec::new()];
-    for _ in 0..length {
-        let mut longer = Vec::new();
-        for prefix in &prefixes {
-            let [p, q] = rows(prefix.last().copied().unwrap_or(first));
-            let words: Vec<String> = prefix.iter().map(usize::to_string).collect();
-            let name = words.join(" ");
-            target.insert(name.clone(), Target::new(&p).unwrap());
-            draft.insert(name, Draft::new(&q).unwrap());
-            longer.extend((0..V).map(|token| [prefix.as_slice(), &[token]].concat()));
-        }
-        prefixes = longer;
-    }
-    BlockProblem::new("chain".to_owned(), V, length, 2, target, draft, None).unwrap()
+    let made = BlockProblem::by_prefix("chain", V, length, |prefix| {
+        let last = prefix.last().map_or(first, |&token| token as usize);
+        let rows = (prefix.len() < length).then(|| rows(last));
+        let target = rows.as_ref().map(|[p, _]| Target::new(p).unwrap());
+        let draft = rows.as_ref().map(|[_, q]| Draft::new(q).unwrap());
+        (target, draft)
+    });
+    made.unwrap()
 }
 
 fn accepted(at: &AtDrafts, name: &str) -> Estimate {

@@ -6,7 +6,6 @@ use rand_chacha::ChaCha8Rng;
 use specgap_core::problem::BlockProblem;
 use specgap_number::distribution::{Draft, Rational, Target, ratio};
 use specgap_number::number::Number;
-use std::collections::BTreeMap;
 
 /// Calls with every draw of an entry from each of some laws, and its probability, which is above 0.
 pub(crate) fn each_draw<T: Number>(laws: &[Vec<T>], mut visit: impl FnMut(&[usize], &T)) {
@@ -50,26 +49,20 @@ pub(crate) fn all_trees(nodes: usize, limits: Limits) -> Vec<Vec<Vec<usize>>> {
 
 /// Conditionals in fractions of small integers, some of them 0.
 pub(crate) fn random_problem(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> BlockProblem {
-    let mut prefixes: Vec<Vec<usize>> = vec![Vec::new()];
-    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..length {
-        let mut longer = Vec::new();
-        for prefix in &prefixes {
-            let name: Vec<String> = prefix.iter().map(usize::to_string).collect();
-            let mut row = || {
-                let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..6)).collect();
-                weights[rng.random_range(0..vocab)] += 1;
-                let sum: u32 = weights.iter().sum();
-                let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
-                weights.iter().map(fraction).collect::<Vec<Rational>>()
-            };
-            target.insert(name.join(" "), Target::from_rationals(row()).unwrap());
-            draft.insert(name.join(" "), Draft::from_rationals(row()).unwrap());
-            for token in 0..vocab {
-                longer.push([prefix.as_slice(), &[token]].concat());
-            }
-        }
-        prefixes = longer;
-    }
-    BlockProblem::new("random".to_owned(), vocab, length, 1, target, draft, None).unwrap()
+    let mut row = || {
+        let mut weights: Vec<u32> = (0..vocab).map(|_| rng.random_range(0..6)).collect();
+        weights[rng.random_range(0..vocab)] += 1;
+        let sum: u32 = weights.iter().sum();
+        let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
+        weights.iter().map(fraction).collect::<Vec<Rational>>()
+    };
+    let made = BlockProblem::by_prefix("random", vocab, length, |prefix| {
+        let mut row = (prefix.len() < length).then_some(&mut row);
+        let target = row
+            .as_mut()
+            .map(|row| Target::from_rationals(row()).unwrap());
+        let draft = row.map(|row| Draft::from_rationals(row()).unwrap());
+        (target, draft)
+    });
+    made.unwrap()
 }

@@ -1,7 +1,7 @@
 //! Block problems: target and draft conditionals on a token tree.
 
 use super::ExpectedValue;
-use specgap_number::distribution::{Distribution, Draft, Target};
+use specgap_number::distribution::{Distribution, Draft, Target, token_id};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
@@ -165,6 +165,19 @@ fn write_prefix(prefix: &[u32]) -> String {
         .join(" ")
 }
 
+/// Whether a tree is neither empty nor enormous.
+fn fits(vocab: usize, length: usize) -> Result<(), BlockProblemError> {
+    for (field, value) in [("vocab", vocab), ("length", length)] {
+        if value == 0 {
+            return Err(BlockProblemError::Zero { field });
+        }
+    }
+    if length > 64 || (vocab as f64).powi(length as i32) > MAX_BLOCK_LEAVES {
+        return Err(BlockProblemError::TooLarge { vocab, length });
+    }
+    Ok(())
+}
+
 /// K drafts of L tokens on a token tree.
 ///
 /// The draft conditionals reach prefixes of fewer than L tokens; the target
@@ -221,16 +234,9 @@ impl BlockProblem {
         draft: BTreeMap<String, Draft>,
         expected: Option<BlockExpected>,
     ) -> Result<Self, BlockProblemError> {
-        for (field, value) in [("vocab", vocab), ("length", length)] {
-            if value == 0 {
-                return Err(BlockProblemError::Zero { field });
-            }
-        }
+        fits(vocab, length)?;
         if drafts == 0 || drafts > super::MAX_DRAFTS {
             return Err(BlockProblemError::Drafts(drafts));
-        }
-        if length > 64 || (vocab as f64).powi(length as i32) > MAX_BLOCK_LEAVES {
-            return Err(BlockProblemError::TooLarge { vocab, length });
         }
         let target = Conditionals::read("target", target, vocab, length, length)?;
         let draft = Conditionals::read("draft", draft, vocab, length, length)?;
@@ -243,6 +249,50 @@ impl BlockProblem {
             draft,
             expected: expected.map(Box::new),
         })
+    }
+
+    /// One draft, with the rows behind each prefix of at most `length` tokens, short prefixes
+    /// first. Behind whole blocks there is no draft, and no target if it is not known.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_core::problem::BlockProblem;
+    /// use specgap_number::distribution::{Draft, Target};
+    /// let (p, q) = (Target::new(&[0.25, 0.75])?, Draft::new(&[0.5, 0.5])?);
+    /// let coins = BlockProblem::by_prefix("coins", 2, 3, |prefix| match prefix.len() {
+    ///     3 => (None, None),
+    ///     _ => (Some(p.clone()), Some(q.clone())),
+    /// })?;
+    /// assert_eq!(coins.target().iter().count(), 1 + 2 + 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn by_prefix(
+        name: &str,
+        vocab: usize,
+        length: usize,
+        mut rows: impl FnMut(&[u32]) -> (Option<Target>, Option<Draft>),
+    ) -> Result<Self, BlockProblemError> {
+        fits(vocab, length)?;
+        let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
+        let mut layer: Vec<Vec<u32>> = vec![Vec::new()];
+        for _ in 0..=length {
+            for prefix in &layer {
+                let (p, q) = rows(prefix);
+                target.extend(p.map(|row| (write_prefix(prefix), row)));
+                draft.extend(q.map(|row| (write_prefix(prefix), row)));
+            }
+            let shorter = layer.iter().filter(|prefix| prefix.len() < length);
+            layer = shorter
+                .flat_map(|prefix| {
+                    let tokens = 0..token_id(vocab);
+                    tokens.map(move |token| [prefix.as_slice(), &[token]].concat())
+                })
+                .collect();
+        }
+        Self::new(name.to_owned(), vocab, length, 1, target, draft, None)
     }
 
     /// The problem's name.

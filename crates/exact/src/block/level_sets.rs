@@ -463,7 +463,6 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::block::rows::of_rows;
     use crate::block::single_draft_optimum;
     use crate::block::transport::block_optimum;
     use rand::{Rng, SeedableRng};
@@ -485,12 +484,13 @@ pub(crate) mod tests {
             let fraction = |w: &u32| ratio(&(*w).into(), &sum.into());
             weights.iter().map(fraction).collect::<Vec<Rational>>()
         };
-        let made = of_rows("random", vocab, length, |prefix| {
-            if prefix.len() == length {
-                return Some((None, None));
-            }
-            let target = Target::from_rationals(row()).unwrap();
-            Some((Some(target), Draft::from_rationals(row()).ok()))
+        let made = BlockProblem::by_prefix("random", vocab, length, |prefix| {
+            let mut row = (prefix.len() < length).then_some(&mut row);
+            let target = row
+                .as_mut()
+                .map(|row| Target::from_rationals(row()).unwrap());
+            let draft = row.map(|row| Draft::from_rationals(row()).unwrap());
+            (target, draft)
         });
         made.unwrap()
     }

@@ -35,7 +35,6 @@ pub mod level_sets;
 mod optimal;
 pub mod program;
 mod rounds;
-pub(crate) mod rows;
 mod select;
 mod single_draft;
 mod spectr;

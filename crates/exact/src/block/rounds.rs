@@ -8,7 +8,6 @@
 
 use super::BlockVerifierName;
 use super::law::round_ends;
-use super::rows::of_rows;
 use specgap_core::problem::BlockProblem;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::distribution::{Rational, Target};
@@ -154,22 +153,20 @@ fn behind(
     changed: &Changed,
     span: usize,
 ) -> Option<BlockProblem> {
-    of_rows("one round", problem.vocab(), span, |own| {
+    let rows = |own: &[u32]| {
         let whole = [prefix, own].concat();
         if whole.len() >= problem.length() {
             // The text ends here.
-            return Some((None, None));
+            return (None, None);
         }
         let target = match changed.get(&whole) {
-            Some(row) => Target::from_rationals(row.clone()).ok()?,
-            None => problem.target().get(&whole)?.clone(),
+            Some(row) => Target::from_rationals(row.clone()).ok(),
+            None => problem.target().get(&whole).cloned(),
         };
-        let draft = match own.len() < span {
-            true => Some(problem.draft().get(&whole)?.clone()),
-            false => None,
-        };
-        Some((Some(target), draft))
-    })
+        let draft = problem.draft().get(&whole).filter(|_| own.len() < span);
+        (target, draft.cloned())
+    };
+    BlockProblem::by_prefix("one round", problem.vocab(), span, rows).ok()
 }
 
 #[cfg(test)]

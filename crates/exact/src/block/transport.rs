@@ -432,7 +432,7 @@ impl Network<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::rows::of_rows;
+    use specgap_core::problem::BlockProblem;
     use specgap_number::distribution::Target;
 
     /// Sets of up to n of the blocks that the draft has, times all blocks.
@@ -440,13 +440,10 @@ mod tests {
     fn pairs_are_counted_before_they_are_made() {
         let uniform = |vocab: usize, length: usize| {
             let row = vec![1.0 / vocab as f64; vocab];
-            let made = of_rows("uniform", vocab, length, |prefix| {
-                let rows = (Target::new(&row).ok(), Draft::new(&row).ok());
-                Some(if prefix.len() < length {
-                    rows
-                } else {
-                    (None, None)
-                })
+            let made = BlockProblem::by_prefix("uniform", vocab, length, |prefix| {
+                let row = (prefix.len() < length).then_some(&row);
+                let target = row.map(|row| Target::new(row).unwrap());
+                (target, row.map(|row| Draft::new(row).unwrap()))
             });
             made.unwrap()
         };

@@ -4,7 +4,6 @@ use super::claim::problem;
 use super::family::{Family, fraction, fractions};
 use super::{Claim, Finding};
 use crate::block::BlockVerifierName;
-use crate::block::rows::of_rows;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
 use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
@@ -130,14 +129,12 @@ pub(super) fn block(text: &str) -> Option<BlockProblem> {
 
 /// A random tree in fractions.
 pub(super) fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem> {
-    of_rows("random", vocab, length, |prefix| {
-        let target = Target::from_rationals(family.row(vocab)).ok()?;
-        let draft = match prefix.len() < length {
-            true => Some(Draft::from_rationals(family.row(vocab)).ok()?),
-            false => None,
-        };
-        Some((Some(target), draft))
-    })
+    let rows = |prefix: &[u32]| {
+        let target = Target::from_rationals(family.row(vocab)).ok();
+        let row = (prefix.len() < length).then(|| family.row(vocab));
+        (target, row.and_then(|row| Draft::from_rationals(row).ok()))
+    };
+    BlockProblem::by_prefix("random", vocab, length, rows).ok()
 }
 
 pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {

@@ -405,7 +405,6 @@ mod tests {
     use specgap_exact::block::lemma_5_1;
     use specgap_exact::block::level_sets::path_optimum;
     use specgap_number::distribution::{Draft, Target};
-    use std::collections::BTreeMap;
 
     #[test]
     fn contexts_say_what_the_exact_forms_say() {
@@ -468,22 +467,14 @@ mod tests {
         }
 
         fn problem(&self, length: usize) -> BlockProblem {
-            let vocab = self.target.len();
-            let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
-            let mut prefixes: Vec<Vec<usize>> = vec![Vec::new()];
-            for _ in 0..length {
-                let mut longer = Vec::new();
-                for prefix in &prefixes {
-                    let last = prefix.last().copied().unwrap_or(0);
-                    let words: Vec<String> = prefix.iter().map(usize::to_string).collect();
-                    let name = words.join(" ");
-                    target.insert(name.clone(), Target::new(&self.target[last]).unwrap());
-                    draft.insert(name, Draft::new(&self.draft[last]).unwrap());
-                    longer.extend((0..vocab).map(|t| [prefix.as_slice(), &[t]].concat()));
-                }
-                prefixes = longer;
-            }
-            BlockProblem::new("chain".to_owned(), vocab, length, 1, target, draft, None).unwrap()
+            let made = BlockProblem::by_prefix("chain", self.target.len(), length, |prefix| {
+                let last = prefix.last().map_or(0, |&token| token as usize);
+                let last = (prefix.len() < length).then_some(last);
+                let target = last.map(|last| Target::new(&self.target[last]).unwrap());
+                let draft = last.map(|last| Draft::new(&self.draft[last]).unwrap());
+                (target, draft)
+            });
+            made.unwrap()
         }
 
         /// p/q of the prefixes of a path that the draft writes; q/p of a text of the target.
