@@ -50,7 +50,7 @@ pub use drawn_trees::DrawnTrees;
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
 pub use rounds::{Change, SeveralRounds, several_rounds};
-pub use select::{Select, SelectedRule, SelectingPlan};
+pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;
