@@ -185,62 +185,9 @@ impl DrawnTrees {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::level_sets::tests::random_problem;
-    use crate::block::transport::block_optimum;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
+    use crate::block::level_sets::tests::random_trees;
     use specgap_core::problem::BlockProblem;
     use specgap_number::distribution::Target;
-
-    /// The least bound of all sets.
-    fn least(trees: &DrawnTrees, tree: &TokenTree<Rational>) -> Rational {
-        let begin: Vec<usize> = (1..=tree.length())
-            .scan(0, |sum, depth| {
-                let before = *sum;
-                *sum += tree.width(depth);
-                Some(before)
-            })
-            .collect();
-        let prefixes: usize = (1..=tree.length()).map(|depth| tree.width(depth)).sum();
-        let bounds = (0..1usize << prefixes).map(|set| {
-            trees.bound(tree, &|node| {
-                set >> (begin[node.depth - 1] + node.index) & 1 == 1
-            })
-        });
-        bounds.min().unwrap()
-    }
-
-    /// The transport, and the least bound over all sets of prefixes.
-    #[test]
-    fn the_least_bound_of_any_trees_is_their_transport() {
-        let mut rng = ChaCha8Rng::seed_from_u64(61);
-        let with = SchemeName::WITH_REPLACEMENT;
-        let without = SchemeName::WITHOUT_REPLACEMENT;
-        for (vocab, paths, scheme, count) in [
-            (2, "[[0],[1],[0,0]]", with, 4),
-            (2, "[[0],[1],[0,0]]", without, 4),
-            (3, "[[0],[1],[0,0]]", without, 2),
-            (2, "[[0],[1],[0,0],[0,1],[1,0]]", with, 4),
-            (3, "[[0],[1],[0,0],[0,1],[1,0],[1,1]]", without, 1),
-            (3, "[[0],[1],[0,0],[0,1],[1,0],[1,1]]", SchemeName::HUB, 1),
-            (2, "[[0],[1],[0,0],[1,0]]", with, 4),
-        ] {
-            let shape = DraftTree::from_json(paths).unwrap();
-            for _ in 0..count {
-                let problem = random_problem(&mut rng, vocab, 2);
-                let tree = TokenTree::<Rational>::new(&problem);
-                let trees = DrawnTrees::new(&tree, &shape, scheme).unwrap();
-                let masses = trees.trees().iter().map(|(_, mass)| mass.clone());
-                assert_eq!(masses.sum::<Rational>(), Rational::one());
-                let optimum = trees.optimum(&tree).unwrap().unwrap();
-                assert_eq!(least(&trees, &tree), optimum, "{paths} {scheme}");
-                if paths == "[[0],[1],[0,0],[1,0]]" {
-                    // Two paths.
-                    assert_eq!(optimum, block_optimum(&tree, 2).unwrap().unwrap());
-                }
-            }
-        }
-    }
 
     /// One child that may be any of 20,000 tokens, and of one more.
     #[test]
@@ -261,8 +208,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_drawn_is_none() {
-        let mut rng = ChaCha8Rng::seed_from_u64(62);
-        let tree = TokenTree::<Rational>::new(&random_problem(&mut rng, 2, 2));
+        let (_, tree) = random_trees(62, 1, [2, 2]).next().unwrap();
         let deep = DraftTree::named("2x3").unwrap();
         assert!(DrawnTrees::new(&tree, &deep, SchemeName::WITH_REPLACEMENT).is_none());
         let as_deep = DraftTree::named("2x2").unwrap();

@@ -495,14 +495,25 @@ pub(crate) mod tests {
         made.unwrap()
     }
 
+    /// Random problems from a seed, and their trees in fractions.
+    pub(crate) fn random_trees(
+        seed: u64,
+        count: usize,
+        [vocab, length]: [usize; 2],
+    ) -> impl Iterator<Item = (BlockProblem, TokenTree<Rational>)> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..count).map(move |_| {
+            let problem = random_problem(&mut rng, vocab, length);
+            let tree = TokenTree::new(&problem);
+            (problem, tree)
+        })
+    }
+
     #[test]
     fn meets_the_transport_exactly() {
-        let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut cut = 0;
         for (vocab, length, drafts) in [(2, 1, 2), (2, 2, 2), (2, 2, 3), (2, 3, 2), (3, 2, 2)] {
-            for _ in 0..12 {
-                let problem = random_problem(&mut rng, vocab, length);
-                let tree = TokenTree::<Rational>::new(&problem);
+            for (problem, tree) in random_trees(7, 12, [vocab, length]) {
                 let truth = block_optimum(&tree, drafts).unwrap().unwrap();
                 let found = path_optimum(&tree, drafts, MOST_WORK);
                 assert_eq!(found.lower, truth, "{vocab} {length} {drafts}");
@@ -562,12 +573,9 @@ pub(crate) mod tests {
     #[test]
     fn boxes_are_counted_by_what_they_cost() {
         for (seed, [vocab, length, drafts, most]) in [(9, [2usize, 3, 2, 3]), (17, [3, 2, 3, 4])] {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let work = (most * length * vocab.pow(length as u32)) as f64;
             let (mut stopped, mut narrowed) = (0, 0);
-            for _ in 0..20 {
-                let problem = random_problem(&mut rng, vocab, length);
-                let tree = TokenTree::<Rational>::new(&problem);
+            for (problem, tree) in random_trees(seed, 20, [vocab, length]) {
                 let all = path_optimum(&tree, drafts, MOST_WORK);
                 let few = path_optimum(&tree, drafts, work);
                 let enough = all.boxes.min(most);
@@ -587,7 +595,7 @@ pub(crate) mod tests {
     /// Bounds of `f64` are moved outwards by what is said of rounding, and so many boxes close
     /// the bracket: fewer would leave it open, and more are waste.
     #[test]
-    fn the_steps_of_the_search_by_hand() {
+    fn bounds_are_moved_outwards_and_so_many_boxes_close_the_bracket() {
         for (length, drafts, units) in [(1, 1, 42.0), (2, 3, 220.0), (3, 2, 288.0)] {
             assert_eq!(rounding(length, drafts), units * f64::EPSILON);
         }
@@ -616,35 +624,10 @@ pub(crate) mod tests {
         assert_eq!(known.lower(), round_down(&third(1)));
         assert_eq!(known.upper(), round_up(&third(2)));
         assert!(known.lower() < known.value() && known.value() <= known.upper());
-        // Ranges of numbers that fall.
-        for (low, high, narrowed) in [
-            ([1, 2, 3], [9, 5, 7], Some(([3, 3, 3], [9, 5, 5]))),
-            ([3, 2, 0], [3, 3, 3], Some(([3, 2, 0], [3, 3, 3]))),
-            ([0, 4, 4], [9, 4, 4], Some(([4, 4, 4], [9, 4, 4]))),
-            ([0, 6, 0], [5, 9, 9], None),
-            ([0, 0, 6], [9, 9, 5], None),
-        ] {
-            let float = |row: [i32; 3]| row.map(f64::from);
-            let (mut least, mut most) = (float(low), float(high));
-            let fits = fall(&mut least, &mut most);
-            assert_eq!(fits, narrowed.is_some(), "{low:?} {high:?}");
-            if let Some((low, high)) = narrowed {
-                assert_eq!((least, most), (float(low), float(high)));
-            }
-        }
-        // 1 + 1/2 + 1/4, and for one draft 1.
-        assert_eq!(slope(&0.5, &1.0, 3), 1.75);
-        assert_eq!(slope(&1.0, &0.5, 3), 1.75);
-        assert_eq!(slope(&0.5, &1.0, 1), 1.0);
         let boxes = |vocab, length, drafts| -> Vec<usize> {
-            let mut rng = ChaCha8Rng::seed_from_u64(11);
-            (0..6)
-                .map(|_| {
-                    let problem = random_problem(&mut rng, vocab, length);
-                    let tree = TokenTree::<Rational>::new(&problem);
-                    path_optimum(&tree, drafts, MOST_WORK).boxes
-                })
-                .collect()
+            let trees = random_trees(11, 6, [vocab, length]);
+            let found = trees.map(|(_, tree)| path_optimum(&tree, drafts, MOST_WORK).boxes);
+            found.collect()
         };
         let all = [boxes(2, 2, 2), boxes(3, 2, 2), boxes(2, 3, 3)];
         let expected = [
@@ -680,10 +663,7 @@ pub(crate) mod tests {
 
     #[test]
     fn one_path_takes_one_box() {
-        let mut rng = ChaCha8Rng::seed_from_u64(8);
-        for _ in 0..20 {
-            let problem = random_problem(&mut rng, 3, 3);
-            let tree = TokenTree::<Rational>::new(&problem);
+        for (_, tree) in random_trees(8, 20, [3, 3]) {
             let found = path_optimum(&tree, 1, 0.0);
             assert_eq!(found.lower, single_draft_optimum(&tree));
             assert_eq!(found.upper, found.lower);
@@ -692,9 +672,7 @@ pub(crate) mod tests {
 
     #[test]
     fn any_sets_give_an_upper_bound() {
-        let mut rng = ChaCha8Rng::seed_from_u64(9);
-        let problem = random_problem(&mut rng, 2, 2);
-        let tree = TokenTree::<Rational>::new(&problem);
+        let (_, tree) = random_trees(9, 1, [2, 2]).next().unwrap();
         let truth = block_optimum(&tree, 2).unwrap().unwrap();
         let mut met = false;
         for bits in 0u32..1 << 6 {

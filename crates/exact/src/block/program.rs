@@ -115,26 +115,20 @@ impl BlockProgram {
         let width = self.blocks.len();
         let objective = self.shared.iter().flatten().map(|&tau| f64::from(tau));
         let heaviest = self.heaviest();
+        let equal = |variables: &mut dyn Iterator<Item = usize>, bound: f64| Row {
+            terms: variables.map(|variable| (variable, 1.0)).collect(),
+            relation: Relation::Equal,
+            bound,
+        };
         let mut rows = Vec::with_capacity(width + self.sets.len());
         for (block, &bound) in self.target.iter().enumerate() {
             if Some(block) != heaviest {
-                let terms = (0..self.sets.len())
-                    .map(|set| (set * width + block, 1.0))
-                    .collect();
-                rows.push(Row {
-                    terms,
-                    relation: Relation::Equal,
-                    bound,
-                });
+                let sets = 0..self.sets.len();
+                rows.push(equal(&mut sets.map(|set| set * width + block), bound));
             }
         }
         for (set, &bound) in self.draft.iter().enumerate() {
-            let terms = (0..width).map(|block| (set * width + block, 1.0)).collect();
-            rows.push(Row {
-                terms,
-                relation: Relation::Equal,
-                bound,
-            });
+            rows.push(equal(&mut (set * width..(set + 1) * width), bound));
         }
         LinearProgram {
             direction: Direction::Maximise,

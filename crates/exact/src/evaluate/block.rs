@@ -60,6 +60,16 @@ pub struct OptimumMethod {
 }
 
 impl OptimumMethod {
+    fn new(name: &'static str, backend: Option<BackendName>, outcome: Outcome<Known>) -> Self {
+        Self {
+            name,
+            backend,
+            outcome,
+            primal_infeasibility: None,
+            duality_gap: None,
+        }
+    }
+
     /// The method with its solver, as in `block-lp (highs)`.
     pub fn name(&self) -> String {
         named(self.name, self.backend)
@@ -488,11 +498,9 @@ fn optima(
     };
     let proved = outcome.done().map(|_| 0.0);
     let mut methods = vec![OptimumMethod {
-        name: EXACT_TRANSPORT,
-        backend: None,
-        outcome,
         primal_infeasibility: proved,
         duality_gap: proved,
+        ..OptimumMethod::new(EXACT_TRANSPORT, None, outcome)
     }];
     let small = tree.length() * tree.width(tree.length()) <= MAX_EXACT_TREE;
     let closed = exact
@@ -500,26 +508,15 @@ fn optima(
         .map(|exact| path_optimum(exact, size.drafts, MOST_EXACT_WORK).known())
         .filter(|known| known.rational().is_some());
     let bracketed = closed.unwrap_or_else(|| path_optimum(tree, size.drafts, work).known());
-    methods.push(OptimumMethod {
-        name: TREE_PROGRAM,
-        backend: None,
-        outcome: Outcome::Done(bracketed),
-        primal_infeasibility: None,
-        duality_gap: None,
-    });
+    let bracketed = Outcome::Done(bracketed);
+    methods.push(OptimumMethod::new(TREE_PROGRAM, None, bracketed));
     let mut program = None;
     for name in BackendName::ALL {
         let limit = match name {
             BackendName::Highs => MAX_HIGHS_VARIABLES,
             BackendName::MiniLp => MAX_MINILP_VARIABLES,
         };
-        let mut method = OptimumMethod {
-            name: "block-lp",
-            backend: Some(name),
-            outcome: too_many(limit),
-            primal_infeasibility: None,
-            duality_gap: None,
-        };
+        let mut method = OptimumMethod::new("block-lp", Some(name), too_many(limit));
         match name.backend() {
             None => {
                 let reason = format!(
@@ -728,13 +725,11 @@ fn expectations(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::level_sets::tests::random_problem;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
+    use crate::block::level_sets::tests::random_trees;
 
     #[test]
     fn a_search_that_ends_early_says_so_and_disagrees_with_nothing() {
-        let problem = random_problem(&mut ChaCha8Rng::seed_from_u64(4), 2, 9);
+        let (problem, _) = random_trees(4, 1, [2, 9]).next().unwrap();
         let found = within(&problem, 4, 0.0);
         let limit = found.methods.iter().find_map(OptimumMethod::limit);
         let limit = limit.unwrap_or_else(|| panic!("{:?}", found.methods));

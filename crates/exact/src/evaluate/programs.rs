@@ -16,42 +16,26 @@ use std::time::Instant;
 pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
     let tuples = problem.scheme().tuple_count();
     let members = tuples * (problem.drafts().min(problem.vocab()) as f64);
+    let dual = tuples + problem.vocab() as f64;
     let sizes = [
-        (Method::FullLp, tuples * problem.vocab() as f64),
-        (Method::MembershipLp, members),
-        (Method::DualLp, tuples + problem.vocab() as f64),
+        (Method::FullLp, tuples * problem.vocab() as f64, "variables"),
+        (Method::MembershipLp, members, "variables"),
+        // The dual has one row a membership, which is what it costs.
+        (Method::DualLp, members.max(dual), "rows"),
     ];
     let limit = |backend| match backend {
         BackendName::Highs => limits.highs_variables,
         BackendName::MiniLp => limits.minilp_variables,
     };
-    // The dual has one row a membership, which is what it costs.
-    let fits = |method, backend| {
-        let size = sizes
-            .iter()
-            .find(|(name, _)| *name == method)
-            .map_or(0.0, |(_, size)| *size);
-        let cost = if method == Method::DualLp {
-            members.max(size)
-        } else {
-            size
-        };
-        if cost <= limit(backend) {
-            Ok(())
-        } else {
-            Err((cost, limit(backend)))
-        }
-    };
-    let any = sizes.iter().any(|&(method, _)| {
-        BackendName::ALL
-            .iter()
-            .any(|&backend| fits(method, backend).is_ok())
+    let any = sizes.iter().any(|&(_, size, _)| {
+        let mut backends = BackendName::ALL.into_iter();
+        backends.any(|backend| size <= limit(backend))
     });
     let law = any.then(|| TupleLaw::of(problem.scheme()));
 
     let mut answers = Vec::new();
     let mut runs = Vec::new();
-    for (method, _) in sizes {
+    for (method, size, unit) in sizes {
         for backend in BackendName::ALL {
             let skip = |reason: String| MethodRun::skipped(method, Some(backend), reason);
             let Some(solver) = backend.backend() else {
@@ -60,15 +44,11 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
                 ));
                 continue;
             };
-            if let Err((cost, limit)) = fits(method, backend) {
-                let unit = if method == Method::DualLp {
-                    "rows"
-                } else {
-                    "variables"
-                };
+            if size > limit(backend) {
                 runs.push(skip(format!(
-                    "{} {unit} exceed the limit of {limit}",
-                    count(cost)
+                    "{} {unit} exceed the limit of {}",
+                    count(size),
+                    limit(backend)
                 )));
                 continue;
             }

@@ -162,35 +162,21 @@ mod tests {
             format!(r#""scheme": "composed", "law": {{"law": "poisson", "chances": {chances}}}"#)
         };
         let one_hot = |scheme: &str| format!(r#""scheme": "{scheme}", "q": ["1", "0"]"#);
+        let [without, with] = ["without-replacement", "with-replacement"].map(one_hot);
+        let [first, both] = [r#"["1/2", "0"]"#, r#"["1/2", "1/2"]"#].map(poisson);
         // What was drawn is kept where p has room for it.
-        let half = r#"["1/2", "1/2"]"#;
+        let one = r#"{"0": ["1/2", "1/2"]}"#;
+        let twice = r#"{"0 0": ["1/2", "1/2"]}"#;
+        let at_most_one = r#"{"": ["0", "1"], "0": ["1", "0"]}"#;
+        let at_most_two =
+            r#"{"": ["1/2", "1/2"], "0": ["1", "0"], "1": ["0", "1"], "0 1": ["1/2", "1/2"]}"#;
         for (drafts, draft, outputs, accepted) in [
-            (
-                2,
-                one_hot("without-replacement"),
-                format!(r#"{{"0": {half}}}"#),
-                0.5,
-            ),
-            (
-                2,
-                one_hot("with-replacement"),
-                format!(r#"{{"0 0": {half}}}"#),
-                0.5,
-            ),
-            (
-                1,
-                poisson(r#"["1/2", "0"]"#),
-                r#"{"": ["0", "1"], "0": ["1", "0"]}"#.to_owned(),
-                0.5,
-            ),
-            (
-                2,
-                poisson(r#"["1/2", "1/2"]"#),
-                format!(r#"{{"": {half}, "0": ["1", "0"], "1": ["0", "1"], "0 1": {half}}}"#),
-                0.75,
-            ),
+            (2, without, one, 0.5),
+            (2, with, twice, 0.5),
+            (1, first, at_most_one, 0.5),
+            (2, both, at_most_two, 0.75),
         ] {
-            let text = tabulated(drafts, &draft, &outputs);
+            let text = tabulated(drafts, &draft, outputs);
             let problem = parse_json(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let verified = verify(problem.single().unwrap());
             let rule = verified.rule.as_ref().unwrap();
@@ -205,43 +191,13 @@ mod tests {
         let wo = r#""scheme": "without-replacement", "q": ["1", "0"]"#;
         let iid = r#""scheme": "with-replacement", "q": ["1", "0"]"#;
         let poisson = r#""scheme": "composed", "law": {"law": "poisson", "chances": ["1/2", "0"]}"#;
+        let [two, one] = [r#"{"0 1": [1, 0]}"#, r#"{"0": [1, 0]}"#];
         for (drafts, draft, outputs, message) in [
-            (
-                2,
-                wo,
-                r#"{"0 1": [1, 0]}"#,
-                "rule.outputs.\"0 1\" lists 2 drafts; 1 are drawn at a time",
-            ),
-            (
-                2,
-                wo,
-                "{}",
-                "rule.outputs has no row \"0\", and these drafts can be drawn",
-            ),
-            (
-                2,
-                iid,
-                r#"{"0": [1, 0]}"#,
-                "rule.outputs.\"0\" lists 1 drafts; 2 are drawn at a time",
-            ),
-            (
-                1,
-                poisson,
-                r#"{"0 1": [1, 0]}"#,
-                "\"0 1\" lists 2 drafts; 0 or 1 are drawn at a time",
-            ),
-            (
-                1,
-                poisson,
-                r#"{"0": [1, 0]}"#,
-                "has no row \"\", and these drafts can be drawn",
-            ),
-            (
-                1,
-                poisson,
-                r#"{"2": [1, 0]}"#,
-                "\"2\" is no list of tokens below 2, joined by spaces",
-            ),
+            (2, wo, two, "\"0 1\" lists 2 drafts; 1 are drawn"),
+            (2, wo, "{}", "has no row \"0\", and these drafts can"),
+            (2, iid, one, "\"0\" lists 1 drafts; 2 are drawn"),
+            (1, poisson, two, "lists 2 drafts; 0 or 1 are drawn"),
+            (1, poisson, one, "has no row \"\", and these drafts can"),
         ] {
             let error = parse_json(&tabulated(drafts, draft, outputs)).unwrap_err();
             assert!(error.to_string().contains(message), "{outputs}: {error}");
