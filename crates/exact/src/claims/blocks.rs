@@ -7,7 +7,7 @@ use crate::block::BlockVerifierName;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
 use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
-use specgap_number::distribution::{Draft, Rational, Target, format_rational};
+use specgap_number::distribution::{Draft, Rational, Target, format_rational, round_nearest};
 
 const UNIFORM: &str = problem!("refuted/gbv-lossless-uniform-2");
 const BERNOULLI: &str = problem!("refuted/gbv-upper-bernoulli");
@@ -151,8 +151,18 @@ pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Opti
     evaluation.verifier(name)?.outcome.done()
 }
 
+/// E[tau] of a verifier.
+pub(super) fn accepted(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<Rational> {
+    let law = law(evaluation, name)?;
+    law.expected_accepted_length.rational().cloned()
+}
+
 fn optimum(evaluation: &BlockEvaluation) -> Option<Rational> {
     evaluation.block_optimum()?.rational().cloned()
+}
+
+fn lemma(evaluation: &BlockEvaluation) -> Option<Rational> {
+    evaluation.lemma_5_1.rational().cloned()
 }
 
 fn one_block(finding: &mut Finding) {
@@ -161,9 +171,8 @@ fn one_block(finding: &mut Finding) {
     for problem in &trees {
         let evaluation = evaluate(problem, 1);
         let optimum = optimum(&evaluation);
-        let lemma = evaluation.lemma_5_1.rational().cloned();
-        let greedy = law(&evaluation, BlockVerifierName::GreedyBlock);
-        let attained = greedy.and_then(|law| law.expected_accepted_length.rational().cloned());
+        let lemma = lemma(&evaluation);
+        let attained = accepted(&evaluation, BlockVerifierName::GreedyBlock);
         finding.require(
             optimum.is_some() && optimum == lemma && optimum == attained,
             || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
@@ -184,12 +193,7 @@ fn blocks_lossless(finding: &mut Finding) {
             };
             laws += 1;
             finding.require(law.lossless && law.undefined_mass.value() == 0.0, || {
-                format!(
-                    "{} with {} drafts: {:?}",
-                    name.as_str(),
-                    evaluation.drafts,
-                    law
-                )
+                format!("{name} with {} drafts: {law:?}", evaluation.drafts)
             });
         }
         finding.require(evaluation.is_ok(), || {
@@ -204,19 +208,16 @@ fn per_depth(finding: &mut Finding) {
     let (mut checked, mut tight, mut slack) = (0u64, 0u64, 0.0f64);
     for (index, problem) in trees(503, 60).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
-        let (Some(optimum), bound) = (optimum(&evaluation), &evaluation.per_depth_bound) else {
+        let bound = evaluation.per_depth_bound.rational();
+        let Some((optimum, bound)) = optimum(&evaluation).zip(bound) else {
             continue;
         };
         checked += 1;
-        let difference = bound.rational().map(|bound| bound - &optimum);
-        finding.require(
-            difference.as_ref().is_some_and(|d| *d >= Rational::zero()),
-            || format!("bound {bound:?}, optimum {optimum}"),
-        );
-        if let Some(difference) = difference {
-            tight += u64::from(difference.is_zero());
-            slack = slack.max(specgap_number::distribution::round_nearest(&difference));
-        }
+        finding.require(optimum <= *bound, || {
+            format!("bound {bound}, optimum {optimum}")
+        });
+        tight += u64::from(optimum == *bound);
+        slack = slack.max(round_nearest(&(bound - optimum)));
     }
     finding.count("trees", checked);
     finding.count("of them tight", tight);
@@ -226,11 +227,7 @@ fn per_depth(finding: &mut Finding) {
 fn gbv_upper(finding: &mut Finding) {
     if let Some(problem) = block(BERNOULLI) {
         let evaluation = evaluate(&problem, 2);
-        let (best, lemma) = (
-            optimum(&evaluation),
-            evaluation.lemma_5_1.rational().cloned(),
-        );
-        if let (Some(best), Some(lemma)) = (best, lemma) {
+        if let Some((best, lemma)) = optimum(&evaluation).zip(lemma(&evaluation)) {
             finding.fraction("Bernoulli: block optimum", &best);
             finding.fraction("Bernoulli: Lemma 5.1", &lemma);
             finding.require(best <= lemma, || {
@@ -241,10 +238,8 @@ fn gbv_upper(finding: &mut Finding) {
     if let Some(problem) = block(KSEQ) {
         let evaluation = evaluate(&problem, 2);
         if let Some(law) = law(&evaluation, BlockVerifierName::SpecTrKSeq) {
-            let (found, lemma) = (
-                law.expected_accepted_length.value(),
-                evaluation.lemma_5_1.value(),
-            );
+            let found = law.expected_accepted_length.value();
+            let lemma = evaluation.lemma_5_1.value();
             finding.number("three tokens: k-seq", found);
             finding.number("three tokens: Lemma 5.1", lemma);
             finding.require(found <= lemma + 1e-9, || {
@@ -258,13 +253,10 @@ fn below_per_depth(finding: &mut Finding) {
     let mut checked = 0;
     for (index, problem) in trees(508, 90).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 4);
-        let (lemma, bound) = (
-            &evaluation.lemma_5_1.rational(),
-            &evaluation.per_depth_bound.rational(),
-        );
-        if let (Some(lemma), Some(bound)) = (lemma, bound) {
+        let bound = evaluation.per_depth_bound.rational();
+        if let Some((lemma, bound)) = lemma(&evaluation).zip(bound) {
             checked += 1;
-            finding.require(lemma <= bound, || {
+            finding.require(lemma <= *bound, || {
                 format!("Lemma 5.1 {lemma}, bound {bound}")
             });
         }
@@ -281,32 +273,22 @@ fn cic_trivial(finding: &mut Finding) {
         let weight = fractions(&family.positive_weights(sequences));
         let constant = index % 3 == 0;
         let first = family.row(vocab);
-        let kernel: Vec<Vec<Rational>> = (0..sequences)
-            .map(|_| {
-                if constant {
-                    first.clone()
-                } else {
-                    family.row(vocab)
-                }
-            })
-            .collect();
-        let mut independent = true;
-        let mut spread = false;
+        let rows = (0..sequences).map(|_| match constant {
+            true => first.clone(),
+            false => family.row(vocab),
+        });
+        let kernel: Vec<Vec<Rational>> = rows.collect();
+        let (mut independent, mut spread) = (true, false);
         for x in 0..vocab {
-            let mean: Rational = weight.iter().zip(&kernel).map(|(w, row)| w * &row[x]).sum();
-            let both: Rational = weight
-                .iter()
-                .zip(&kernel)
-                .map(|(w, row)| w * &row[x] * &row[x])
-                .sum();
-            let variance: Rational = weight
-                .iter()
-                .zip(&kernel)
-                .map(|(w, row)| w * (&row[x] - &mean) * (&row[x] - &mean))
-                .sum();
+            let expected = |of: &dyn Fn(&Rational) -> Rational| -> Rational {
+                let each = weight.iter().zip(&kernel);
+                each.map(|(weight, row)| weight * of(&row[x])).sum()
+            };
+            let mean = expected(&|mass| mass.clone());
+            let variance = expected(&|mass| (mass - &mean) * (mass - &mean));
             // P(X_1 = X_2 = x) - q(x)^2 is the variance of P(x|y).
-            let excess = both - &mean * &mean;
-            finding.require(excess == variance, || format!("{excess} {variance}"));
+            let excess = expected(&|mass| mass * mass) - &mean * &mean;
+            finding.same(&excess, &variance, || format!("{weight:?}, {kernel:?}"));
             independent &= excess.is_zero();
             spread |= kernel.iter().any(|row| row[x] != kernel[0][x]);
         }
@@ -319,11 +301,8 @@ fn cic_trivial(finding: &mut Finding) {
 fn gbv_attains(finding: &mut Finding) {
     if let Some(problem) = block(UNIFORM) {
         let evaluation = evaluate(&problem, 2);
-        let law = law(&evaluation, BlockVerifierName::SpecTrGbv);
-        if let (Some(found), Some(lemma)) = (
-            law.and_then(|law| law.expected_accepted_length.rational().cloned()),
-            evaluation.lemma_5_1.rational().cloned(),
-        ) {
+        let found = accepted(&evaluation, BlockVerifierName::SpecTrGbv);
+        if let Some((found, lemma)) = found.zip(lemma(&evaluation)) {
             finding.fraction("E[tau] of SpecTr-GBV", &found);
             finding.fraction("Lemma 5.1", &lemma);
             finding.require(found == lemma, || {
@@ -378,14 +357,8 @@ fn gbv_lossless(finding: &mut Finding) {
 
 fn gbv_strict(finding: &mut Finding) {
     if let Some(problem) = block(UNIFORM) {
-        let value = |drafts| {
-            evaluate(&problem, drafts)
-                .lemma_5_1
-                .rational()
-                .cloned()
-                .unwrap_or_default()
-        };
-        let (one, two) = (value(1), value(2));
+        let [one, two] = [1, 2].map(|drafts| lemma(&evaluate(&problem, drafts)));
+        let (one, two) = (one.unwrap_or_default(), two.unwrap_or_default());
         finding.fraction("p = q: K = 1", &one);
         finding.fraction("p = q: K = 2", &two);
         finding.require(two > one, || {
@@ -396,11 +369,7 @@ fn gbv_strict(finding: &mut Finding) {
     for problem in trees(507, 24) {
         let mut before = fraction("0");
         for drafts in 1..=3 {
-            let now = evaluate(&problem, drafts)
-                .lemma_5_1
-                .rational()
-                .cloned()
-                .unwrap_or_default();
+            let now = lemma(&evaluate(&problem, drafts)).unwrap_or_default();
             falls += u64::from(now < before);
             before = now;
         }

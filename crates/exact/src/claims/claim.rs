@@ -89,6 +89,16 @@ impl Finding {
             self.violation = Some(violation());
         }
     }
+    /// Requires that two ways to something agree; `name` says of what.
+    pub(super) fn same<T: PartialEq + fmt::Debug>(
+        &mut self,
+        found: T,
+        wanted: T,
+        name: impl FnOnce() -> String,
+    ) {
+        let same = found == wanted;
+        self.require(same, || format!("{}: {found:?}, not {wanted:?}", name()));
+    }
     /// Requires that so much was looked at that the check says something.
     pub(super) fn enough(&mut self, is_enough: bool, what: &str) {
         self.require(is_enough, || format!("too few {what} for a check"));

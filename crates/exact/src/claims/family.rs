@@ -1,6 +1,8 @@
 //! Families of small problems in exact fractions, from fixed seeds.
 
 use super::Finding;
+use num_bigint::BigInt;
+use num_traits::Signed;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_core::optimum::best;
@@ -192,6 +194,19 @@ impl Family {
         Rational::new(self.between(1, 5).into(), 6.into())
     }
 
+    /// `count` problems of every scheme with V and n up to the limits.
+    pub(super) fn of_all_schemes(
+        &mut self,
+        count: usize,
+        vocab: usize,
+        drafts: usize,
+    ) -> Vec<Problem> {
+        let schemes = SchemeName::ALL.into_iter();
+        schemes
+            .flat_map(|scheme| self.problems(scheme, count, vocab, drafts))
+            .collect()
+    }
+
     /// `count` problems of a scheme with V and n up to the limits.
     pub(super) fn problems(
         &mut self,
@@ -220,6 +235,18 @@ pub(super) fn fractions(weights: &[u64]) -> Vec<Rational> {
         .iter()
         .map(|&weight| Rational::new(weight.into(), total.into()))
         .collect()
+}
+
+/// A whole number.
+pub(super) fn whole(number: impl Into<BigInt>) -> Rational {
+    Rational::from_integer(number.into())
+}
+
+/// The entries of a row that are above 0, with their tokens.
+pub(super) fn positive(row: &[Rational]) -> impl Iterator<Item = (usize, &Rational)> {
+    row.iter()
+        .enumerate()
+        .filter(|(_, mass)| mass.is_positive())
 }
 
 /// A fraction that stands in the source.
@@ -271,6 +298,21 @@ pub(super) fn shipped_optima<const N: usize>(
         finding.fraction(name, alpha);
     }
     Some(found)
+}
+
+/// Checks problems one by one, and counts them under a name. It is a violation if something that a
+/// check needs is missing.
+pub(super) fn each(
+    finding: &mut Finding,
+    name: &'static str,
+    problems: &[Problem],
+    mut check: impl FnMut(&mut Finding, &Problem) -> Option<()>,
+) {
+    finding.count(name, problems.len() as u64);
+    for problem in problems {
+        let is_whole = check(finding, problem).is_some();
+        finding.require(is_whole, || format!("{}: not checked", describe(problem)));
+    }
 }
 
 /// A problem in one line, for violations.

@@ -2,7 +2,7 @@
 
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum};
-use super::scores::{is_in, mass, minimisers, values};
+use super::scores::{is_in, mask_of, mass, minimisers, values};
 use super::slots::Sets;
 use super::{Claim, Finding};
 use num_traits::Signed;
@@ -218,14 +218,13 @@ fn uncertified(law: &[Rational], p: &[Rational], g: &[Rational]) -> Option<Strin
         }
     }
     let nothing = (0..p.len()).filter(|&token| p[token].is_nil());
-    let nothing = nothing.fold(0, |set, token| set | 1 << token);
+    let nothing = mask_of(nothing);
     for least in ratios(law, p).map(Some).chain([None]) {
-        let above = (0..p.len()).filter(|&token| {
-            least
-                .as_ref()
-                .is_some_and(|least| law[token] >= least.times(&p[token]))
-        });
-        let set = above.fold(nothing, |set, token| set | 1 << token);
+        let is_above = |token: usize| {
+            let least = least.as_ref();
+            least.is_some_and(|least| law[token] >= least.times(&p[token]))
+        };
+        let set = nothing | mask_of((0..p.len()).filter(|&token| is_above(token)));
         if mass(law, set) != g[set] {
             return Some(format!("set {set:b} has more than {}", g[set]));
         }
@@ -320,13 +319,9 @@ fn check_one(
         let violation = uncertified(&law, &p, &g);
         finding.require(violation.is_none(), || format!("{}: {violation:?}", name()));
         let accepted = accepts(&law, &q);
-        finding.require(accepted == beta, || {
-            format!("{} accepts {accepted}", name())
-        });
+        finding.same(&accepted, &beta, name);
         let off = hinge(&law, &p, &Rational::one());
-        finding.require(off == &beta - &alpha, || {
-            format!("{} is off by {off}", name())
-        });
+        finding.same(off, &beta - &alpha, name);
         let mut compare = |other: &[Rational]| {
             let violation = nearer(&law, other, &p);
             finding.require(violation.is_none(), || format!("{}: {violation:?}", name()));

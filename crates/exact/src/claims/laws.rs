@@ -1,13 +1,13 @@
 //! Claims about the laws of the drafts and their Q.
 
 use super::claim::problem;
-use super::family::{Family, describe, fractions, optimum, under};
+use super::family::{Family, describe, each, fractions, optimum, under};
 use super::scores::{is_in, not_convex, values};
 use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::optimum::ratio_scan;
 use specgap_core::scheme::{DistinctConditioned, SchemeName, WithReplacement};
-use specgap_number::distribution::{Draft, Rational, format_rational, round_nearest};
+use specgap_number::distribution::{Draft, Rational, round_nearest};
 use specgap_number::number::Number;
 
 pub(super) const CLAIMS: &[Claim] = &[
@@ -94,25 +94,28 @@ pub(super) const CLAIMS: &[Claim] = &[
 /// The definition of the law's Q, and the scan.
 fn q_convex(finding: &mut Finding, scheme: SchemeName, seed: u64, [laws, scans]: [usize; 2]) {
     let mut family = Family::new(seed);
-    finding.count("laws checked by the definition", laws as u64);
-    for problem in family.problems(scheme, laws, 5, 4) {
-        let Some(draft) = problem.scheme().draft() else {
-            continue;
-        };
-        let (q, inside) = (Rational::row(draft), values(problem.scheme()));
-        let violation = not_convex(problem.vocab(), &inside, &q, 0);
+    let problems = family.problems(scheme, laws, 5, 4);
+    let name = "laws checked by the definition";
+    each(finding, name, &problems, |finding, problem| {
+        let (q, inside) = (problem.scheme().draft()?, values(problem.scheme()));
+        let violation = not_convex(problem.vocab(), &inside, &Rational::row(q), 0);
         finding.require(violation.is_none(), || {
-            format!("{}: {violation:?}", describe(&problem))
+            format!("{}: {violation:?}", describe(problem))
         });
-    }
-    finding.count("scans against flows", scans as u64);
-    for problem in family.problems(scheme, scans, 6, 4) {
-        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.rational().cloned());
-        let alpha = optimum(&problem);
-        finding.require(scanned.as_ref() == Some(&alpha), || {
-            format!("{}: scan {scanned:?}, flow {alpha}", describe(&problem))
-        });
-    }
+        Some(())
+    });
+    let problems = family.problems(scheme, scans, 6, 4);
+    each(
+        finding,
+        "scans against flows",
+        &problems,
+        |finding, problem| {
+            let scanned = ratio_scan::solve(problem)?;
+            let (found, alpha) = (scanned.rate.rational(), optimum(problem));
+            finding.same(found, Some(&alpha), || describe(problem));
+            Some(())
+        },
+    );
 }
 
 /// Besides the definition and the scan, where the inequality is strict: for n >= 2 just
@@ -132,7 +135,7 @@ fn sequential(finding: &mut Finding) {
         let q = |token: usize| exact.probability(token);
         let values = values(problem.scheme());
         for mask in 0..values.len() {
-            let further = || support.iter().filter(|&&token| mask >> token & 1 == 0);
+            let further = || support.iter().filter(|&&token| !is_in(mask, token));
             let held = support.len() - further().count();
             for (&x, &y) in further().flat_map(|x| further().map(move |y| (x, y))) {
                 if x == y {
@@ -144,14 +147,9 @@ fn sequential(finding: &mut Finding) {
                 let after = (&values[both] - &values[first]) / q(y);
                 let expected = draws >= 2 && held + 2 >= draws;
                 strict += u64::from(expected);
-                finding.require(
-                    if expected {
-                        after > before
-                    } else {
-                        after == before
-                    },
-                    || format!("{}, set {mask:b}, tokens {x}, {y}", describe(&problem)),
-                );
+                finding.require(after >= before && (after > before) == expected, || {
+                    format!("{}, set {mask:b}, tokens {x}, {y}", describe(&problem))
+                });
             }
         }
     }
@@ -243,7 +241,7 @@ fn supermodular(finding: &mut Finding) {
 
 fn wo_beats_wr(finding: &mut Finding) {
     let mut family = Family::new(206);
-    let mut smallest: Option<Rational> = None;
+    let mut gains = Vec::new();
     for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
         let Some(with) = under(&problem, WithReplacement::new) else {
             continue;
@@ -252,11 +250,11 @@ fn wo_beats_wr(finding: &mut Finding) {
         finding.require(!gain.is_negative(), || {
             format!("{}: {gain}", describe(&with))
         });
-        smallest = Some(smallest.map_or(gain.clone(), |known| known.min(gain)));
+        gains.push(gain);
     }
     finding.count("pairs", 4000);
-    finding.text(
+    finding.fraction(
         "smallest gain",
-        smallest.map_or(String::new(), |gain| format_rational(&gain)),
+        &gains.into_iter().min().unwrap_or_default(),
     );
 }

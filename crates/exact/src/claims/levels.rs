@@ -2,10 +2,10 @@
 
 use super::claim::problem;
 use super::family::{
-    Family, describe, drafting, fraction, fractions, optimum, shipped_optima, subsets, under,
+    Family, describe, drafting, each, fraction, fractions, optimum, shipped_optima, subsets, under,
+    whole,
 };
 use super::{Claim, Finding};
-use num_traits::{One, Zero, pow};
 use specgap_core::certify;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{
@@ -16,6 +16,7 @@ use specgap_core::verifier::{
     Verifier, VerifierName, output_law, output_law_exact, total_variation, verifier,
 };
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, round_nearest};
+use specgap_number::number::Number;
 use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, Strata};
 
 pub(super) const CLAIMS: &[Claim] = &[
@@ -295,30 +296,23 @@ fn held(problem: &Problem, holds: impl Fn(u32) -> bool) -> Vec<usize> {
 fn level_of_iid(finding: &mut Finding) {
     let mut family = Family::new(901);
     let problems = mixed(&mut family, 500, 6, WithReplacement::new);
-    finding.count("problems", problems.len() as u64);
     let mut proper = 0;
-    for problem in &problems {
+    each(finding, "problems", &problems, |finding, problem| {
         let alpha = optimum(problem);
-        let plan = problem
-            .scheme()
-            .draft()
-            .and_then(|draft| LevelPlan::iid(problem.target(), draft, problem.drafts()).ok());
-        let set = plan.map(|plan| held(problem, |token| plan.holds(token)));
-        proper += u64::from(set.as_ref().is_some_and(|set| !set.is_empty()));
-        let least = set.and_then(|set| bound(problem, &set));
-        finding.require(least.as_ref() == Some(&alpha), || {
-            format!("{}: H gives {least:?} for {alpha}", describe(problem))
-        });
-        let law =
-            verifier(VerifierName::LEVEL, problem).map(|rule| output_law(&*rule, problem.scheme()));
-        let fits = law.is_ok_and(|law| {
-            (law.algorithmic - round_nearest(&alpha)).abs() <= 1e-12
-                && total_variation(&law, problem.target()).value <= 1e-12
-        });
+        let draft = problem.scheme().draft()?;
+        let plan = LevelPlan::iid(problem.target(), draft, problem.drafts()).ok()?;
+        let set = held(problem, |token| plan.holds(token));
+        proper += u64::from(!set.is_empty());
+        finding.same(bound(problem, &set)?, alpha.clone(), || describe(problem));
+        let rule = verifier(VerifierName::LEVEL, problem).ok()?;
+        let law = output_law(&*rule, problem.scheme());
+        let fits = (law.algorithmic - round_nearest(&alpha)).abs() <= 1e-12
+            && total_variation(&law, problem.target()).value <= 1e-12;
         finding.require(fits, || {
             format!("{}: not p, or not alpha* = {alpha}", describe(problem))
         });
-    }
+        Some(())
+    });
     finding.count("with a set H that is not empty", proper);
     finding.text("rule summed over tuples within", "1e-12");
 }
@@ -367,38 +361,40 @@ fn enclosed(passes: &LevelPasses, alpha: &Rational) -> (bool, f64) {
 
 fn level_of_strata(finding: &mut Finding) {
     let mut family = Family::new(902);
-    let clean = clean_strata(&mut family, 200);
-    finding.count("problems without straddling tokens", clean.len() as u64);
-    let straddled = mixed(&mut family, 100, 6, apart);
-    finding.count("with them, or with one stratum", straddled.len() as u64);
     let (mut attained, mut closed, mut widest) = (0, 0, 0.0f64);
-    for (place, problem) in clean.iter().chain(&straddled).enumerate() {
+    let mut check = |finding: &mut Finding, problem: &Problem, is_clean: bool| {
         let alpha = optimum(problem);
-        let Some(passes) = adaptive(problem, Straddle::Independent) else {
-            finding.require(false, || format!("{}: no passes", describe(problem)));
-            continue;
-        };
+        let passes = adaptive(problem, Straddle::Independent)?;
         let (inside, width) = enclosed(&passes, &alpha);
         finding.require(inside, || {
             format!("{}: {alpha} is outside", describe(problem))
         });
-        if place < clean.len() {
+        if is_clean {
             widest = widest.max(width);
             finding.require(width <= 1e-5, || {
                 format!("{}: open by {width:e}", describe(problem))
             });
-            let least = bound(problem, &held(problem, |token| passes.holds(token)));
-            finding.require(least.as_ref() == Some(&alpha), || {
-                format!("{}: H gives {least:?} for {alpha}", describe(problem))
-            });
+            let least = bound(problem, &held(problem, |token| passes.holds(token)))?;
+            finding.same(&least, &alpha, || describe(problem));
         } else {
             closed += u64::from(width <= 1e-5);
         }
-        let four = summed(finding, problem, VerifierName::LEVEL_4);
-        finding.require(four.as_ref().is_some_and(|four| *four <= alpha), || {
+        let four = summed(finding, problem, VerifierName::LEVEL_4)?;
+        finding.require(four <= alpha, || {
             format!("{}: level-4 is above {alpha}", describe(problem))
         });
-        attained += u64::from(four == Some(alpha));
+        attained += u64::from(four == alpha);
+        Some(())
+    };
+    let clean = clean_strata(&mut family, 200);
+    let straddled = mixed(&mut family, 100, 6, apart);
+    for (name, problems, is_clean) in [
+        ("problems without straddling tokens", clean, true),
+        ("with them, or with one stratum", straddled, false),
+    ] {
+        each(finding, name, &problems, |finding, problem| {
+            check(finding, problem, is_clean)
+        });
     }
     finding.number("widest enclosure without straddling tokens", widest);
     finding.count("closed among the others", closed);
@@ -407,14 +403,13 @@ fn level_of_strata(finding: &mut Finding) {
 
 /// Whether x <= max over h of h^n (1 - h^(n-1)), which is at h^(n-1) = n/(2n-1).
 fn at_most_worst(share: &Rational, drafts: usize) -> bool {
-    let whole = |number: usize| Rational::from_integer(number.into());
     if drafts < 2 {
-        return share.is_zero();
+        return share.is_nil();
     }
     // It is h n (n-1)/(2n-1)^2, so that h >= x (2n-1)^2/(n (n-1)).
     let odd = whole(2 * drafts - 1);
     let least = share * &odd * &odd / whole(drafts * (drafts - 1));
-    pow(least, drafts - 1) <= whole(drafts) / odd
+    least.power(drafts - 1) <= whole(drafts) / odd
 }
 
 /// c_n in floats.
@@ -433,24 +428,22 @@ fn used_up(problem: &Problem, rule: &dyn Verifier) -> Option<Vec<usize>> {
         }
     });
     let residual = residual?;
-    Some(held(problem, |token| residual[token as usize].is_zero()))
+    Some(held(problem, |token| residual[token as usize].is_nil()))
 }
 
 /// What recursive rejection of drafts of these laws accepts where the optimum is 1.
 fn of_worst(finding: &mut Finding, p: Vec<Rational>, rows: Vec<Vec<Rational>>) -> Rational {
-    let drafts = rows.into_iter().map(Draft::from_rationals);
-    let law = drafts.collect::<Result<_, _>>().ok().and_then(Product::new);
-    let target = Target::from_rationals(p).ok();
-    let problem = target
-        .zip(law)
-        .and_then(|(target, law)| Problem::new("worst", target, law).ok());
-    let is_one = problem
-        .as_ref()
-        .is_some_and(|problem| optimum(problem).is_one());
-    finding.require(is_one, || "an optimum of 1 is missing".to_owned());
-    problem
-        .and_then(|problem| summed(finding, &problem, VerifierName::RRS))
-        .unwrap_or_default()
+    let made = || {
+        let drafts = rows.into_iter().map(Draft::from_rationals);
+        let law = Product::new(drafts.collect::<Result<_, _>>().ok()?)?;
+        Problem::new("worst", Target::from_rationals(p).ok()?, law).ok()
+    };
+    let problem = made().filter(|problem| optimum(problem) == Rational::one());
+    finding.require(problem.is_some(), || {
+        "an optimum of 1 is missing".to_owned()
+    });
+    let accepted = problem.and_then(|problem| summed(finding, &problem, VerifierName::RRS));
+    accepted.unwrap_or_default()
 }
 
 fn three_quarters(finding: &mut Finding) {
@@ -468,7 +461,7 @@ fn three_quarters(finding: &mut Finding) {
     for (scheme, names) in runs {
         for problem in family.problems(scheme, 150, 5, 3) {
             let alpha = optimum(&problem);
-            let least = &alpha - &alpha * &alpha / Rational::from_integer(4.into());
+            let least = &alpha - &alpha * &alpha / whole(4);
             for &name in names {
                 let Some(accepted) = summed(finding, &problem, name) else {
                     continue;
@@ -477,24 +470,23 @@ fn three_quarters(finding: &mut Finding) {
                 finding.require(accepted >= least, || {
                     format!("{}: {accepted} of {alpha}", describe(&problem))
                 });
-                if !alpha.is_zero() {
+                if !alpha.is_nil() {
                     let ratio = &accepted / &alpha;
                     let iid = scheme == SchemeName::WITH_REPLACEMENT;
-                    let sharp =
-                        !iid || at_most_worst(&(Rational::one() - &ratio), problem.drafts());
+                    let sharp = !iid || at_most_worst(&ratio.complement(), problem.drafts());
                     finding.require(sharp, || {
                         format!("{}: {accepted} of {alpha} is below c_n", describe(&problem))
                     });
                     smallest = smallest.min(ratio);
                 }
-                let rejected = Rational::one() - accepted;
-                if rejected.is_zero() {
+                let rejected = accepted.complement();
+                if rejected.is_nil() {
                     continue;
                 }
                 rejecting += 1;
                 let most = verifier(name, &problem).ok().and_then(|rule| {
                     let set = used_up(&problem, &*rule)?;
-                    let missed = Rational::one() - problem.target().exact().mass(&set);
+                    let missed = problem.target().exact().mass(&set).complement();
                     Some(missed * problem.scheme().inside_exact(&set))
                 });
                 finding.require(most.as_ref().is_some_and(|most| rejected <= *most), || {
@@ -518,17 +510,17 @@ fn three_quarters(finding: &mut Finding) {
         (8, "c_8 attained", "914/1000"),
     ] {
         let h = fraction(h);
-        let split = |share: Rational| vec![Rational::one() - &share, share];
+        let split = |share: Rational| vec![share.complement(), share];
         let rows = vec![split(h.clone()); drafts];
-        let accepted = of_worst(finding, split(pow(h, drafts)), rows);
+        let accepted = of_worst(finding, split(h.power(drafts)), rows);
         let share = round_nearest(&accepted);
         finding.number(name, share);
-        let attains = at_most_worst(&(Rational::one() - &accepted), drafts)
+        let attains = at_most_worst(&accepted.complement(), drafts)
             && (share - least_share(drafts)).abs() < 1e-6
             && (drafts > 2 || accepted == fraction("23/27"));
         finding.require(attains, || format!("n = {drafts}: {accepted}"));
     }
-    let row = |share: &str| vec![fraction(share), Rational::one() - fraction(share)];
+    let row = |share: &str| vec![fraction(share), fraction(share).complement()];
     let accepted = of_worst(finding, row("1/2"), vec![row("0"), row("1/2")]);
     finding.fraction("two different drafts attain", &accepted);
     finding.require(accepted == fraction("3/4"), || {
@@ -539,41 +531,34 @@ fn three_quarters(finding: &mut Finding) {
 fn hockey_stick(finding: &mut Finding) {
     let mut family = Family::new(904);
     let problems = mixed(&mut family, 200, 5, WithReplacement::new);
-    finding.count("problems", problems.len() as u64);
     let mut residuals = 0;
-    for problem in &problems {
-        let Some(draft) = problem.scheme().draft() else {
-            continue;
-        };
-        let (p, q) = (problem.target().exact(), draft.exact());
+    each(finding, "problems", &problems, |finding, problem| {
+        let draft = problem.scheme().draft()?;
+        let (p, q) = (Rational::row(problem.target()), Rational::row(draft));
         let rest = |factor: &Rational| -> Vec<Rational> {
-            (0..problem.vocab())
-                .map(|token| p.probability(token) - factor * q.probability(token))
-                .map(|rest| rest.max(Rational::zero()))
-                .collect()
+            let rows = p.iter().zip(&q);
+            rows.map(|(p, q)| p.excess_over(&(factor * q))).collect()
         };
-        let phi = |factor: &Rational| -> Rational { rest(factor).iter().sum() };
+        let phi = |factor: &Rational| Rational::total(&rest(factor));
         let mut factor = Rational::zero();
         for _ in 0..problem.drafts() {
             factor += phi(&factor);
         }
-        let (accepted, left) = (Rational::one() - phi(&factor), phi(&factor));
-        let found = summed(finding, problem, VerifierName::RRS);
-        finding.require(found.as_ref() == Some(&accepted), || {
-            format!("{}: {found:?}, not {accepted}", describe(problem))
-        });
-        if left.is_zero() {
-            continue;
+        let left = phi(&factor);
+        let found = summed(finding, problem, VerifierName::RRS)?;
+        finding.same(found, left.complement(), || describe(problem));
+        if !left.is_nil() {
+            residuals += 1;
+            let rule = verifier(VerifierName::RRS, problem).ok()?;
+            let tuple = vec![draft.support()[0] as u32; problem.drafts()];
+            let law = rule.conditional_exact(&tuple)?;
+            let expected: Vec<Rational> = rest(&factor).iter().map(|rest| rest / &left).collect();
+            finding.require(law.residual[..] == expected, || {
+                format!("{}: the residual differs", describe(problem))
+            });
         }
-        residuals += 1;
-        let law = verifier(VerifierName::RRS, problem).ok().and_then(|rule| {
-            rule.conditional_exact(&vec![draft.support()[0] as u32; problem.drafts()])
-        });
-        let expected: Vec<Rational> = rest(&factor).iter().map(|rest| rest / &left).collect();
-        finding.require(law.is_some_and(|law| law.residual[..] == expected), || {
-            format!("{}: the residual differs", describe(problem))
-        });
-    }
+        Some(())
+    });
     finding.count("residuals", residuals);
 }
 
@@ -596,58 +581,68 @@ fn never_above(finding: &mut Finding, laws: &[&Problem], [sets, less]: &mut [u64
     }
 }
 
-fn dominates_iid(finding: &mut Finding) {
-    let mut family = Family::new(905);
-    let problems = mixed(&mut family, 400, 7, once);
-    let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
-    for own in &problems {
-        let (Some(strata), Some(iid)) = (under(own, apart), under(own, WithReplacement::new))
-        else {
+/// The same of two shipped laws, if they are what they are shipped as; whether they are is evidence.
+fn never_above_if(finding: &mut Finding, name: &'static str, holds: bool, laws: [&Problem; 2]) {
+    finding.text(name, if holds { "yes" } else { "no" });
+    if holds {
+        never_above(finding, &laws, &mut [0; 2]);
+    }
+}
+
+/// Random draws that straddle once, with other laws of the same q: Q of the last is never below, and
+/// its optimum never above that of the others. How many there are, on how many sets Q is smaller of
+/// how many, and how many optima are larger.
+fn dominated(
+    finding: &mut Finding,
+    seed: u64,
+    count: usize,
+    others: impl Fn(&mut Finding, &Problem) -> Option<Vec<Problem>>,
+) -> [u64; 4] {
+    let ([mut pairs, mut better], mut counts) = ([0; 2], [0; 2]);
+    for own in &mixed(&mut Family::new(seed), count, 7, once) {
+        let Some(others) = others(finding, own) else {
             continue;
         };
         pairs += 1;
-        never_above(finding, &[own, &strata, &iid], &mut counts);
-        let least = optimum(&iid);
-        for law in [own, &strata] {
-            let alpha = optimum(law);
+        let laws: Vec<&Problem> = std::iter::once(own).chain(&others).collect();
+        never_above(finding, &laws, &mut counts);
+        let optima: Vec<Rational> = laws.iter().map(|law| optimum(law)).collect();
+        let Some((least, optima)) = optima.split_last() else {
+            continue;
+        };
+        for (alpha, law) in optima.iter().zip(&laws) {
             better += u64::from(alpha > least);
             finding.require(alpha >= least, || {
                 format!("{}: {alpha} < {least}", describe(law))
             });
         }
     }
+    finding.enough(pairs == count as u64, "problems");
+    [pairs, counts[0], counts[1], better]
+}
+
+fn dominates_iid(finding: &mut Finding) {
+    let [pairs, sets, strict, better] = dominated(finding, 905, 400, |_, own| {
+        Some(vec![under(own, apart)?, under(own, WithReplacement::new)?])
+    });
     finding.count("problems", pairs);
-    finding.count("sets, of both laws", counts[0]);
-    finding.count("of them strictly", counts[1]);
+    finding.count("sets, of both laws", sets);
+    finding.count("of them strictly", strict);
     finding.count("optima strictly above, of both laws", better);
-    finding.require(pairs == 400, || "problems are missing".to_owned());
 }
 
 fn once_dominates(finding: &mut Finding) {
-    let mut family = Family::new(906);
-    let problems = mixed(&mut family, 500, 7, once);
-    let (mut counts, mut pairs, mut better) = ([0; 2], 0, 0);
-    for own in &problems {
-        let Some(strata) = under(own, apart) else {
-            continue;
-        };
-        pairs += 1;
-        never_above(finding, &[own, &strata], &mut counts);
+    let [pairs, sets, strict, better] = dominated(finding, 906, 500, |finding, own| {
         own.scheme().for_each_tuple_exact(&mut |tuple, _| {
             let differ = specgap_core::coupling::distinct(tuple).len() == tuple.len();
             finding.require(differ, || format!("{}: {tuple:?}", describe(own)));
         });
-        let (alpha, least) = (optimum(own), optimum(&strata));
-        better += u64::from(alpha > least);
-        finding.require(alpha >= least, || {
-            format!("{}: {alpha} < {least}", describe(own))
-        });
-    }
+        Some(vec![under(own, apart)?])
+    });
     finding.count("problems", pairs);
-    finding.count("sets", counts[0]);
-    finding.count("of them strictly", counts[1]);
+    finding.count("sets", sets);
+    finding.count("of them strictly", strict);
     finding.count("optima strictly above", better);
-    finding.require(pairs == 500, || "problems are missing".to_owned());
 }
 
 /// min(1, c q) that sums to n, by raising c until so many tokens are full; all of a support that
@@ -658,28 +653,24 @@ fn inclusion(draft: &Draft, drafts: usize) -> Vec<Rational> {
     falling.sort_by_key(|&token| std::cmp::Reverse(q(token)));
     let mut rest: Rational = falling.iter().map(|&token| q(token)).sum();
     for (full, &token) in falling.iter().enumerate().take(drafts) {
-        let factor = Rational::from_integer((drafts - full).into()) / &rest;
+        let factor = whole(drafts - full) / &rest;
         if &factor * q(token) <= Rational::one() && drafts <= falling.len() {
             let pi = |token| (&factor * q(token)).min(Rational::one());
             return (0..draft.vocab()).map(pi).collect();
         }
         rest -= q(token);
     }
-    let pi = |token| Rational::from_integer(u32::from(draft.is_positive(token)).into());
+    let pi = |token| whole(u32::from(draft.is_positive(token)));
     (0..draft.vocab()).map(pi).collect()
 }
 
 fn ceiling(finding: &mut Finding) {
     let mut family = Family::new(907);
     let problems = mixed(&mut family, 600, 6, once);
-    finding.count("problems", problems.len() as u64);
     let mut reached = 0;
-    for problem in &problems {
-        let (Some(draft), Some(strata)) = (problem.scheme().draft(), under(problem, apart)) else {
-            finding.require(false, || format!("{}: no q", describe(problem)));
-            continue;
-        };
-        let target = problem.target().exact();
+    each(finding, "problems", &problems, |finding, problem| {
+        let (draft, strata) = (problem.scheme().draft()?, under(problem, apart)?);
+        let target = Rational::row(problem.target());
         let pi = inclusion(draft, problem.drafts());
         let law = problem.scheme().exact_set_law();
         let mass = |counts: &dyn Fn(&[u32]) -> bool| -> Rational {
@@ -688,25 +679,18 @@ fn ceiling(finding: &mut Finding) {
             let sum: num_bigint::BigUint = counted.sum();
             specgap_number::distribution::ratio(&sum, &law.total)
         };
-        let tokens = || 0..problem.vocab();
-        for token in tokens() {
+        for (token, pi) in pi.iter().enumerate() {
             let drafted = mass(&|set| set.contains(&(token as u32)));
-            finding.require(drafted == pi[token], || {
-                format!(
-                    "{}: {token} with {drafted}, not {}",
-                    describe(problem),
-                    pi[token]
-                )
+            finding.same(&drafted, pi, || {
+                format!("{}, token {token}", describe(problem))
             });
         }
-        let most: Rational = tokens()
-            .map(|x| target.probability(x).min(pi[x].clone()))
-            .sum();
+        let most: Rational = target.iter().zip(&pi).map(|(p, pi)| p.smaller(pi)).sum();
         let alpha = optimum(problem);
         finding.require(alpha <= most && optimum(&strata) <= most, || {
             format!("{}: above {most}", describe(problem))
         });
-        let scarce = |token: u32| target.probability(token as usize) >= pi[token as usize];
+        let scarce = |token: u32| target[token as usize] >= pi[token as usize];
         let among = |set: &[u32]| set.iter().filter(|&&token| scarce(token)).count();
         let condition = law.sets.iter().all(|set| among(set) < 2)
             && subsets(problem.vocab()).all(|others| {
@@ -714,30 +698,24 @@ fn ceiling(finding: &mut Finding) {
                     return true;
                 }
                 let hit = |set: &[u32]| set.iter().any(|&token| others.contains(&(token as usize)));
-                mass(&|set| among(set) == 0 && hit(set)) >= target.mass(&others)
+                let wanted: Rational = others.iter().map(|&token| &target[token]).sum();
+                mass(&|set| among(set) == 0 && hit(set)) >= wanted
             });
-        finding.require(condition == (alpha == most), || {
-            format!(
-                "{}: {alpha} of {most}, condition {condition}",
-                describe(problem)
-            )
+        finding.same(condition, alpha == most, || {
+            format!("{}: {alpha} of {most}, condition", describe(problem))
         });
         reached += u64::from(condition);
-    }
+        Some(())
+    });
     finding.count("of them at the ceiling", reached);
 }
 
 fn level_of_once(finding: &mut Finding) {
     let mut family = Family::new(908);
-    let mut straddled = 0;
-    let mut worst: f64 = 0.0;
+    let (mut straddled, mut worst) = (0, 0.0f64);
     let problems = mixed(&mut family, 400, 7, once);
-    finding.count("problems", problems.len() as u64);
-    for problem in &problems {
-        let Some(passes) = adaptive(problem, Straddle::Once) else {
-            finding.require(false, || format!("{}: no passes", describe(problem)));
-            continue;
-        };
+    each(finding, "problems", &problems, |finding, problem| {
+        let passes = adaptive(problem, Straddle::Once)?;
         let straddlers = passes.strata().straddlers();
         straddled += u64::from(straddlers.iter().any(Option::is_some));
         let alpha = optimum(problem);
@@ -750,7 +728,8 @@ fn level_of_once(finding: &mut Finding) {
             )
         });
         worst = worst.max(short);
-    }
+        Some(())
+    });
     finding.count("of them with straddling tokens", straddled);
     finding.number("largest distance", worst);
 }
@@ -914,7 +893,7 @@ fn rrs_wo_three_quarters(finding: &mut Finding) {
         let problem = drafting(fractions(p), fractions(q), law)?;
         let alpha = optimum(&problem);
         let accepted = summed(finding, &problem, VerifierName::RRS_WO)?;
-        let ratio = (!alpha.is_zero()).then(|| accepted / alpha)?;
+        let ratio = (!alpha.is_nil()).then(|| accepted / alpha)?;
         finding.require(ratio >= fraction("3/4"), || {
             format!("{}: {ratio}", describe(&problem))
         });
@@ -981,29 +960,25 @@ fn certain_not_monotone(finding: &mut Finding) {
     let Some([(one, _), (none, _)]) = shipped_optima(finding, texts, names) else {
         return;
     };
-    // The second law is of the first one's q: x is drafted 4 q(x) times in the mean.
-    let mut times = vec![Rational::zero(); none.vocab()];
+    // The second law is of the first one's q: of 4 drafts a share of q(x) is x in the mean.
+    let mut shares = vec![Rational::zero(); none.vocab()];
     none.scheme().for_each_tuple_exact(&mut |tuple, mass| {
         for &token in tuple {
-            times[token as usize] += mass;
+            shares[token as usize] += mass / whole(4);
         }
     });
-    let same = one.scheme().draft().is_some_and(|q| {
-        let four = Rational::from_integer(4.into());
-        let mut times = times.iter().enumerate();
-        times.all(|(x, times)| *times == &four * q.exact().probability(x))
-    });
+    let draft = one.scheme().draft().map(|q| Rational::row(q));
+    let same = draft == Some(shares);
     for (name, problem) in [("Q({0, 1, 4, 5}) with it", &one), ("without", &none)] {
         let inside = problem.scheme().inside_exact(&[0, 1, 4, 5]);
         finding.fraction(name, &inside);
     }
-    finding.text(
+    never_above_if(
+        finding,
         "drafts of both in proportion to one q",
-        if same { "yes" } else { "no" },
+        same,
+        [&one, &none],
     );
-    if same {
-        never_above(finding, &[&one, &none], &mut [0; 2]);
-    }
 }
 
 fn strata_not_undominated(finding: &mut Finding) {
@@ -1034,12 +1009,12 @@ fn strata_not_undominated(finding: &mut Finding) {
 /// What is accepted where tokens run one after the other by falling p/q, each through all drafts
 /// to the end; tokens of one ratio together.
 fn by_thresholds(problem: &Problem) -> Option<Rational> {
-    let q = problem.scheme().draft()?.exact();
-    let p = problem.target().exact();
-    let ratio = |token: usize| p.probability(token) / q.probability(token);
-    let mut tokens = problem.scheme().draft()?.support();
+    let draft = problem.scheme().draft()?;
+    let (p, q) = (Rational::row(problem.target()), Rational::row(draft));
+    let ratio = |token: usize| &p[token] / &q[token];
+    let mut tokens = draft.support();
     tokens.sort_by_key(|&token| std::cmp::Reverse(ratio(token)));
-    let mut left: Vec<Rational> = (0..problem.vocab()).map(|x| p.probability(x)).collect();
+    let mut left = p.clone();
     // Of each draft, what no pass took.
     let mut rest = vec![Rational::one(); problem.drafts()];
     for tied in tokens.chunk_by(|&a, &b| ratio(a) == ratio(b)) {
@@ -1047,15 +1022,15 @@ fn by_thresholds(problem: &Problem) -> Option<Rational> {
             let others = rest.iter().enumerate().filter(|(other, _)| *other != draft);
             let price: Rational = others.map(|one| one.1).product();
             for &token in tied {
-                let take = (&price * q.probability(token)).min(left[token].clone());
+                let take = (&price * &q[token]).min(left[token].clone());
                 left[token] -= &take;
-                if !price.is_zero() {
+                if !price.is_nil() {
                     rest[draft] -= take / &price;
                 }
             }
         }
     }
-    Some(Rational::one() - rest.iter().product::<Rational>())
+    Some(rest.iter().product::<Rational>().complement())
 }
 
 fn thresholds_not_optimal(finding: &mut Finding) {
@@ -1116,7 +1091,7 @@ fn fixed_levels(finding: &mut Finding) {
 /// The tokens at the places u, 1 + u and so on of q stretched to n, u uniform on [0, 1), in the
 /// order of their ids.
 fn madow(q: &[Rational], drafts: usize) -> Vec<(Vec<usize>, Rational)> {
-    let count = Rational::from_integer(drafts.into());
+    let count = whole(drafts);
     let mut end = Rational::zero();
     let ends: Vec<Rational> = (q.iter().map(|mass| mass * &count))
         .map(|length| {
@@ -1129,7 +1104,7 @@ fn madow(q: &[Rational], drafts: usize) -> Vec<(Vec<usize>, Rational)> {
     cuts.sort();
     cuts.dedup();
     let draw = |from: &Rational| -> Vec<usize> {
-        let place = |stratum: usize| from + Rational::from_integer(stratum.into());
+        let place = |stratum: usize| from + whole(stratum);
         (0..drafts)
             .map(|stratum| ends.partition_point(|end| *end <= place(stratum)))
             .collect()
@@ -1148,10 +1123,8 @@ fn madow_not_dominating(finding: &mut Finding) {
     let Some([(systematic, _), (iid, _)]) = shipped_optima(finding, texts, names) else {
         return;
     };
-    let draft = iid.scheme().draft().map(|q| q.exact());
-    let q: Vec<Rational> = draft
-        .map(|q| (0..iid.vocab()).map(|x| q.probability(x)).collect())
-        .unwrap_or_default();
+    let q = iid.scheme().draft().map(|q| Rational::row(q));
+    let q = q.unwrap_or_default();
     let inside = |law: &[(Vec<usize>, Rational)], set: &[usize]| -> Rational {
         let draws = law.iter();
         let whole = draws.filter(|(draw, _)| draw.iter().all(|token| set.contains(token)));
@@ -1160,13 +1133,12 @@ fn madow_not_dominating(finding: &mut Finding) {
     let law = madow(&q, 2);
     let same =
         subsets(q.len()).all(|set| inside(&law, &set) == systematic.scheme().inside_exact(&set));
-    finding.text(
+    never_above_if(
+        finding,
         "the shipped draws are Madow's",
-        if same { "yes" } else { "no" },
+        same,
+        [&systematic, &iid],
     );
-    if same {
-        never_above(finding, &[&systematic, &iid], &mut [0; 2]);
-    }
     // How often it fails.
     let mut family = Family::new(912);
     let (mut tried, mut fails) = (0, 0);
@@ -1181,7 +1153,7 @@ fn madow_not_dominating(finding: &mut Finding) {
         let law = madow(&q, drafts);
         fails += u64::from(subsets(vocab).any(|set| {
             let mass: Rational = set.iter().map(|&token| &q[token]).sum();
-            inside(&law, &set) > pow(mass, drafts)
+            inside(&law, &set) > mass.power(drafts)
         }));
     }
     finding.count("random q without a certain token", tried);
@@ -1234,7 +1206,7 @@ fn universal(finding: &mut Finding) {
         .collect();
     let included = |x: usize| drafted(&|draw| draw.contains(&x));
     let ratio = |x: usize| match included(x) {
-        all if all.is_zero() => Rational::zero(),
+        all if all.is_nil() => Rational::zero(),
         all => target.probability(x) / all,
     };
     let Some(first) = (0..vocab).max_by_key(|&x| ratio(x)) else {
@@ -1243,12 +1215,12 @@ fn universal(finding: &mut Finding) {
     let with_first =
         |x: usize| drafted(&|draw: &[usize]| draw.contains(&x) && draw.contains(&first));
     let others = (0..vocab).filter(|&x| x != first);
-    let apart = others.clone().filter(|&x| with_first(x).is_zero());
+    let apart = others.clone().filter(|&x| with_first(x).is_nil());
     let met = apart.map(ratio).max().unwrap_or_default();
     // (p - (1 - t) pi)/(t pi) = met; others that are drafted with it are below until then.
     let one = Rational::one;
     let gone = one() - (one() - ratio(first)) / (one() - &met);
-    let alone = others.filter(|&x| !included(x).is_zero()).all(|x| {
+    let alone = others.filter(|&x| !included(x).is_nil()).all(|x| {
         let left = included(x) - &gone * with_first(x);
         target.probability(x) <= &met * left
     });

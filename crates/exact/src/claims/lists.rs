@@ -1,6 +1,6 @@
 //! Claims about rows that list some tokens only.
 
-use super::family::{Family, describe, drafting, optimum, under};
+use super::family::{Family, describe, drafting, optimum, under, whole};
 use super::{Claim, Finding};
 use num_traits::Zero;
 use specgap_core::problem::Problem;
@@ -58,7 +58,7 @@ fn bounds(finding: &mut Finding) {
             &with(q_listed, vec![b.clone()]),
             drafts,
         );
-        let share = &b / Rational::from_integer(others.into());
+        let share = &b / whole(others);
         let mut apart_p = vec![Rational::zero(); others + 1];
         let mut apart_q = vec![share; others + 1];
         (apart_p[0], apart_q[0]) = (a, Rational::zero());

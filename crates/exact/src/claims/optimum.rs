@@ -1,8 +1,7 @@
 //! Claims about the optimum and its formulations.
 
-use super::family::{Family, describe, drafting, optimum, subsets, under};
+use super::family::{Family, describe, drafting, each, optimum, subsets, under, whole};
 use super::{Claim, Finding};
-use num_traits::{One, Zero};
 use specgap_core::certify;
 use specgap_core::coupling::Coupling;
 use specgap_core::lp::formulation::{TupleLaw, dual, full};
@@ -10,7 +9,8 @@ use specgap_core::lp::{Backend, MiniLp};
 use specgap_core::optimum::{ScaledInstance, closed_form, enumeration, flow};
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{SchemeName, WithReplacement};
-use specgap_number::distribution::{Rational, format_rational};
+use specgap_number::distribution::Rational;
+use specgap_number::number::Number;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -91,26 +91,15 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// `count` problems a scheme, V <= 5, n <= 3.
-fn all_schemes(seed: u64, count: usize) -> Vec<Problem> {
-    let mut family = Family::new(seed);
-    SchemeName::ALL
-        .into_iter()
-        .flat_map(|scheme| family.problems(scheme, count, 5, 3))
-        .collect()
-}
-
 fn membership_equal(finding: &mut Finding) {
     let mut worst: f64 = 0.0;
-    let problems = all_schemes(101, 30);
+    let problems = Family::new(101).of_all_schemes(30, 5, 3);
     finding.count("problems a law", 30);
     for problem in &problems {
         let alpha = optimum(problem);
         let coupling = Coupling::extend(problem, &flow::solve(problem).into_plan());
         let accepted = certify::coupling(problem, &coupling).map(certify::Certified::into_inner);
-        finding.require(accepted.as_ref() == Ok(&alpha), || {
-            format!("{}: the coupling gives {accepted:?}", describe(problem))
-        });
+        finding.same(accepted.as_ref(), Ok(&alpha), || describe(problem));
         let law = TupleLaw::of(problem.scheme());
         let program = full(problem.target().probabilities(), &law);
         match MiniLp.solve(&program).primal {
@@ -127,19 +116,15 @@ fn membership_equal(finding: &mut Finding) {
 }
 
 fn subset_equal(finding: &mut Finding) {
-    let problems = all_schemes(102, 150);
+    let problems = Family::new(102).of_all_schemes(150, 5, 3);
     finding.count("problems a law", 150);
     for problem in &problems {
         let by_subsets = match ScaledInstance::exact(problem) {
             ScaledInstance::Native(instance) => enumeration::solve(&instance),
             ScaledInstance::Big(instance) => enumeration::solve(&instance),
         };
-        let (alpha, found) = (
-            optimum(problem),
-            by_subsets.rate.rational().cloned().unwrap_or_default(),
-        );
-        finding.require(alpha == found, || {
-            format!("{}: {alpha} {found}", describe(problem))
+        finding.same(by_subsets.rate.rational(), Some(&optimum(problem)), || {
+            describe(problem)
         });
     }
 }
@@ -164,23 +149,25 @@ fn dual_integral(finding: &mut Finding) {
             })
             .collect();
         let mut submatrices = 0u64;
+        let choices = |count: usize, size: usize| -> Vec<Vec<usize>> {
+            subsets(count).filter(|set| set.len() == size).collect()
+        };
         for size in 1..=matrix.len().min(program.variables()).min(4) {
-            each_choice(matrix.len(), size, &mut |rows| {
-                each_choice(program.variables(), size, &mut |columns| {
+            let columns = choices(program.variables(), size);
+            for rows in choices(matrix.len(), size) {
+                for columns in &columns {
                     submatrices += 1;
-                    let minor: Vec<Vec<i64>> = rows
-                        .iter()
-                        .map(|&row| columns.iter().map(|&column| matrix[row][column]).collect())
-                        .collect();
-                    let value = determinant(&minor);
+                    let entries = |row: &Vec<i64>| columns.iter().map(|&at| row[at]).collect();
+                    let minor = rows.iter().map(|&row| entries(&matrix[row]));
+                    let value = determinant(&minor.collect::<Vec<_>>());
                     finding.require(value.abs() <= 1, || format!("a minor is {value}"));
-                });
-            });
+                }
+            }
         }
         finding.count("minors", submatrices);
     }
 
-    let problems = all_schemes(104, 25);
+    let problems = Family::new(104).of_all_schemes(25, 5, 3);
     finding.count("problems a law", 25);
     for problem in &problems {
         let alpha = optimum(problem);
@@ -203,27 +190,6 @@ fn dual_integral(finding: &mut Finding) {
             format!("{}: no level set of {y:?}", describe(problem))
         });
     }
-}
-
-fn each_choice(count: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
-    fn descend(
-        start: usize,
-        count: usize,
-        size: usize,
-        chosen: &mut Vec<usize>,
-        visit: &mut dyn FnMut(&[usize]),
-    ) {
-        if chosen.len() == size {
-            visit(chosen);
-            return;
-        }
-        for next in start..count {
-            chosen.push(next);
-            descend(next + 1, count, size, chosen, visit);
-            chosen.pop();
-        }
-    }
-    descend(0, count, size, &mut Vec::new(), visit);
 }
 
 /// Laplace expansion along the first row.
@@ -256,17 +222,15 @@ fn khisti(finding: &mut Finding) {
         let Some(problem) = family.problem(SchemeName::WITH_REPLACEMENT, vocab, 2) else {
             continue;
         };
-        let (p, q) = (
-            problem.target().exact(),
-            problem.scheme().draft().map(|q| q.exact()),
-        );
-        let Some(q) = q else { continue };
+        let Some(draft) = problem.scheme().draft() else {
+            continue;
+        };
+        let (p, q) = (problem.target().exact(), draft.exact());
         let formula = subsets(vocab)
             .map(|subset| {
                 let inside = q.mass(&subset);
-                let outside = Rational::one() - &inside;
-                let two = Rational::from_integer(2.into());
-                p.mass(&subset) + &outside * &outside + two * inside * outside
+                let outside = inside.complement();
+                p.mass(&subset) + outside.power(2) + &inside * &outside + inside * outside
             })
             .min()
             .unwrap_or_default();
@@ -275,44 +239,37 @@ fn khisti(finding: &mut Finding) {
 }
 
 fn spectr_upper(finding: &mut Finding) {
-    let mut family = Family::new(106);
-    let problems = family.problems(SchemeName::WITH_REPLACEMENT, 150, 5, 3);
-    finding.count("problems", problems.len() as u64);
-    for problem in &problems {
-        let alpha = optimum(problem);
-        let target = problem.target().exact();
-        let (vocab, all) = (problem.vocab(), 0..problem.vocab());
-        let mut best = Rational::from_integer(2.into());
-        for set in subsets(vocab) {
+    let problems = Family::new(106).problems(SchemeName::WITH_REPLACEMENT, 150, 5, 3);
+    each(finding, "problems", &problems, |finding, problem| {
+        let (alpha, target) = (optimum(problem), problem.target().exact());
+        let drafted: Vec<Rational> = (0..problem.vocab())
+            .map(|token| {
+                let others: Vec<usize> = (0..problem.vocab()).filter(|&x| x != token).collect();
+                problem.scheme().inside_exact(&others).complement()
+            })
+            .collect();
+        let mut best = whole(2);
+        for set in subsets(problem.vocab()) {
             // sum over the set of min(p(y), P(y is drafted))
-            let mut bound: Rational = set
-                .iter()
-                .map(|&token| {
-                    let others: Vec<usize> = all.clone().filter(|&x| x != token).collect();
-                    let drafted = Rational::one() - problem.scheme().inside_exact(&others);
-                    target.probability(token).min(drafted)
-                })
+            let members = set.iter();
+            let mut bound: Rational = members
+                .map(|&token| target.probability(token).smaller(&drafted[token]))
                 .sum();
             // sum over tuples of min(D(X), p of its tokens outside the set)
-            problem
-                .scheme()
-                .for_each_tuple_exact(&mut |tuple, probability| {
-                    let outside: Vec<usize> = specgap_core::coupling::distinct(tuple)
-                        .into_iter()
-                        .map(|token| token as usize)
-                        .filter(|token| !set.contains(token))
-                        .collect();
-                    bound += target.mass(&outside).min(probability.clone());
-                });
+            problem.scheme().for_each_tuple_exact(&mut |tuple, chance| {
+                let tokens = specgap_core::coupling::distinct(tuple).into_iter();
+                let tokens = tokens.map(|token| token as usize);
+                let outside: Vec<usize> = tokens.filter(|token| !set.contains(token)).collect();
+                bound += target.mass(&outside).smaller(chance);
+            });
             finding.require(bound >= alpha, || {
                 format!("{} at {set:?}", describe(problem))
             });
             best = best.min(bound);
         }
-        finding.require(best == alpha, || {
-            format!("{}: bound {best}, optimum {alpha}", describe(problem))
-        });
-    }
+        finding.same(best, alpha, || describe(problem));
+        Some(())
+    });
 }
 
 fn monotone(finding: &mut Finding) {
@@ -345,9 +302,9 @@ fn monotone(finding: &mut Finding) {
             .map(|&token| draft.exact().probability(token))
             .min();
         if let Some((far, rarest)) = with(64).zip(rarest) {
-            let missed = num_traits::pow(Rational::one() - rarest, 64);
+            let missed = rarest.complement().power(64);
             let distance = &limit - &far;
-            let bound = missed * Rational::from_integer(vocab.into());
+            let bound = missed * whole(vocab);
             let near = distance >= Rational::zero() && distance <= bound;
             finding.require(near, || {
                 format!("{}: n = 64 is not near the limit", describe(&one))
@@ -361,35 +318,20 @@ fn uniform(finding: &mut Finding) {
     for d in 1usize..=12 {
         for r in (1..=d).filter(|r| d % r == 0) {
             for drafts in 1..=4usize {
-                let one = Rational::one();
-                let q = vec![Rational::new(1.into(), d.into()); d];
-                let p = (0..d)
-                    .map(|token| {
-                        if token < d / r {
-                            Rational::new(1.into(), (d / r).into())
-                        } else {
-                            Rational::zero()
-                        }
-                    })
-                    .collect();
-                let missed = &one - Rational::new(1.into(), r.into());
-                let formula = &one - num_traits::pow(missed, drafts);
+                let even = |count: usize| vec![Rational::new(1.into(), count.into()); count];
+                let (q, mut p) = (even(d), even(d / r));
+                p.resize(d, Rational::zero());
+                let missed = Rational::new(1.into(), r.into()).complement();
+                let formula = missed.power(drafts).complement();
                 let Some(problem) = iid(p, q, drafts) else {
                     continue;
                 };
                 cases += 1;
-                let alpha = optimum(&problem);
-                finding.require(alpha == formula, || {
-                    format!(
-                        "d = {d}, r = {r}, n = {drafts}: {}",
-                        format_rational(&alpha)
-                    )
-                });
-                let closed =
-                    closed_form::solve(&problem).and_then(|found| found.rate.rational().cloned());
-                finding.require(closed.as_ref() == Some(&formula), || {
-                    format!("d = {d}, r = {r}, n = {drafts}: closed form {closed:?}")
-                });
+                let name = || format!("d = {d}, r = {r}, n = {drafts}");
+                finding.same(&optimum(&problem), &formula, name);
+                let closed = closed_form::solve(&problem);
+                let closed = closed.as_ref().and_then(|found| found.rate.rational());
+                finding.same(closed, Some(&formula), name);
             }
         }
     }
@@ -397,21 +339,19 @@ fn uniform(finding: &mut Finding) {
 }
 
 fn bernoulli(finding: &mut Finding) {
-    let one = Rational::one();
     let mut cases = 0;
     for (a, b) in (0..=8).flat_map(|a| (0..=8).map(move |b| (a, b))) {
         for drafts in 1..=5usize {
-            let eighths = |k: i32| Rational::new(k.into(), 8.into());
-            let (p, q) = (eighths(a), eighths(b));
-            let power = |base: Rational| num_traits::pow(base, drafts);
-            let formula =
-                p.clone().min(&one - power(&one - &q)) + (&one - &p).min(&one - power(q.clone()));
-            let Some(problem) = iid(vec![p.clone(), &one - p], vec![q.clone(), &one - q], drafts)
-            else {
+            let [p, q] = [a, b].map(|k: i32| Rational::new(k.into(), 8.into()));
+            let [p, q] = [p, q].map(|mass| vec![mass.clone(), mass.complement()]);
+            // Token i is drafted but where all drafts are the other one.
+            let drafted = |i: usize| q[1 - i].power(drafts).complement();
+            let formula = p[0].smaller(&drafted(0)) + p[1].smaller(&drafted(1));
+            let Some(problem) = iid(p, q, drafts) else {
                 continue;
             };
             cases += 1;
-            finding.require(optimum(&problem) == formula, || describe(&problem));
+            finding.same(optimum(&problem), formula, || describe(&problem));
         }
     }
     finding.count("cases", cases);

@@ -2,7 +2,7 @@
 
 use super::blocks::{block, tree, trees};
 use super::claim::problem;
-use super::family::Family;
+use super::family::{Family, fraction};
 use super::scores::mass;
 use super::{Claim, Finding};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
@@ -162,11 +162,8 @@ fn duality(finding: &mut Finding) {
     for (_, tree, drafts, optimum) in &solved {
         let found = path_optimum(tree, *drafts, MOST_WORK);
         boxes = boxes.max(found.boxes);
-        finding.require(found.lower == *optimum && found.upper == *optimum, || {
-            format!(
-                "K = {drafts}: between {} and {}, optimum {optimum}",
-                found.lower, found.upper
-            )
+        finding.same([&found.lower, &found.upper], [optimum; 2], || {
+            format!("K = {drafts}")
         });
     }
     finding.count("most boxes of one search", boxes as u64);
@@ -209,8 +206,8 @@ fn duality_of_trees(finding: &mut Finding) {
                 let bounds: Vec<Rational> = bounds.collect();
                 above += bounds.iter().filter(|bound| **bound > optimum).count() as u64;
                 let least = bounds.into_iter().min();
-                finding.require(least.as_ref() == Some(&optimum), || {
-                    format!("{paths}, {scheme}: least bound {least:?}, transport {optimum}")
+                finding.same(least.as_ref(), Some(&optimum), || {
+                    format!("{paths}, {scheme}")
                 });
                 checked += 1;
             }
@@ -236,9 +233,7 @@ fn selection(finding: &mut Finding) {
     enough(finding, solved.len());
     for (_, tree, drafts, optimum) in &solved {
         let selected = longest_shared(tree, *drafts).map(|law| single_draft_optimum(&law));
-        finding.require(selected.as_ref() == Some(optimum), || {
-            format!("K = {drafts}: selected {selected:?}, optimum {optimum}")
-        });
+        finding.same(selected.as_ref(), Some(optimum), || format!("K = {drafts}"));
     }
 }
 
@@ -296,10 +291,7 @@ fn select_beats_spectr(finding: &mut Finding) {
 
 fn even(finding: &mut Finding) {
     let mut family = Family::new(524);
-    let scales: Vec<Rational> = [(1u32, 5u32), (1, 2), (1, 1), (3, 2), (4, 1)]
-        .iter()
-        .map(|&(a, b)| ratio(&a.into(), &b.into()))
-        .collect();
+    let scales = ["1/5", "1/2", "1", "3/2", "4"].map(fraction);
     let rows = 120;
     for round in 0..rows {
         let (vocab, drafts) = (1 + round % 5, 1 + round % 4);
@@ -317,8 +309,8 @@ fn even(finding: &mut Finding) {
                 let outside = mass(&q, set).power(drafts).complement();
                 scale.times(&mass(&p, set)).plus(&outside)
             });
-            finding.require(Some(&sum) == bound.min().as_ref(), || {
-                format!("{p:?} {q:?}: {law:?} is not the best at {scale}")
+            finding.same(Some(sum), bound.min(), || {
+                format!("{p:?} {q:?}: {law:?} at {scale}")
             });
         }
     }

@@ -1,6 +1,6 @@
 //! The claim about drafts behind rejected tokens.
 
-use super::family::Family;
+use super::family::{Family, whole};
 use super::text::{Along, Pair, Rule, drafted, enumerate, golden, rules};
 use super::{Claim, Finding};
 use specgap_core::rounds::{ChainVerifier, DraftLength, Drafted, drafted_rounds, replay};
@@ -26,7 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
 /// E[drafts by rollouts], over texts, first positions and rollouts.
 fn by_rollouts(pair: &Pair, verifier: ChainVerifier, rule: &Rule, every: usize) -> Rational {
     let tokens = pair.tokens();
-    let spacing = Rational::from_integer(every.into());
+    let spacing = whole(every);
     let mut mean = Rational::zero();
     for (text, weight) in &pair.texts() {
         let along = Along { pair, rule, text };

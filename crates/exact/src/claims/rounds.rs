@@ -1,7 +1,7 @@
 //! Claims about what no lossless rule of one path can pass over several rounds.
 
-use super::family::Family;
-use super::text::{Pair, carried, extended};
+use super::family::{Family, positive};
+use super::text::{Decoded, Pair, carried, extended};
 use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::rounds::{
@@ -106,21 +106,10 @@ fn optimum(finding: &mut Finding) {
         let pair = Pair::random(&mut family, vocab, tokens);
         let mean = mean_calls(&pair, |ratios| fewest_calls(ratios, most));
         let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        match proved_least(&pair, most) {
-            Ok(least) => finding.require(least == mean, || {
-                format!("{}: at least {least} calls, claimed {mean}", name())
-            }),
-            Err(wrong) => finding.require(false, || format!("{}: {wrong}", name())),
-        }
-        match decoder(&pair, most) {
-            Ok((calls, count)) => {
-                masses += count;
-                finding.require(calls == mean, || {
-                    format!("{}: a decoder makes {calls} calls, claimed {mean}", name())
-                });
-            }
-            Err(wrong) => finding.require(false, || format!("{}: {wrong}", name())),
-        }
+        finding.same(proved_least(&pair, most), Ok(mean.clone()), name);
+        let made = decoder(&pair, most);
+        masses += made.as_ref().map_or(0, |(_, count)| *count);
+        finding.same(made.map(|(calls, _)| calls), Ok(mean.clone()), name);
         let block = block_calls(&pair, most);
         below += u64::from(mean < block);
         models += 1;
@@ -348,11 +337,7 @@ fn decoder(pair: &Pair, most: usize) -> Result<(Rational, u64), String> {
                 let taken = left.smaller(&wanted);
                 *left -= &taken;
                 wanted -= &taken;
-                for (token, share) in free
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, share)| share.is_positive())
-                {
+                for (token, share) in positive(&free) {
                     masses += 1;
                     *written.entry(extended(&stop, token)).or_default() += &taken * share / &total;
                 }
@@ -395,15 +380,12 @@ fn unlimited(finding: &mut Finding) {
             finding.require(starts.get(..tokens) == Some(&fewest[..]), || {
                 format!("{ratios:?}: block verification's rounds start with {starts:?}")
             });
-            finding.require(
-                fewest_calls_unlimited(&ratios) == Rational::total(&fewest),
-                || format!("{ratios:?}: two forms of the least calls differ"),
-            );
+            let calls = fewest_calls_unlimited(&ratios);
+            finding.same(&calls, &Rational::total(&fewest), || format!("{ratios:?}"));
             // And no choice of lengths makes fewer with token verification.
-            finding.require(
-                fewest_calls_unlimited(&ratios) <= oracle_calls_to_the_end(&ratios),
-                || format!("{ratios:?}: more than token verification"),
-            );
+            finding.require(calls <= oracle_calls_to_the_end(&ratios), || {
+                format!("{ratios:?}: more than token verification")
+            });
         }
         // The largest hybrids, over all prefixes of N - 1 tokens.
         let whole = starts_of(&pair);
@@ -416,9 +398,7 @@ fn unlimited(finding: &mut Finding) {
             })
             .sum();
         let mean = mean_calls(&pair, fewest_calls_unlimited);
-        finding.require(mean == hybrids, || {
-            format!("model {index}: {mean} calls, hybrids come to {hybrids}")
-        });
+        finding.same(mean, hybrids, || format!("model {index}, hybrids"));
         models += 1;
         for most in 1..=2.min(tokens - 2) {
             let block = block_calls(&pair, most);
@@ -447,26 +427,20 @@ pub(super) fn least_of_carried(
     [calls, along]: [&Rational; 2],
     name: &dyn Fn() -> String,
 ) -> Rational {
-    finding.require(*law == pair.texts(), || {
-        format!("{}: the text's law is not the target's", name())
-    });
-    finding.require(along == calls, || {
-        format!("{}: {calls} calls, {along} along the texts", name())
-    });
+    finding.same(law, &pair.texts(), || format!("{}, text", name()));
+    finding.same(calls, along, || format!("{}, along the texts", name()));
     let least = mean_calls(pair, |ratios| fewest_calls(ratios, most));
     finding.require(least <= *calls, || {
         format!("{}: {calls} calls, below {least}", name())
     });
     if most == 1 {
-        finding.require(least == *calls, || {
-            format!("{}: {calls} calls, {least} are enough", name())
-        });
+        finding.same(calls, &least, name);
     }
     least
 }
 
-/// Every draft and coin of the rule that carries by block: calls, and the law of the text.
-fn carried_block(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
+/// Every draft and coin of the rule that carries by block.
+fn carried_block(pair: &Pair, most: usize) -> Decoded {
     let (tokens, mut calls) = (pair.tokens(), Rational::zero());
     // By prefixes behind which rounds start, parents first: the weight and what is carried.
     let carries = carries_of(pair, most);
@@ -494,19 +468,13 @@ fn carried_block(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Ra
                     let given = carry.give_out(drafts_on.then_some((target, draft)));
                     let stopped = &weight * given.stops(carry, age);
                     weight -= &stopped;
-                    let free: Vec<Rational> = target
-                        .iter()
-                        .zip(draft)
-                        .map(|(p, q)| given.free(p, q))
-                        .collect();
+                    let rows = target.iter().zip(draft);
+                    let free: Vec<Rational> = rows.map(|(p, q)| given.free(p, q)).collect();
                     let total = Rational::total(&free);
-                    for (token, share) in free.iter().enumerate() {
-                        if share.is_positive() && stopped.is_positive() {
-                            let mass = &stopped * share / &total;
-                            let written = extended(node, token);
-                            let all = if drafts_on { &mut starts } else { &mut texts };
-                            *all.entry(written).or_default() += mass;
-                        }
+                    for (token, share) in positive(&free).filter(|_| stopped.is_positive()) {
+                        let mass = &stopped * share / &total;
+                        let all = if drafts_on { &mut starts } else { &mut texts };
+                        *all.entry(extended(node, token)).or_default() += mass;
                     }
                 }
             }
@@ -531,38 +499,60 @@ fn carries_of(pair: &Pair, most: usize) -> BTreeMap<Vec<usize>, BlockCarry<Ratio
     all
 }
 
-fn carried_block_is_lossless(finding: &mut Finding) {
-    let mut family = Family::new(1905);
-    let (mut models, mut attained, mut below_token, mut below_block, mut above_block) =
-        (0, 0, 0, 0, 0);
-    for index in 0..64 {
+/// Checks a rule that carries on random models, by its calls and the law of its text and by its calls
+/// along a model's texts. Then tells `seen` the model, L, the rule's calls, the least, and block
+/// verification's.
+fn each_carried(
+    finding: &mut Finding,
+    seed: u64,
+    decoded: fn(&Pair, usize) -> Decoded,
+    along: fn(&Pair, usize) -> Rational,
+    mut seen: impl FnMut(&Pair, usize, [&Rational; 3]),
+) -> u64 {
+    let mut family = Family::new(seed);
+    let models = 64;
+    for index in 0..models {
         let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
         let pair = Pair::random(&mut family, vocab, tokens);
-        let (calls, law) = carried_block(&pair, most);
+        let (calls, law) = decoded(&pair, most);
         let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        let along: Rational = pair
-            .texts()
-            .into_iter()
-            .map(|(text, weight)| {
-                let rows = (0..text.len()).filter_map(|at| {
-                    let [target, draft] = pair.rows(&text[..at])?;
-                    Some((&target[..], &draft[..], text[at]))
-                });
-                let rows: Vec<_> = rows.collect();
-                weight * Rational::total(&carried_block_starts(&rows, most))
-            })
-            .sum();
-        let least = least_of_carried(finding, (&pair, most), &law, [&calls, &along], &name);
-        let block = block_calls(&pair, most);
-        let by_token = mean_calls(&pair, |ratios| {
-            Rational::total(&carried_starts(ratios, most))
+        let both = [&calls, &along(&pair, most)];
+        let least = least_of_carried(finding, (&pair, most), &law, both, &name);
+        seen(&pair, most, [&calls, &least, &block_calls(&pair, most)]);
+    }
+    models as u64
+}
+
+/// Calls of the rule that carries by token, along the texts.
+fn carried_calls(pair: &Pair, most: usize) -> Rational {
+    mean_calls(pair, |ratios| {
+        Rational::total(&carried_starts(ratios, most))
+    })
+}
+
+/// Calls of the rule that carries by block, along the texts.
+fn carried_block_calls(pair: &Pair, most: usize) -> Rational {
+    let texts = pair.texts().into_iter().map(|(text, weight)| {
+        let rows = (0..text.len()).filter_map(|at| {
+            let [target, draft] = pair.rows(&text[..at])?;
+            Some((&target[..], &draft[..], text[at]))
         });
+        let rows: Vec<_> = rows.collect();
+        weight * Rational::total(&carried_block_starts(&rows, most))
+    });
+    texts.sum()
+}
+
+fn carried_block_is_lossless(finding: &mut Finding) {
+    let (mut attained, mut below_token, mut below_block, mut above_block) = (0, 0, 0, 0);
+    let (decoded, along) = (carried_block, carried_block_calls);
+    let models = each_carried(finding, 1905, decoded, along, |pair, most, all| {
+        let [calls, least, block] = all;
         attained += u64::from(least == calls);
-        below_token += u64::from(calls < by_token);
+        below_token += u64::from(*calls < carried_calls(pair, most));
         below_block += u64::from(calls < block);
         above_block += u64::from(calls > block);
-        models += 1;
-    }
+    });
     finding.count("models, every draft, stop and next token", models);
     finding.count("models on which no rule makes fewer calls", attained);
     finding.count(
@@ -583,25 +573,13 @@ fn carried_block_is_lossless(finding: &mut Finding) {
 }
 
 fn carried_is_lossless(finding: &mut Finding) {
-    let mut family = Family::new(1903);
-    let (mut models, mut attained, mut above, mut below_block) = (0, 0, 0, 0);
-    for index in 0..64 {
-        let (vocab, tokens, most) = SHAPES[index % SHAPES.len()];
-        let pair = Pair::random(&mut family, vocab, tokens);
-        let (calls, law) = carried(&pair, most);
-        let name = || format!("V = {vocab}, N = {tokens}, L = {most}, model {index}");
-        let along = mean_calls(&pair, |ratios| {
-            Rational::total(&carried_starts(ratios, most))
-        });
-        let least = least_of_carried(finding, (&pair, most), &law, [&calls, &along], &name);
-        if most > 1 {
-            attained += u64::from(least == calls);
-            above += u64::from(least < calls);
-        }
-        let block = block_calls(&pair, most);
+    let (mut attained, mut above, mut below_block) = (0, 0, 0);
+    let models = each_carried(finding, 1903, carried, carried_calls, |_, most, all| {
+        let [calls, least, block] = all;
+        attained += u64::from(most > 1 && least == calls);
+        above += u64::from(most > 1 && least < calls);
         below_block += u64::from(calls < block);
-        models += 1;
-    }
+    });
     finding.count("models, all drafts and coins", models);
     finding.count("of these with L > 1 and the least calls", attained);
     finding.count("of these with L > 1 and more than the least", above);
@@ -652,9 +630,7 @@ fn ordered(finding: &mut Finding) {
         let of_token = |start: usize, length: usize| products(&coins[start..start + length]);
         let token = calls_by(tokens, most, of_token);
         let by_replay = replayed(ChainVerifier::Token, &ratios, most);
-        finding.require(token == by_replay, || {
-            format!("{ratios:?}: two ways to token verification's calls differ")
-        });
+        finding.same(&token, &by_replay, || format!("{ratios:?}"));
         let block = replayed(ChainVerifier::Block, &ratios, most);
         // Coins that are no less, and laws that are no less: from each start another.
         let mut up = |value: &Rational| {

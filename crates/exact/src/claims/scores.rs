@@ -168,6 +168,11 @@ pub(super) fn is_in(mask: usize, token: usize) -> bool {
     mask >> token & 1 == 1
 }
 
+/// The set of some tokens, by mask.
+pub(super) fn mask_of(tokens: impl IntoIterator<Item = usize>) -> usize {
+    tokens.into_iter().fold(0, |set, token| set | 1 << token)
+}
+
 /// The mass of a set.
 pub(super) fn mass(row: &[Rational], set: usize) -> Rational {
     let members = row.iter().enumerate();
@@ -257,10 +262,7 @@ fn closure(finding: &mut Finding) {
             continue;
         }
         let Some(scores) = law.scores() else { continue };
-        let held = scores
-            .forced
-            .iter()
-            .fold(0, |mask, token| mask | 1 << token);
+        let held = mask_of(scores.forced.iter().copied());
         let q = values(&law);
         let weights = match scores.distinct.first() {
             None => vec![Rational::zero(); vocab],
@@ -295,13 +297,10 @@ fn closure(finding: &mut Finding) {
             let Ok(problem) = Problem::from_law("random", p, Arc::clone(&law)) else {
                 continue;
             };
-            let scan = ratio_scan::solve(&problem).and_then(|found| found.rate.rational().cloned());
-            let alpha = optimum(&problem);
-            finding.require(scan.as_ref() == Some(&alpha), || {
-                format!(
-                    "{}, {law:?}: scan {scan:?}, flow {alpha}",
-                    describe(&problem)
-                )
+            let scan = ratio_scan::solve(&problem);
+            let scan = scan.as_ref().and_then(|found| found.rate.rational());
+            finding.same(scan, Some(&optimum(&problem)), || {
+                format!("{}, {law:?}", describe(&problem))
             });
         }
     }
@@ -317,17 +316,9 @@ fn closure(finding: &mut Finding) {
 /// A random law of sets of four tokens, each drawn by at most one of a few tuples.
 fn sets_law(family: &mut Family, vocab: usize) -> Option<Explicit> {
     let drafts = family.between(2, 3);
-    let mut tuples: Vec<Vec<u32>> = Vec::new();
-    for mask in 1usize..1 << vocab {
-        if mask.count_ones() as usize == drafts {
-            tuples.push(
-                (0..vocab)
-                    .filter(|&x| is_in(mask, x))
-                    .map(|x| x as u32)
-                    .collect(),
-            );
-        }
-    }
+    let sets = subsets(vocab).filter(|set| set.len() == drafts);
+    let ids = |set: Vec<usize>| set.into_iter().map(|x| x as u32).collect();
+    let tuples: Vec<Vec<u32>> = sets.map(ids).collect();
     let law = TupleProbabilities::from_rationals(family.row(tuples.len())).ok()?;
     Explicit::new(vocab, drafts, tuples, law).ok()
 }
@@ -446,9 +437,7 @@ fn converse(finding: &mut Finding) {
                 let p = family.row(vocab);
                 let (least, _) = minimisers(&p, &q);
                 let scanned = scan(&p, weights, &q);
-                finding.require(least == scanned, || {
-                    format!("{law:?}, p = {p:?}: scan {scanned}, least {least}")
-                });
+                finding.same(scanned, least, || format!("{law:?}, p = {p:?}"));
             }
         }
         without += u64::from(score.is_none());
@@ -480,13 +469,18 @@ fn converse(finding: &mut Finding) {
     );
 }
 
-/// The least P - Q over prefixes of the order by w/p, w > 0.
-fn scan(p: &[Rational], weights: &[Rational], q: &[Rational]) -> Rational {
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|&a, &b| {
+/// By falling w/p.
+fn sort_by_ratio(tokens: &mut [usize], weights: &[Rational], p: &[Rational]) {
+    tokens.sort_by(|&a, &b| {
         let (left, right) = (weights[a].times(&p[b]), weights[b].times(&p[a]));
         right.cmp(&left)
     });
+}
+
+/// The least P - Q over prefixes of the order by w/p, w > 0.
+fn scan(p: &[Rational], weights: &[Rational], q: &[Rational]) -> Rational {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    sort_by_ratio(&mut order, weights, p);
     let (mut mask, mut held) = (0, Rational::zero());
     let mut least = -q[0].clone();
     for token in order {
@@ -586,22 +580,13 @@ fn linear(finding: &mut Finding) {
         };
         problems += 1;
         let alpha = optimum(&problem);
-        finding.require(found.rate.rational() == Some(&alpha), || {
-            format!(
-                "{}: thresholds {:?}, flow {alpha}",
-                describe(&problem),
-                found.rate
-            )
-        });
+        finding.same(found.rate.rational(), Some(&alpha), || describe(&problem));
         let (p, w) = (
             Rational::row(problem.target()),
             [first, second].map(|row| Rational::row(row)),
         );
         let q = values(problem.scheme());
-        let held = scores
-            .forced
-            .iter()
-            .fold(0, |mask, token| mask | 1 << token);
+        let held = mask_of(scores.forced.iter().copied());
         for mask in minimisers(&p, &q).1 {
             if mask & held != held {
                 continue;
@@ -610,9 +595,8 @@ fn linear(finding: &mut Finding) {
             // Forced tokens are in anyway.
             let free: Vec<usize> = (0..p.len()).filter(|&i| !is_in(held, i)).collect();
             let only = |row: &[Rational]| free.iter().map(|&i| row[i].clone()).collect::<Vec<_>>();
-            let inside = (free.iter().enumerate())
-                .filter(|(_, token)| is_in(mask, **token))
-                .fold(0, |bits, (place, _)| bits | 1 << place);
+            let places = 0..free.len();
+            let inside = mask_of(places.filter(|&place| is_in(mask, free[place])));
             let w = [only(&w[0]), only(&w[1])];
             finding.require(has_thresholds(&only(&p), &w, inside), || {
                 format!("{}: {mask:b} is no threshold set", describe(&problem))
@@ -631,10 +615,10 @@ fn children(finding: &mut Finding) {
         // Chances of the sets of drafted parents, by mask.
         let chosen = family.row(1 << parents);
         let p = family.row(parents * tokens);
-        let laws: Option<Vec<(Vec<Rational>, Vec<u64>)>> = (0..parents)
+        let laws: Option<Vec<[Vec<Rational>; 2]>> = (0..parents)
             .map(|_| {
-                let row = family.weights(tokens);
-                let draft = Draft::from_rationals(fractions(&row)).ok()?;
+                let row = family.row(tokens);
+                let draft = Draft::from_rationals(row.clone()).ok()?;
                 let count = family.between(1, 2);
                 let how = match family.below(3) {
                     0 => Draws::Independent,
@@ -642,7 +626,7 @@ fn children(finding: &mut Finding) {
                     _ => Draws::Distinct,
                 };
                 let law = Composition::Draws { draft, count, how };
-                Some((values(&Composed::new(tokens, law).ok()?), row))
+                Some([values(&Composed::new(tokens, law).ok()?), row])
             })
             .collect();
         let Some(laws) = laws else { continue };
@@ -654,7 +638,7 @@ fn children(finding: &mut Finding) {
             for (drafted, chance) in chosen.iter().enumerate() {
                 let mut inside = chance.clone();
                 for x in (0..parents).filter(|&x| is_in(drafted, x)) {
-                    inside = inside.times(&laws[x].0[part(mask, x)]);
+                    inside = inside.times(&laws[x][0][part(mask, x)]);
                 }
                 difference -= inside;
             }
@@ -663,16 +647,10 @@ fn children(finding: &mut Finding) {
         // Prefixes of the children of each parent; those with p = q = 0 do not matter.
         let prefixes: Vec<Vec<usize>> = (0..parents)
             .map(|x| {
+                let (p, q) = (&p[x * tokens..], &laws[x][1]);
                 let mut order: Vec<usize> = (0..tokens).collect();
-                let q = |y: usize| Rational::from_integer(laws[x].1[y].into());
-                order.retain(|&y| !(q(y).is_nil() && p[x * tokens + y].is_nil()));
-                order.sort_by(|&a, &b| {
-                    let (left, right) = (
-                        q(a).times(&p[x * tokens + b]),
-                        q(b).times(&p[x * tokens + a]),
-                    );
-                    right.cmp(&left)
-                });
+                order.retain(|&y| !(q[y].is_nil() && p[y].is_nil()));
+                sort_by_ratio(&mut order, q, p);
                 let mut mask = 0;
                 let grown = order.into_iter().map(|y| {
                     mask |= 1 << y;
@@ -696,9 +674,7 @@ fn children(finding: &mut Finding) {
         }
         let best = sorted.into_iter().map(value).min().unwrap_or_default();
         better += u64::from(least.is_negative() && chosen[0].is_nil());
-        finding.require(best == least, || {
-            format!("p = {p:?}, parents {chosen:?}: prefixes {best}, all sets {least}")
-        });
+        finding.same(best, least, || format!("p = {p:?}, parents {chosen:?}"));
     }
     finding.count("trees", trees);
     finding.count("of them with a parent for sure and alpha* below 1", better);
@@ -729,7 +705,12 @@ fn asked(problems: &[Problem; 2], [x, y]: [usize; 2]) -> Option<[Rational; 2]> {
     sides.then_some([quotient(first)?, quotient(second)?])
 }
 
-fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
+fn contradict(
+    finding: &mut Finding,
+    texts: [&str; 2],
+    [x, y]: [usize; 2],
+    [product, at_least, at_most]: [&'static str; 3],
+) {
     let Some(problems) = finding.shipped(texts) else {
         return;
     };
@@ -740,10 +721,10 @@ fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
         return;
     };
     if let Some((there, back)) = both {
-        finding.fraction("c(x,y) c(y,x)", &there.times(&back));
+        finding.fraction(product, &there.times(&back));
     }
-    finding.fraction("w_x/w_y at least", &least);
-    finding.fraction("and at most", &most);
+    finding.fraction(at_least, &least);
+    finding.fraction(at_most, &most);
     finding.require(least <= most, || {
         let [least, most] = [least, most].map(|value| format_rational(&value));
         format!(
@@ -754,12 +735,15 @@ fn contradict(finding: &mut Finding, texts: [&str; 2], [x, y]: [usize; 2]) {
     });
 }
 
+/// What two targets ask of the weights, as evidence.
+const ASKED: [&str; 3] = ["c(x,y) c(y,x)", "w_x/w_y at least", "and at most"];
+
 fn any_race(finding: &mut Finding) {
     let files = [
         problem!("refuted/race-not-proportional-early"),
         problem!("refuted/race-not-proportional-late"),
     ];
-    contradict(finding, files, [0, 1]);
+    contradict(finding, files, [0, 1], ASKED);
 }
 
 fn two_temperatures(finding: &mut Finding) {
@@ -767,27 +751,21 @@ fn two_temperatures(finding: &mut Finding) {
         problem!("refuted/two-temperatures-light"),
         problem!("refuted/two-temperatures-heavy"),
     ];
-    contradict(finding, files, [2, 3]);
+    contradict(finding, files, [2, 3], ASKED);
     let mut sequential = Finding::default();
     let files = [
         problem!("refuted/two-temperatures-sequential-light"),
         problem!("refuted/two-temperatures-sequential-heavy"),
     ];
-    contradict(&mut sequential, files, [2, 3]);
     let names = [
-        ("c(x,y) c(y,x)", "sequentially, c(x,y) c(y,x)"),
-        ("w_x/w_y at least", "sequentially, w_x/w_y at least"),
-        ("and at most", "sequentially, and at most"),
+        "sequentially, c(x,y) c(y,x)",
+        "sequentially, w_x/w_y at least",
+        "sequentially, and at most",
     ];
-    for (name, _) in &mut sequential.evidence {
-        if let Some((_, other)) = names.iter().find(|(known, _)| known == name) {
-            *name = other;
-        }
-    }
-    // Both ways of drawing have to refute it.
-    let refuted = finding.violation.is_some() && sequential.violation.is_some();
+    contradict(&mut sequential, files, [2, 3], names);
     finding.evidence.extend(sequential.evidence);
-    if !refuted {
+    // Both ways of drawing have to refute it.
+    if sequential.violation.is_none() {
         finding.violation = None;
     }
 }

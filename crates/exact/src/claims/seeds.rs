@@ -4,7 +4,7 @@ use super::claim::problem;
 use super::family::Family;
 use super::{Claim, Finding};
 use specgap_number::distribution::{Rational, format_rational};
-use specgap_number::number::Number;
+use specgap_number::number::{Number, normalised};
 use std::collections::BTreeMap;
 
 const RESET: &str = problem!("refuted/seed-reset-each-round");
@@ -27,7 +27,7 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
 /// Where the sums of a law end: the numbers at which what they choose changes.
 fn ends(law: &[Rational]) -> Vec<Rational> {
     let sums = law.iter().scan(Rational::zero(), |sum, mass| {
-        *sum += mass.clone();
+        sum.gain(mass);
         Some(sum.clone())
     });
     sums.collect()
@@ -44,9 +44,8 @@ fn pieces(ends: impl Iterator<Item = Rational>) -> Vec<(Rational, Rational)> {
     all.sort();
     all.dedup();
     let lengths = all.iter().zip(all.iter().skip(1));
-    lengths
-        .map(|(from, to)| (from.clone(), to.clone() - from.clone()))
-        .collect()
+    let pieces = lengths.map(|(from, to)| (from.clone(), to - from));
+    pieces.collect()
 }
 
 /// A decoder of one draft a round for rows that do not depend on the text.
@@ -61,24 +60,15 @@ struct Decoder {
 impl Decoder {
     fn new(p: &[Rational], q: &[Rational]) -> Self {
         let rows = || p.iter().zip(q);
-        let mut left: Vec<Rational> = rows()
-            .map(|(p, q)| (p.clone() - q.clone()).max(Rational::zero()))
-            .collect();
-        let sum: Rational = left.iter().cloned().sum();
-        if !sum.is_nil() {
-            left.iter_mut().for_each(|mass| *mass /= sum.clone());
-        }
-        let keeps = rows().map(|(p, q)| {
-            if q.is_nil() {
-                Rational::one()
-            } else {
-                (p.clone() / q.clone()).min(Rational::one())
-            }
+        let left: Vec<Rational> = rows().map(|(p, q)| p.excess_over(q)).collect();
+        let keeps = rows().map(|(p, q)| match p < q {
+            true => p.over(q),
+            false => Rational::one(),
         });
         Self {
             target: ends(p),
             draft: ends(q),
-            residual: ends(&left),
+            residual: ends(&normalised(&left).unwrap_or(left)),
             keeps: keeps.collect(),
         }
     }
@@ -112,8 +102,7 @@ impl Decoder {
                     while text.len() < tokens {
                         text.extend(self.round(tokens - text.len(), [draft, coin, own]));
                     }
-                    *law.entry(text).or_insert_with(Rational::zero) +=
-                        of_draft.clone() * of_coin.clone() * of_own.clone();
+                    *law.entry(text).or_insert_with(Rational::zero) += of_draft * of_coin * of_own;
                 }
             }
         }
@@ -125,8 +114,8 @@ impl Decoder {
 fn off(p: &[Rational], q: &[Rational], tokens: usize) -> Rational {
     let law = Decoder::new(p, q).law(tokens);
     let over = law.into_iter().map(|(text, mass)| {
-        let wanted: Rational = text.iter().map(|&token| p[token].clone()).product();
-        (mass - wanted).max(Rational::zero())
+        let wanted: Rational = text.iter().map(|&token| &p[token]).product();
+        mass.excess_over(&wanted)
     });
     over.sum()
 }

@@ -1,11 +1,10 @@
 //! The claim about several drafts for one position, of which a rule that carries takes one.
 
-use super::family::Family;
+use super::family::{Family, positive};
 use super::rounds::{least_of_carried, mean_calls, replayed};
 use super::scores::mass;
 use super::text::{Pair, carried, extended};
 use super::{Claim, Finding};
-use num_traits::Signed;
 use specgap_core::rounds::{ChainVerifier, carried_starts};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
@@ -104,10 +103,8 @@ fn every_token(
                 .unwrap_or_default();
             let both = p.iter().zip(s);
             let accepted: Rational = both.map(|(p, s)| p.smaller(&(&stands * s))).sum();
-            finding.require(accepted == most, || {
-                format!("{}, behind {prefix:?}: {accepted} of {most}", name())
-            });
-            for (token, p) in p.iter().enumerate().filter(|(_, p)| p.is_positive()) {
+            finding.same(accepted, most, || format!("{}, behind {prefix:?}", name()));
+            for (token, p) in positive(p) {
                 let kept = (&stands * &s[token] / p).smaller(&Rational::one());
                 next.insert(extended(&prefix, token), kept.complement());
             }

@@ -1,8 +1,8 @@
 //! Claims about slot weights: one weight a token, in tiers, attains alpha* of any law of drafts.
 
 use super::claim::problem;
-use super::family::{Family, fractions, optimum};
-use super::scores::{is_in, mass, minimisers, values};
+use super::family::{Family, fractions, optimum, whole};
+use super::scores::{is_in, mask_of, mass, minimisers, values};
 use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::problem::Problem;
@@ -220,7 +220,6 @@ fn growth(
     (chain, place): (&[usize], usize),
     direction: &[i64],
 ) -> [Rational; 2] {
-    let whole = |number: i64| Rational::from_integer(number.into());
     let tiers = tiers_of(chain, p.len());
     let tokens: Vec<usize> = (0..p.len())
         .filter(|&token| tiers[token] == place)
@@ -240,8 +239,7 @@ fn growth(
         growth -= &p[token] * whole(direction[token]);
     }
     let level = |keep: &dyn Fn(i64) -> bool| {
-        let held = tokens.iter().filter(|&&token| keep(direction[token]));
-        held.fold(0, |set, token| set | 1 << token)
+        mask_of((tokens.iter().copied()).filter(|&token| keep(direction[token])))
     };
     let most = direction.iter().map(|entry| entry.abs()).max().unwrap_or(0);
     let mut levels = Rational::zero();
@@ -250,11 +248,7 @@ fn growth(
         if let Some(&end) = chain.get(place) {
             levels += &f[end & !above] - &f[end];
             if place == 0 {
-                levels += tokens
-                    .iter()
-                    .filter(|&&token| is_in(below, token))
-                    .map(|&token| &p[token])
-                    .sum::<Rational>();
+                levels += mass(p, below);
             }
         } else if let Some(&last) = chain.last() {
             levels += &f[last | below] - &f[last];
@@ -277,25 +271,17 @@ fn direction(
             false => 0,
         })
         .collect();
-    let least = (0..p.len())
-        .filter(|&token| tiers[token] == place)
-        .map(|token| direction[token])
-        .min()?;
-    for (entry, _) in direction
-        .iter_mut()
-        .zip(tiers)
-        .filter(|(_, tier)| **tier == place)
-    {
+    let tier = || (0..p.len()).filter(|&token| tiers[token] == place);
+    let least = tier().map(|token| direction[token]).min()?;
+    for token in tier() {
         if place == outside {
-            *entry = -entry.abs();
+            direction[token] = -direction[token].abs();
         } else if place > 0 {
-            *entry -= least;
+            direction[token] -= least;
         }
     }
-    direction
-        .iter()
-        .any(|&entry| entry != 0)
-        .then_some(direction)
+    let is_some = direction.iter().any(|&entry| entry != 0);
+    is_some.then_some(direction)
 }
 
 /// Weights near the optimal ones: each is multiplied by p over what its token puts out, and
@@ -354,16 +340,12 @@ fn check_one(
     let alpha = least + Rational::one();
     let name = || format!("{sets:?}, p = {p:?}");
     let flow = sets.problem(p).map(|problem| optimum(&problem));
-    finding.require(flow.as_ref() == Some(&alpha), || {
-        format!("{}: {alpha} by sets, {flow:?} by the flow", name())
+    finding.same(flow.as_ref(), Some(&alpha), name);
+    let holds = |set: usize| lattice.contains(&set);
+    let closed = |one: &usize| (lattice.iter()).all(|set| holds(one | set) && holds(one & set));
+    finding.require(lattice.iter().all(closed), || {
+        format!("{}: no lattice, {lattice:?}", name())
     });
-    for (&one, &other) in lattice
-        .iter()
-        .flat_map(|one| lattice.iter().map(move |other| (one, other)))
-    {
-        let closed = lattice.contains(&(one | other)) && lattice.contains(&(one & other));
-        finding.require(closed, || format!("{}: no lattice, {lattice:?}", name()));
-    }
     let chain = maximal_chain(&lattice);
     let f = difference(p, &q);
     let (count, violation) = inequalities(&f, &chain);
@@ -376,11 +358,9 @@ fn check_one(
             };
             let [growth, levels] = growth((&drafted, p, &f), (&chain, place), &way);
             seen.directions += 1;
-            finding.require(growth == levels && growth.is_positive(), || {
-                format!(
-                    "{}: grows by {growth} in {way:?}, by levels {levels}",
-                    name()
-                )
+            finding.same(&growth, &levels, || format!("{}, in {way:?}", name()));
+            finding.require(growth.is_positive(), || {
+                format!("{}: grows by {growth} in {way:?}", name())
             });
         }
     }
@@ -416,9 +396,7 @@ fn weights_exist(finding: &mut Finding) {
         };
         let alpha = check_one(finding, &mut family, &mut seen, (&sets, &p));
         seen.exact += 1;
-        finding.require(alpha.as_ref() == Some(&accepted), || {
-            format!("{sets:?}, p = {p:?}: weights accept {accepted} of {alpha:?}")
-        });
+        finding.same(alpha, Some(accepted), || format!("{sets:?}, p = {p:?}"));
     }
     finding.count("laws of sets", seen.problems);
     finding.count("that may draft nothing", seen.nothing);
@@ -449,8 +427,8 @@ fn one_tier(finding: &mut Finding) {
     let alpha = optimum(&problem);
     let law = problem.scheme().exact_set_law();
     let listed = law.sets.iter().zip(&law.weights).map(|(set, weight)| {
-        let mask = set.iter().fold(0, |mask, &token| mask | 1 << token);
-        (mask, Rational::fraction(weight, &law.total))
+        let set = mask_of(set.iter().map(|&token| token as usize));
+        (set, Rational::fraction(weight, &law.total))
     });
     let sets: Vec<(usize, Rational)> = listed.collect();
     let mut best = Rational::zero();

@@ -1,8 +1,8 @@
 //! Claims about draft lengths along a text.
 
-use super::blocks::{block, law, trees};
+use super::blocks::{accepted, block, trees};
 use super::claim::problem;
-use super::family::{Family, describe, fractions, optimum};
+use super::family::{Family, describe, fractions, optimum, positive, whole};
 use super::{Claim, Finding};
 use crate::block::BlockVerifierName;
 use crate::evaluate::block as evaluate;
@@ -152,30 +152,16 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// All texts of a block problem, with their probabilities and ratios q/p.
 fn texts_of(problem: &BlockProblem) -> Vec<(Rational, Vec<Rational>)> {
-    let mut texts = vec![(Rational::one(), Vec::<u32>::new(), Vec::new())];
-    for _ in 0..problem.length() {
-        let mut longer = Vec::new();
-        for (probability, prefix, ratios) in texts {
-            let rows = (problem.target().get(&prefix), problem.draft().get(&prefix));
-            let (Some(target), Some(draft)) = rows else {
-                continue;
-            };
-            for token in 0..problem.vocab() {
-                let p = target.exact().probability(token);
-                if p.is_nil() {
-                    continue;
-                }
-                let mut prefix = prefix.clone();
-                prefix.push(token as u32);
-                let mut ratios: Vec<Rational> = ratios.clone();
-                ratios.push(draft.exact().probability(token) / &p);
-                longer.push((&probability * p, prefix, ratios));
-            }
-        }
-        texts = longer;
-    }
-    let texts = texts.into_iter();
-    texts.map(|(weight, _, ratios)| (weight, ratios)).collect()
+    let rows = problem.draft().iter().filter_map(|(prefix, draft)| {
+        let target = Rational::row(problem.target().get(prefix)?);
+        let prefix = prefix.iter().map(|&token| token as usize).collect();
+        Some((prefix, [target, Rational::row(draft)]))
+    });
+    let (tokens, rows) = (problem.length(), rows.collect());
+    let pair = Pair { tokens, rows };
+    let texts = pair.texts().into_iter();
+    let ratios = texts.map(|(text, weight)| (weight, pair.ratios(&text)));
+    ratios.collect()
 }
 
 fn three_verifiers(finding: &mut Finding) {
@@ -188,8 +174,6 @@ fn three_verifiers(finding: &mut Finding) {
             (ChainVerifier::Block, BlockVerifierName::Block),
             (ChainVerifier::GreedyBlock, BlockVerifierName::GreedyBlock),
         ] {
-            let enumerated = law(&evaluation, name)
-                .and_then(|law| law.expected_accepted_length.rational().cloned());
             let mean: Rational = texts
                 .iter()
                 .filter_map(|(weight, ratios)| {
@@ -198,9 +182,8 @@ fn three_verifiers(finding: &mut Finding) {
                 })
                 .sum();
             compared += 1;
-            finding.require(enumerated.as_ref() == Some(&mean), || {
-                format!("{verifier}: {mean} over texts, {enumerated:?} by enumeration")
-            });
+            let enumerated = accepted(&evaluation, name);
+            finding.same(Some(mean), enumerated, || verifier.to_string());
         }
     }
     finding.count("expected lengths against enumeration", compared);
@@ -244,15 +227,11 @@ impl Pair {
         let mut rows = BTreeMap::new();
         let mut layer = vec![Vec::new()];
         for _ in 0..tokens {
-            let mut next = Vec::new();
-            for prefix in layer {
-                next.extend((0..vocab).map(|token| {
-                    let mut longer: Vec<usize> = prefix.clone();
-                    longer.push(token);
-                    longer
-                }));
-                rows.insert(prefix, row());
-            }
+            let tokens = 0..vocab;
+            let next = (layer.iter())
+                .flat_map(|prefix| tokens.clone().map(|token| extended(prefix, token)))
+                .collect();
+            rows.extend(layer.into_iter().map(|prefix| (prefix, row())));
             layer = next;
         }
         Self { tokens, rows }
@@ -293,7 +272,7 @@ impl Pair {
                 let Some([target, _]) = self.rows(&prefix) else {
                     continue;
                 };
-                for (token, p) in target.iter().enumerate().filter(|(_, p)| p.is_positive()) {
+                for (token, p) in positive(target) {
                     longer.push((extended(&prefix, token), &weight * p));
                 }
             }
@@ -368,6 +347,15 @@ fn half() -> Rational {
     Rational::new(1.into(), 2.into())
 }
 
+/// What policies have in common that look at rows and drafts, and remember nothing.
+const LOOKING: Rule = Rule {
+    name: "",
+    goes_on: |_, _, _, _| false,
+    first: 0,
+    next: same,
+    set_at_start: false,
+};
+
 /// The policies that are enumerated, of up to three tokens.
 pub(super) fn rules() -> Vec<Rule> {
     let fixed = |name, length| Rule {
@@ -393,9 +381,7 @@ pub(super) fn rules() -> Vec<Rule> {
             goes_on: |pair, start, drafted, _| {
                 drafted.len() < 3 && product(pair, start, drafted, |_, q| q.clone()) >= half()
             },
-            first: 0,
-            next: same,
-            set_at_start: false,
+            ..LOOKING
         },
         Rule {
             name: "stop before a row whose largest q is below 1/2",
@@ -404,9 +390,7 @@ pub(super) fn rules() -> Vec<Rule> {
                 drafted.len() < 3
                     && row.is_some_and(|[_, draft]| draft.iter().any(|q| *q >= half()))
             },
-            first: 0,
-            next: same,
-            set_at_start: false,
+            ..LOOKING
         },
         Rule {
             name: "stop behind a token that takes the product of min(1, p/q) below 1/2",
@@ -416,9 +400,7 @@ pub(super) fn rules() -> Vec<Rule> {
                 });
                 drafted.len() < 3 && all >= half()
             },
-            first: 0,
-            next: same,
-            set_at_start: false,
+            ..LOOKING
         },
     ]
 }
@@ -461,7 +443,7 @@ pub(super) fn drafted(
         let goes_on = tokens.len() < most && (rule.goes_on)(pair, start, &tokens, memory);
         match pair.rows(&prefix) {
             Some([_, draft]) if goes_on => {
-                for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
+                for (token, q) in positive(draft) {
                     open.push((extended(&tokens, token), &weight * q));
                 }
             }
@@ -560,12 +542,11 @@ pub(super) fn enumerate(pair: &Pair, verifier: ChainVerifier, rule: &Rule) -> En
             calls += &weight;
             for (tokens, share) in drafted(pair, rule, &prefix, memory, pair.tokens - length - 1) {
                 let weight = &weight * share;
-                drafts += &weight * Rational::from_integer(tokens.len().into());
+                drafts += &weight * whole(tokens.len());
                 for (accepted, token, share) in verified(pair, verifier, &prefix, &tokens) {
-                    let end = if accepted == tokens.len() {
-                        RoundEnd::AllAccepted
-                    } else {
-                        RoundEnd::Rejected
+                    let end = match accepted == tokens.len() {
+                        true => RoundEnd::AllAccepted,
+                        false => RoundEnd::Rejected,
                     };
                     let text = extended(&joined(&prefix, &tokens[..accepted]), token);
                     let state = (text, (rule.next)(memory, end));
@@ -607,45 +588,25 @@ fn renewal(finding: &mut Finding) {
                     set += weight * found.drafts_set_at_start();
                     for (start, probability) in found.starts.iter().enumerate() {
                         let most = tokens - start - 1;
-                        let length: Rational =
-                            drafted(&pair, &rule, &text[..start], rule.first, most)
-                                .into_iter()
-                                .map(|(tokens, q)| q * Rational::from_integer(tokens.len().into()))
-                                .sum();
-                        drafts += weight * probability * length;
+                        for (tokens, q) in drafted(&pair, &rule, &text[..start], rule.first, most) {
+                            drafts += weight * probability * q * whole(tokens.len());
+                        }
                     }
                 }
-                let say = |what: &str, one: &Rational, other: &Rational| {
-                    format!(
-                        "{}, {verifier}: {what} {one}, {other} by enumeration",
-                        rule.name
-                    )
-                };
-                compared += 1;
-                finding.require(calls == process.calls, || {
-                    say("calls", &calls, &process.calls)
-                });
+                let name = |what: &str| format!("{}, {verifier}: {what}", rule.name);
+                compared += 2;
+                finding.same(&calls, &process.calls, || name("calls"));
+                finding.same(&process.law, &texts, || name("the text's law"));
                 if rule.set_at_start {
                     compared += 1;
-                    finding.require(set == process.drafts, || {
-                        say("drafts", &set, &process.drafts)
-                    });
+                    finding.same(&set, &process.drafts, || name("drafts"));
                 }
                 // A schedule's next length depends on more than the prefix.
                 if rule.name != "schedule" {
                     compared += 1;
                     shown += u64::from(set != process.drafts);
-                    finding.require(drafts == process.drafts, || {
-                        say("drafts", &drafts, &process.drafts)
-                    });
+                    finding.same(&drafts, &process.drafts, || name("drafts"));
                 }
-                compared += 1;
-                finding.require(process.law == texts, || {
-                    format!(
-                        "{}, {verifier}: the text's law is not the target's",
-                        rule.name
-                    )
-                });
             }
         }
     }
@@ -705,7 +666,7 @@ fn oracle(finding: &mut Finding) {
                 });
                 calls[start] = 1 + next.map(|next| calls[next]).min().unwrap_or(0);
             }
-            fewest += weight * Rational::from_integer(calls[0].into());
+            fewest += weight * whole(calls[0]);
         }
         let (bound, to_the_end) = (oracle_calls(&ratios), oracle_calls_to_the_end(&ratios));
         finding.require(fewest == to_the_end && bound <= to_the_end, || {
@@ -717,7 +678,7 @@ fn oracle(finding: &mut Finding) {
                 continue;
             };
             let drafts = found.drafts_set_at_start();
-            let discarded = &drafts + &found.calls - Rational::from_integer(tokens.into());
+            let discarded = &drafts + &found.calls - whole(tokens);
             finding.require(
                 found.calls >= to_the_end && !discarded.is_negative(),
                 || format!("{ratios:?}, lengths {lengths:?}: {} calls", found.calls),
@@ -733,16 +694,14 @@ fn see_through_drafts(finding: &mut Finding) {
     let pair = Pair::new(3, 5, || [fractions(&[1, 1, 0]), fractions(&[1, 1, 2])]);
     let ratios = vec![half(); 5];
     let draft = Rational::new(1.into(), 10.into());
-    let cost = |drafts: usize| Rational::one() + &draft * Rational::from_integer(drafts.into());
+    let cost = |drafts: usize| Rational::one() + &draft * whole(drafts);
     let Some(blind) = coin_blind(ChainVerifier::Token, &ratios, &cost) else {
         return;
     };
     let rule = Rule {
         name: "stop behind the token that is always rejected",
         goes_on: |_, _, drafted, _| drafted.last() != Some(&2),
-        first: 0,
-        next: same,
-        set_at_start: false,
+        ..LOOKING
     };
     let process = enumerate(&pair, ChainVerifier::Token, &rule);
     let sees = process.calls + draft * process.drafts;
@@ -781,7 +740,7 @@ fn no_threshold(ratios: &[Rational], lengths: &[usize]) -> Option<[(usize, Ratio
 
 fn threshold(finding: &mut Finding) {
     // t_d = 1 a draft, t_t = 5 a call.
-    let cost = |drafts: usize| Rational::from_integer((drafts + 5).into());
+    let cost = |drafts: usize| whole(drafts + 5);
     let Some(text) = block(THRESHOLD).map(|problem| texts_of(&problem)) else {
         return;
     };
@@ -881,32 +840,19 @@ fn dropping(p: &[Rational], q: &[Rational], drops: &dyn Fn(usize) -> bool) -> [V
             false => q.clone(),
         })
         .collect();
-    let accepted = |token: usize| p[token].smaller(&kept[token]);
-    let over = |q: &[Rational]| -> Vec<Rational> {
-        p.iter().zip(q).map(|(p, q)| p.excess_over(q)).collect()
-    };
-    let dropped: Rational = (0..q.len()).filter(|x| drops(*x)).map(|x| &q[x]).sum();
-    let rejected: Rational = (0..p.len())
-        .map(|token| &kept[token] - accepted(token))
-        .sum();
+    let rows = p.iter().zip(&kept);
+    let accepted: Vec<Rational> = rows.map(|(p, kept)| p.smaller(kept)).collect();
+    let dropped = Rational::total(q) - Rational::total(&kept);
+    let rejected = Rational::total(&kept) - Rational::total(&accepted);
     let usual = residual(p, q, &Rational::one());
     let replaced = (0..p.len())
-        .map(|token| accepted(token) + &rejected * &usual[token] + &dropped * &p[token])
+        .map(|token| &accepted[token] + &rejected * &usual[token] + &dropped * &p[token])
         .collect();
     // What is rejected or dropped is drawn from what the restricted draft leaves of p.
-    let left = over(&kept);
-    let total: Rational = left.iter().sum();
-    let lost = &rejected + &dropped;
-    let restricted = (0..p.len())
-        .map(|token| {
-            let share = if total.is_nil() {
-                Rational::zero()
-            } else {
-                &left[token] / &total
-            };
-            accepted(token) + &lost * share
-        })
-        .collect();
+    let (lost, left) = (rejected + dropped, residual(p, &kept, &Rational::one()));
+    let restricted = accepted.iter().zip(&left);
+    let restricted = restricted.map(|(accepted, left)| accepted + &lost * left);
+    let restricted = restricted.collect();
     [replaced, restricted]
 }
 
@@ -938,57 +884,35 @@ fn pruned(finding: &mut Finding) {
 fn lossy(finding: &mut Finding) {
     let mut family = Family::new(708);
     let (mut attained, mut bounded, mut nothing) = (0, 0, 0);
-    let mut groups: Vec<Vec<Problem>> = SchemeName::ALL
-        .into_iter()
-        .map(|scheme| family.problems(scheme, 12, 4, 2))
-        .collect();
-    groups.push(
-        (0..24)
-            .filter_map(|index| drafting_at_times(&mut family, index))
-            .collect(),
-    );
-    for problems in groups {
-        for problem in problems {
-            let p = Rational::row(problem.target());
-            let best = optimum(&problem);
-            let drafted = problem.scheme().inside_exact(&[]).complement();
-            let eps = Rational::new(family.between(1, 9).into(), 20.into());
-            let most = (&best + &eps).smaller(&drafted);
-            nothing += u64::from(most < (&best + &eps).smaller(&Rational::one()));
-            // Any law within eps: p moved towards another.
-            let other = family.row(p.len());
-            let apart = variation(&p, &other);
-            let share = if apart > eps {
-                &eps / &apart
-            } else {
-                Rational::one()
-            };
-            let moved: Vec<Rational> = p
-                .iter()
-                .zip(&other)
-                .map(|(a, b)| a * share.complement() + b * &share)
-                .collect();
-            if let Some(alpha) = optimum_for(&problem, moved) {
-                bounded += 1;
-                finding.require(alpha <= most, || {
-                    format!("{}: {alpha} within {eps}, above {most}", describe(&problem))
-                });
-            }
-            // The one that is built.
-            let built = accepting_more(&problem, &(&drafted - &best), &eps);
-            let off = variation(&p, &built);
-            finding.require(off <= eps, || {
-                format!(
-                    "{}: the law that is built is off by {off}, above {eps}",
-                    describe(&problem)
-                )
+    let mut problems = family.of_all_schemes(12, 4, 2);
+    problems.extend((0..24).filter_map(|index| drafting_at_times(&mut family, index)));
+    for problem in problems {
+        let p = Rational::row(problem.target());
+        let best = optimum(&problem);
+        let drafted = problem.scheme().inside_exact(&[]).complement();
+        let eps = Rational::new(family.between(1, 9).into(), 20.into());
+        let most = (&best + &eps).smaller(&drafted);
+        nothing += u64::from(most < (&best + &eps).smaller(&Rational::one()));
+        // Any law within eps: p moved towards another.
+        let other = family.row(p.len());
+        let share = share_of(&variation(&p, &other), &eps);
+        let rows = p.iter().zip(&other);
+        let moved = rows.map(|(a, b)| a * share.complement() + b * &share);
+        if let Some(alpha) = optimum_for(&problem, moved.collect()) {
+            bounded += 1;
+            finding.require(alpha <= most, || {
+                format!("{}: {alpha} within {eps}, above {most}", describe(&problem))
             });
-            if let Some(alpha) = optimum_for(&problem, built) {
-                attained += 1;
-                finding.require(alpha == most, || {
-                    format!("{}: {alpha} attained, {most} claimed", describe(&problem))
-                });
-            }
+        }
+        // The one that is built.
+        let built = accepting_more(&problem, &(&drafted - &best), &eps);
+        let off = variation(&p, &built);
+        finding.require(off <= eps, || {
+            format!("{}: a law is off by {off}, above {eps}", describe(&problem))
+        });
+        if let Some(alpha) = optimum_for(&problem, built) {
+            attained += 1;
+            finding.same(alpha, most, || describe(&problem));
         }
     }
     finding.count("laws within eps", bounded);
@@ -1090,14 +1014,18 @@ fn optimum_for(problem: &Problem, target: Vec<Rational>) -> Option<Rational> {
     Some(optimum(&problem.with_target(target).ok()?))
 }
 
+/// What share of a mass is so much of it at most.
+fn share_of(mass: &Rational, most: &Rational) -> Rational {
+    match mass > most {
+        true => most / mass,
+        false => Rational::one(),
+    }
+}
+
 /// The law of the output if an optimal verifier puts out the first draft in a share of its
 /// rejections of drafts, of probability `rejected`, that has probability eps in all.
 fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec<Rational> {
-    let share = if rejected > eps {
-        eps / rejected
-    } else {
-        Rational::one()
-    };
+    let share = share_of(rejected, eps);
     let plan = flow::solve(problem).into_plan();
     let coupling = Coupling::extend(problem, &plan);
     let mut law = vec![Rational::zero(); problem.vocab()];
@@ -1121,8 +1049,11 @@ fn ages(most: usize) -> Vec<Rational> {
     vec![Rational::zero(); most + 1]
 }
 
-/// Every draft and coin of the carried rule: calls, and the law of the text.
-pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize>, Rational>) {
+/// Calls, and the law of the text.
+pub(super) type Decoded = (Rational, BTreeMap<Vec<usize>, Rational>);
+
+/// Every draft and coin of the carried rule.
+pub(super) fn carried(pair: &Pair, most: usize) -> Decoded {
     let mut calls = Rational::zero();
     // Of every text so far: its weight by how many drafts of the running round were accepted.
     let mut layer = BTreeMap::from([(Vec::new(), ages(most))]);
@@ -1143,14 +1074,10 @@ pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize
             let left = target.iter().zip(&offered);
             let left: Vec<Rational> = left.map(|(p, offered)| p.excess_over(offered)).collect();
             let total = Rational::total(&left);
-            for (age, weight) in ways
-                .iter()
-                .enumerate()
-                .filter(|(_, weight)| weight.is_positive())
-            {
+            for (age, weight) in positive(&ways) {
                 let mut free = weight.clone();
                 if age < drafting {
-                    for (token, q) in draft.iter().enumerate().filter(|(_, q)| q.is_positive()) {
+                    for (token, q) in positive(draft) {
                         let kept = (&target[token] / &offered[token]).smaller(&Rational::one());
                         let kept = weight * q * kept;
                         free -= &kept;
@@ -1158,14 +1085,7 @@ pub(super) fn carried(pair: &Pair, most: usize) -> (Rational, BTreeMap<Vec<usize
                         longer.or_insert_with(|| ages(most))[age + 1] += kept;
                     }
                 }
-                if free.is_nil() {
-                    continue;
-                }
-                for (token, share) in left
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, share)| share.is_positive())
-                {
+                for (token, share) in positive(&left).filter(|_| !free.is_nil()) {
                     let longer = next.entry(extended(&prefix, token));
                     longer.or_insert_with(|| ages(most))[0] += &free * share / &total;
                 }

@@ -1,6 +1,6 @@
 //! Claims about trees of drafts along a text.
 
-use super::family::{Family, fraction, fractions};
+use super::family::{Family, fraction, fractions, whole};
 use super::text::{Pair, extended};
 use super::{Claim, Finding};
 use crate::block::transport::largest_coupling;
@@ -201,8 +201,7 @@ impl<'a> Decoder<'a> {
         let mut sum = Rational::zero();
         for (prefix, weight) in self.pair.prefixes(self.pair.tokens() - depth) {
             for (accepted, _, share) in self.outcomes(&prefix, 0, &[], depth) {
-                let tau = Rational::from_integer(accepted.len().into());
-                sum.gain(&weight.times(&share).times(&tau));
+                sum.gain(&weight.times(&share).times(&whole(accepted.len())));
             }
         }
         sum
@@ -263,14 +262,10 @@ fn replayed(finding: &mut Finding) {
                     mean.gain(&weight.times(&found.accepted));
                 }
                 compared += 1;
-                let what = format!("{} on {}, {:?}", node.name, node.scheme, tree.paths());
-                finding.require(along == calls, || {
-                    format!("{what}: calls {along}, {calls} by enumeration")
-                });
-                finding.require(mean == accepted, || {
-                    format!("{what}: accepted {mean}, {accepted} by enumeration")
-                });
-                finding.require(law == texts, || format!("{what}: another law of the text"));
+                let name = || format!("{} on {}, {:?}", node.name, node.scheme, tree.paths());
+                finding.same(along, calls, || format!("{}, calls", name()));
+                finding.same(mean, accepted, || format!("{}, accepted", name()));
+                finding.same(&law, &texts, || format!("{}, text", name()));
             }
         }
     }
@@ -353,36 +348,23 @@ impl Transport {
         prices.iter().map(value).min().unwrap_or_default()
     }
 
-    /// The most value, and the most acceptance of what has it.
-    fn value_then_acceptance(&self, worth: &[i64]) -> [Rational; 2] {
-        // One unit of value outweighs all that can be accepted.
-        let scale = self.whole + 1;
-        let both: Vec<i64> = worth.iter().map(|worth| worth * scale + 1).collect();
-        let (value, both) = (self.best(worth), self.best(&both));
-        let accepted = both - &value * whole(scale);
-        [value, accepted]
+    /// The most that a transport is worth, and what it is worth at most by a second count that has it.
+    fn best_then(&self, first: &[i64], second: &[i64]) -> [Rational; 2] {
+        // One unit of the first count outweighs all of the second.
+        let scale = second.iter().copied().max().unwrap_or(0) * self.whole + 1;
+        let both = first.iter().zip(second);
+        let both: Vec<i64> = both.map(|(first, second)| first * scale + second).collect();
+        let (most, both) = (self.best(first), self.best(&both));
+        let then = both - &most * whole(scale);
+        [most, then]
     }
-
-    /// The most acceptance, and the most value of what has it.
-    fn acceptance_then_value(&self, worth: &[i64]) -> [Rational; 2] {
-        let most = worth.iter().copied().max().unwrap_or(0);
-        let scale = most * self.whole + 1;
-        let both: Vec<i64> = worth.iter().map(|worth| worth + scale).collect();
-        let accepted = self.best(&vec![1; worth.len()]);
-        let value = self.best(&both) - &accepted * whole(scale);
-        [accepted, value]
-    }
-}
-
-fn whole(number: i64) -> Rational {
-    Rational::from_integer(number.into())
 }
 
 fn not_optimal(finding: &mut Finding) {
     let example = Transport::new(&[5, 3, 2], &[2, 3, 5], 2);
     let worth = [3, 1];
-    let [value, accepts] = example.value_then_acceptance(&worth);
-    let [most, worth_then] = example.acceptance_then_value(&worth);
+    let [value, accepts] = example.best_then(&worth, &[1, 1]);
+    let [most, worth_then] = example.best_then(&[1, 1], &worth);
     let bound = example.bound(&worth);
     finding.fraction("most value", &value);
     finding.fraction("accepted by what has it, at most", &accepts);
@@ -395,9 +377,7 @@ fn not_optimal(finding: &mut Finding) {
     finding.require(expected, || {
         format!("{value} accepting {accepts}; {most} worth {worth_then}")
     });
-    finding.require(bound == value, || {
-        format!("{value}, but prices say {bound}")
-    });
+    finding.same(&value, &bound, || "prices".to_owned());
     let mut family = Family::new(712);
     let (mut apart, runs) = (0, 120);
     for _ in 0..runs {
@@ -407,10 +387,8 @@ fn not_optimal(finding: &mut Finding) {
         let random = Transport::new(&small(&mut family), &small(&mut family), 2);
         let worth = [family.between(1, 4) as i64, family.between(1, 4) as i64];
         let value = random.best(&worth);
-        finding.require(value == random.bound(&worth), || {
-            format!("{value}, prices say {}", random.bound(&worth))
-        });
-        let [_, of_accepting] = random.acceptance_then_value(&worth);
+        finding.same(&value, &random.bound(&worth), || "random prices".to_owned());
+        let [_, of_accepting] = random.best_then(&[1, 1], &worth);
         apart += u64::from(of_accepting < value);
     }
     finding.count("of 120 random nodes, accepting most is worth less", apart);

@@ -1,13 +1,14 @@
 //! Claims about verifiers on single-step problems.
 
-use super::family::{Family, describe, optimum, under};
+use super::family::{Family, describe, each, optimum, under};
 use super::{Claim, Finding};
-use crate::evaluate::{Measured, verify};
-use num_traits::{One, Signed, Zero};
+use crate::evaluate::verify;
+use num_traits::Signed;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{Greedy, Hub, SchemeName, WithReplacement};
 use specgap_core::verifier::{VerifierName, verifier};
-use specgap_number::distribution::{Rational, format_rational, round_nearest};
+use specgap_number::distribution::{Rational, round_nearest};
+use specgap_number::number::Number;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -111,33 +112,26 @@ fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
         .cloned()
 }
 
-fn measured(problem: &Problem) -> Vec<(VerifierName, Measured)> {
-    let evaluation = verify(problem);
-    VerifierName::ALL
-        .into_iter()
-        .filter_map(|name| Some((name, evaluation.measured(name)?.clone())))
-        .collect()
-}
-
 fn lossless(finding: &mut Finding) {
-    let mut family = Family::new(301);
-    for scheme in SchemeName::ALL {
-        for problem in family.problems(scheme, 12, 4, 3) {
-            let runs = measured(&problem);
-            let all_drafts = |name: VerifierName| runs.iter().any(|(run, _)| *run == name);
-            finding.require(
-                all_drafts(VerifierName::EXACT_MATCH) && all_drafts(VerifierName::OPTIMAL),
-                || format!("{}: exact-match or optimal was not run", describe(&problem)),
-            );
-            for (name, result) in runs {
-                finding.require(result.lossless == Some(true), || {
-                    format!("{}: {} is not lossless", describe(&problem), name.as_str())
-                });
-                finding.require(!result.exceeds_optimum, || {
-                    format!("{}: {} exceeds alpha*", describe(&problem), name.as_str())
-                });
-                finding.require(result.formula_agrees != Some(false), || {
-                    format!("{}: {}'s formula is off", describe(&problem), name.as_str())
+    for problem in Family::new(301).of_all_schemes(12, 4, 3) {
+        let evaluation = verify(&problem);
+        for name in [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL] {
+            finding.require(evaluation.measured(name).is_some(), || {
+                format!("{}: {name} was not run", describe(&problem))
+            });
+        }
+        let runs = evaluation.verifiers.iter();
+        for (name, result) in runs.filter_map(|one| Some((one.name, one.outcome.done()?))) {
+            for (holds, otherwise) in [
+                (result.lossless == Some(true), "is not lossless"),
+                (!result.exceeds_optimum, "exceeds alpha*"),
+                (
+                    result.formula_agrees != Some(false),
+                    "has a formula that is off",
+                ),
+            ] {
+                finding.require(holds, || {
+                    format!("{}: {name} {otherwise}", describe(&problem))
                 });
             }
         }
@@ -145,29 +139,24 @@ fn lossless(finding: &mut Finding) {
     finding.count("problems a law", 12);
 }
 
-fn optimal_attains(finding: &mut Finding) {
-    let mut family = Family::new(302);
-    for scheme in SchemeName::ALL {
-        for problem in family.problems(scheme, 15, 4, 3) {
-            let (found, alpha) = (accepted(&problem, VerifierName::OPTIMAL), optimum(&problem));
-            finding.require(found.as_ref() == Some(&alpha), || {
-                format!("{}: accepts {found:?} of {alpha}", describe(&problem))
-            });
-        }
+/// Requires that a verifier accepts alpha* of every problem.
+fn attains(finding: &mut Finding, problems: &[Problem], name: VerifierName) {
+    for problem in problems {
+        let found = accepted(problem, name);
+        finding.same(found, Some(optimum(problem)), || describe(problem));
     }
+}
+
+fn optimal_attains(finding: &mut Finding) {
+    let problems = Family::new(302).of_all_schemes(15, 4, 3);
+    attains(finding, &problems, VerifierName::OPTIMAL);
     finding.count("problems a law", 15);
 }
 
 fn greedy_optimal(finding: &mut Finding) {
-    let mut family = Family::new(303);
-    let problems = family.problems(SchemeName::GREEDY, 200, 6, 4);
+    let problems = Family::new(303).problems(SchemeName::GREEDY, 200, 6, 4);
     finding.count("problems", problems.len() as u64);
-    for problem in &problems {
-        let (found, alpha) = (accepted(problem, VerifierName::GREEDY), optimum(problem));
-        finding.require(found.as_ref() == Some(&alpha), || {
-            format!("{}: accepts {found:?} of {alpha}", describe(problem))
-        });
-    }
+    attains(finding, &problems, VerifierName::GREEDY);
 }
 
 /// The same pair under two draft laws.
@@ -199,53 +188,37 @@ fn hub_equals_greedy(finding: &mut Finding) {
 }
 
 fn spechub_top(finding: &mut Finding) {
-    let mut family = Family::new(305);
-    let problems = family.problems(SchemeName::HUB, 150, 6, 2);
-    finding.count("problems", problems.len() as u64);
-    for problem in &problems {
-        let Some(draft) = problem.scheme().draft().cloned() else {
-            continue;
-        };
-        let hub = Hub::new(draft).hub();
-        let Ok(rule) = verifier(VerifierName::SPECHUB, problem) else {
-            continue;
-        };
+    let problems = Family::new(305).problems(SchemeName::HUB, 150, 6, 2);
+    each(finding, "problems", &problems, |finding, problem| {
+        let hub = Hub::new(problem.scheme().draft()?.clone()).hub();
+        let rule = verifier(VerifierName::SPECHUB, problem).ok()?;
         let mut emitted = Rational::zero();
-        problem
-            .scheme()
-            .for_each_tuple_exact(&mut |tuple, probability| {
-                if let Some(law) = rule.conditional_exact(tuple) {
-                    for (token, mass) in tuple.iter().zip(&law.accepted) {
-                        if *token as usize == hub {
-                            emitted += mass * probability;
-                        }
-                    }
+        problem.scheme().for_each_tuple_exact(&mut |tuple, chance| {
+            if let Some(law) = rule.conditional_exact(tuple) {
+                let each = tuple.iter().zip(&law.accepted);
+                for (_, mass) in each.filter(|(token, _)| **token as usize == hub) {
+                    emitted += mass * chance;
                 }
-            });
-        let wanted = problem.target().exact().probability(hub);
-        finding.require(emitted == wanted, || {
-            format!("{}: {emitted} of {wanted}", describe(problem))
+            }
         });
-    }
+        let wanted = problem.target().exact().probability(hub);
+        finding.same(emitted, wanted, || describe(problem));
+        Some(())
+    });
 }
 
 fn spechub_beats_rrs(finding: &mut Finding) {
     let mut tried = 0;
-    let mut smallest: Option<Rational> = None;
+    let mut gains = Vec::new();
     for (hub, _, iid) in hub_pairs(306, 1500, 6) {
         let Some(draft) = hub.scheme().draft() else {
             continue;
         };
-        let (p, q) = (hub.target().exact(), draft.exact());
-        let top = (0..hub.vocab())
-            .map(|token| q.probability(token))
-            .max()
-            .unwrap_or_default();
-        let overlap: Rational = (0..hub.vocab())
-            .map(|token| p.probability(token).min(q.probability(token)))
-            .sum();
+        let (p, q) = (Rational::row(hub.target()), Rational::row(draft));
+        let top = q.iter().max().cloned().unwrap_or_default();
+        let overlap: Rational = p.iter().zip(&q).map(|(p, q)| p.smaller(q)).sum();
         // q(a) >= (1 - overlap)(1 - q(a))
-        if top < (Rational::one() - overlap) * (Rational::one() - &top) {
+        if top < overlap.complement() * top.complement() {
             continue;
         }
         tried += 1;
@@ -266,13 +239,13 @@ fn spechub_beats_rrs(finding: &mut Finding) {
         finding.require(!gain.is_negative(), || {
             format!("{}: {gain}", describe(&hub))
         });
-        smallest = Some(smallest.map_or(gain.clone(), |known| known.min(gain)));
+        gains.push(gain);
     }
     finding.count("pairs that meet the condition", tried);
     finding.enough(tried > 100, "pairs");
-    finding.text(
+    finding.fraction(
         "smallest gain",
-        smallest.map_or(String::new(), |gain| format_rational(&gain)),
+        &gains.into_iter().min().unwrap_or_default(),
     );
 }
 
@@ -282,9 +255,8 @@ fn spechub_beats_otm(finding: &mut Finding) {
         let Some(draft) = hub.scheme().draft() else {
             continue;
         };
-        let q = draft.exact();
-        let two = Rational::from_integer(2.into());
-        if !(0..hub.vocab()).any(|token| q.probability(token) * &two >= Rational::one()) {
+        let mut q = Rational::row(draft).into_iter();
+        if !q.any(|mass| mass >= mass.complement()) {
             continue;
         }
         tried += 1;
@@ -298,17 +270,10 @@ fn spechub_beats_otm(finding: &mut Finding) {
 }
 
 fn kseq_ratio(finding: &mut Finding) {
-    let mut family = Family::new(308);
-    let problems = family.problems(SchemeName::WITH_REPLACEMENT, 400, 6, 6);
-    finding.count("problems", problems.len() as u64);
+    let problems = Family::new(308).problems(SchemeName::WITH_REPLACEMENT, 400, 6, 6);
     let mut smallest = f64::INFINITY;
-    for problem in &problems {
-        let Ok(rule) = verifier(VerifierName::K_SEQ, problem) else {
-            finding.require(false, || {
-                format!("{}: k-seq does not apply", describe(problem))
-            });
-            continue;
-        };
+    each(finding, "problems", &problems, |finding, problem| {
+        let rule = verifier(VerifierName::K_SEQ, problem).ok()?;
         let alpha = round_nearest(&optimum(problem));
         let accepts = rule.acceptance().algorithmic.upper();
         let n = problem.drafts() as i32;
@@ -319,32 +284,26 @@ fn kseq_ratio(finding: &mut Finding) {
         if alpha > 0.0 {
             smallest = smallest.min(accepts / alpha);
         }
-    }
+        Some(())
+    });
     finding.number("smallest ratio to alpha*", smallest);
     finding.number("1 - 1/e", 1.0 - (-1.0f64).exp());
 }
 
 fn rrs_wo_recursion(finding: &mut Finding) {
-    let mut family = Family::new(309);
+    let problems = Family::new(309).problems(SchemeName::WITHOUT_REPLACEMENT, 150, 5, 4);
     let mut worst: f64 = 0.0;
-    let problems = family.problems(SchemeName::WITHOUT_REPLACEMENT, 150, 5, 4);
-    finding.count("problems", problems.len() as u64);
-    for problem in &problems {
-        let Some(summed) = accepted(problem, VerifierName::RRS_WO) else {
-            finding.require(false, || format!("{}: not summed", describe(problem)));
-            continue;
-        };
-        let Ok(rule) = verifier(VerifierName::RRS_WO, problem) else {
-            continue;
-        };
+    each(finding, "problems", &problems, |finding, problem| {
+        let truth = round_nearest(&accepted(problem, VerifierName::RRS_WO)?);
+        let rule = verifier(VerifierName::RRS_WO, problem).ok()?;
         let rate = rule.acceptance().membership;
-        let truth = round_nearest(&summed);
         worst = worst.max((rate.value() - truth).abs());
         finding.require(
             rate.lower() <= truth + 1e-12 && truth <= rate.upper() + 1e-12,
             || format!("{}: {rate:?} {truth}", describe(problem)),
         );
-    }
+        Some(())
+    });
     finding.require(worst <= 1e-6, || format!("off by {worst:e}"));
     finding.text("largest difference at most", "1e-6");
 }
