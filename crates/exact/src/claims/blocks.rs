@@ -147,7 +147,7 @@ pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
+fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 

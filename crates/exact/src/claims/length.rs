@@ -101,12 +101,7 @@ fn oracle(finding: &mut Finding) {
                         .min()
                         .unwrap_or(0);
             }
-            finding.require(fewest[0] == calls, || {
-                format!(
-                    "{disagrees:?}: the oracle makes {calls} calls, {} suffice",
-                    fewest[0]
-                )
-            });
+            finding.same(calls, fewest[0], || format!("{disagrees:?}, calls"));
         }
     }
     finding.count("patterns", texts);

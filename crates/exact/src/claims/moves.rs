@@ -219,8 +219,8 @@ fn check_all_prices(finding: &mut Finding, seen: &mut Seen, law: &Prices, name: 
         .collect();
     for u in &inner {
         let all = (1usize << blocks) - 1;
-        finding.require(value(u) == value(&up(u, all)), || {
-            format!("{name}: {u:?} and + 1")
+        finding.same(value(u), value(&up(u, all)), || {
+            format!("{name}: {u:?}, + 1")
         });
         let is_local = (1..all).all(|raised| value(&up(u, raised)) >= value(u));
         seen.local += u64::from(is_local);
@@ -248,9 +248,8 @@ fn check_steps(finding: &mut Finding, seen: &mut Seen, law: &Prices, name: &str)
         let before = law.value(&prices);
         for raised in [1, 2, 5, (1 << law.blocks()) - 2] {
             let gained = law.value(&up(&prices, raised)) - &before;
-            finding.require(gained == law.step(&prices, raised), || {
-                format!("{name}: from {prices:?} by {raised:b}: {gained}")
-            });
+            let name = || format!("{name}: from {prices:?} by {raised:b}");
+            finding.same(gained, law.step(&prices, raised), name);
         }
         let (value, moved) = law.best_step(&prices);
         seen.steps += 1;
