@@ -1123,65 +1123,44 @@ mod tests {
             let (p, q) = ([0.75, 0.0, 0.0, 0.25], [0.5, 0.5, 0.0, 0.0]);
             Pair::made(p, q, [0.6, 0.2, 0.0, 0.2], least, rest)
         };
-        let pair = made(0.3, false);
-        let step = |drafts: &[usize], output: usize| Step {
-            drafts: drafts.to_vec(),
-            accepted: false,
-            output,
-        };
-        let counts = |rule: Rule, step: &Step, tolerance: f64| {
-            let mut checks = RowChecks::default();
-            checks.look(rule, &pair, step, tolerance, 7);
-            let all = [
-                checks.target_zero,
-                checks.outside,
-                checks.draft_zero,
-                checks.repeated,
-            ];
-            for count in all {
-                assert_eq!(count.first, (count.violations > 0).then_some(7));
-            }
-            all.map(|count| count.violations)
-        };
-        for (rule, drafts, output, expected) in [
-            (Rule::TOKEN, &[0][..], 0, [0, 0, 0, 0]),
-            (Rule::TOKEN, &[0], 3, [0, 0, 0, 0]),
-            (Rule::TOKEN, &[0], 2, [1, 0, 0, 0]),
-            (Rule::TOKEN, &[0], 9, [1, 0, 0, 0]),
-            (Rule::TOKEN, &[0], 1, [0, 1, 0, 0]),
-            (Rule::TOKEN, &[3], 0, [0, 0, 1, 0]),
+        // As near as rounding to what is kept; and tokens that are not listed stand in one place.
+        let (pair, near, rest) = (made(0.3, false), made(0.21, false), made(0.3, true));
+        let (token, distinct) = (Rule::TOKEN, Rule::RRS_WO);
+        for (pair, tolerance, rule, drafts, output, expected) in [
+            (&pair, 0.0, token, &[0][..], 0, [0; 4]),
+            (&pair, 0.0, token, &[0], 3, [0; 4]),
+            (&pair, 0.0, token, &[0], 2, [1, 0, 0, 0]),
+            (&pair, 0.0, token, &[0], 9, [1, 0, 0, 0]),
+            (&pair, 0.0, token, &[0], 1, [0, 1, 0, 0]),
+            (&pair, 0.0, token, &[3], 0, [0, 0, 1, 0]),
             // One count for a step, however many of its drafts are impossible.
-            (Rule::RRS, &[3, 2, 0], 0, [0, 0, 1, 0]),
-            (Rule::RRS, &[0, 1, 0], 0, [0, 0, 0, 0]),
-            (Rule::RRS_WO, &[0, 1], 0, [0, 0, 0, 0]),
-            (Rule::RRS_WO, &[0, 1, 0], 0, [0, 0, 0, 1]),
-            (Rule::EXACT_MATCH, &[3, 3], 0, [0, 0, 0, 0]),
+            (&pair, 0.0, Rule::RRS, &[3, 2, 0], 0, [0, 0, 1, 0]),
+            (&pair, 0.0, Rule::RRS, &[0, 1, 0], 0, [0; 4]),
+            (&pair, 0.0, distinct, &[0, 1], 0, [0; 4]),
+            (&pair, 0.0, distinct, &[0, 1, 0], 0, [0, 0, 0, 1]),
+            (&pair, 0.0, Rule::EXACT_MATCH, &[3, 3], 0, [0; 4]),
+            (&near, 0.0, token, &[0], 1, [0, 1, 0, 0]),
+            (&near, 1e-3, token, &[0], 1, [0; 4]),
+            (&rest, 0.0, distinct, &[3, 3], 0, [0, 0, 1, 0]),
+            (&rest, 0.0, distinct, &[1, 1], 0, [0, 0, 0, 1]),
         ] {
-            let step = step(drafts, output);
-            assert_eq!(
-                counts(rule, &step, 0.0),
-                expected,
-                "{rule} {drafts:?} {output}"
-            );
+            let step = Step {
+                drafts: drafts.to_vec(),
+                accepted: false,
+                output,
+            };
+            let mut found = RowChecks::default();
+            found.look(rule, pair, &step, tolerance, 7);
+            let counts = [
+                found.target_zero,
+                found.outside,
+                found.draft_zero,
+                found.repeated,
+            ];
+            let counts = counts.map(|count| (count.violations, count.first));
+            let expected = expected.map(|many| (many, (many > 0).then_some(7)));
+            assert_eq!(counts, expected, "{rule} {drafts:?} {output} {tolerance}");
         }
-        // With a tolerance, a token as near as rounding to what is kept is forgiven.
-        let near = made(0.21, false);
-        let mut checks = RowChecks::default();
-        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 0.0, 0);
-        assert_eq!(checks.outside.violations, 1);
-        let mut checks = RowChecks::default();
-        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 1e-3, 0);
-        assert_eq!(checks.outside.violations, 0);
-        // Tokens that are not listed stand in one place.
-        let rest = made(0.3, true);
-        let mut checks = RowChecks::default();
-        checks.look(Rule::RRS_WO, &rest, &step(&[3, 3], 0), 0.0, 0);
-        assert_eq!(checks.repeated.violations, 0);
-        checks.look(Rule::RRS_WO, &rest, &step(&[1, 1], 0), 0.0, 4);
-        assert_eq!(
-            (checks.repeated.violations, checks.repeated.first),
-            (1, Some(4))
-        );
     }
 
     #[test]
@@ -1313,20 +1292,24 @@ mod tests {
         let bugs = BUGS.iter().filter(|bug| (bug.of)(Rule::TOKEN));
         assert_eq!(found.minimum.len(), bugs.count());
         let of = |name: &str| found.minimum.iter().find(|one| one.bug == name).unwrap();
-        // Token 0 always, kept with 0.625 and replaced by one of the others.
-        let argmax = of("argmax-drafts");
-        assert!(
-            (argmax.output_tv.unwrap() - 0.125).abs() < 1e-6,
-            "{argmax:?}"
-        );
-        assert_eq!(argmax.part.as_deref(), Some("draft-law"));
-        assert!(argmax.positions < argmax.positions_by_output);
-        let all = of("accepts-everything");
-        assert!((all.output_tv.unwrap() - 0.3).abs() < 1e-6, "{all:?}");
-        assert_eq!(all.part.as_deref(), Some("acceptance"));
-        // Lossless, so that outputs show nothing of it.
-        let exact = of("exact-match");
-        assert!(exact.output_tv.unwrap() < 1e-12 && exact.positions_by_output.is_none());
+        for (name, tv, part) in [
+            // Token 0 always, kept with 0.625 and replaced by one of the others.
+            ("argmax-drafts", 0.125, "draft-law"),
+            ("accepts-everything", 0.3, "acceptance"),
+            // Lossless, so that outputs show nothing of it.
+            ("exact-match", 0.0, "acceptance"),
+        ] {
+            let one = of(name);
+            let apart = if tv > 0.0 { 1e-6 } else { 1e-12 };
+            assert!((one.output_tv.unwrap() - tv).abs() < apart, "{one:?}");
+            assert_eq!(one.part.as_deref(), Some(part));
+            let by_output = one.positions_by_output;
+            assert_eq!(by_output.is_some(), name == "argmax-drafts", "{one:?}");
+            assert!(
+                by_output.is_none_or(|n| one.positions.unwrap() < n),
+                "{one:?}"
+            );
+        }
         for one in &found.minimum {
             assert_eq!(one.part.is_some(), one.positions.is_some(), "{one:?}");
             assert!(one.positions.is_none_or(|n| n > 10), "{one:?}");
@@ -1356,48 +1339,34 @@ mod tests {
             assert!(with(&|c| (c.top_p, c.min_p) = (Some(share), Some(share))).is_ok());
         }
         assert!(with(&|c| c.top_k = Some(1)).is_ok());
-        type Refused<'a> = (&'a dyn Fn(&mut Claimed), &'a str);
-        let all: [Refused<'_>; 12] = [
+        type Change = fn(&mut Claimed, f64);
+        let temperature: Change = |claimed, t| claimed.temperature = t;
+        let of_draft: Change = |claimed, t| claimed.draft_temperature = t;
+        let top_k: Change = |claimed, _| claimed.top_k = Some(0);
+        let draft_top_k: Change = |claimed, _| claimed.draft_top_k = Some(0);
+        let top_p: Change = |claimed, share| claimed.top_p = Some(share);
+        let min_p: Change = |claimed, share| claimed.min_p = Some(share);
+        for (change, value, words) in [
+            (temperature, 0.0, "the temperature is 0: a greedy engine"),
+            (of_draft, 0.0, "the draft temperature is 0: a greedy"),
+            (temperature, -1.0, "the temperature is -1; it is finite"),
             (
-                &|c| c.temperature = 0.0,
-                "the temperature is 0: a greedy engine",
-            ),
-            (
-                &|c| c.draft_temperature = 0.0,
-                "the draft temperature is 0: a greedy",
-            ),
-            (
-                &|c| c.temperature = -1.0,
-                "the temperature is -1; it is finite",
-            ),
-            (
-                &|c| c.temperature = f64::NAN,
+                temperature,
+                f64::NAN,
                 "the temperature is NaN; it is finite",
             ),
-            (
-                &|c| c.draft_temperature = f64::INFINITY,
-                "the draft temperature is inf; it",
-            ),
-            (&|c| c.top_k = Some(0), "top-k is 0; it is at least 1"),
-            (
-                &|c| c.draft_top_k = Some(0),
-                "draft top-k is 0; it is at least 1",
-            ),
-            (&|c| c.top_p = Some(0.0), "top-p is 0; it is above 0"),
-            (&|c| c.top_p = Some(1.5), "top-p is 1.5; it is above 0"),
-            (
-                &|c| c.min_p = Some(0.0),
-                "min-p is 0; it is above 0 and at most 1",
-            ),
-            (&|c| c.min_p = Some(1.0000001), "min-p is 1.0000001; it is"),
-            (&|c| c.min_p = Some(f64::NAN), "min-p is NaN; it is above 0"),
-        ];
-        for (change, words) in all {
-            let message = with(change).unwrap_err();
-            assert!(
-                message.contains(words) && message.contains("made.safetensors"),
-                "{message}"
-            );
+            (of_draft, f64::INFINITY, "the draft temperature is inf; it"),
+            (top_k, 0.0, "top-k is 0; it is at least 1"),
+            (draft_top_k, 0.0, "draft top-k is 0; it is at least 1"),
+            (top_p, 0.0, "top-p is 0; it is above 0"),
+            (top_p, 1.5, "top-p is 1.5; it is above 0"),
+            (min_p, 0.0, "min-p is 0; it is above 0 and at most 1"),
+            (min_p, 1.0000001, "min-p is 1.0000001; it is"),
+            (min_p, f64::NAN, "min-p is NaN; it is above 0"),
+        ] {
+            let message = with(&|claimed| change(claimed, value)).unwrap_err();
+            let is_named = message.contains(words) && message.contains("made.safetensors");
+            assert!(is_named, "{message}");
         }
     }
 
@@ -1444,47 +1413,32 @@ mod tests {
 
     #[test]
     fn what_parts_and_checks_say_together() {
+        use Conclusion::{AsClaimed, Lossy, NotAsClaimed, NotTheRule, Undecided};
         use Outcome::{Consistent as C, NotTestable as N, Refuted as R};
+        let another = Conclusion::LosslessAnotherRule;
         let lossy = Rule::threshold(0.5).unwrap();
         let token = Rule::TOKEN;
         let cut = Some("outside-claimed-cut");
         let (zero, undrafted) = (Some("target-zero"), Some("draft-zero"));
+        let ended = Some("text-after-its-end");
         for (rule, verdicts, broken, fits, expected) in [
-            (token, [C; 4], None, false, Conclusion::AsClaimed),
-            (token, [N; 4], None, false, Conclusion::Undecided),
-            (token, [N, N, N, C], None, false, Conclusion::AsClaimed),
-            (token, [R, C, C, C], None, false, Conclusion::NotTheRule),
-            (
-                token,
-                [C, C, R, C],
-                None,
-                true,
-                Conclusion::LosslessAnotherRule,
-            ),
+            (token, [C; 4], None, false, AsClaimed),
+            (token, [N; 4], None, false, Undecided),
+            (token, [N, N, N, C], None, false, AsClaimed),
+            (token, [R, C, C, C], None, false, NotTheRule),
+            (token, [C, C, R, C], None, true, another),
             // What comes out is off given how rounds went, and not given the text.
-            (
-                token,
-                [R, R, C, R],
-                None,
-                true,
-                Conclusion::LosslessAnotherRule,
-            ),
-            (token, [R, R, C, R], None, false, Conclusion::Lossy),
-            (token, [R, R, C, R], cut, true, Conclusion::Lossy),
-            (lossy, [C, C, C, R], None, false, Conclusion::NotAsClaimed),
-            (lossy, [R, C, C, N], None, false, Conclusion::NotAsClaimed),
-            (lossy, [C; 4], None, false, Conclusion::AsClaimed),
-            (token, [C; 4], zero, false, Conclusion::Lossy),
-            (token, [N; 4], cut, false, Conclusion::Lossy),
-            (
-                token,
-                [C; 4],
-                Some("text-after-its-end"),
-                false,
-                Conclusion::Lossy,
-            ),
-            (token, [C; 4], undrafted, false, Conclusion::NotTheRule),
-            (lossy, [C; 4], zero, false, Conclusion::NotAsClaimed),
+            (token, [R, R, C, R], None, true, another),
+            (token, [R, R, C, R], None, false, Lossy),
+            (token, [R, R, C, R], cut, true, Lossy),
+            (lossy, [C, C, C, R], None, false, NotAsClaimed),
+            (lossy, [R, C, C, N], None, false, NotAsClaimed),
+            (lossy, [C; 4], None, false, AsClaimed),
+            (token, [C; 4], zero, false, Lossy),
+            (token, [N; 4], cut, false, Lossy),
+            (token, [C; 4], ended, false, Lossy),
+            (token, [C; 4], undrafted, false, NotTheRule),
+            (lossy, [C; 4], zero, false, NotAsClaimed),
         ] {
             let mut report = report(verdicts, broken);
             report.fits = fits.then(|| "one-hot".to_owned());
@@ -1502,8 +1456,8 @@ mod tests {
             ([R, C, C, C], None, true),
             ([C, R, C, N], None, true),
             ([R, C, C, R], None, true),
-            ([R, C, C, R], Some("target-zero"), false),
-            ([R, C, C, C], Some("draft-zero"), false),
+            ([R, C, C, R], zero, false),
+            ([R, C, C, C], undrafted, false),
         ] {
             assert_eq!(
                 needs_another_rule(&report(verdicts, broken)),
@@ -1519,7 +1473,7 @@ mod tests {
             ([C, R, C, C], None, false),
             ([C, C, C, R], None, false),
             ([C; 4], Some("draft-repeated"), false),
-            ([C; 4], Some("target-zero"), false),
+            ([C; 4], zero, false),
         ] {
             let report = report(verdicts, broken);
             let parts = report.parts.try_into().unwrap();
