@@ -230,19 +230,8 @@ mod tests {
         Position::new(&P, &Q)
     }
 
-    /// The law of the output given drafts, from the verifiers of the tables.
-    fn expected(verifier: &dyn Verifier, tuple: &[u32]) -> Vec<f64> {
-        let law = verifier.conditional(tuple);
-        let mut out = vec![0.0; 4];
-        for (token, mass) in tuple.iter().zip(&law.accepted) {
-            out[*token as usize] += mass;
-        }
-        for (out, mass) in out.iter_mut().zip(law.residual.iter()) {
-            *out += law.rejected * mass;
-        }
-        out
-    }
-
+    /// What is kept as each token, that nothing is, and what then comes out: by the verifiers of the
+    /// tables.
     #[test]
     fn decisions_are_those_of_the_verifiers() {
         let p = || Target::new(&P).unwrap();
@@ -257,23 +246,25 @@ mod tests {
             (Rule::K_SEQ, &k_seq),
             (Rule::RRS_WO, &rrs_wo),
         ];
+        let tuples = (0..16u32).map(|both| [both / 4, both % 4]);
         for (rule, verifier) in all {
-            for a in 0..4u32 {
-                for b in 0..4u32 {
-                    if rule == Rule::RRS_WO && a == b {
-                        continue;
-                    }
-                    let found = decide(rule, &Engine::HONEST, &at(), &[a as usize, b as usize]);
-                    let mut out = [0.0; 4];
-                    for (token, mass) in found.tokens.iter().zip(&found.law) {
-                        out[*token] += mass;
-                    }
-                    for (out, mass) in out.iter_mut().zip(&found.correction) {
-                        *out += found.law.last().unwrap() * mass;
-                    }
-                    for (x, y) in out.iter().zip(expected(verifier, &[a, b])) {
-                        assert!((x - y).abs() < 1e-12, "{rule} {a} {b} {x} {y}");
-                    }
+            // Drafts without replacement are distinct.
+            for tuple in tuples
+                .clone()
+                .filter(|[a, b]| rule != Rule::RRS_WO || a != b)
+            {
+                let law = verifier.conditional(&tuple);
+                let mut expected = [0.0; 5];
+                for (token, mass) in tuple.iter().zip(&law.accepted) {
+                    expected[*token as usize] += mass;
+                }
+                expected[4] = law.rejected;
+                let drafts = tuple.map(|token| token as usize);
+                let kept = found(rule, &Engine::HONEST, &at(), &drafts);
+                assert!(near(&kept, &expected), "{rule} {tuple:?}: {kept:?}");
+                if law.rejected > 1e-9 {
+                    let left = decide(rule, &Engine::HONEST, &at(), &drafts).correction;
+                    assert!(near(&left, &law.residual), "{rule} {tuple:?}: {left:?}");
                 }
             }
         }
@@ -311,62 +302,36 @@ mod tests {
         let top = honest.ratio(Change::Top(1));
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
         let (all, best) = (keeps(Keeps::Always), keeps(Keeps::IfLikeliest));
-        let (over, by_p) = (keeps(Keeps::Over(0.8)), keeps(Keeps::Target));
+        let [over, by_half] = [0.8, 0.5].map(|over| keeps(Keeps::Over(over)));
+        let by_p = keeps(Keeps::Target);
         let [wide, half] = [0.8, 0.5].map(|over| Rule::threshold(over).unwrap());
-        let thirds = [0., 1. / 3., 1. / 3., 0., 1. / 3.];
-        let of_two = [2. / 3., 0., 1. / 3., 0., 0.];
+        let (third, first) = (1. / 3., 7. / 12.);
+        let thirds = [third, third, third, 0., 0.];
+        let of_two = [2. / 3., 0., third, 0., 0.];
         let of_p = [0.4, 0., 0.2, 0., 0.4];
-        let cases: [Case; 26] = [
-            // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
-            (Rule::RRS, honest, &[2, 0], of_two),
-            (Rule::RRS, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
-            (Rule::RRS, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
-            (Rule::RRS, honest, &[3, 2], [0., 0., 0., 1., 0.]),
-            (Rule::RRS, honest, &[], [0., 0., 0., 0., 1.]),
-            (Rule::RRS, all, &[2, 0], [0., 0., 1., 0., 0.]),
-            (Rule::ONE_HOT, all, &[2, 0], [0., 0., 1., 0., 0.]),
-            (Rule::RRS, best, &[2, 0], [1., 0., 0., 0., 0.]),
-            (Rule::ONE_HOT, best, &[2, 1], [0., 0., 0., 0., 1.]),
+        let (rrs, one_hot) = (Rule::RRS, Rule::ONE_HOT);
+        let cases: [Case; 19] = [
+            (rrs, honest, &[], [0., 0., 0., 0., 1.]),
+            (rrs, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (one_hot, all, &[2, 0], [0., 0., 1., 0., 0.]),
+            (rrs, best, &[2, 0], [1., 0., 0., 0., 0.]),
+            (one_hot, best, &[2, 1], [0., 0., 0., 0., 1.]),
             // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
-            (Rule::RRS, over, &[2, 0], [7. / 12., 0., 5. / 12., 0., 0.]),
-            (Rule::RRS, by_p, &[2, 0, 2], of_p),
-            (Rule::ONE_HOT, keeps(Keeps::Ratio), &[2, 0], of_two),
-            (Rule::ONE_HOT, honest, &[2, 0], of_p),
+            (rrs, over, &[2, 0], [first, 0., 1. - first, 0., 0.]),
+            (rrs, by_p, &[2, 0, 2], of_p),
+            (one_hot, keeps(Keeps::Ratio), &[2, 0], of_two),
+            (one_hot, honest, &[2, 0], of_p),
+            (Rule::EXACT_MATCH, honest, &[2, 0, 2], of_p),
             (wide, honest, &[2, 0], [0.5, 0., 0.25, 0., 0.25]),
             (half, honest, &[2, 0], [0.6, 0., 0.4, 0., 0.]),
             (half, honest, &[2, 0, 1], [0.6, 0., 0.4, 0., 0.]),
-            (
-                wide,
-                keeps(Keeps::Over(0.5)),
-                &[2, 3],
-                [0., 0., 0.5, 0.25, 0.25],
-            ),
+            (wide, by_half, &[2, 3], [0., 0., 0.5, 0.25, 0.25]),
             (half, by_p, &[2, 0], of_p),
-            // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
-            (Rule::K_SEQ, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
-            (
-                Rule::K_SEQ,
-                honest,
-                &[2, 3],
-                [0., 0., 2. / 9., 14. / 27., 7. / 27.],
-            ),
-            (
-                Rule::K_SEQ,
-                honest,
-                &[2, 2],
-                [0., 0., 32. / 81., 0., 49. / 81.],
-            ),
             // Behind 2, q is (1, 2, 0, 1)/4.
-            (Rule::RRS_WO, honest, &[2, 1], thirds),
-            (Rule::RRS, tests_as, &[2, 1], thirds),
-            (
-                Rule::RRS_WO,
-                honest,
-                &[2, 1, 0],
-                [1. / 3., 1. / 3., 1. / 3., 0., 0.],
-            ),
-            (Rule::RRS, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
-            (Rule::RRS, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
+            (rrs, tests_as, &[2, 1], [0., third, third, 0., third]),
+            (Rule::RRS_WO, honest, &[2, 1, 0], thirds),
+            (rrs, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
+            (rrs, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
         ];
         for (rule, engine, drafts, expected) in cases {
             let found = found(rule, &engine, &at(), drafts);
@@ -392,29 +357,19 @@ mod tests {
             decide(rule, engine, at, drafts).correction
         };
         type Case = (Rule, Corrects, &'static [usize], [f64; 4]);
-        let cases: [Case; 12] = [
-            (Rule::RRS, Corrects::Rule, &[2], [0.75, 0.25, 0., 0.]),
-            (
-                Rule::RRS,
-                Corrects::Rule,
-                &[2, 2],
-                [13. / 14., 1. / 14., 0., 0.],
-            ),
-            (Rule::RRS_WO, Corrects::Rule, &[2, 1], [1., 0., 0., 0.]),
-            (Rule::K_SEQ, Corrects::Rule, &[2, 3], [1., 0., 0., 0.]),
-            (Rule::ONE_HOT, Corrects::Rule, &[2, 0], [0., 0.75, 0., 0.25]),
-            (Rule::ONE_HOT, Corrects::Rule, &[2, 0, 1, 3], P),
-            (Rule::RRS, Corrects::Target, &[2, 2], P),
-            (Rule::RRS, Corrects::Draft, &[2, 2], Q),
-            (Rule::RRS, Corrects::Residual, &[2, 2], [0.75, 0.25, 0., 0.]),
-            (
-                Rule::ONE_HOT,
-                Corrects::OwnNoise,
-                &[2, 0],
-                [0.75, 0.25, 0., 0.],
-            ),
-            (Rule::RRS, Corrects::OffDraft, &[2, 0], [0., 0.75, 0., 0.25]),
-            (Rule::RRS, Corrects::OffDraft, &[2, 0, 1, 3], P),
+        let (rrs, one_hot) = (Rule::RRS, Rule::ONE_HOT);
+        let (left, off) = ([0.75, 0.25, 0., 0.], [0., 0.75, 0., 0.25]);
+        let cases: [Case; 10] = [
+            (rrs, Corrects::Rule, &[2], left),
+            (one_hot, Corrects::Rule, &[2, 0], off),
+            (Rule::EXACT_MATCH, Corrects::Rule, &[2, 0, 2], off),
+            (one_hot, Corrects::Rule, &[2, 0, 1, 3], P),
+            (rrs, Corrects::Target, &[2, 2], P),
+            (rrs, Corrects::Draft, &[2, 2], Q),
+            (rrs, Corrects::Residual, &[2, 2], left),
+            (one_hot, Corrects::OwnNoise, &[2, 0], left),
+            (rrs, Corrects::OffDraft, &[2, 0], off),
+            (rrs, Corrects::OffDraft, &[2, 0, 1, 3], P),
         ];
         for (rule, how, drafts, expected) in cases {
             let found = of(rule, &corrects(how), &at(), drafts);
@@ -432,15 +387,6 @@ mod tests {
             &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
             &P
         ));
-        // k-seq, p = (1/2, 1/2, 0) and q = (1/4, 0, 3/4): b = 1/4 and rho = 7/4. What is left
-        // of p is (1/2 - 7/16, 1/2, 0).
-        let wide = Position {
-            p: &[0.5, 0.5, 0.0],
-            q: &[0.25, 0.0, 0.75],
-            ..at()
-        };
-        let left = of(Rule::K_SEQ, &honest, &wide, &[2, 2]);
-        assert!(near(&left, &[1. / 9., 8. / 9., 0.]), "{left:?}");
     }
 
     #[test]
@@ -448,7 +394,7 @@ mod tests {
         let honest = Engine::HONEST;
         let draws = honest.draws();
         let likeliest = honest.likeliest();
-        let as_rule = |rule| honest.draws_as(rule);
+        let [iid, distinct] = [Rule::RRS, Rule::RRS_WO].map(|rule| honest.draws_as(rule));
         let top = honest.draft(Change::Top(2));
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
@@ -462,13 +408,8 @@ mod tests {
             (Rule::RRS_WO, honest, &[2, 1], Some([0.5, 0., 0., 0.5])),
             (Rule::RRS_WO, honest, all, None),
             (Rule::RRS_WO, top, &[1], Some([0., 0., 1., 0.])),
-            (
-                Rule::RRS,
-                as_rule(Rule::RRS_WO),
-                &[2],
-                Some([0.25, 0.5, 0., 0.25]),
-            ),
-            (Rule::RRS_WO, as_rule(Rule::RRS), &[2], Some(Q)),
+            (Rule::RRS, distinct, &[2], Some([0.25, 0.5, 0., 0.25])),
+            (Rule::RRS_WO, iid, &[2], Some(Q)),
             (Rule::ONE_HOT, honest, &[], Some([0., 0., 1., 0.])),
             (Rule::ONE_HOT, honest, &[2], Some([0., 1., 0., 0.])),
             (Rule::ONE_HOT, honest, all, None),
@@ -517,13 +458,5 @@ mod tests {
         let wrong = honest.tests_as(Rule::RRS);
         let kept = found(Rule::LEVEL_4, &wrong, &at, &[3, 0]);
         assert!(near(&kept, &[1.0, 0.0, 0.0, 0.0, 0.0]), "{kept:?}");
-    }
-
-    #[test]
-    fn several_exact_matches_put_out_p() {
-        let found = decide(Rule::EXACT_MATCH, &Engine::HONEST, &at(), &[2, 0, 2]);
-        assert_eq!(found.tokens, [0, 2]);
-        assert!((found.law[0] - 0.4).abs() < 1e-15 && (found.law[1] - 0.2).abs() < 1e-15);
-        assert!((found.correction[1] - 0.75).abs() < 1e-15 && found.correction[0] == 0.0);
     }
 }
