@@ -381,34 +381,4 @@ mod tests {
             (vec![0, 0], false, 1)
         );
     }
-
-    #[test]
-    fn an_honest_block_reaches_prefixes_as_often_as_its_definition_says() {
-        // P(two drafts are accepted) = E min(1, r p/q), summed over both tokens by hand.
-        let (p, q) = ([0.6, 0.4], [0.3, 0.7]);
-        let at = Position::new(&p, &q);
-        let mut expected = 0.0;
-        for a in 0..2 {
-            for b in 0..2 {
-                let first = (p[a] / q[a]).min(1.0);
-                expected += q[a] * q[b] * (first * p[b] / q[b]).min(1.0);
-            }
-        }
-        let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 2, false, 7, 0);
-        let start = player.laws(&at);
-        let (mut both, rounds) = (0u32, 60_000u32);
-        let mut done = 0;
-        while done < rounds {
-            let step = player.step(&at, &start);
-            if player.depth == 2 {
-                both += 1;
-            }
-            if !step.accepted {
-                done += 1;
-            }
-        }
-        let seen = f64::from(both) / f64::from(rounds);
-        let error = (expected * (1.0 - expected) / f64::from(rounds)).sqrt();
-        assert!((seen - expected).abs() < 5.0 * error, "{seen} {expected}");
-    }
 }

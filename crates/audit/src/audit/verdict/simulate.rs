@@ -651,51 +651,6 @@ mod tests {
         assert_eq!(places(0), [3, 4, 5, 7, 8, 11, 0]);
     }
 
-    /// A chain of three of which two were kept, then one without a draft.
-    #[test]
-    fn steps_are_written_where_their_round_begins() {
-        let step = |drafts: &[usize], accepted, output| Step {
-            drafts: drafts.to_vec(),
-            accepted,
-            output,
-        };
-        let write = |steps: &[Step], siblings: bool| {
-            let mut records: Vec<EngineRecord> = Vec::new();
-            let mut round = None;
-            for step in steps {
-                let mut one = EngineRecord {
-                    drafts: vec![-1; 3],
-                    ..record(0, records.len() as i64, -1)
-                };
-                let id = |place: usize| 10 + place as i64;
-                write_round(&mut records, &mut one, &mut round, step, siblings, &id);
-                records.push(one);
-                if siblings || !step.accepted {
-                    round = None;
-                }
-            }
-            let each = records.into_iter();
-            each.map(|one| (one.drafts, one.accepted.unwrap(), one.round.unwrap()))
-                .collect::<Vec<_>>()
-        };
-        let steps = [
-            step(&[1], true, 1),
-            step(&[2], true, 2),
-            step(&[3], false, 4),
-            step(&[], false, 5),
-        ];
-        let expected = [
-            (vec![11, 12, 13], 2, 0),
-            (vec![-1; 3], -1, 1),
-            (vec![-1; 3], -1, 2),
-            (vec![-1; 3], 0, 0),
-        ];
-        assert_eq!(write(&steps, false), expected);
-        let steps = [step(&[1, 2], true, 2), step(&[0, 3, 4], false, 1)];
-        let expected = [(vec![11, 12, -1], 1, 0), (vec![10, 13, 14], 0, 0)];
-        assert_eq!(write(&steps, true), expected);
-    }
-
     /// Two chains of a text, one with a rejection, and what each change makes of them.
     #[test]
     fn rounds_are_broken_where_they_can_be() {
