@@ -322,45 +322,37 @@ mod tests {
 
     #[test]
     fn what_may_be_shared_is_said_or_logged() {
-        let with = |seeds: &[Option<i64>], said| {
-            let places = (0..)
-                .zip(seeds)
-                .map(|(prompt, seed)| place(prompt, 0, *seed));
-            let requests = Requests::new(places, said);
-            let units: Vec<usize> = (0..seeds.len()).map(|at| requests.unit_at(at)).collect();
-            (units, requests.averaged(), requests.basis)
-        };
-        let some = |seeds: [i64; 4]| seeds.map(Some);
-        assert_eq!(with(&some([-1; 4]), None), (vec![0; 4], 0, "log"));
-        assert_eq!(with(&some([5, 6, 7, 8]), None), (vec![0; 4], 0, "log"));
-        assert_eq!(
-            with(&some([5, 6, 5, 6]), None),
-            (vec![1, 3, 2, 4], 4, "log")
-        );
-        assert_eq!(
-            with(&some([5, -1, 5, 6]), None),
-            (vec![1, 0, 2, 0], 2, "log")
-        );
-        // What is not known may be anybody's.
-        let open = [Some(5), None, Some(6), Some(-1)];
-        assert_eq!(with(&open, None), (vec![1, 2, 3, 4], 4, "unknown"));
-        assert_eq!(with(&[None; 4], None), (vec![1, 2, 3, 4], 4, "unknown"));
-        assert_eq!(
-            with(&[None; 4], Some(Seeds::Fresh)),
-            (vec![0; 4], 0, "fresh")
-        );
-        assert_eq!(
-            with(&some([5; 4]), Some(Seeds::Fresh)),
-            (vec![0; 4], 0, "fresh")
-        );
-        let shared = Some(Seeds::Shared);
-        assert_eq!(
-            with(&some([-1; 4]), shared),
-            (vec![1, 2, 3, 4], 4, "shared")
-        );
-        // One text shares with nobody.
-        assert_eq!(with(&[None], None), (vec![0], 0, "unknown"));
-        assert_eq!(with(&[], None), (vec![], 0, "unknown"));
+        let (fresh, shared) = (Some(Seeds::Fresh), Some(Seeds::Shared));
+        let some = |seeds: [i64; 4]| seeds.map(Some).to_vec();
+        let (none, all) = (&[0; 4][..], &[1, 2, 3, 4][..]);
+        for (seeds, said, units, averaged, basis) in [
+            (some([-1; 4]), None, none, 0, "log"),
+            (some([5, 6, 7, 8]), None, none, 0, "log"),
+            (some([5, 6, 5, 6]), None, &[1, 3, 2, 4], 4, "log"),
+            (some([5, -1, 5, 6]), None, &[1, 0, 2, 0], 2, "log"),
+            // What is not known may be anybody's.
+            (
+                vec![Some(5), None, Some(6), Some(-1)],
+                None,
+                all,
+                4,
+                "unknown",
+            ),
+            (vec![None; 4], None, all, 4, "unknown"),
+            (vec![None; 4], fresh, none, 0, "fresh"),
+            (some([5; 4]), fresh, none, 0, "fresh"),
+            (some([-1; 4]), shared, all, 4, "shared"),
+            // One text shares with nobody.
+            (vec![None], None, &[0], 0, "unknown"),
+            (vec![], None, &[], 0, "unknown"),
+        ] {
+            let places = (0..).zip(&seeds);
+            let places = places.map(|(prompt, seed)| place(prompt, 0, *seed));
+            let found = Requests::new(places, said);
+            let own: Vec<usize> = (0..seeds.len()).map(|at| found.unit_at(at)).collect();
+            assert_eq!(own, units, "{seeds:?} {said:?}");
+            assert_eq!((found.averaged(), found.basis), (averaged, basis));
+        }
         for said in [Seeds::Fresh, Seeds::Shared] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }

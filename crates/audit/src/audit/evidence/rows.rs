@@ -510,73 +510,63 @@ mod tests {
     #[test]
     fn cuts_are_those_of_samplers() {
         let row = [0.05, 0.4, 0.3, 0.15, 0.1];
-        let claimed = |top_k, top_p, min_p| Claimed {
-            top_k,
-            top_p,
-            min_p,
-            ..Claimed::at(1.0)
-        };
-        for (claimed, kept) in [
-            (claimed(Some(2), None, None), vec![1, 2]),
-            (claimed(None, Some(0.7), None), vec![1, 2]),
-            (claimed(None, Some(0.71), None), vec![1, 2, 3]),
-            (claimed(None, None, Some(0.3)), vec![1, 2, 3]),
-            (claimed(Some(4), Some(0.8), Some(0.5)), vec![1, 2]),
-        ] {
+        let cut_by = |top_k, top_p, min_p, rest| {
+            let claimed = Claimed {
+                top_k,
+                top_p,
+                min_p,
+                ..Claimed::at(1.0)
+            };
             let mut out = row;
-            cut(&mut out, &claimed, false).unwrap();
+            cut(&mut out, &claimed, rest).map(|()| out)
+        };
+        for (top_k, top_p, min_p, kept) in [
+            (Some(2), None, None, &[1, 2][..]),
+            (None, Some(0.7), None, &[1, 2]),
+            (None, Some(0.71), None, &[1, 2, 3]),
+            (None, None, Some(0.3), &[1, 2, 3]),
+            (Some(4), Some(0.8), Some(0.5), &[1, 2]),
+            // An end itself is kept.
+            (None, None, Some(0.25), &[1, 2, 3, 4]),
+            (None, None, Some(0.2501), &[1, 2, 3]),
+            (None, Some(1.0), None, &[0, 1, 2, 3, 4]),
+            (Some(9), None, None, &[0, 1, 2, 3, 4]),
+            (Some(1), None, None, &[1]),
+            (None, Some(1e-9), None, &[1]),
+            // Top-p of what top-k left: half of 0.7 is in the first.
+            (Some(2), Some(0.5), None, &[1]),
+        ] {
+            let out = cut_by(top_k, top_p, min_p, false).unwrap();
             let found: Vec<usize> = (0..5).filter(|&i| out[i] > 0.0).collect();
-            assert_eq!(found, kept, "{claimed:?}");
+            assert_eq!(found, kept, "{top_k:?} {top_p:?} {min_p:?}");
             assert!((out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
         // The last entry is what is not listed.
-        let mut out = row;
-        cut(&mut out, &claimed(Some(4), None, None), true).unwrap();
-        assert_eq!(out[4], 0.0);
-        assert!(cut(&mut row.clone(), &claimed(Some(5), None, None), true).is_err());
-        assert!(cut(&mut row.clone(), &claimed(None, Some(0.95), None), true).is_err());
+        assert_eq!(cut_by(Some(4), None, None, true).unwrap()[4], 0.0);
+        assert!(cut_by(Some(5), None, None, true).is_err());
+        assert!(cut_by(None, Some(0.95), None, true).is_err());
         // A token that is not listed may be as likely as the last one that is, 0.05, and no
         // likelier: min-p keeps none of them above 0.05/0.4.
-        assert!(cut(&mut row.clone(), &claimed(None, None, Some(0.125)), true).is_err());
-        let mut out = row;
-        cut(&mut out, &claimed(None, None, Some(0.13)), true).unwrap();
+        assert!(cut_by(None, None, Some(0.125), true).is_err());
+        let out = cut_by(None, None, Some(0.13), true).unwrap();
         assert_eq!((out[0], out[4]), (0.0, 0.0));
         assert!(out[3] > 0.17 && (out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         // 0.86 of all, what is not listed included, takes the four.
-        let mut out = row;
-        cut(&mut out, &claimed(None, Some(0.86), None), true).unwrap();
+        let out = cut_by(None, Some(0.86), None, true).unwrap();
         assert!(out[0] > 0.0 && out[4] == 0.0);
-        // An end itself is kept, and so are its equals.
-        for (claimed, kept) in [
-            (claimed(None, None, Some(0.25)), 4),
-            (claimed(None, None, Some(0.2501)), 3),
-            (claimed(None, Some(1.0), None), 5),
-            (claimed(Some(9), None, None), 5),
-            (claimed(Some(1), None, None), 1),
-            (claimed(None, Some(1e-9), None), 1),
-        ] {
-            let mut out = row;
-            cut(&mut out, &claimed, false).unwrap();
-            assert_eq!(
-                out.iter().filter(|x| **x > 0.0).count(),
-                kept,
-                "{claimed:?}"
-            );
-        }
+        // Equals of an end are kept with it.
         let mut equal = [0.25; 4];
-        cut(&mut equal, &claimed(Some(2), None, None), false).unwrap();
+        let two = Claimed {
+            top_k: Some(2),
+            ..Claimed::at(1.0)
+        };
+        cut(&mut equal, &two, false).unwrap();
         assert_eq!(equal, [0.25; 4]);
-        // Top-p of what top-k left: half of 0.7 is in the first.
-        let mut out = row;
-        cut(&mut out, &claimed(Some(2), Some(0.5), None), false).unwrap();
-        assert_eq!(out, [0.0, 1.0, 0.0, 0.0, 0.0]);
         // Without a cut the rest stays.
-        let mut out = row;
-        cut(&mut out, &claimed(None, None, None), true).unwrap();
+        let out = cut_by(None, None, None, true).unwrap();
         assert!((out[4] - 0.1).abs() < 1e-15);
         // Behind a top-k nothing that is not listed is kept.
-        let mut out = row;
-        cut(&mut out, &claimed(Some(3), None, Some(0.1)), true).unwrap();
+        let out = cut_by(Some(3), None, Some(0.1), true).unwrap();
         assert_eq!((out[0], out[4]), (0.0, 0.0));
     }
 
