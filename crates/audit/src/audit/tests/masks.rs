@@ -42,9 +42,20 @@ fn masked(row: [f64; 4], at: usize) -> [f64; 4] {
     row
 }
 
-/// A log of rows without masks, and of the masks if they are said: chains of two drafts, each accepted
-/// with min(1, p/q), in texts of 50 positions. Also the positions at which a masked token came out.
-fn engine(count: usize, does: Does, said: bool, seed: u64) -> (Log, Vec<usize>) {
+/// How a log has masks.
+#[derive(Clone, Copy, PartialEq)]
+enum Masks {
+    /// Beside rows without them.
+    Said,
+    /// In the target's rows, as a grammar left them.
+    InRows,
+    /// Not at all.
+    Left,
+}
+
+/// A log of chains of two drafts, each accepted with min(1, p/q), in texts of 50 positions. Also the
+/// positions at which a masked token came out.
+fn engine(count: usize, does: Does, masks: Masks, seed: u64) -> (Log, Vec<usize>) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut drafts, mut accepted) = (vec![-1i64; 2 * count], vec![-1i64; count]);
     let mut output = vec![0i64; count];
@@ -81,14 +92,21 @@ fn engine(count: usize, does: Does, said: bool, seed: u64) -> (Log, Vec<usize>) 
             broken.push(at);
         }
     }
-    let rows = |row: [f64; 4]| (0..count).flat_map(move |_| row).flat_map(f64::to_le_bytes);
+    let rows = |row: &dyn Fn(usize) -> [f64; 4]| {
+        let entries = (0..count).flat_map(row);
+        entries.flat_map(f64::to_le_bytes).collect()
+    };
+    let target = match masks {
+        Masks::InRows => rows(&|at| masked(P, at)),
+        _ => rows(&|_| P),
+    };
     let mut tensors = vec![
-        ("target_probs", Dtype::F64, 4, rows(P).collect()),
-        ("draft_probs", Dtype::F64, 4, rows(Q).collect()),
+        ("target_probs", Dtype::F64, 4, target),
+        ("draft_probs", Dtype::F64, 4, rows(&|_| Q)),
     ];
     tensors.extend(rounds_of(2, drafts, accepted, output));
     tensors.extend(labels(count / 50, 50));
-    if said {
+    if masks == Masks::Said {
         let masks = (0..count).flat_map(allowed).map(u8::from).collect();
         tensors.push(("allowed", Dtype::BOOL, 4, masks));
     }
@@ -122,13 +140,18 @@ const HONEST: Does = Does {
 
 #[test]
 fn a_mask_on_the_target_alone_is_audited_from_raw_rows_and_the_mask() {
-    let (log, broken) = engine(1500, HONEST, true, 7);
+    let (log, broken) = engine(1500, HONEST, Masks::Said, 7);
     let report = audited(&log, false);
     assert!(broken.is_empty() && report.ok, "{:?}", report.parts);
     assert_eq!(report.conclusion, Conclusion::AsClaimed);
     assert_eq!(check(&report), Some((0, None)));
+    // Rows that were masked before they were logged are audited as they are.
+    let (log, _) = engine(1500, HONEST, Masks::InRows, 7);
+    let report = audited(&log, false);
+    assert!(report.ok && check(&report).is_none(), "{:?}", report.parts);
+    assert_eq!(report.conclusion, Conclusion::AsClaimed);
     // The same text without its masks is no draw from these rows.
-    let (log, _) = engine(1500, HONEST, false, 7);
+    let (log, _) = engine(1500, HONEST, Masks::Left, 7);
     let report = audited(&log, false);
     assert_eq!((report.ok, check(&report)), (false, None));
     assert!(report.parts.iter().any(PartReport::is_refuted));
@@ -138,7 +161,7 @@ fn a_mask_on_the_target_alone_is_audited_from_raw_rows_and_the_mask() {
 #[test]
 fn a_mask_on_both_rows_is_another_claim_than_one_on_p_alone() {
     for both in [false, true] {
-        let (log, _) = engine(1500, Does { both, ..HONEST }, true, 8);
+        let (log, _) = engine(1500, Does { both, ..HONEST }, Masks::Said, 8);
         let right = audited(&log, both);
         assert!(right.ok, "{both} {:?}", right.parts);
         let wrong = audited(&log, !both);
@@ -160,7 +183,7 @@ fn a_mask_that_is_forgotten_behind_whole_chains_fails_where_it_first_shows() {
     let mut rare = 0;
     for (forgets, seed) in [(1.0, 9), (0.01, 10), (0.01, 11), (0.01, 12)] {
         let does = Does { forgets, ..HONEST };
-        let (log, broken) = engine(3000, does, true, seed);
+        let (log, broken) = engine(3000, does, Masks::Said, seed);
         let report = audited(&log, false);
         let first = broken.first().copied();
         assert_eq!(
@@ -183,7 +206,7 @@ fn a_mask_that_is_forgotten_behind_whole_chains_fails_where_it_first_shows() {
 
 #[test]
 fn the_negative_control_breaks_a_mask() {
-    let (log, _) = engine(100, HONEST, true, 13);
+    let (log, _) = engine(100, HONEST, Masks::Said, 13);
     let settings = settings(false);
     let all = negative_control(&log, &settings, &plan(&log, &settings).unwrap()).unwrap();
     let one = all.iter().find(|one| one.name == "not-allowed").unwrap();
@@ -191,7 +214,7 @@ fn the_negative_control_breaks_a_mask() {
         (one.refuted, &one.by[..]),
         (Some(true), &["not-allowed".to_owned()][..])
     );
-    let (log, _) = engine(100, HONEST, false, 13);
+    let (log, _) = engine(100, HONEST, Masks::Left, 13);
     let all = negative_control(&log, &settings, &plan(&log, &settings).unwrap()).unwrap();
     assert!(all.iter().all(|one| one.name != "not-allowed"));
 }
