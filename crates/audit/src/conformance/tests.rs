@@ -395,48 +395,19 @@ fn situations_are_what_they_say() {
 }
 
 #[test]
-fn the_law_of_all_drafts_is_the_targets() {
-    // Summed over all drafts with their probability, the output has law p.
-    for situation in [Situation::Random, Situation::Close, Situation::TinyResidual] {
-        let mut vector = situation.vector(RuleName::RRS, 6, 2, false, 1);
-        let (p, q) = (normal(&vector.target[0]), normal(&vector.draft[0]));
-        let mut total = [0.0; 6];
-        for a in 0..6 {
-            for b in 0..6 {
-                vector.drafts = vec![a, b];
-                let laws = laws_of(RuleName::RRS, &vector, true).unwrap();
-                let mass = q[a as usize] * q[b as usize];
-                for (sum, x) in total.iter_mut().zip(&laws.next[0]) {
-                    *sum += mass * x;
-                }
-            }
-        }
-        for (x, y) in total.iter().zip(&p) {
-            assert!((x - y).abs() < 1e-12, "{situation:?}: {x} {y}");
-        }
+fn another_seed_makes_other_rows() {
+    let files = |seed: u64| {
+        let settings = Settings {
+            vocabularies: vec![7],
+            rules: rules(),
+            seed,
+        };
+        vectors(&settings).unwrap()
+    };
+    // Behind the manifest, which says the seed.
+    for (one, other) in files(3).iter().zip(&files(4)).skip(1) {
+        assert_ne!(one, other);
     }
-}
-
-#[test]
-fn files_are_the_same_for_the_same_seed() {
-    let settings = |seed: u64| Settings {
-        vocabularies: vec![2, 7],
-        rules: rules(),
-        seed,
-    };
-    let one = vectors(&settings(3)).unwrap();
-    assert_eq!(one, vectors(&settings(3)).unwrap());
-    assert_ne!(one, vectors(&settings(4)).unwrap());
-    let wrong = Settings {
-        vocabularies: vec![1],
-        ..settings(0)
-    };
-    assert!(
-        vectors(&wrong)
-            .unwrap_err()
-            .to_string()
-            .contains("from 2 to")
-    );
 }
 
 /// Rows of a model of two tokens that depend on all tokens so far.
