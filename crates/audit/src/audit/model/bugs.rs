@@ -29,14 +29,6 @@ fn chain_sampled(rule: Rule) -> bool {
     rule.has_chains() && rule.tests_drafts()
 }
 
-fn likeliest(rule: Rule) -> bool {
-    rule.drafts() == Drafts::Likeliest
-}
-
-fn off_draft(rule: Rule) -> bool {
-    rule != Rule::TEXT && !rule.tests_drafts()
-}
-
 fn independent(rule: Rule) -> bool {
     rule.needs_siblings() && !rule.drafts().are_distinct() && !stratified(rule)
 }
@@ -57,20 +49,8 @@ fn stratified(rule: Rule) -> bool {
     straddling_once(rule) || independent_strata(rule)
 }
 
-fn carried(rule: Rule) -> bool {
-    rule == Rule::CARRIED
-}
-
-fn all(_: Rule) -> bool {
-    true
-}
-
 fn drafted(rule: Rule) -> bool {
     rule != Rule::TEXT
-}
-
-fn claims_drafts(rule: Rule) -> bool {
-    rule.drafts() != Drafts::Any
 }
 
 const HONEST: Engine = Engine::HONEST;
@@ -158,7 +138,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "lossless if they are kept with p(x); name the rule exact-match, or draft greedily",
         weights: [4.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws(),
-        of: likeliest,
+        of: |rule| rule.drafts() == Drafts::Likeliest,
     },
     Bug {
         name: "lenient-acceptance",
@@ -198,7 +178,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
         weights: [0.0, 2.0, 1.0, 2.0],
         engine: HONEST.keeps(Keeps::Ratio).corrects(Corrects::Residual),
-        of: off_draft,
+        of: |rule| rule != Rule::TEXT && !rule.tests_drafts(),
     },
     Bug {
         name: "ratio-of-cut-q",
@@ -254,7 +234,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "pass the request's temperature to the verifier",
         weights: [0.0, 0.5, 0.5, 1.0],
         engine: HONEST.target(Change::Argmax),
-        of: all,
+        of: |_| true,
     },
     Bug {
         name: "target-sharper",
@@ -262,7 +242,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "pass the request's temperature to the verifier, once",
         weights: [0.0, 2.0, 2.0, 3.0],
         engine: HONEST.target(Change::Temperature(0.7)),
-        of: all,
+        of: |_| true,
     },
     Bug {
         name: "target-flatter",
@@ -270,7 +250,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "pass the request's temperature to the verifier, once",
         weights: [0.0, 2.0, 2.0, 3.0],
         engine: HONEST.target(Change::Temperature(1.4)),
-        of: all,
+        of: |_| true,
     },
     Bug {
         name: "drafts-without-replacement",
@@ -385,7 +365,7 @@ pub(crate) static BUGS: [Bug; 39] = [
                so far",
         weights: [0.0, 4.0, 3.0, 0.0],
         engine: HONEST.carries(Carries::Nothing),
-        of: carried,
+        of: |rule| rule == Rule::CARRIED,
     },
     Bug {
         name: "bonus-from-p",
@@ -393,7 +373,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "draw it from (p - d q)+, with one more row of the draft, as behind a rejected draft",
         weights: [0.0, 0.0, 4.0, 3.0],
         engine: HONEST.carries(Carries::ButBehindChains),
-        of: carried,
+        of: |rule| rule == Rule::CARRIED,
     },
     Bug {
         name: "bf16-drafts",
@@ -401,7 +381,7 @@ pub(crate) static BUGS: [Bug; 39] = [
         cure: "harmless at this size",
         weights: [0.0; 4],
         engine: HONEST.draft(Change::Bf16),
-        of: claims_drafts,
+        of: |rule| rule.drafts() != Drafts::Any,
     },
 ];
 

@@ -32,11 +32,8 @@ const SPAN: usize = 16;
 /// Rounds that drafted less than this share of K drafts each were shorter.
 const WHOLE: f64 = 0.98;
 
-/// q/p at each token of a text, from and to; and what it is taken to be behind the text's end.
-#[derive(Clone, Debug, PartialEq)]
-struct Text {
-    ratios: Vec<[f64; 2]>,
-}
+/// q/p at each token of a text, from and to.
+type Text = Vec<[f64; 2]>;
 
 /// Expected numbers of one text's rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -140,7 +137,7 @@ struct Side {
 
 fn side(texts: &[Text], verifier: ChainVerifier, drafts: usize, first: usize, end: usize) -> Side {
     let ratios: Vec<Vec<f64>> = (texts.iter())
-        .map(|text| text.ratios.iter().map(|ends| ends[end]).collect())
+        .map(|text| text.iter().map(|ends| ends[end]).collect())
         .collect();
     let walks: Vec<Walk<'_>> = (ratios.iter())
         .map(|ratios| Walk {
@@ -239,11 +236,9 @@ fn texts_of(log: &Log, settings: &Settings) -> Result<Vec<Text>, AuditError> {
                             .to_owned(),
                     ));
                 }
-                open.ratios.push(ratio);
+                open.push(ratio);
             }
-            _ => texts.push(Text {
-                ratios: vec![ratio],
-            }),
+            _ => texts.push(vec![ratio]),
         }
         before = Some(index);
     }
@@ -301,7 +296,7 @@ pub fn audit_counts(
     }
     let texts = texts_of(log, settings)?;
     let (drafts, number) = (counts.length, texts.len() as f64);
-    let tokens: usize = texts.iter().map(|text| text.ratios.len()).sum();
+    let tokens: usize = texts.iter().map(Vec::len).sum();
     // Every round puts out what it accepted and one token; a text may begin with one that no round
     // put out, and its last round may go beyond its end.
     let left = tokens as f64 - counts.rounds - counts.accepted;
