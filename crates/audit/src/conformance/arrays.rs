@@ -75,128 +75,95 @@ pub(super) const WORDS: [(&str, &str); 14] = [
     ),
 ];
 
-/// A file being filled.
+/// The arrays of a file, which are filled one vector after the other: the first axis of each.
 #[derive(Default)]
-pub(super) struct Arrays {
-    vocabulary: usize,
-    drafts: usize,
-    /// Rows of the target, rows of the draft, and laws of a vector.
-    rows: [usize; 3],
-    vectors: usize,
-    target: Vec<f32>,
-    draft: Vec<f32>,
-    tokens: Vec<i64>,
-    possible: Vec<i64>,
-    keeps: Vec<f64>,
-    accepted_law: Vec<f64>,
-    next_law: Vec<f64>,
-    coins: Vec<f64>,
-    coins_accepted: Vec<i64>,
-    final_coin: Vec<f64>,
-    final_token: Vec<i64>,
-    /// Shape of what is carried; empty if nothing is.
-    carried: Vec<usize>,
-    carry: Vec<f64>,
-    next_token: Vec<i64>,
-    carry_next: Vec<f64>,
-    order: Order,
-}
+pub(super) struct Arrays(Vec<RawTensor>);
 
 impl Arrays {
-    pub(super) fn new(rule: RuleName, vocabulary: usize, drafts: usize) -> Self {
-        let carried = match carry::width(rule, drafts) {
-            0 => Vec::new(),
-            width if width == drafts => vec![drafts],
-            _ => vec![drafts + 1, 2],
+    /// A vector with its laws.
+    pub(super) fn push(&mut self, rule: RuleName, vector: &Vector, laws: &Laws) {
+        let k = vector.drafts.len();
+        let v = vector.target.first().map_or(0, Vec::len);
+        let (p, q) = (&vector.target, &vector.draft);
+        self.floats32("target", &[p.len(), v], p.iter().flatten());
+        self.floats32("draft", &[q.len(), v], q.iter().flatten());
+        let drafts = vector.drafts.iter().map(|&token| i64::from(token));
+        self.integers("drafts", &[k], drafts);
+        self.integers("possible", &[], [i64::from(vector.possible)]);
+        self.floats("keeps", &[k], &laws.keeps);
+        self.floats("accepted_law", &[k + 1], &laws.accepted);
+        let next = &laws.next;
+        self.floats("next_law", &[next.len(), v], next.iter().flatten());
+        let coins = coins::all(laws, Order::of(rule));
+        let u = coins.len();
+        self.floats("coins", &[u, k], coins.iter().flat_map(|one| &one.tests));
+        self.integers("coins_accepted", &[u], coins.iter().map(|one| one.accepted));
+        self.floats("final_coin", &[u], coins.iter().map(|one| &one.last));
+        self.integers("final_token", &[u], coins.iter().map(|one| one.token));
+        let carried = match carry::width(rule, k) {
+            0 => return,
+            width if width == k => vec![k],
+            _ => vec![k + 1, 2],
         };
-        Self {
-            vocabulary,
-            drafts,
-            rows: if rule.is_chain() {
-                let behind = usize::from(!carried.is_empty());
-                [drafts + 1, drafts + behind, drafts + 1]
-            } else {
-                [1, 1, 1]
-            },
-            carried,
-            order: Order::of(rule),
-            ..Self::default()
-        }
+        self.floats("carry", &carried, &vector.carry);
+        self.integers("next_token", &[k + 1], laws.next_token.iter().copied());
+        let behind = [&[k + 1][..], &carried].concat();
+        self.floats("carry_next", &behind, laws.carry_next.iter().flatten());
     }
 
-    pub(super) fn push(&mut self, vector: &Vector, laws: &Laws) {
-        self.vectors += 1;
-        self.target.extend(vector.target.iter().flatten());
-        self.draft.extend(vector.draft.iter().flatten());
-        self.tokens
-            .extend(vector.drafts.iter().map(|&token| i64::from(token)));
-        self.possible.push(i64::from(vector.possible));
-        self.keeps.extend(&laws.keeps);
-        self.accepted_law.extend(&laws.accepted);
-        self.next_law.extend(laws.next.iter().flatten());
-        self.carry.extend(&vector.carry);
-        self.next_token.extend(&laws.next_token);
-        self.carry_next.extend(laws.carry_next.iter().flatten());
-        for coins in coins::all(laws, self.order) {
-            self.coins.extend(&coins.tests);
-            self.coins_accepted.push(coins.accepted);
-            self.final_coin.push(coins.last);
-            self.final_token.push(coins.token);
+    /// One entry of the first axis more, of an array that has this shape behind it.
+    pub(super) fn floats32<'a>(
+        &mut self,
+        name: &'static str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = &'a f32>,
+    ) {
+        let bytes = values.into_iter().flat_map(|x| x.to_le_bytes());
+        self.add(name, Dtype::F32, shape, bytes);
+    }
+
+    pub(super) fn floats<'a>(
+        &mut self,
+        name: &'static str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = &'a f64>,
+    ) {
+        let bytes = values.into_iter().flat_map(|x| x.to_le_bytes());
+        self.add(name, Dtype::F64, shape, bytes);
+    }
+
+    pub(super) fn integers(
+        &mut self,
+        name: &'static str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = i64>,
+    ) {
+        let bytes = values.into_iter().flat_map(i64::to_le_bytes);
+        self.add(name, Dtype::I64, shape, bytes);
+    }
+
+    fn add(
+        &mut self,
+        name: &'static str,
+        dtype: Dtype,
+        shape: &[usize],
+        bytes: impl Iterator<Item = u8>,
+    ) {
+        if self.0.iter().all(|one| one.name != name) {
+            self.0.push(RawTensor {
+                name,
+                dtype,
+                shape: [&[0][..], shape].concat(),
+                data: Vec::new(),
+            });
+        }
+        if let Some(one) = self.0.iter_mut().find(|one| one.name == name) {
+            one.data.extend(bytes);
+            one.shape[0] += 1;
         }
     }
 
     pub(super) fn finish(self) -> Vec<RawTensor> {
-        let (m, k, v, u) = (
-            self.vectors,
-            self.drafts,
-            self.vocabulary,
-            coins::count(self.drafts),
-        );
-        let [p, q, laws] = self.rows;
-        let mut tensors = vec![
-            floats32("target", vec![m, p, v], &self.target),
-            floats32("draft", vec![m, q, v], &self.draft),
-            integers("drafts", vec![m, k], &self.tokens),
-            integers("possible", vec![m], &self.possible),
-            floats("keeps", vec![m, k], &self.keeps),
-            floats("accepted_law", vec![m, k + 1], &self.accepted_law),
-            floats("next_law", vec![m, laws, v], &self.next_law),
-            floats("coins", vec![m, u, k], &self.coins),
-            integers("coins_accepted", vec![m, u], &self.coins_accepted),
-            floats("final_coin", vec![m, u], &self.final_coin),
-            integers("final_token", vec![m, u], &self.final_token),
-        ];
-        if !self.carried.is_empty() {
-            let shape = |first: &[usize]| [first, &self.carried].concat();
-            tensors.push(floats("carry", shape(&[m]), &self.carry));
-            tensors.push(integers("next_token", vec![m, k + 1], &self.next_token));
-            tensors.push(floats("carry_next", shape(&[m, k + 1]), &self.carry_next));
-        }
-        tensors
-    }
-}
-
-pub(super) fn floats32(name: &'static str, shape: Vec<usize>, values: &[f32]) -> RawTensor {
-    RawTensor {
-        name,
-        dtype: Dtype::F32,
-        shape,
-        data: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-    }
-}
-
-pub(super) fn floats(name: &'static str, shape: Vec<usize>, values: &[f64]) -> RawTensor {
-    RawTensor {
-        name,
-        dtype: Dtype::F64,
-        shape,
-        data: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-    }
-}
-
-pub(super) fn integers(name: &'static str, shape: Vec<usize>, values: &[i64]) -> RawTensor {
-    RawTensor {
-        shape,
-        ..RawTensor::integers(name, values)
+        self.0
     }
 }

@@ -1,8 +1,7 @@
 //! The arrays of a file of calls.
 
-use super::arrays::{floats, floats32, integers};
-use super::calls::{CHOICES, Call, DRAFTS, Expect, REQUESTS, RequestLaws};
-use specgap_log::log::RawTensor;
+use super::arrays::Arrays;
+use super::calls::{CHOICES, Call, DRAFTS, Expect, REQUESTS, Request, RequestLaws};
 
 /// What each array is, with M calls, R requests, K drafts, V tokens of the target, D of the draft
 /// and U choices of uniform numbers.
@@ -81,92 +80,55 @@ pub(super) const WORDS: [(&str, &str); 18] = [
     ),
 ];
 
-/// Arrays of calls of one size.
-#[derive(Default)]
-pub(super) struct CallArrays {
-    calls: usize,
-    logits: Vec<f32>,
-    allowed: Vec<i64>,
-    temperature: Vec<f64>,
-    draft: Vec<f32>,
-    bits: Vec<i64>,
-    map: Vec<i64>,
-    ids: Vec<i64>,
-    tokens: Vec<i64>,
-    counts: Vec<i64>,
-    verified: Vec<i64>,
-    expect: Vec<i64>,
-    accepted: Vec<f64>,
-    next: Vec<f64>,
-    first: Vec<f64>,
-    coins: Vec<f64>,
-    coins_accepted: Vec<i64>,
-    final_coin: Vec<f64>,
-    final_token: Vec<i64>,
-}
-
-impl CallArrays {
-    pub(super) fn push(&mut self, call: &Call) {
-        self.calls += 1;
-        self.bits.push(call.draft_bits);
-        self.map.extend(call.map.iter().map(|token| *token as i64));
-        let laws: Vec<RequestLaws> = (call.requests.iter())
-            .map(|one| one.laws(&call.map))
-            .collect();
-        for (one, laws) in call.requests.iter().zip(&laws) {
-            self.logits.extend(one.logits.iter().flatten());
-            let allowed = one.allowed.iter().flatten();
-            self.allowed.extend(allowed.map(|may| i64::from(*may)));
-            self.temperature.push(one.temperature);
-            self.draft.extend(one.draft.iter().flatten());
-            self.ids.extend(&one.draft_ids);
-            self.tokens.extend(&one.drafts);
-            self.counts.push(one.count as i64);
-            self.verified.push(one.verified as i64);
-            self.expect.push(one.expect as i64);
-            self.accepted.extend(&laws.accepted);
-            self.next.extend(laws.next.iter().flatten());
-            self.first.extend(laws.first.iter().flatten());
-        }
-        for choice in 0..CHOICES {
-            for (one, laws) in call.requests.iter().zip(&laws) {
-                let coins = laws.coins(choice);
-                self.coins.extend(&coins.tests);
-                let is_law = one.expect == Expect::Law;
-                self.coins_accepted
-                    .push(if is_law { coins.accepted } else { -1 });
-                self.final_coin.push(coins.last);
-                self.final_token.push(coins.token);
+impl Arrays {
+    /// A call of several requests, with what each has to come to.
+    pub(super) fn push_call(&mut self, call: &Call) {
+        let all = &call.requests;
+        let laws: Vec<RequestLaws> = all.iter().map(|one| one.laws(&call.map)).collect();
+        let (r, k, u, d) = (REQUESTS, DRAFTS, CHOICES, call.map.len());
+        let v = all.first().map_or(0, |one| one.logits[0].len());
+        let each = |of: fn(&Request) -> i64| all.iter().map(of);
+        let logits = all.iter().flat_map(|one| one.logits.iter().flatten());
+        self.floats32("target_logits", &[r, k + 1, v], logits);
+        let allowed = all.iter().flat_map(|one| one.allowed.iter().flatten());
+        let allowed = allowed.map(|may| i64::from(*may));
+        self.integers("allowed", &[r, k + 1, v], allowed);
+        let temperatures = all.iter().map(|one| &one.temperature);
+        self.floats("temperature", &[r], temperatures);
+        let rows = all.iter().flat_map(|one| one.draft.iter().flatten());
+        self.floats32("draft_rows", &[r, k, d], rows);
+        self.integers("draft_bits", &[], [call.draft_bits]);
+        self.integers("d2t", &[d], call.map.iter().map(|token| *token as i64));
+        let ids = all.iter().flat_map(|one| one.draft_ids.iter().copied());
+        self.integers("draft_ids", &[r, k], ids);
+        let tokens = all.iter().flat_map(|one| one.drafts.iter().copied());
+        self.integers("draft_tokens", &[r, k], tokens);
+        self.integers("counts", &[r], each(|one| one.count as i64));
+        self.integers("verified", &[r], each(|one| one.verified as i64));
+        self.integers("expect", &[r], each(|one| one.expect as i64));
+        let accepted = laws.iter().flat_map(|one| &one.accepted);
+        self.floats("request_accepted_law", &[r, k + 1], accepted);
+        let next = laws.iter().flat_map(|one| one.next.iter().flatten());
+        self.floats("request_next_law", &[r, k + 1, v], next);
+        let first = laws.iter().flat_map(|one| one.first.iter().flatten());
+        self.floats("first_law", &[r, 2, v], first);
+        let mut coins = Vec::with_capacity(u * r);
+        for choice in 0..u {
+            for (one, laws) in all.iter().zip(&laws) {
+                let mut own = laws.coins(choice);
+                if one.expect != Expect::Law {
+                    own.accepted = -1;
+                }
+                coins.push(own);
             }
         }
-    }
-
-    pub(super) fn finish(self, vocabulary: usize, draft_vocabulary: usize) -> Vec<RawTensor> {
-        let (m, r, k, u) = (self.calls, REQUESTS, DRAFTS, CHOICES);
-        let (v, d) = (vocabulary, draft_vocabulary);
-        vec![
-            floats32("target_logits", vec![m, r, k + 1, v], &self.logits),
-            integers("allowed", vec![m, r, k + 1, v], &self.allowed),
-            floats("temperature", vec![m, r], &self.temperature),
-            floats32("draft_rows", vec![m, r, k, d], &self.draft),
-            integers("draft_bits", vec![m], &self.bits),
-            integers("d2t", vec![m, d], &self.map),
-            integers("draft_ids", vec![m, r, k], &self.ids),
-            integers("draft_tokens", vec![m, r, k], &self.tokens),
-            integers("counts", vec![m, r], &self.counts),
-            integers("verified", vec![m, r], &self.verified),
-            integers("expect", vec![m, r], &self.expect),
-            floats("request_accepted_law", vec![m, r, k + 1], &self.accepted),
-            floats("request_next_law", vec![m, r, k + 1, v], &self.next),
-            floats("first_law", vec![m, r, 2, v], &self.first),
-            floats("request_coins", vec![m, u, r, k], &self.coins),
-            integers(
-                "request_coins_accepted",
-                vec![m, u, r],
-                &self.coins_accepted,
-            ),
-            floats("request_final_coin", vec![m, u, r], &self.final_coin),
-            integers("request_final_token", vec![m, u, r], &self.final_token),
-        ]
+        let tests = coins.iter().flat_map(|one| &one.tests);
+        self.floats("request_coins", &[u, r, k], tests);
+        let accepted = coins.iter().map(|one| one.accepted);
+        self.integers("request_coins_accepted", &[u, r], accepted);
+        let last = coins.iter().map(|one| &one.last);
+        self.floats("request_final_coin", &[u, r], last);
+        let tokens = coins.iter().map(|one| one.token);
+        self.integers("request_final_token", &[u, r], tokens);
     }
 }

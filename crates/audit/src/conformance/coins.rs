@@ -6,10 +6,9 @@ use specgap_core::rule::RuleName;
 use std::cmp::Ordering;
 
 /// In which order drafts are tested, and what a test that comes up means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The draft is kept, and the next one's turn comes.
-    #[default]
     Chain,
     /// The draft is put out.
     Siblings,
@@ -50,15 +49,11 @@ pub(super) const ALMOST_ONE: f64 = 1.0 - 1.0 / 16_777_216.0;
 const APART: f64 = 1e-3;
 /// Kernels in f32 are given this much, relatively.
 pub(super) const ROUNDING: f64 = 1e-4;
-/// Choices a vector has: a multiple of the ways a draft's test is put.
-pub(super) fn count(drafts: usize) -> usize {
-    4 * drafts
-}
 
 /// All choices for a vector.
 pub(super) fn all(laws: &Laws, order: Order) -> Vec<Coins> {
     let drafts = laws.keeps.len();
-    let mut all = Vec::with_capacity(count(drafts));
+    let mut all = Vec::with_capacity(4 * drafts);
     for at in 0..drafts {
         let keep = laws.keeps.get(at).copied().unwrap_or(0.0);
         for (way, test) in [0.0, keep * (1.0 - APART), keep * (1.0 + APART), ALMOST_ONE]

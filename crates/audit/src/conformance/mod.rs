@@ -39,7 +39,6 @@ pub use calls::CallSituation;
 pub use situation::Situation;
 
 use arrays::Arrays;
-use call_arrays::CallArrays;
 use laws::Laws;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -232,7 +231,7 @@ fn file(
     drafts: usize,
     seed: u64,
 ) -> Result<(Vec<&'static str>, Vec<RawTensor>, bool), ConformanceError> {
-    let mut arrays = Arrays::new(rule, vocabulary, drafts);
+    let mut arrays = Arrays::default();
     let (mut situations, mut exact) = (Vec::new(), true);
     let few = vocabulary >= LARGE;
     for situation in Situation::of(rule, vocabulary, drafts, few) {
@@ -242,7 +241,7 @@ fn file(
                 .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
             exact &= laws.exact;
             situations.push(situation.as_str());
-            arrays.push(&vector, &laws);
+            arrays.push(rule, &vector, &laws);
         }
     }
     Ok((situations, arrays.finish(), exact))
@@ -269,19 +268,17 @@ fn calls(
         if listed.iter().any(|file| file.file == name) {
             continue;
         }
-        let (mut arrays, mut situations, mut size) = (CallArrays::default(), Vec::new(), 0);
+        let (mut arrays, mut situations) = (Arrays::default(), Vec::new());
         for situation in CallSituation::ALL {
-            let of_draft = situation.draft_vocabulary(vocabulary);
-            if (of_draft < vocabulary) == smaller {
+            if (situation.draft_vocabulary(vocabulary) < vocabulary) == smaller {
                 let mut random = ChaCha8Rng::seed_from_u64(
                     seed ^ ((vocabulary as u64) << 24) ^ (0xca11 << 8) ^ situation as u64,
                 );
-                arrays.push(&situation.call(vocabulary, &mut random));
+                arrays.push_call(&situation.call(vocabulary, &mut random));
                 situations.push(situation.as_str());
-                size = of_draft;
             }
         }
-        let bytes = npz(&arrays.finish(vocabulary, size))
+        let bytes = npz(&arrays.finish())
             .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
         files.push((name.clone(), bytes));
         listed.push(File {
