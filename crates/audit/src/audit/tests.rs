@@ -525,6 +525,11 @@ fn audited(log: &Log, settings: &Settings) -> AuditReport {
     audit(log, settings, "", &|_| {}).unwrap()
 }
 
+/// Whether one of several remarks has these words.
+fn is_said(remarks: &[String], words: &str) -> bool {
+    remarks.iter().any(|one| one.contains(words))
+}
+
 /// The hard check of a name; `None` if it was not made.
 fn hard_check<'a>(report: &'a AuditReport, name: &str) -> Option<&'a HardCheck> {
     report.hard_checks.iter().find(|one| one.name == name)
@@ -613,12 +618,7 @@ fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
     let short = engine_log(None, 100, 8, None, None, false);
     let report = audited(&short, &settings(Rule::TOKEN, None));
     assert_eq!(report.conclusion, Conclusion::Undecided);
-    assert!(
-        report
-            .notes
-            .iter()
-            .any(|note| note.contains("--seeds fresh"))
-    );
+    assert!(is_said(&report.notes, "--seeds fresh"));
 }
 
 /// How a text's rows are logged.
@@ -825,11 +825,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     assert_eq!(missing.unwrap().violations, 0);
     assert!(report.ok && report.conclusion == Conclusion::AsClaimed);
     let note = format!("in {} rounds whose drafts were all accepted", count - 1);
-    assert!(
-        report.notes.iter().any(|one| one.contains(&note)),
-        "{:?}",
-        report.notes
-    );
+    assert!(is_said(&report.notes, &note), "{:?}", report.notes);
     // What no round does right is the form of the log, and is refused with the cure.
     let shifted: Vec<i64> = output.iter().map(|y| (y + 1) % 6).collect();
     let message = of(&accepted, &shifted, Vec::new()).unwrap_err().to_string();
