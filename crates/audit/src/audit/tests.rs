@@ -284,47 +284,38 @@ fn the_negative_control_says_what_it_played_and_why_not() {
     };
     let all = negative_control(&log, &settings, &plan).unwrap();
     let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
+    let harmless = "harmless at this size: it moves outputs by 1.0e-4";
+    let within = "within the tolerance on these rows";
+    let takes = "takes about 600051 positions";
     // Half as many more than are needed, and 50, in whole turns of four rows.
-    for (name, positions, enough, by) in [
-        ("accepts-everything", 500, true, "acceptance"),
-        ("argmax-drafts", 504, false, "draft-law"),
+    for (name, refuted, positions, enough, by, reason) in [
+        (
+            "accepts-everything",
+            Some(true),
+            500,
+            true,
+            "acceptance",
+            "",
+        ),
+        ("argmax-drafts", Some(true), 504, false, "draft-law", ""),
+        ("bf16-drafts", None, 0, false, "", harmless),
+        ("correction-from-p", None, 0, false, "", within),
+        ("exact-match", None, 0, false, "", takes),
+        ("target-flatter", Some(false), 52, true, "", ""),
     ] {
         let one = of(name);
-        assert_eq!(one.positions, positions, "{one:?}");
-        assert_eq!(
-            (one.refuted, one.own_positions_enough),
-            (Some(true), enough),
-            "{one:?}"
-        );
+        let found = (one.refuted, one.positions, one.own_positions_enough);
+        assert_eq!(found, (refuted, positions, enough), "{one:?}");
+        let said = one.reason.as_deref().unwrap_or_default();
+        let nothing = (one.by.is_empty(), said.is_empty());
+        assert_eq!(nothing, (by.is_empty(), reason.is_empty()), "{one:?}");
+        assert!(said.starts_with(reason), "{one:?}");
         assert!(
-            one.by.iter().any(|part| part == by) && one.reason.is_none(),
+            by.is_empty() || one.by.iter().any(|part| part == by),
             "{one:?}"
         );
         assert_eq!(one.words, format!("words of {name}"));
     }
-    for (name, reason) in [
-        (
-            "bf16-drafts",
-            "harmless at this size: it moves outputs by 1.0e-4",
-        ),
-        ("correction-from-p", "within the tolerance on these rows"),
-        ("exact-match", "takes about 600051 positions"),
-    ] {
-        let one = of(name);
-        assert!(
-            one.reason.as_deref().unwrap().starts_with(reason),
-            "{one:?}"
-        );
-        assert_eq!((one.refuted, one.positions), (None, 0));
-        assert!(one.by.is_empty() && !one.own_positions_enough, "{one:?}");
-    }
-    let weak = of("target-flatter");
-    assert_eq!(
-        (weak.refuted, weak.positions),
-        (Some(false), 52),
-        "{weak:?}"
-    );
-    assert!(weak.own_positions_enough && weak.by.is_empty());
     // What no engine may do, done once.
     for name in [
         "target-zero",
