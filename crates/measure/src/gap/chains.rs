@@ -224,7 +224,7 @@ mod tests {
         Cluster {
             positions: text.len() as u64,
             text: text.to_vec(),
-            unlisted: Vec::new(),
+            ..Cluster::default()
         }
     }
 

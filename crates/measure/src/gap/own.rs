@@ -2,6 +2,7 @@
 
 use super::GapError;
 use super::metric::{LawRef, Other, Own, schemes};
+use serde::{Deserialize, Serialize};
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
@@ -71,7 +72,8 @@ type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync>
 pub struct DraftsOf(pub(super) Law);
 
 /// A law by its name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub(super) enum Law {
     Table(SchemeName),
     Own(String),
@@ -80,6 +82,19 @@ pub(super) enum Law {
 impl From<SchemeName> for DraftsOf {
     fn from(scheme: SchemeName) -> Self {
         Self(Law::Table(scheme))
+    }
+}
+
+impl From<String> for Law {
+    fn from(name: String) -> Self {
+        // A name of the table is none of an own law.
+        law_of_rows(&name).map_or(Self::Own(name), Self::Table)
+    }
+}
+
+impl From<Law> for String {
+    fn from(law: Law) -> Self {
+        law.name().to_owned()
     }
 }
 
@@ -94,7 +109,7 @@ impl Law {
 
 /// The law of the table that a report may have under this name: `composed` and others that are
 /// given by more than a row are free for laws of one's own.
-pub(super) fn law_of_rows(name: &str) -> Option<SchemeName> {
+fn law_of_rows(name: &str) -> Option<SchemeName> {
     let found: SchemeName = name.parse().ok()?;
     schemes().any(|one| one == found).then_some(found)
 }
@@ -116,6 +131,11 @@ pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
         return refused("that is a name of the table already; give it one of its own".to_owned());
     }
     Ok(())
+}
+
+/// Words without line breaks.
+pub(super) fn one_line(words: &str) -> String {
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether two parts were measured by one rule or law of this name; if not, why not, and what to
@@ -182,29 +202,34 @@ pub(super) fn lists_refused(what: &str, does: &str, name: &str) -> String {
 /// ```
 #[derive(Clone)]
 pub struct OwnRule {
-    name: String,
-    words: String,
-    of: Law,
-    digest: Option<String>,
+    told: RuleTold,
     /// `None` of a rule that was read from a summary.
     function: Option<Function>,
 }
 
+/// What a summary says of a rule, whose function stays where it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTold {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    words: String,
+    #[serde(rename = "scheme")]
+    of: Law,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
 impl fmt::Debug for OwnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnRule")
-            .field("name", &self.name)
-            .field("of", &self.of)
-            .field("digest", &self.digest)
-            .finish_non_exhaustive()
+        self.told.fmt(f)
     }
 }
 
 impl PartialEq for OwnRule {
     /// Of one name, words, law and digest; where there is no digest, one function too.
     fn eq(&self, other: &Self) -> bool {
-        let told = |one: &Self| (one.name.clone(), one.words.clone(), one.digest.clone());
-        told(self) == told(other) && self.of == other.of && self.same(other).is_ok()
+        self.told == other.told && self.same(other).is_ok()
     }
 }
 
@@ -226,46 +251,43 @@ impl OwnRule {
         drafts: impl Into<DraftsOf>,
         rate: impl Fn(OwnRow<'_>) -> Result<OwnRate, String> + Send + Sync + 'static,
     ) -> Result<Self, GapError> {
-        let function: Function = Arc::new(rate);
-        Self::checked(name, drafts.into().0, Some(function)).map_err(GapError::Settings)
+        let told = RuleTold {
+            name: name.to_owned(),
+            words: String::new(),
+            of: drafts.into().0,
+            digest: None,
+        };
+        Self::checked(told, Some(Arc::new(rate))).map_err(GapError::Settings)
     }
 
     /// Of a summary: without a function.
-    pub(super) fn carried(
-        name: &str,
-        words: &str,
-        of: Law,
-        digest: Option<String>,
-    ) -> Result<Self, String> {
-        let rule = Self::checked(name, of, None)?.words(words);
-        Ok(Self { digest, ..rule })
+    pub(super) fn carried(told: &RuleTold) -> Result<Self, String> {
+        Ok(Self::checked(told.clone(), None)?.words(&told.words))
     }
 
-    fn checked(name: &str, of: Law, function: Option<Function>) -> Result<Self, String> {
-        named("rule", name)?;
-        if let Law::Table(scheme) = of
+    /// What a summary says of it.
+    pub(super) fn as_told(&self) -> RuleTold {
+        self.told.clone()
+    }
+
+    fn checked(told: RuleTold, function: Option<Function>) -> Result<Self, String> {
+        named("rule", &told.name)?;
+        if let Law::Table(scheme) = told.of
             && !schemes().any(|one| one == scheme)
         {
             return Err(format!(
-                "own rule {name:?}: a log's rows do not make {scheme} drafts"
+                "own rule {:?}: a log's rows do not make {scheme} drafts",
+                told.name
             ));
         }
-        Ok(Self {
-            name: name.to_owned(),
-            words: String::new(),
-            of,
-            digest: None,
-            function,
-        })
+        Ok(Self { told, function })
     }
 
     /// What it does, in one line, for the page's definitions.
     #[must_use]
-    pub fn words(self, words: &str) -> Self {
-        Self {
-            words: words.split_whitespace().collect::<Vec<_>>().join(" "),
-            ..self
-        }
+    pub fn words(mut self, words: &str) -> Self {
+        self.told.words = one_line(words);
+        self
     }
 
     /// What tells this rule from others of its name: a hash of its source, or a version.
@@ -273,40 +295,38 @@ impl OwnRule {
     /// Summaries of parts are merged only where both name one digest, or were made in one
     /// process with one function: a report of two rules under one name would be of neither.
     #[must_use]
-    pub fn digest(self, digest: &str) -> Self {
-        Self {
-            digest: Some(digest.to_owned()),
-            ..self
-        }
+    pub fn digest(mut self, digest: &str) -> Self {
+        self.told.digest = Some(digest.to_owned());
+        self
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.told.name
     }
 
     /// The name of the law of its drafts.
     pub fn scheme(&self) -> &str {
-        self.of.name()
+        self.told.of.name()
     }
 
     /// Its name behind that of the law of its drafts.
     pub(super) fn full_name(&self) -> String {
-        format!("{}/{}", self.scheme(), self.name)
+        format!("{}/{}", self.scheme(), self.name())
     }
 
     pub(super) fn of(&self) -> &Law {
-        &self.of
+        &self.told.of
     }
 
     /// What it does, in one line; empty if it does not say.
     pub fn told(&self) -> &str {
-        &self.words
+        &self.told.words
     }
 
     /// What tells it from others of its name, if it says so.
     pub fn digested(&self) -> Option<&str> {
-        self.digest.as_deref()
+        self.told.digest.as_deref()
     }
 
     /// What it says of a pair of rows.
@@ -319,7 +339,7 @@ impl OwnRule {
     }
 
     pub(super) fn asked(&self, row: OwnRow<'_>) -> Result<OwnRate, String> {
-        let named = |why: String| format!("own rule {}: {why}", self.name);
+        let named = |why: String| format!("own rule {}: {why}", self.name());
         let Some(function) = &self.function else {
             return Err(named(
                 "it was read from a summary, which has no function; name it again".to_owned(),
@@ -351,8 +371,8 @@ impl OwnRule {
         };
         one_measured(
             "rule",
-            &self.name,
-            [&self.digest, &other.digest],
+            self.name(),
+            [&self.told.digest, &other.told.digest],
             one_function,
         )
     }

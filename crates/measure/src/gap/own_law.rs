@@ -2,7 +2,8 @@
 
 use super::GapError;
 use super::metric::{LawRef, OwnLawId};
-use super::own::{DraftsOf, Law, OwnRow, named, one_measured};
+use super::own::{DraftsOf, Law, OwnRow, named, one_line, one_measured};
+use serde::{Deserialize, Serialize};
 use specgap_core::optimum::on_row;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
@@ -23,16 +24,6 @@ const SAMPLED: &str = "it can only be drawn from, so that its alpha* is not know
     acceptance under it is simulated by specgap.evaluate(rule, log, n, scheme=law)";
 
 type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> + Send + Sync>;
-
-/// What is known of a law.
-#[derive(Clone)]
-enum Source {
-    Function(Function),
-    /// It can be drawn from, elsewhere.
-    Sampled,
-    /// It was read from a summary.
-    Carried,
-}
 
 /// A draft law of the caller's own, asked for at every position of a log: alpha* of its drafts
 /// and what rules accept of them, at the positions at which laws of the table are measured, with
@@ -74,35 +65,55 @@ enum Source {
 /// [`OwnRule::new`]: super::OwnRule::new
 #[derive(Clone)]
 pub struct OwnLaw {
-    name: String,
-    words: String,
+    told: LawTold,
     made: SchemeName,
+    /// `None` of a law that can only be drawn from, or that was read from a summary.
+    function: Option<Function>,
+}
+
+/// What a summary says of a law, whose function stays where it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LawTold {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    words: String,
+    pub(super) made: String,
+    /// It can be drawn from and nothing else is known of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sampled: bool,
     drafts: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     /// Rules that are not measured under it, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     without: Vec<(String, String)>,
-    source: Source,
 }
 
 impl fmt::Debug for OwnLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnLaw")
-            .field("name", &self.name)
-            .field("made", &self.made)
-            .field("drafts", &self.drafts)
-            .field("digest", &self.digest)
-            .finish_non_exhaustive()
+        self.told.fmt(f)
     }
 }
 
 impl PartialEq for OwnLaw {
     /// Of one name, words, kind and numbers of drafts, and known to be one law.
     fn eq(&self, other: &Self) -> bool {
-        let told = |one: &Self| (one.name.clone(), one.words.clone(), one.drafts.clone());
-        told(self) == told(other)
-            && (self.made, &self.digest) == (other.made, &other.digest)
-            && self.without == other.without
-            && self.same(other).is_ok()
+        self.told == other.told && self.same(other).is_ok()
+    }
+}
+
+impl LawTold {
+    fn new(name: &str, made: SchemeName, drafts: &[usize], sampled: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            words: String::new(),
+            made: made.as_str().to_owned(),
+            sampled,
+            drafts: drafts.to_vec(),
+            digest: None,
+            without: Vec::new(),
+        }
     }
 }
 
@@ -120,8 +131,8 @@ impl OwnLaw {
         drafts: &[usize],
         law: impl Fn(OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> + Send + Sync + 'static,
     ) -> Result<Self, GapError> {
-        let source = Source::Function(Arc::new(law));
-        Self::checked(name, made, drafts, source).map_err(GapError::Settings)
+        let told = LawTold::new(name, made, drafts, false);
+        Self::checked(told, made, Some(Arc::new(law))).map_err(GapError::Settings)
     }
 
     /// A law that can be drawn from and of which nothing else is known. It has no alpha*, and a
@@ -130,87 +141,73 @@ impl OwnLaw {
     /// # Errors
     /// A name as [`OwnLaw::new`] refuses it.
     pub fn sampled(name: &str) -> Result<Self, GapError> {
-        let found = Self::checked(name, SchemeName::EXPLICIT, &[], Source::Sampled);
-        found.map_err(GapError::Settings)
+        let made = SchemeName::EXPLICIT;
+        let told = LawTold::new(name, made, &[], true);
+        Self::checked(told, made, None).map_err(GapError::Settings)
     }
 
     fn checked(
-        name: &str,
+        mut told: LawTold,
         made: SchemeName,
-        drafts: &[usize],
-        source: Source,
+        function: Option<Function>,
     ) -> Result<Self, String> {
-        named("law", name)?;
+        named("law", &told.name)?;
         let most = specgap_row::row::MAX_DRAFTS;
-        if let Some(n) = drafts.iter().find(|&&n| n == 0 || n > most) {
+        if let Some(n) = told.drafts.iter().find(|&&n| n == 0 || n > most) {
             return Err(format!(
-                "own law {name:?}: {n} drafts are out of range; there are 1 to {most}"
+                "own law {:?}: {n} drafts are out of range; there are 1 to {most}",
+                told.name
             ));
         }
-        let mut drafts = drafts.to_vec();
-        drafts.sort_unstable();
-        drafts.dedup();
+        told.drafts.sort_unstable();
+        told.drafts.dedup();
         Ok(Self {
-            name: name.to_owned(),
-            words: String::new(),
+            told,
             made,
-            drafts,
-            digest: None,
-            without: Vec::new(),
-            source,
+            function,
         })
     }
 
-    /// Of a summary: without a function.
-    pub(super) fn carried(
-        name: &str,
-        made: SchemeName,
-        drafts: &[usize],
-        is_sampled: bool,
-    ) -> Result<Self, String> {
-        let source = if is_sampled {
-            Source::Sampled
-        } else {
-            Source::Carried
-        };
-        Self::checked(name, made, drafts, source)
+    /// Of a summary, without a function: a law that is made so.
+    pub(super) fn carried(told: &LawTold, made: SchemeName) -> Result<Self, String> {
+        Ok(Self::checked(told.clone(), made, None)?.words(&told.words))
     }
 
-    pub(super) fn told_apart_by(self, digest: Option<String>) -> Self {
-        Self { digest, ..self }
+    /// What a summary says of it.
+    pub(super) fn as_told(&self) -> LawTold {
+        self.told.clone()
     }
 
     /// What it drafts, in one line, for the page's definitions.
     #[must_use]
-    pub fn words(self, words: &str) -> Self {
-        Self {
-            words: words.split_whitespace().collect::<Vec<_>>().join(" "),
-            ..self
-        }
+    pub fn words(mut self, words: &str) -> Self {
+        self.told.words = one_line(words);
+        self
     }
 
     /// What tells this law from others of its name, as
     /// [`OwnRule::digest`](super::OwnRule::digest) does for rules.
     #[must_use]
-    pub fn digest(self, digest: &str) -> Self {
-        self.told_apart_by(Some(digest.to_owned()))
+    pub fn digest(mut self, digest: &str) -> Self {
+        self.told.digest = Some(digest.to_owned());
+        self
     }
 
     /// Says of a rule why it is not measured under this law, which the report repeats.
     #[must_use]
     pub fn without(mut self, rule: &str, why: &str) -> Self {
-        self.without.push((rule.to_owned(), why.to_owned()));
+        self.told.without.push((rule.to_owned(), why.to_owned()));
         self
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.told.name
     }
 
     /// What it drafts, in one line; empty if it does not say.
     pub fn told(&self) -> &str {
-        &self.words
+        &self.told.words
     }
 
     /// What its schemes call themselves, by which rules of the table are lossless for it or not.
@@ -220,27 +217,27 @@ impl OwnLaw {
 
     /// The numbers of drafts that it has; none if it has any.
     pub fn numbers(&self) -> &[usize] {
-        &self.drafts
+        &self.told.drafts
     }
 
     /// What tells it from others of its name, if it says so.
     pub fn digested(&self) -> Option<&str> {
-        self.digest.as_deref()
+        self.told.digest.as_deref()
     }
 
     /// Rules that are not measured under it, and why.
     pub fn lacks(&self) -> &[(String, String)] {
-        &self.without
+        &self.told.without
     }
 
     /// Whether it can be drawn from and nothing else is known of it.
     pub fn is_sampled(&self) -> bool {
-        matches!(self.source, Source::Sampled)
+        self.told.sampled
     }
 
     /// Whether it has n drafts.
     pub fn fits(&self, drafts: usize) -> bool {
-        !self.is_sampled() && (self.drafts.is_empty() || self.drafts.contains(&drafts))
+        !self.is_sampled() && (self.numbers().is_empty() || self.numbers().contains(&drafts))
     }
 
     /// alpha* of its drafts at a pair of rows: dimensionless, in \[0, 1\], enclosed.
@@ -254,7 +251,7 @@ impl OwnLaw {
     }
 
     pub(super) fn best(&self, problem: &Problem) -> Result<Known, String> {
-        let found = on_row(problem).map_err(|error| format!("own law {}: {error}", self.name))?;
+        let found = on_row(problem).map_err(|error| format!("own law {}: {error}", self.name()))?;
         Ok(found.rate)
     }
 
@@ -272,22 +269,20 @@ impl OwnLaw {
         rate_of_rows(name, problem, &settings).map_err(|error| {
             format!(
                 "own law {}: {name}: {error}; name the verifiers to measure, without {name}",
-                self.name
+                self.name()
             )
         })
     }
 
     /// The problem of one position.
     pub(super) fn problem(&self, row: OwnRow<'_>) -> Result<Problem, String> {
-        let named = |why: String| format!("own law {}: {why}", self.name);
-        let function = match &self.source {
-            Source::Function(function) => function,
-            Source::Sampled => return Err(named(SAMPLED.to_owned())),
-            Source::Carried => {
-                return Err(named(
-                    "it was read from a summary, which has no function; name it again".to_owned(),
-                ));
-            }
+        let named = |why: String| format!("own law {}: {why}", self.name());
+        let Some(function) = &self.function else {
+            let why = match self.is_sampled() {
+                true => SAMPLED,
+                false => "it was read from a summary, which has no function; name it again",
+            };
+            return Err(named(why.to_owned()));
         };
         let law = function(row).map_err(named)?;
         if law.name() != self.made {
@@ -311,7 +306,7 @@ impl OwnLaw {
 
     /// Why it is measured nowhere, if it is asked for in vain.
     pub(super) fn left_out(&self, asked: &[usize]) -> Option<String> {
-        let name = &self.name;
+        let name = self.name();
         if self.is_sampled() {
             return Some(format!("own law {name}: {SAMPLED}"));
         }
@@ -322,7 +317,7 @@ impl OwnLaw {
         let missing = asked.iter().copied().filter(|&n| !self.fits(n));
         let missing: Vec<usize> = missing.collect();
         (!missing.is_empty()).then(|| {
-            let has = list(&self.drafts);
+            let has = list(self.numbers());
             format!(
                 "own law {name} for {} drafts: it has {has}, so ask for --drafts {has}",
                 list(&missing)
@@ -332,15 +327,14 @@ impl OwnLaw {
 
     /// Whether two parts were measured by one law; if not, why not, and what to do.
     pub(super) fn same(&self, other: &Self) -> Result<(), String> {
-        let one_function = match (&self.source, &other.source) {
-            (Source::Function(one), Source::Function(other)) => Arc::ptr_eq(one, other),
-            (Source::Sampled, Source::Sampled) => true,
-            _ => false,
+        let one_function = match (&self.function, &other.function) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => self.is_sampled() && other.is_sampled(),
         };
         one_measured(
             "law",
-            &self.name,
-            [&self.digest, &other.digest],
+            self.name(),
+            [&self.told.digest, &other.told.digest],
             one_function,
         )
     }

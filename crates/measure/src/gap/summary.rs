@@ -106,14 +106,19 @@ impl Rest {
 }
 
 /// What is known of a unit but for its sums.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Cluster {
+    /// That of its unit.
+    pub number: i64,
     pub positions: u64,
     /// (index in the text, ln q/p at the token that was sampled there, if known), of logs
     /// whose tokens were drawn at a temperature that is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text: Vec<(i64, Option<f64>)>,
     /// Where that token is one that its row does not list: the index, and ln q/p of all
     /// tokens that are not listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlisted: Vec<(i64, f64)>,
 }
 
@@ -241,7 +246,10 @@ impl Summary {
         if let Some(&place) = self.places.get(unit) {
             return place;
         }
-        self.clusters.push(Cluster::default());
+        self.clusters.push(Cluster {
+            number: unit.number,
+            ..Cluster::default()
+        });
         self.places.insert(unit.clone(), self.clusters.len() - 1);
         self.clusters.len() - 1
     }

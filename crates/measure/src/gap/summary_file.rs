@@ -4,8 +4,8 @@ use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, LawRef, Metric, Other, Own, OwnLawId, Place, Rule, Temperature,
 };
-use super::own::{Law, OwnRule, law_of_rows};
-use super::own_law::OwnLaw;
+use super::own::{OwnRule, RuleTold};
+use super::own_law::{LawTold, OwnLaw};
 use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::summary::{Cluster, LogPart, Rest, Summary};
 use super::surprise::Surprises;
@@ -77,81 +77,9 @@ struct SettingsRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cuts: Option<Cuts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    own_rules: Vec<OwnRecord>,
+    own_rules: Vec<RuleTold>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    own_laws: Vec<OwnLawRecord>,
-}
-
-/// A law of the caller's own, whose function stays where it was.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnLawRecord {
-    name: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    words: String,
-    made: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    sampled: bool,
-    drafts: Vec<usize>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    /// Rules that are not measured under it, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    without: Vec<(String, String)>,
-}
-
-impl OwnLawRecord {
-    fn new(law: &OwnLaw) -> Self {
-        Self {
-            name: law.name().to_owned(),
-            words: law.told().to_owned(),
-            made: law.made().as_str().to_owned(),
-            sampled: law.is_sampled(),
-            drafts: law.numbers().to_vec(),
-            digest: law.digested().map(str::to_owned),
-            without: law.lacks().to_vec(),
-        }
-    }
-
-    fn law(&self) -> Result<OwnLaw, String> {
-        let made = name(&self.made)?;
-        let law = OwnLaw::carried(&self.name, made, &self.drafts, self.sampled)?;
-        let law = law.words(&self.words).told_apart_by(self.digest.clone());
-        let without = self.without.iter();
-        Ok(without.fold(law, |law, (rule, why)| law.without(rule, why)))
-    }
-}
-
-/// A rule of the caller's own, whose function stays where it was.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnRecord {
-    name: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    words: String,
-    scheme: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-}
-
-impl OwnRecord {
-    fn new(rule: &OwnRule) -> Self {
-        Self {
-            name: rule.name().to_owned(),
-            words: rule.told().to_owned(),
-            scheme: rule.scheme().to_owned(),
-            digest: rule.digested().map(str::to_owned),
-        }
-    }
-
-    fn rule(&self) -> Result<OwnRule, String> {
-        // A name of the table is none of an own law.
-        let of = match law_of_rows(&self.scheme) {
-            Some(scheme) => Law::Table(scheme),
-            None => Law::Own(self.scheme.clone()),
-        };
-        OwnRule::carried(&self.name, &self.words, of, self.digest.clone())
-    }
+    own_laws: Vec<LawTold>,
 }
 
 fn every() -> String {
@@ -182,19 +110,8 @@ struct LogRecord {
     /// Positions, and sums over them in units of 2^-80.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     surprises: Option<(u64, [ExactSum; 5])>,
-    clusters: Vec<ClusterRecord>,
-}
-
-/// A prompt, or a position.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClusterRecord {
-    number: i64,
-    positions: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    text: Vec<(i64, Option<f64>)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unlisted: Vec<(i64, f64)>,
+    /// Prompts, or positions.
+    clusters: Vec<Cluster>,
 }
 
 /// One number; sums are whole numbers of 2^-80, a cluster each, log by log.
@@ -314,18 +231,12 @@ impl Summary {
             surprises: part.surprises.map(|all| (all.positions, all.sums)),
             clusters: (self.places.iter())
                 .filter(|(unit, _)| unit.log == *key)
-                .filter_map(|(unit, &place)| {
-                    let cluster = self.clusters.get(place)?;
-                    let mut text = cluster.text.clone();
-                    text.sort_by(sequence::order);
-                    let mut unlisted = cluster.unlisted.clone();
+                .filter_map(|(_, &place)| {
+                    let mut cluster = self.clusters.get(place)?.clone();
+                    cluster.text.sort_by(sequence::order);
+                    let unlisted = &mut cluster.unlisted;
                     unlisted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-                    Some(ClusterRecord {
-                        number: unit.number,
-                        positions: cluster.positions,
-                        text,
-                        unlisted,
-                    })
+                    Some(cluster)
                 })
                 .collect(),
         }
@@ -383,8 +294,8 @@ impl SettingsRecord {
             draft_temperatures: settings.draft_temperatures.clone(),
             draft_cuts: settings.draft_cuts,
             cuts: (!settings.cuts.keep_all()).then_some(settings.cuts),
-            own_rules: settings.own_rules.iter().map(OwnRecord::new).collect(),
-            own_laws: settings.own_laws.iter().map(OwnLawRecord::new).collect(),
+            own_rules: settings.own_rules.iter().map(OwnRule::as_told).collect(),
+            own_laws: settings.own_laws.iter().map(OwnLaw::as_told).collect(),
         }
     }
 
@@ -407,10 +318,11 @@ impl SettingsRecord {
             rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
             block_length: self.block_length,
             timing: self.timing,
-            own_rules: (self.own_rules.iter().map(OwnRecord::rule))
+            own_rules: (self.own_rules.iter().map(OwnRule::carried))
                 .collect::<Result<_, _>>()
                 .map_err(|why| format!("settings: own_rules: {why}"))?,
-            own_laws: (self.own_laws.iter().map(OwnLawRecord::law))
+            own_laws: (self.own_laws.iter())
+                .map(|law| OwnLaw::carried(law, name(&law.made)?))
                 .collect::<Result<_, _>>()
                 .map_err(|why| format!("settings: own_laws: {why}"))?,
             ..settings
@@ -553,11 +465,7 @@ impl LogRecord {
                 return Err(format!("clusters: {} is not in its place", cluster.number));
             }
             summary.places.insert(unit, summary.clusters.len());
-            summary.clusters.push(Cluster {
-                positions: cluster.positions,
-                text: cluster.text,
-                unlisted: cluster.unlisted,
-            });
+            summary.clusters.push(cluster);
         }
         Ok(key)
     }
