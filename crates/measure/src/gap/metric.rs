@@ -237,28 +237,15 @@ impl Other {
     }
 }
 
-/// A rate with such a row of the draft.
+/// A rate with such a row of the draft, of a number of drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Redrafted {
     Overlap,
-    Optimum {
-        drafts: usize,
-        scheme: SchemeName,
-    },
-    Acceptance {
-        drafts: usize,
-        rule: Rule,
-    },
-    Own {
-        drafts: usize,
-        own: Own,
-    },
+    Optimum(usize, SchemeName),
+    Acceptance(usize, Rule),
+    Own(usize, Own),
     /// alpha* of an own law, or what a rule of the table accepts of it.
-    OfLaw {
-        drafts: usize,
-        law: OwnLawId,
-        rule: Option<VerifierName>,
-    },
+    OfLaw(usize, OwnLawId, Option<VerifierName>),
 }
 
 /// One number a position.
@@ -365,37 +352,24 @@ impl Metric {
 
     /// The same rate with another row of the draft; nothing of what is no rate.
     pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
-        let (temperature, rate) = match self {
-            Self::Overlap { temperature } => (temperature, Redrafted::Overlap),
-            Self::Optimum { place, scheme } => {
-                let drafts = place.drafts;
-                (place.temperature, Redrafted::Optimum { drafts, scheme })
-            }
-            Self::Acceptance { place, rule } => {
-                let drafts = place.drafts;
-                (place.temperature, Redrafted::Acceptance { drafts, rule })
-            }
+        let rate = match self {
+            Self::Overlap { .. } => Redrafted::Overlap,
+            Self::Optimum { place, scheme } => Redrafted::Optimum(place.drafts, scheme),
+            Self::Acceptance { place, rule } => Redrafted::Acceptance(place.drafts, rule),
             Self::Own {
                 place,
                 own,
                 about: AboutOwn::Acceptance,
-            } => {
-                let drafts = place.drafts;
-                (place.temperature, Redrafted::Own { drafts, own })
-            }
-            Self::OfLaw { place, law, about } => {
-                let rule = match about {
-                    AboutLaw::Optimum => None,
-                    AboutLaw::Acceptance(name) => Some(name),
-                    AboutLaw::Gap(_) | AboutLaw::Less(..) => return None,
-                };
-                let drafts = place.drafts;
-                (place.temperature, Redrafted::OfLaw { drafts, law, rule })
-            }
+            } => Redrafted::Own(place.drafts, own),
+            Self::OfLaw { place, law, about } => match about {
+                AboutLaw::Optimum => Redrafted::OfLaw(place.drafts, law, None),
+                AboutLaw::Acceptance(name) => Redrafted::OfLaw(place.drafts, law, Some(name)),
+                AboutLaw::Gap(_) | AboutLaw::Less(..) => return None,
+            },
             _ => return None,
         };
         Some(Self::Redrafted {
-            temperature,
+            temperature: self.at().0,
             draft,
             rate,
         })
@@ -412,24 +386,10 @@ impl Metric {
         let at = |drafts| Place::new(temperature, drafts);
         match rate {
             Redrafted::Overlap => Self::Overlap { temperature },
-            Redrafted::Optimum { drafts, scheme } => Self::Optimum {
-                place: at(drafts),
-                scheme,
-            },
-            Redrafted::Acceptance { drafts, rule } => Self::Acceptance {
-                place: at(drafts),
-                rule,
-            },
-            Redrafted::Own { drafts, own } => Self::Own {
-                place: at(drafts),
-                own,
-                about: AboutOwn::Acceptance,
-            },
-            Redrafted::OfLaw { drafts, law, rule } => Self::OfLaw {
-                place: at(drafts),
-                law,
-                about: rule.map_or(AboutLaw::Optimum, AboutLaw::Acceptance),
-            },
+            Redrafted::Optimum(n, scheme) => rate_of(at(n), LawRef::Table(scheme), None),
+            Redrafted::Acceptance(n, rule) => Other::Table(rule).rate(at(n)),
+            Redrafted::Own(n, own) => Other::Own(own).rate(at(n)),
+            Redrafted::OfLaw(n, law, rule) => rate_of(at(n), LawRef::Own(law), rule),
         }
     }
 
@@ -472,7 +432,7 @@ impl Metric {
     /// of alpha*.
     pub(super) fn may_be_loose(self) -> bool {
         let of = match self {
-            Self::Redrafted { rate, .. } => return matches!(rate, Redrafted::OfLaw { .. }),
+            Self::Redrafted { rate, .. } => return matches!(rate, Redrafted::OfLaw(..)),
             other => other,
         };
         matches!(of, Self::Own { .. } | Self::OfLaw { .. })

@@ -104,7 +104,7 @@ fn is_known(metric: Metric, number: &Known) -> bool {
             | Metric::PlanSeconds { .. }
             | Metric::Own { .. }
             | Metric::Redrafted {
-                rate: Redrafted::Own { .. },
+                rate: Redrafted::Own(..),
                 ..
             }
     );
