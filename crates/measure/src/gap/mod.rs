@@ -33,7 +33,6 @@ mod compare;
 mod coverage;
 mod data;
 mod glossary;
-mod law_answers;
 #[cfg(test)]
 mod lists_tests;
 mod looping;

@@ -1,7 +1,6 @@
 //! All numbers of one position.
 
 use super::answers::{Answers, find, gap};
-use super::law_answers;
 use super::metric::{Metric, Place, Redrafted, Temperature};
 use super::own_answers;
 use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
@@ -378,7 +377,6 @@ impl Pair {
         self.answer(asked, temperature, cut, whose.1, answers)?;
         let whole = cut.is_none_or(|cut| cut.is_whole(self));
         let rows = [self.target.as_slice(), &self.draft];
-        law_answers::answer(rows, whole, whose, asked.asked, temperature, answers)?;
         own_answers::answer(rows, whole, whose, asked.asked, temperature, answers)
     }
 }

@@ -8,12 +8,12 @@ use super::data::{
     RedraftedVerifier, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::law_answers::gap_of;
 use super::metric::{
     AboutLaw, AboutOwn, DraftRule, Listed, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Own, Place, Rule,
     Temperature, listed, pairs, plans, rate_of, rules,
 };
 use super::own::OwnRule;
+use super::own_answers::gap_of;
 use super::own_law::{OwnLaw, STATUS};
 use super::sequence::estimates;
 use super::settings::{LawMeasured, Settings, SolvedPlans};

@@ -1,8 +1,8 @@
 //! Sums, extremes and counts of one number over positions, whatever their order.
 
 use super::data::HISTOGRAM_EDGES;
-use super::law_answers::LOOSE;
 use super::metric::Metric;
+use super::own_answers::LOOSE;
 use crate::statistics::{Clustered, Estimate};
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
