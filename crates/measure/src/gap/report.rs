@@ -340,7 +340,7 @@ impl Pages<'_> {
             difference: tally.estimate_of(metric, &self.sizes),
             kind: tally.kind(),
             width_max: tally.widest,
-            p_value: tally.p_value_of(metric, &self.sizes),
+            p_value: tally.p_value(metric, &self.sizes),
             p_holm: 1.0,
         })
     }
@@ -436,9 +436,9 @@ impl Pages<'_> {
                     verifier: rule.1.as_str().to_owned(),
                     positions,
                     difference_max: difference.highest,
-                    difference_mean: difference.total() / positions as f64,
+                    difference_mean: difference.total().value() / positions as f64,
                     width_max: difference.widest,
-                    outside: outside.total().round() as u64,
+                    outside: outside.total().value().round() as u64,
                     kind: difference.kind(),
                 })
             })

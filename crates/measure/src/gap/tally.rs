@@ -183,8 +183,7 @@ impl Tally {
                 ));
             }
         }
-        let mut total = ExactSum::default();
-        self.sums.iter().for_each(|&sum| total.merge(sum));
+        let total = self.total();
         let count = self.count();
         if !within(total, count, count) {
             return Some(format!(
@@ -240,10 +239,10 @@ impl Tally {
     }
 
     /// The sum over all positions.
-    pub(super) fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> ExactSum {
         let mut total = ExactSum::default();
         self.sums.iter().for_each(|&sum| total.merge(sum));
-        total.value()
+        total
     }
 
     /// The sum of one cluster.
@@ -287,16 +286,6 @@ impl Tally {
         metric.may_be_loose() && self.truncated == 0 && !is_sampled && self.widest > LOOSE
     }
 
-    /// [`Tally::p_value`] of what the number is about, 1 where its bounds leave it open on which
-    /// side of 0 it is.
-    pub(super) fn p_value_of(&self, metric: Metric, clusters: &[(usize, u64)]) -> f64 {
-        let [lower, upper] = self.bounds();
-        if self.is_loose(metric) && lower <= 0.0 && upper >= 0.0 {
-            return 1.0;
-        }
-        self.p_value(clusters)
-    }
-
     /// The mean with its interval, and with bounds on the full rows' where some are cut.
     pub(super) fn estimate(&self, clusters: &[(usize, u64)]) -> Estimate {
         Estimate {
@@ -305,11 +294,12 @@ impl Tally {
         }
     }
 
-    /// The p-value of a mean of 0, 1 where rows list some tokens only and leave it open on
-    /// which side of 0 the full rows' mean is.
-    pub(super) fn p_value(&self, clusters: &[(usize, u64)]) -> f64 {
+    /// The p-value of a mean of 0, 1 where bounds of what the number is about, or rows that list
+    /// some tokens only, leave it open on which side of 0 it is.
+    pub(super) fn p_value(&self, metric: Metric, clusters: &[(usize, u64)]) -> f64 {
         let [lower, upper] = self.bounds();
-        if self.truncated > 0 && lower <= 0.0 && upper >= 0.0 {
+        let is_open = self.truncated > 0 || self.is_loose(metric);
+        if is_open && lower <= 0.0 && upper >= 0.0 {
             return 1.0;
         }
         self.clustered(clusters).p_value()
@@ -358,6 +348,7 @@ fn joined(one: Option<Kind>, other: Option<Kind>) -> Option<Kind> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::metric::Temperature;
     use super::*;
     use specgap_number::known::Sampling;
 
@@ -527,6 +518,8 @@ mod tests {
     #[test]
     fn bounds_on_either_side_of_nothing_prove_nothing() {
         let clusters = [(0, 1), (1, 1), (2, 1)];
+        let temperature = Temperature(1.0);
+        let metric = Metric::Overlap { temperature };
         let tally = |values: [f64; 3], bounds: [f64; 2]| {
             let mut tally = Tally::default();
             for (cluster, value) in values.into_iter().enumerate() {
@@ -544,7 +537,7 @@ mod tests {
             (below, [-0.5, -0.125], true),
             (below, [-0.5, 0.0], false),
         ] {
-            let found = tally(values, bounds).p_value(&clusters);
+            let found = tally(values, bounds).p_value(metric, &clusters);
             let holds = if is_proof { found < 1e-4 } else { found == 1.0 };
             assert!(holds, "{bounds:?}: {found}");
         }
