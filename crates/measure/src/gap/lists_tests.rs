@@ -84,9 +84,7 @@ impl Logged {
 
     fn answers(&self, temperature: f64, drafts: usize) -> Answers {
         let log = self.log();
-        let settings = Settings::new(&[temperature], &[drafts], 0)
-            .unwrap()
-            .of_all_schemes();
+        let settings = Settings::of_all_schemes(&[temperature], &[drafts], 0);
         let task = Task {
             log: &log,
             settings: &settings,
@@ -127,9 +125,7 @@ impl Logged {
             }
             _ => false,
         };
-        let settings = Settings::new(&[temperature], &[drafts], 0)
-            .unwrap()
-            .of_all_schemes();
+        let settings = Settings::of_all_schemes(&[temperature], &[drafts], 0);
         for (metric, full) in of_full_rows([&p, &q], place, &settings) {
             let Some(answer) = answers.get(&metric) else {
                 continue;

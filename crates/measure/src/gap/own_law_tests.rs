@@ -2,8 +2,8 @@
 //! sums by hand.
 
 use super::own_tests::{
-    carried, clusters, half, lists, log, log_of, redrafted, refused, report, row, says, tensor,
-    with_columns,
+    carried, clusters, half, log, log_of, merged_where_one, of_lists, redrafted, refused, report,
+    row, says, tensor, with_columns,
 };
 use super::{
     Cell, GapReport, OwnLaw, OwnRate, OwnRow, OwnRule, Part, Settings, measure, summarise_each,
@@ -17,7 +17,6 @@ use specgap_core::verifier::VerifierName;
 use specgap_log::log::{Dtype, Log, Metadata};
 use specgap_number::distribution::Draft;
 use specgap_number::known::Kind;
-use specgap_sampling::sampling::Cuts;
 use std::sync::Arc;
 
 const IID: SchemeName = SchemeName::WITH_REPLACEMENT;
@@ -65,9 +64,7 @@ fn top_and_a_draw(name: &str) -> OwnLaw {
 }
 
 fn with(laws: impl IntoIterator<Item = OwnLaw>, drafts: &[usize]) -> Settings {
-    let mut settings = Settings::new(&[0.5, 1.0], drafts, 3)
-        .unwrap()
-        .of_all_schemes();
+    let mut settings = Settings::of_all_schemes(&[0.5, 1.0], drafts, 3);
     settings.own_laws.extend(laws);
     settings
 }
@@ -408,29 +405,13 @@ fn summaries_carry_laws_and_merge_where_a_digest_says_that_they_are_one() {
             .words("one and one")
             .without("step", "no such drafts")
     };
-    let plain = settings(law());
-    let whole = report(&plain);
-    let (mut first, second) = (half(&plain, 1), half(&plain, 2));
-    first.merge(&second).unwrap();
-    assert_eq!(first.report(""), whole);
-    assert_eq!(carried(&first).report(""), whole);
-    assert_eq!(carried(&first).to_json().unwrap(), first.to_json().unwrap());
-    let apart = carried(&half(&plain, 1)).merge(&second).unwrap_err();
-    says(&apart.to_string(), &["own law mine", "digest"]);
+    let told = |digest: &str| settings(law().digest(digest));
+    let why = "own law mine: it was read from a summary";
+    let [whole, told] = merged_where_one(&settings(law()), told, &with([], &[2]), "law", why);
+    assert_eq!(told.own_laws[0].digest.as_deref(), Some("v1"));
     let composed = settings(top_and_a_draw("composed"));
     let found = half(&composed, 1);
     assert_eq!(carried(&found).report(""), found.report(""));
-    let told = |digest: &str| settings(law().digest(digest));
-    let mut first = carried(&half(&told("v1"), 2));
-    first.merge(&carried(&half(&told("v1"), 1))).unwrap();
-    assert_eq!(first.report("").cells, whole.cells);
-    assert_eq!(first.report("").own_laws[0].digest.as_deref(), Some("v1"));
-    let apart = half(&told("v1"), 1).fits(&half(&told("v2"), 2));
-    says(&apart.unwrap_err(), &["v1", "v2"]);
-    let apart = half(&plain, 1).fits(&half(&with([], &[2]), 2));
-    says(&apart.unwrap_err(), &["own rules"]);
-    let again = refused(log(), carried(&second).settings());
-    says(&again, &["own law mine: it was read from a summary"]);
     for line in [
         "own law drawn: it can only be drawn from",
         "step of mine drafts: no such drafts",
@@ -522,15 +503,8 @@ fn lists_are_refused_unless_they_hold_all_that_is_kept() {
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     let law = OwnLaw::new("mine", IID, &[], iid).unwrap();
     settings.own_laws.push(law);
-    let words = "position 0: own law mine: the row lists some tokens only";
-    says(&refused(lists(), &settings), &[words]);
-    let cuts = Cuts {
-        top_k: Some(1),
-        ..Cuts::default()
-    };
     settings.schemes = vec![IID];
-    let served = settings.served(cuts).unwrap();
-    let report = measure(&[lists()], &served, "", &|_| ()).unwrap();
+    let report = of_lists(settings, "law");
     let of = |law: &str| {
         let cell = cells(&report, law).next().unwrap();
         cell.optimal_acceptance_rate.estimate.mean

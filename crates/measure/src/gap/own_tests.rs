@@ -53,7 +53,7 @@ pub(super) fn log() -> Log {
 }
 
 /// The same rows as lists of four tokens of nine, a tenth of the mass being elsewhere.
-pub(super) fn lists() -> Log {
+fn lists() -> Log {
     let ids = (0..6).flat_map(|_| [0i32, 1, 2, 3]);
     let rest = |name: &str| {
         let bytes = [0.1f64; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -111,6 +111,53 @@ pub(super) fn refused(log: Log, settings: &Settings) -> String {
 pub(super) fn half(settings: &Settings, index: usize) -> Summary {
     let part = Part { index, count: 2 };
     summarise(&[log()], settings, part, None, &|_| ()).unwrap()
+}
+
+/// That two halves merge into the whole, also from files, where what is of the caller's own is
+/// known to be one: `told` gives it a digest, and `none` has nothing of the kind. Gives the report
+/// of the whole, and that of two files with a digest; `why` says that a file has no function.
+#[track_caller]
+pub(super) fn merged_where_one(
+    plain: &Settings,
+    told: impl Fn(&str) -> Settings,
+    none: &Settings,
+    what: &str,
+    why: &str,
+) -> [GapReport; 2] {
+    let whole = report(plain);
+    // One function, in one process.
+    let (mut first, second) = (half(plain, 1), half(plain, 2));
+    first.merge(&second).unwrap();
+    assert_eq!(first.report(""), whole);
+    assert_eq!(carried(&first).report(""), whole);
+    assert_eq!(carried(&first).to_json().unwrap(), first.to_json().unwrap());
+    // Without a digest, nothing tells of a summary from elsewhere by which function it was made.
+    let apart = carried(&half(plain, 1)).merge(&second).unwrap_err();
+    says(&apart.to_string(), &[&format!("own {what} mine"), "digest"]);
+    let mut first = carried(&half(&told("v1"), 2));
+    first.merge(&carried(&half(&told("v1"), 1))).unwrap();
+    let merged = first.report("");
+    assert_eq!(merged.cells, whole.cells);
+    let apart = carried(&half(&told("v1"), 1)).fits(&half(&told("v2"), 2));
+    says(&apart.unwrap_err(), &["v1", "v2"]);
+    let apart = half(plain, 1).fits(&half(none, 2));
+    says(&apart.unwrap_err(), &["own rules none"]);
+    // What was read has no function to measure with.
+    let again = refused(log(), carried(&second).settings());
+    says(&again, &["position 0", why]);
+    [whole, merged]
+}
+
+/// A report on lists, which are refused unless they hold all that is kept.
+#[track_caller]
+pub(super) fn of_lists(settings: Settings, what: &str) -> GapReport {
+    let words = format!("position 0: own {what} mine: the row lists some tokens only");
+    says(&refused(lists(), &settings), &[&words]);
+    let cuts = Cuts {
+        top_k: Some(1),
+        ..Cuts::default()
+    };
+    measure(&[lists()], &settings.served(cuts).unwrap(), "", &|_| ()).unwrap()
 }
 
 /// A summary as it comes from a file.
@@ -328,30 +375,12 @@ fn redrafted_rows_are_asked_again() {
 #[test]
 fn summaries_carry_what_was_measured_and_merge_where_the_rule_is_known_to_be_one() {
     let own = matching("mine").words("keeps  what the target draws");
-    let plain = settings(own.clone());
-    let whole = report(&plain);
-    // One function, in one process.
-    let (mut first, second) = (half(&plain, 1), half(&plain, 2));
-    first.merge(&second).unwrap();
-    assert_eq!(first.report(""), whole);
-    assert_eq!(carried(&first).report(""), whole);
-    assert_eq!(whole.own_rules[0].words, "keeps what the target draws");
-    // Without a digest, nothing tells of a summary from elsewhere by which function it was made.
-    let apart = carried(&half(&plain, 1)).merge(&second).unwrap_err();
-    says(&apart.to_string(), &["own rule mine", "digest"]);
     let told = |digest: &str| settings(own.clone().digest(digest));
-    let mut first = carried(&half(&told("v1"), 1));
-    first.merge(&carried(&half(&told("v1"), 2))).unwrap();
-    assert_eq!(first.report("").cells, whole.cells);
-    assert_eq!(first.report("").own_rules[0].digest.as_deref(), Some("v1"));
-    let apart = carried(&half(&told("v1"), 1)).fits(&half(&told("v2"), 2));
-    says(&apart.unwrap_err(), &["v1", "v2"]);
     let none = Settings::new(&[1.0, 2.0], &[1, 3], 5).unwrap();
-    let apart = half(&plain, 1).fits(&half(&none, 2));
-    says(&apart.unwrap_err(), &["own rules none"]);
-    // What was read has no function to measure with.
-    let again = refused(log(), carried(&second).settings());
-    says(&again, &["position 0", "no function"]);
+    let why = "no function";
+    let [whole, told] = merged_where_one(&settings(own.clone()), told, &none, "rule", why);
+    assert_eq!(whole.own_rules[0].words, "keeps what the target draws");
+    assert_eq!(told.own_rules[0].digest.as_deref(), Some("v1"));
 }
 
 /// Two own rules are compared with one another too, the first that is named minus the other.
@@ -432,14 +461,7 @@ fn refusals_name_the_rule_and_the_cure() {
 fn lists_are_refused_unless_they_hold_all_that_is_kept() {
     let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
     settings.own_rules.push(matching("mine"));
-    let words = "position 0: own rule mine: the row lists some tokens only";
-    says(&refused(lists(), &settings), &[words]);
-    let cuts = Cuts {
-        top_k: Some(1),
-        ..Cuts::default()
-    };
-    let served = settings.served(cuts).unwrap();
-    let report = measure(&[lists()], &served, "", &|_| ()).unwrap();
+    let report = of_lists(settings, "rule");
     let find = |name: &str| {
         let mut rows = report.cells.iter().flat_map(|cell| &cell.verifiers);
         rows.find(|row| row.name == name).unwrap().acceptance.mean

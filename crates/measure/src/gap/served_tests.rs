@@ -149,9 +149,7 @@ fn rates_of_served_rows_are_those_of_the_definition() {
             }
         }
         let (p, q) = (pair.target.clone(), pair.draft.clone());
-        let settings = Settings::new(&[temperature], &[n], 1)
-            .unwrap()
-            .of_all_schemes();
+        let settings = Settings::of_all_schemes(&[temperature], &[n], 1);
         let mut answers = Answers::new();
         let asked = AskedOf {
             asked: &settings.asked(),

@@ -310,11 +310,17 @@ impl Settings {
         })
     }
 
-    /// Measures the laws too that are not measured by default.
+    /// With the laws too that are not measured by default.
     #[cfg(test)]
-    pub(in crate::gap) fn of_all_schemes(mut self) -> Self {
-        self.schemes = Self::all_schemes();
-        self
+    pub(in crate::gap) fn of_all_schemes(
+        temperatures: &[f64],
+        drafts: &[usize],
+        seed: u64,
+    ) -> Self {
+        Self {
+            schemes: Self::all_schemes(),
+            ..Self::new(temperatures, drafts, seed).unwrap()
+        }
     }
 
     /// Keeps of both rows what an engine keeps that serves with these settings.
