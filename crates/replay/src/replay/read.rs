@@ -306,13 +306,27 @@ impl Texts {
         })
     }
 
+    /// What each text gives, in their order, added up by prompt.
+    pub(super) fn by_prompt<T: Clone + Default, F>(
+        &self,
+        each: impl IntoIterator<Item = F>,
+        add: impl Fn(&mut T, F),
+    ) -> Vec<T> {
+        let mut sums = vec![T::default(); self.clusters];
+        for (text, one) in self.texts.iter().zip(each) {
+            add(&mut sums[text.cluster], one);
+        }
+        sums
+    }
+
+    /// The same of a number that each text gives.
+    pub(super) fn sums(&self, each: impl IntoIterator<Item = f64>) -> Vec<f64> {
+        self.by_prompt(each, |sum, one| *sum += one)
+    }
+
     /// Tokens of each prompt.
     pub(super) fn tokens(&self) -> Vec<f64> {
-        let mut tokens = vec![0.0; self.clusters];
-        for text in &self.texts {
-            tokens[text.cluster] += text.places.len() as f64;
-        }
-        tokens
+        self.sums(self.texts.iter().map(|text| text.places.len() as f64))
     }
 
     /// Tokens that their rows do not list, where there are rows.

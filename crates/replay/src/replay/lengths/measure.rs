@@ -2,7 +2,7 @@
 
 use super::super::ReplayError;
 use super::super::advice::length_changes;
-use super::super::measured::{MeasuredTexts, measured, with_files};
+use super::super::measured::{MeasuredTexts, add_each, measured, with_files};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
@@ -356,28 +356,17 @@ impl<'a> Measurement<'a> {
         rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
     ) -> Vec<Outcome> {
         let replays: Vec<Option<Replay<f64>>> = self.texts.texts.par_iter().map(rounds).collect();
-        let mut outcomes = vec![Outcome::default(); self.texts.clusters];
-        for (text, replay) in self.texts.texts.iter().zip(replays) {
+        (self.texts).by_prompt(replays, |outcome: &mut Outcome, replay| {
             if let Some(replay) = replay {
-                outcomes[text.cluster].add(&Outcome {
-                    calls: replay.calls,
-                    least: Steps {
-                        rounds: replay.rounds,
-                        unused: 0.0,
-                    },
-                    most: Steps::default(),
-                });
+                outcome.calls += replay.calls;
+                add_each(&mut outcome.least.rounds, &replay.rounds);
             }
-        }
-        outcomes
+        })
     }
 
     /// A sum over the texts' tokens, divided by their number.
     pub(super) fn rate(&self, of: impl Fn(&Text) -> f64) -> Estimate {
-        let mut sums = vec![0.0; self.texts.clusters];
-        for text in &self.texts.texts {
-            sums[text.cluster] += of(text);
-        }
+        let sums = self.texts.sums(self.texts.texts.iter().map(of));
         Clustered::new(sums.iter().copied().zip(self.tokens.iter().copied())).estimate()
     }
 

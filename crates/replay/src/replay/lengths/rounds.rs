@@ -83,11 +83,7 @@ impl Measurement<'_> {
     fn calls(&self, of: impl Fn(&[f64]) -> f64 + Sync) -> Vec<f64> {
         let of = |text: &Text| of(&ratios(text, Drafts::Sampled, Unlisted::Whole));
         let each: Vec<f64> = self.texts.texts.par_iter().map(of).collect();
-        let mut clusters = vec![0.0; self.texts.clusters];
-        for (text, calls) in self.texts.texts.iter().zip(each) {
-            clusters[text.cluster] += calls;
-        }
-        clusters
+        self.texts.sums(each)
     }
 
     /// Bounds on the calls of all texts, whatever rows do not list.

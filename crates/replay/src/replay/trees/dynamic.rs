@@ -134,10 +134,7 @@ pub(super) fn threshold_trees(
         .map(|threshold| {
             let found: Vec<Sums> =
                 side_by_side::each(&texts.texts, |text| Sums::of(text, threshold, levels));
-            let mut sums = vec![Sums::default(); texts.clusters];
-            for (text, found) in texts.texts.iter().zip(&found) {
-                sums[text.cluster].add(found);
-            }
+            let sums = texts.by_prompt(&found, Sums::add);
             let ratio = |of: &dyn Fn(&Sums, f64) -> (f64, f64)| {
                 let pairs = sums
                     .iter()

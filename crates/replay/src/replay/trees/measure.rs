@@ -391,28 +391,20 @@ impl Measurement<'_> {
     /// A tree's rounds, added up by prompt in the texts' order.
     pub(super) fn group<'a>(&'a self, shares: &Shares, shape: &'a Shape) -> Group<'a> {
         let bounds = shares.bounds.as_ref().map(|[least, most]| {
-            let mut bounds = vec![RoundBounds::default(); self.texts.clusters];
             let tables = least.par_iter().zip(most);
             let found: Vec<RoundBounds> = tables
                 .map(|(least, most)| replay_between(shape, least, most))
                 .collect();
-            for (text, found) in self.texts.texts.iter().zip(found) {
-                bounds[text.cluster].add(found);
-            }
-            bounds
+            self.texts.by_prompt(found, RoundBounds::add)
         });
         let replays: Vec<TreeReplay<f64>> = shares
             .texts
             .par_iter()
             .map(|shares| replay_tree(shape, shares))
             .collect();
-        let mut rounds = vec![Rounds::default(); self.texts.clusters];
-        for (text, replay) in self.texts.texts.iter().zip(&replays) {
-            rounds[text.cluster].add(replay);
-        }
         Group {
             shape,
-            rounds,
+            rounds: self.texts.by_prompt(&replays, Rounds::add),
             bounds,
             tokens: &self.tokens,
         }
