@@ -4,6 +4,7 @@ use crate::replay::Limits;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use specgap_core::problem::BlockProblem;
+use specgap_core::tree::{Node, TokenTree};
 use specgap_number::distribution::{Draft, Rational, Target, ratio};
 use specgap_number::number::Number;
 
@@ -19,6 +20,22 @@ pub(crate) fn each_draw<T: Number>(laws: &[Vec<T>], mut visit: impl FnMut(&[usiz
         if !chance.is_nil() {
             visit(&drawn, &chance);
         }
+    }
+}
+
+pub(crate) fn limits(budget: usize, depth: usize, branch: usize) -> Limits {
+    Limits {
+        budget,
+        depth,
+        branch,
+    }
+}
+
+/// A block by its number among all of a tree.
+pub(crate) fn leaf<T: Number>(tree: &TokenTree<T>, block: usize) -> Node {
+    Node {
+        depth: tree.length(),
+        index: block,
     }
 }
 

@@ -194,21 +194,12 @@ mod tests {
         if start >= length {
             return BTreeMap::from([((0, 0), Rational::one())]);
         }
-        let (reached, drafted) = round(start);
+        let (mut reached, drafted) = round(start);
+        reached.insert(0, Rational::one());
+        reached.push(Rational::zero());
         let mut all = BTreeMap::new();
-        for accepted in 0..=reached.len() {
-            let at = |i: usize| {
-                if i == 0 {
-                    Rational::one()
-                } else {
-                    reached[i - 1].clone()
-                }
-            };
-            let chance = if accepted == reached.len() {
-                at(accepted)
-            } else {
-                at(accepted).minus(&at(accepted + 1))
-            };
+        for (accepted, pair) in reached.windows(2).enumerate() {
+            let chance = pair[0].minus(&pair[1]);
             for ((calls, drafts), weight) in law(start + accepted + 1, length, round) {
                 let entry = all.entry((calls + 1, drafts + drafted));
                 entry

@@ -482,14 +482,17 @@ impl DraftLength for AlongText<'_> {
 mod tests {
     use super::*;
 
-    fn length(policy: &str, places: &[TextPosition], memory: usize) -> usize {
-        let along = AlongText {
+    fn along<'a>(policy: &str, places: &'a [TextPosition], most: usize) -> AlongText<'a> {
+        AlongText {
             policy: policy.parse().unwrap(),
             places,
             by_start: &[],
-            most: 3,
-        };
-        along.along(0, 10, memory)
+            most,
+        }
+    }
+
+    fn length(policy: &str, places: &[TextPosition], memory: usize) -> usize {
+        along(policy, places, 3).along(0, 10, memory)
     }
 
     #[test]
@@ -537,12 +540,7 @@ mod tests {
             assert_eq!(length(policy, &places, 0), expected, "{policy}");
         }
         assert_eq!(length("schedule=5", &places, 4), 4);
-        let schedule = AlongText {
-            policy: "schedule=5".parse().unwrap(),
-            places: &places,
-            by_start: &[],
-            most: 3,
-        };
+        let schedule = along("schedule=5", &places, 3);
         assert_eq!(schedule.first(), 5);
         assert_eq!(schedule.next(5, RoundEnd::AllAccepted), 7);
         assert_eq!(schedule.next(1, RoundEnd::Rejected), 1);
@@ -558,15 +556,7 @@ mod tests {
                 ..TextPosition::default()
             }
         });
-        let drafted = |policy: &str, most: usize| {
-            let on = AlongText {
-                policy: policy.parse().unwrap(),
-                places: &[],
-                by_start: &[],
-                most,
-            };
-            on.on(&places, 9, 0)
-        };
+        let drafted = |policy: &str, most: usize| along(policy, &[], most).on(&places, 9, 0);
         for (policy, most, tokens, stopped) in [
             ("specdec=0.1", 4, 1, true),
             ("specdec=0.5", 4, 2, true),

@@ -183,7 +183,7 @@ pub fn accepted_of_draft<T: Number>(steps: &[T]) -> [T; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_problem::{each_draw, random_problem};
+    use crate::random_problem::{each_draw, leaf, random_problem};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::{ChainVerifier, accepted_lengths};
@@ -195,12 +195,10 @@ mod tests {
     type Fractions = Vec<Rational>;
 
     fn prefixes(tree: &TokenTree<Rational>, block: usize) -> Vec<Node> {
-        let leaf = Node {
-            depth: tree.length(),
-            index: block,
-        };
         let depths = 1..=tree.length();
-        depths.map(|depth| tree.ancestor(leaf, depth)).collect()
+        depths
+            .map(|depth| tree.ancestor(leaf(tree, block), depth))
+            .collect()
     }
 
     fn pair(tree: &TokenTree<Rational>, node: Node) -> (Rational, Rational) {

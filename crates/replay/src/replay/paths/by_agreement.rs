@@ -315,30 +315,36 @@ pub(super) fn reached<'a>(
 mod tests {
     use super::super::measure::calls;
     use super::*;
-    use crate::random_problem::{each_draw, random_problem};
+    use crate::random_problem::{each_draw, leaf, random_problem};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
-    use specgap_core::tree::{Node, TokenTree};
+    use specgap_core::tree::TokenTree;
     use specgap_exact::block::{
         BlockVerifier, BlockVerifierName, Change, SpecTr, output_law, several_rounds,
     };
 
-    /// The tables of every prefix and token.
-    fn tables(problem: &BlockProblem, asked: &Asked, prefix: &[u32], token: usize) -> Vec<f64> {
-        let rows = Rows {
-            target: problem.target().get(prefix).unwrap().probabilities(),
-            draft: problem.draft().get(prefix).unwrap().probabilities(),
-        };
-        let mut workspace = Workspace::new();
-        asked.tables(&mut workspace, rows, token).unwrap()
-    }
-
-    fn text(tree: &TokenTree<f64>, block: usize) -> Vec<u32> {
-        tree.tokens(Node {
-            depth: tree.length(),
-            index: block,
-        })
+    /// The mass of each text that has any, and the tables of its positions.
+    fn texts(
+        problem: &BlockProblem,
+        tree: &TokenTree<f64>,
+        asked: &Asked,
+    ) -> Vec<(f64, Vec<Vec<f64>>)> {
+        let masses = tree.target_layer(tree.length()).iter().enumerate();
+        let texts = masses.filter(|(_, p)| **p > 0.0).map(|(block, &p)| {
+            let text = tree.tokens(leaf(tree, block));
+            let tables = (0..text.len()).map(|place| {
+                let prefix = &text[..place];
+                let rows = Rows {
+                    target: problem.target().get(prefix).unwrap().probabilities(),
+                    draft: problem.draft().get(prefix).unwrap().probabilities(),
+                };
+                let token = text[place] as usize;
+                asked.tables(&mut Workspace::new(), rows, token).unwrap()
+            });
+            (p, tables.collect())
+        });
+        texts.collect()
     }
 
     struct Accepted {
@@ -352,14 +358,7 @@ mod tests {
             by_token: 0.0,
             selected: [0.0; 2],
         };
-        for (block, &p) in tree.target_layer(tree.length()).iter().enumerate() {
-            if p == 0.0 {
-                continue;
-            }
-            let text = text(tree, block);
-            let all: Vec<Vec<f64>> = (0..text.len())
-                .map(|place| tables(problem, &asked, &text[..place], text[place] as usize))
-                .collect();
+        for (p, all) in texts(problem, tree, &asked) {
             let range = asked.range(step);
             let rows = all.iter().map(|row| &row[range.clone()]);
             let here = reached(rows, drafts, step == Step::Selected);
@@ -403,14 +402,7 @@ mod tests {
                 let tree = TokenTree::<f64>::new(&problem);
                 let asked = Asked::new(drafts).unwrap();
                 let mut means = [0.0; 2];
-                for (block, &p) in tree.target_layer(total).iter().enumerate() {
-                    if p == 0.0 {
-                        continue;
-                    }
-                    let text = text(&tree, block);
-                    let all: Vec<Vec<f64>> = (0..total)
-                        .map(|place| tables(&problem, &asked, &text[..place], text[place] as usize))
-                        .collect();
+                for (p, all) in texts(&problem, &tree, &asked) {
                     let from = |start: usize, step: Step| {
                         let rows = all[start..].iter().take(length);
                         let rows = rows.map(|row| &row[asked.range(step)]);
@@ -446,7 +438,10 @@ mod tests {
         let mut law = vec![0.0; width];
         let draft = tree.draft_layer(length).to_vec();
         each_draw(&vec![draft; drafts], |paths, &chance| {
-            let texts: Vec<Vec<u32>> = paths.iter().map(|&path| text(tree, path)).collect();
+            let texts: Vec<Vec<u32>> = paths
+                .iter()
+                .map(|&path| tree.tokens(leaf(tree, path)))
+                .collect();
             // Paths that still agree, by which is selected.
             let mut going: Vec<(Vec<usize>, f64)> = vec![((0..drafts).collect(), chance)];
             for depth in 0..length {

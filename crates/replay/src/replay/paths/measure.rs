@@ -503,7 +503,6 @@ fn at_drafts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use specgap_core::rounds::{FixedLength, replay};
 
     /// Theorem 3 of docs/theory/several-rounds.md on a shipped log: given the text, rules of several
     /// paths that accept each token at least as often as token verification make no more calls.
@@ -550,25 +549,5 @@ mod tests {
             seen == 20 * 3 * 4 * 3 && fewer > seen / 2,
             "{fewer} of {seen}"
         );
-    }
-
-    /// The calls of token and block verification, by the replay of `specgap length`.
-    #[test]
-    fn rounds_are_those_of_the_replay() {
-        let ratios = [0.5, 2.0, 0.75, 1.5, 0.25, 3.0, 0.9];
-        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
-            for length in 1..=4 {
-                let stretches: Vec<Vec<f64>> = (0..ratios.len())
-                    .map(|start| {
-                        let stretch = ratios[start..].iter().take(length);
-                        moments::reached(verifier, stretch)
-                    })
-                    .collect();
-                let found = calls(ratios.len(), |start| &stretches[start]);
-                let known = replay(verifier, &ratios, &FixedLength(length)).unwrap();
-                assert!((found - known.calls).abs() < 1e-12, "{verifier} {length}");
-            }
-        }
-        assert_eq!(calls(0, |_| &[]), 0.0);
     }
 }

@@ -273,7 +273,7 @@ fn below(starts: &Starts<'_>, nodes: &mut [Node], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_problem::all_trees;
+    use crate::random_problem::{all_trees, limits};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::replay_tree;
@@ -308,12 +308,7 @@ mod tests {
         for nested in [true, false] {
             // Zeros at the end: starts without room then add nothing.
             let shares = random(40, nested, 3);
-            let limits = Limits {
-                budget: 9,
-                depth: 1,
-                branch: 3,
-            };
-            let growth = Growth::new([&shares], limits);
+            let growth = Growth::new([&shares], limits(9, 1, 3));
             let tree = growth.tree(growth.size_within(9)).unwrap();
             let replay = replay_tree(&tree.shape(), &shares);
             let value = replay.accepted / replay.whole as f64;
@@ -345,11 +340,7 @@ mod tests {
             paths.iter().map(of).sum()
         };
         for nodes in 1..=4 {
-            let limits = Limits {
-                budget: nodes,
-                depth: 4,
-                branch: 3,
-            };
+            let limits = limits(nodes, 4, 3);
             let trees = all_trees(nodes, limits);
             let best = trees.iter().map(|tree| value(tree)).fold(0.0, f64::max);
             let growth = Growth::new([&shares], limits);
@@ -362,11 +353,7 @@ mod tests {
     #[test]
     fn children_are_added_together_where_that_is_worth_more() {
         let tables = vec![(1, vec![0.1; 4]), (2, [0.5, 0.3].repeat(4))];
-        let limits = Limits {
-            budget: 5,
-            depth: 2,
-            branch: 2,
-        };
+        let limits = limits(5, 2, 2);
         let growth = Growth::new([&ChildShares::new(4, false, tables.clone())], limits);
         assert_eq!(growth.steps, [2, 4, 5]);
         let pairs = ChildShares::new(4, false, tables.into_iter().skip(1));

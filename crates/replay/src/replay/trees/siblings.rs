@@ -231,7 +231,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_problem::all_trees;
+    use crate::random_problem::{all_trees, limits};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -253,11 +253,8 @@ mod tests {
     fn the_program_is_as_good_as_all_shapes() {
         let mut rng = ChaCha8Rng::seed_from_u64(31);
         for round in 0..60 {
-            let limits = Limits {
-                budget: rng.random_range(1..=6),
-                depth: rng.random_range(1..=4),
-                branch: rng.random_range(1..=3),
-            };
+            let mut at_most = |most: usize| rng.random_range(1..=most);
+            let limits = limits(at_most(6), at_most(4), at_most(3));
             let mut by_depth = Vec::new();
             for _ in 0..limits.depth {
                 let row = |n: usize, rng: &mut ChaCha8Rng| {
@@ -290,11 +287,7 @@ mod tests {
     #[test]
     fn rates_and_tree_of_two_positions_by_hand() {
         let tables = [(1, vec![0.5, 0.25]), (2, vec![0.5, 0.25, 0.25, 0.5])];
-        let limits = Limits {
-            budget: 4,
-            depth: 2,
-            branch: 2,
-        };
+        let limits = limits(4, 2, 2);
         let rates = SlotRates::new([&ChildShares::new(2, false, tables)], limits);
         assert_eq!(rates.rates(0, 1), [0.375]);
         assert_eq!(rates.rates(0, 2), [0.375, 0.375]);
@@ -314,22 +307,5 @@ mod tests {
         };
         assert_eq!(rates.best_tree(three).unwrap().0.len(), 2);
         assert_eq!(SlotRates::new([], limits).best_tree(limits).unwrap().1, 0.0);
-    }
-
-    /// Rates that depend on neither depth nor siblings: Sequoia's program.
-    #[test]
-    fn without_siblings_it_is_the_program_of_sequoia() {
-        use specgap_core::tree::{AcceptanceRates, best_topology};
-        let vector = vec![0.5, 0.2, 0.1];
-        let shares = ChildShares::new(1, true, [(3, vector.clone())]);
-        let limits = Limits {
-            budget: 17,
-            depth: 5,
-            branch: 3,
-        };
-        let (_, value) = SlotRates::new([&shares], limits).best_tree(limits).unwrap();
-        let rates = AcceptanceRates::new(vec![vector]).unwrap();
-        let (_, known) = best_topology(&rates, limits).unwrap();
-        assert!((value - known).abs() < 1e-12);
     }
 }

@@ -1,7 +1,7 @@
 //! Coded paths against every draft and every coin.
 
 use super::*;
-use crate::random_problem::{each_draw, random_problem};
+use crate::random_problem::{each_draw, leaf, random_problem};
 use crate::replay::moments::whole;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -42,11 +42,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn prefix(&self, block: usize, depth: usize) -> Node {
-        let leaf = Node {
-            depth: self.tree.length(),
-            index: block,
-        };
-        self.tree.ancestor(leaf, depth)
+        self.tree.ancestor(leaf(self.tree, block), depth)
     }
 
     /// The law of a path's token behind a prefix where it is.
@@ -120,17 +116,13 @@ impl Round<'_> {
         if chance.is_nil() {
             return;
         }
-        let length = self.tree.length();
         let before = self.tree.target(prefix);
         for block in 0..self.texts.len() {
             if self.prefix(block, prefix.depth) != prefix {
                 continue;
             }
-            let leaf = Node {
-                depth: length,
-                index: block,
-            };
-            let mass = chance.times(&self.tree.target(leaf).over(before));
+            let whole_block = self.tree.target(leaf(self.tree, block));
+            let mass = chance.times(&whole_block.over(before));
             let [text, sum] = &mut self.texts[block];
             text.gain(&mass);
             sum.gain(&mass.times(&whole(accepted)));
@@ -163,13 +155,6 @@ fn by_patterns<T: Number>(
         sum.gain(&patterns.total());
     }
     sum
-}
-
-fn text(tree: &TokenTree<Rational>, block: usize) -> Vec<u32> {
-    tree.tokens(Node {
-        depth: tree.length(),
-        index: block,
-    })
 }
 
 /// Texts have the target's law, and given each the mean accepted length is what the four
@@ -212,7 +197,7 @@ fn every_draft_and_coin_agrees_with_the_four_patterns() {
                     if p.is_nil() {
                         continue;
                     }
-                    let text = text(&tree, block);
+                    let text = tree.tokens(leaf(&tree, block));
                     let known = by_patterns(&text, paths, &levels, |at| rows(&problem, at));
                     assert_eq!(
                         sum,
@@ -247,7 +232,7 @@ fn floats_are_close_to_fractions() {
                     if tree.target_layer(length)[block].is_nil() {
                         continue;
                     }
-                    let text = text(&tree, block);
+                    let text = tree.tokens(leaf(&tree, block));
                     let known = by_patterns(&text, paths, exact, |at| rows(&problem, at));
                     let found = by_patterns(&text, paths, rounded, float);
                     let known = known.to_f64();
@@ -272,22 +257,6 @@ fn one_path_is_verified_token_by_token() {
             assert!((by_ratio.total() - kept).abs() < 1e-15);
         }
     }
-}
-
-/// Two paths and one token of half a unit on either side of the cut, by hand: q = (1/4, 1/2,
-/// 1/4), p = (0, 1, 0). The first path has token 1 with 1/2 and is kept then; else the second is
-/// asked, which has it with 1/2 too. So 3/4 is kept. Both have it with 1/4; the second alone
-/// also with 1/4.
-#[test]
-fn a_token_across_a_cut_by_hand() {
-    let row = CodedRow::new(&[0.0, 1.0, 0.0], &[0.25, 0.5, 0.25]);
-    let transition = row.transition(&CodedPieces::of_paths(2), 1, &[0.0]);
-    assert_eq!(transition[BOTH], [0.0, 0.25, 0.25, 0.25]);
-    // Behind it the cut is in the middle.
-    let below = CodedPieces::of_paths(2).below(&row.interval(1));
-    assert_eq!(below.cuts, [0.5]);
-    // Behind token 0 the first path is alone.
-    assert!(CodedPieces::of_paths(2).below(&row.interval(0)).is_one());
 }
 
 /// J of coded paths is at least that of i.i.d. paths, for all sets of prefixes: E of the most
