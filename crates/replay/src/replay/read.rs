@@ -3,15 +3,12 @@
 use super::ReplayError;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
-use super::rows::{
-    Question, Read, Task, Workspace, cut_shares, draft_shares, softmax, target_shares,
-};
+use super::rows::{Question, Read, Task, Workspace, cut_shares, shares, softmax};
 use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
-
-use specgap_sampling::sampling::{Cuts, Lists, Logged};
+use specgap_sampling::sampling::{Cuts, Lists, Logged, Model};
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
@@ -141,27 +138,22 @@ impl Texts {
         };
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
+            let refused = |message: String| Err(ReplayError::of_log(log, message));
             let drawn = drawn_at(log, temperature)?;
             if index > 0 && drawn != all.temperature {
-                return Err(ReplayError::of_log(
-                    log,
-                    format!(
-                        "its text was drawn at temperature {drawn}, and that of the log before it \
-                         at {}; replay them one by one",
-                        all.temperature
-                    ),
+                return refused(format!(
+                    "its text was drawn at temperature {drawn}, and that of the log before it at \
+                     {}; replay them one by one",
+                    all.temperature
                 ));
             }
             all.temperature = drawn;
             if index > 0 && all.depths() != log.depths() {
-                return Err(ReplayError::of_log(
-                    log,
-                    format!(
-                        "has rows of the draft at {} depths, and the log before it at {}; replay \
-                         them one by one",
-                        log.depths(),
-                        all.depths()
-                    ),
+                return refused(format!(
+                    "has rows of the draft at {} depths, and the log before it at {}; replay them \
+                     one by one",
+                    log.depths(),
+                    all.depths()
                 ));
             }
             all.depths = Some(log.depths()).filter(|&depths| depths > 1);
@@ -169,23 +161,21 @@ impl Texts {
             log.refuse_texts()?;
             let lists = lists_of(log)?;
             if question.is_some() && lists.and_then(|lists| lists.tops()) == Some([0; 2]) {
-                return Err(ReplayError::of_log(
-                    log,
+                return refused(
                     "lists the text's own tokens alone, which tell of one chain of drafts \
                      (specgap length) and of nothing beside it; log rows, or lists of the most \
                      probable tokens"
                         .to_owned(),
-                ));
+                );
             }
             if question.is_some() && log.may_lack_drafts() {
-                return Err(ReplayError::of_log(
-                    log,
+                return refused(
                     "has positions without a row of the draft (draft_row is 0), as recorders leave \
                      behind drafts that were all accepted; they bound a chain of drafts (specgap \
                      length), and nothing beside it: score the texts that came out with both models \
                      (docs/guide/engines.md)"
                         .to_owned(),
-                ));
+                );
             }
             log.refuse_other_forms()?;
         }
@@ -233,9 +223,9 @@ impl Texts {
                 applied: log.metadata().applied(),
                 row: &row,
             };
-            target_shares(&rule, &row, &mut logits, &mut target)
+            shares(Model::Target, &rule, &row, &mut logits, &mut target)
                 .and_then(|()| match self.cuts.keep_all() {
-                    true => draft_shares(&rule, &row, &mut logits, &mut draft),
+                    true => shares(Model::Draft, &rule, &row, &mut logits, &mut draft),
                     false => {
                         let (cuts, at) = (self.cuts, self.temperature);
                         cut_shares(cuts, at, logged, &mut room, &mut draft).map(|_| ())
@@ -651,29 +641,24 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
     let (Some(first), metadata) = (before.first(), log.metadata()) else {
         return Ok(());
     };
+    let refused = |message: String| Err(ReplayError::of_log(log, message));
     let known = first.metadata();
     if (&known.target, &known.draft, &known.tokenizer)
         != (&metadata.target, &metadata.draft, &metadata.tokenizer)
         || first.vocabulary() != log.vocabulary()
     {
-        return Err(ReplayError::of_log(
-            log,
-            format!(
-                "is of other models than {}: names or hashes of target, draft or tokenizer, or V \
-                 differ; texts of one pair alone count together, so replay them one by one",
-                first.path().display()
-            ),
+        return refused(format!(
+            "is of other models than {}: names or hashes of target, draft or tokenizer, or V \
+             differ; texts of one pair alone count together, so replay them one by one",
+            first.path().display()
         ));
     }
     let own = log.identity()?.digest;
     for other in before {
         if other.identity()?.digest == own {
-            return Err(ReplayError::of_log(
-                log,
-                format!(
-                    "has the same rows as {}; its texts would count twice, name it once",
-                    other.path().display()
-                ),
+            return refused(format!(
+                "has the same rows as {}; its texts would count twice, name it once",
+                other.path().display()
             ));
         }
     }

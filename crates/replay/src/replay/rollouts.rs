@@ -44,37 +44,27 @@ pub enum RolloutList {
     HeadOverlap,
 }
 
-const LISTS: [RolloutList; 6] = [
-    RolloutList::Top,
-    RolloutList::Entropy,
-    RolloutList::Overlap,
-    RolloutList::TargetP,
-    RolloutList::HeadAcceptance,
-    RolloutList::HeadOverlap,
+/// Where a rollout has a list.
+type OfRollout = for<'a> fn(&Rollout<'a>) -> &'a [f64];
+
+/// The tensor of each list and its values, in the order of [`RolloutList`].
+const LISTS: [(&str, OfRollout); 6] = [
+    ("rollout_top1", |one| one.top1),
+    ("rollout_entropy", |one| one.entropy),
+    ("rollout_overlap", |one| one.overlap),
+    ("rollout_target_p", |one| one.target_p),
+    ("rollout_acceptance", |one| one.acceptance),
+    ("rollout_head_overlap", |one| one.head_overlap),
 ];
 
 impl RolloutList {
     /// The tensor.
     pub fn tensor(self) -> &'static str {
-        match self {
-            Self::Top => "rollout_top1",
-            Self::Entropy => "rollout_entropy",
-            Self::Overlap => "rollout_overlap",
-            Self::TargetP => "rollout_target_p",
-            Self::HeadAcceptance => "rollout_acceptance",
-            Self::HeadOverlap => "rollout_head_overlap",
-        }
+        LISTS[self as usize].0
     }
 
     fn of<'a>(self, rollout: &Rollout<'a>) -> &'a [f64] {
-        match self {
-            Self::Top => rollout.top1,
-            Self::Entropy => rollout.entropy,
-            Self::Overlap => rollout.overlap,
-            Self::TargetP => rollout.target_p,
-            Self::HeadAcceptance => rollout.acceptance,
-            Self::HeadOverlap => rollout.head_overlap,
-        }
+        LISTS[self as usize].1(rollout)
     }
 }
 
@@ -146,7 +136,7 @@ impl RolloutKind {
             tokens: rollouts.max_tokens(),
             inclusion_probability,
             paths,
-            has: LISTS.map(|list| !list.of(&first).is_empty()),
+            has: LISTS.map(|(_, of)| !of(&first).is_empty()),
         })
     }
 
@@ -158,10 +148,7 @@ impl RolloutKind {
 
     /// Whether they have a list.
     pub fn has(&self, list: RolloutList) -> bool {
-        LISTS
-            .iter()
-            .zip(self.has)
-            .any(|(one, has)| *one == list && has)
+        self.has[list as usize]
     }
 }
 

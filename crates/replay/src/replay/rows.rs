@@ -72,26 +72,20 @@ pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
     }
 }
 
-/// p of the listed tokens, over their sum.
-pub(super) fn target_shares(
+/// p or q of the listed tokens, over their sum.
+pub(super) fn shares(
+    model: Model,
     rule: &Softmax,
     row: &Row,
     logits: &mut Vec<f64>,
     shares: &mut Vec<f64>,
 ) -> Result<(), String> {
-    probabilities(&row.target, row.target_kind, rule, logits, shares)
-        .map_err(|error| format!("target: {error}"))
-}
-
-/// q of the listed tokens, over their sum.
-pub(super) fn draft_shares(
-    rule: &Softmax,
-    row: &Row,
-    logits: &mut Vec<f64>,
-    shares: &mut Vec<f64>,
-) -> Result<(), String> {
-    probabilities(&row.draft, row.draft_kind, rule, logits, shares)
-        .map_err(|error| format!("draft: {error}"))
+    let (what, entries, kind) = match model {
+        Model::Target => ("target", &row.target, row.target_kind),
+        Model::Draft => ("draft", &row.draft, row.draft_kind),
+    };
+    let found = probabilities(entries, kind, rule, logits, shares);
+    found.map_err(|error| format!("{what}: {error}"))
 }
 
 /// q of the listed tokens behind cuts, over the sum of those that are kept for certain; gives what
@@ -307,7 +301,7 @@ impl Task<'_> {
     ) -> Result<[Unlisted; 2], String> {
         // Whole rows of the target are those of the depth before, and nothing changed them.
         if self.log.depth() == 1 || self.lists.is_some() {
-            target_shares(rule, row, logits, target)?;
+            shares(Model::Target, rule, row, logits, target)?;
         }
         let mut unlisted = match &self.lists {
             Some(lists) => lists.unlisted(row, self.temperature),
@@ -317,7 +311,7 @@ impl Task<'_> {
             draft.clone_from(&row.draft);
             unlisted[1] = Unlisted::ALL;
         } else if self.cuts.keep_all() {
-            draft_shares(rule, row, logits, draft)?;
+            shares(Model::Draft, rule, row, logits, draft)?;
         } else {
             let logged = Logged {
                 lists: self.lists.as_ref(),
