@@ -9,6 +9,7 @@ use super::siblings::SlotRates;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::DraftTree;
 use specgap_measure::statistics::Estimate;
+use std::collections::BTreeSet;
 
 /// The name of Sequoia's trees in reports.
 const SEQUOIA: &str = "sequoia";
@@ -27,11 +28,10 @@ struct Entrant {
     along: Along,
 }
 
-/// Trees of some number of nodes: of stratified drafts, and of others by name the best.
+/// Trees of some number of nodes, by name the best; that of stratified drafts by slots has none.
 pub(super) struct AtNodes {
     nodes: usize,
-    slots: Option<Entrant>,
-    others: Vec<Entrant>,
+    best: Vec<Entrant>,
 }
 
 fn is_stratified(scheme: SchemeName) -> bool {
@@ -40,23 +40,12 @@ fn is_stratified(scheme: SchemeName) -> bool {
 
 impl AtNodes {
     fn take(&mut self, entrant: Entrant) {
-        let by_slots = is_stratified(entrant.scheme) && entrant.name.is_empty();
-        if by_slots {
-            if self
-                .slots
-                .as_ref()
-                .is_none_or(|one| one.worth < entrant.worth)
-            {
-                self.slots = Some(entrant);
-            }
-            return;
-        }
         // The same shape of stratified drafts stands apart.
         let key = |one: &Entrant| (one.name.clone(), is_stratified(one.scheme));
-        match self.others.iter_mut().find(|one| key(one) == key(&entrant)) {
+        match self.best.iter_mut().find(|one| key(one) == key(&entrant)) {
             Some(other) if other.worth >= entrant.worth => {}
             Some(other) => *other = entrant,
-            None => self.others.push(entrant),
+            None => self.best.push(entrant),
         }
     }
 }
@@ -71,14 +60,11 @@ impl Measurement<'_> {
         }
         let named = self.settings.trees.iter();
         let named = named.filter(|tree| tree.name == REFERENCE);
-        let mut all: Vec<usize> = named.map(|tree| tree.tree.len()).collect();
-        all.push(self.settings.limits.budget);
-        all.sort_unstable();
-        all.dedup();
+        let mut all: BTreeSet<usize> = named.map(|tree| tree.tree.len()).collect();
+        all.insert(self.settings.limits.budget);
         let empty = |nodes| AtNodes {
             nodes,
-            slots: None,
-            others: Vec::new(),
+            best: Vec::new(),
         };
         all.into_iter().map(empty).collect()
     }
@@ -132,8 +118,9 @@ impl Measurement<'_> {
     /// What the report says of them.
     pub(super) fn compared(all: Vec<AtNodes>) -> Vec<EqualNodes> {
         let of = |at: AtNodes| {
-            let slots = at.slots?;
-            let mut others = at.others;
+            let mut others = at.best;
+            let slots = others.iter().position(|one| one.name.is_empty())?;
+            let slots = others.remove(slots);
             others.sort_by(|a, b| b.worth.total_cmp(&a.worth));
             let beside = others.into_iter().map(|one| BesideTree {
                 more: slots.along.minus(&one.along),

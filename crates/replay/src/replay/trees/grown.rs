@@ -7,6 +7,7 @@ use super::outcome::{Along, Half};
 use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
 use specgap_core::tree::{AcceptanceRates, DraftTree, best_topology};
+use std::collections::BTreeSet;
 
 /// Budgets whose trees are shown, as far as they are within the limit.
 const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
@@ -22,18 +23,11 @@ impl Measurement<'_> {
         };
         let growth = Growth::new(self.choosing(shares), limits);
         let timings = self.settings.timings.as_ref();
-        let mut budgets: Vec<usize> = BUDGETS.to_vec();
-        budgets.push(growth.paths.len());
-        budgets = budgets
-            .into_iter()
-            .map(|most| growth.size_within(most))
-            .collect();
-        budgets.retain(|&budget| budget > 0);
-        budgets.sort_unstable();
-        budgets.dedup();
+        let budgets = BUDGETS.into_iter().chain([growth.paths.len()]);
+        let budgets: BTreeSet<usize> = budgets.map(|most| growth.size_within(most)).collect();
         let mut by_budget = Vec::new();
         let mut chosen: Option<(f64, usize, Option<f64>)> = None;
-        for nodes in budgets {
+        for nodes in budgets.into_iter().filter(|&nodes| nodes > 0) {
             let tree = growth.tree(nodes).ok()?;
             let shape = tree.shape();
             let group = self.group(shares, &shape);

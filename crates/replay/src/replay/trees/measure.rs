@@ -298,10 +298,7 @@ impl Measurement<'_> {
                     .collect();
                 let rules: Vec<RootShares<'_>> = found
                     .iter()
-                    .map(|(pair, shares, _)| RootShares {
-                        verifier: pair.verifier.to_string(),
-                        rows: self.roots(&shares.texts, children),
-                    })
+                    .map(|(pair, shares, _)| (pair.verifier, self.roots(&shares.texts, children)))
                     .collect();
                 let optima: Vec<(usize, &[f64])> = self
                     .plan

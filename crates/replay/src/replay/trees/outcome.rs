@@ -144,10 +144,7 @@ impl Group<'_> {
     pub(super) fn nodes(&self, half: Half, tree: &DraftTree) -> Drawn {
         let mut reached = vec![0.0; self.shape.parent.len()];
         for (rounds, _) in self.of(half) {
-            reached
-                .iter_mut()
-                .zip(&rounds.reached)
-                .for_each(|(a, b)| *a += b);
+            add_each(&mut reached, &rounds.reached);
         }
         let whole = reached[0].max(f64::MIN_POSITIVE);
         let rate = |node: usize, path: &Vec<usize>| {

@@ -40,13 +40,9 @@ impl Pair {
 
     pub(super) fn kind(&self, shape: &Shape) -> String {
         let most = shape.children.iter().copied().max().unwrap_or(0);
-        let sampled = self.rule.sampled_from.is_some_and(|from| most > from);
-        if sampled {
-            "estimate, sampled"
-        } else {
-            "estimate"
-        }
-        .to_owned()
+        let is_sampled = self.rule.sampled_from.is_some_and(|from| most > from);
+        let more = if is_sampled { ", sampled" } else { "" };
+        format!("estimate{more}")
     }
 
     pub(super) fn name(&self) -> String {

@@ -2,6 +2,7 @@
 
 use super::data::{SlotRule, SlotValues};
 use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::VerifierName;
 use specgap_measure::statistics::{Clustered, Estimate};
 
 /// Laws of which the first j of n drafts have the law of j drafts, so that what the first
@@ -30,12 +31,8 @@ pub(super) fn most_value(values: &[f64], optima: &[f64]) -> f64 {
         .sum()
 }
 
-/// Shares of a root's children at every position, prompt by prompt.
-pub(super) struct RootShares<'a> {
-    pub verifier: String,
-    /// Prompt, and the shares of all children, of every position.
-    pub rows: Vec<(usize, &'a [f64])>,
-}
+/// A verifier, and of every position the prompt and the shares of all children of a root.
+pub(super) type RootShares<'a> = (VerifierName, Vec<(usize, &'a [f64])>);
 
 /// What the rules of one law make of a root whose slots have these values.
 pub(super) fn slot_values(
@@ -47,10 +44,10 @@ pub(super) fn slot_values(
     clusters: usize,
 ) -> SlotValues {
     let children = values.len();
-    let rules = rules.iter().map(|rule| {
-        let mean = |of: &dyn Fn(&[f64]) -> f64| mean(&rule.rows, clusters, of);
+    let rules = rules.iter().map(|(verifier, rows)| {
+        let mean = |of: &dyn Fn(&[f64]) -> f64| mean(rows, clusters, of);
         SlotRule {
-            verifier: rule.verifier.clone(),
+            verifier: verifier.to_string(),
             accepted: mean(&|shares| shares.iter().take(children).sum()),
             value: mean(&|shares| shares.iter().zip(&values).map(|(a, v)| a * v).sum()),
         }
