@@ -246,16 +246,7 @@ pub fn folders(names: &[String]) -> Vec<String> {
     ];
     let mut folders: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
-        let plain: String = name
-            .chars()
-            .map(|c| {
-                if c.is_control() || "/\\:".contains(c) {
-                    '_'
-                } else {
-                    c
-                }
-            })
-            .collect();
+        let plain = name.replace(|c: char| c.is_control() || "/\\:".contains(c), "_");
         let plain = match plain.as_str() {
             "" | "." | ".." => "log".to_owned(),
             _ => plain,

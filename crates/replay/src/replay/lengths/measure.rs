@@ -538,18 +538,16 @@ impl<'a> Measurement<'a> {
         let all = |of: &dyn Fn(&Group<'_>) -> Option<Estimate>| {
             groups.each_ref().map(|group| Some(of(group)?.mean))
         };
-        put(
-            &mut result.tokens_per_call,
-            all(&|group| Some(group.tokens_per_call())),
-        );
-        put(
-            &mut result.verification_rate,
-            all(&|group| Some(group.verification_rate())),
-        );
-        put(
-            &mut result.discard_rate,
-            all(&|group| Some(group.discard_rate())),
-        );
+        let rates: [(_, fn(&Group<'_>) -> Estimate); 3] = [
+            (&mut result.tokens_per_call, |group| group.tokens_per_call()),
+            (&mut result.verification_rate, |group| {
+                group.verification_rate()
+            }),
+            (&mut result.discard_rate, |group| group.discard_rate()),
+        ];
+        for (estimate, of) in rates {
+            put(estimate, all(&|group| Some(of(group))));
+        }
         if let Some(timings) = self.settings.timings.as_ref().filter(|one| one.is_flat()) {
             put(&mut result.speedup, all(&|group| group.speed(timings)));
         }

@@ -301,17 +301,12 @@ impl Family {
     /// # Errors
     /// Parameters out of range: lengths are 1 to 1024, thresholds within 0 and 10.
     pub fn with(&'static self, parameter: f64) -> Result<Policy, String> {
-        let fits = if self.counts {
-            parameter.fract() == 0.0 && (1.0..=1024.0).contains(&parameter)
-        } else {
-            (0.0..=10.0).contains(&parameter)
+        let (within, range) = match self.counts {
+            true => (1.0..=1024.0, "a whole number from 1 to 1024"),
+            false => (0.0..=10.0, "from 0 to 10"),
         };
-        if !fits {
-            let range = if self.counts {
-                "a whole number from 1 to 1024"
-            } else {
-                "from 0 to 10"
-            };
+        let is_odd = self.counts && parameter.fract() != 0.0;
+        if is_odd || !within.contains(&parameter) {
             return Err(format!(
                 "{}={parameter} is out of range; its number is {range}",
                 self.name

@@ -19,12 +19,8 @@ struct AtLength {
     texts: Vec<FromStarts<f64>>,
 }
 
-/// Bounds on a start: a number that lies between two, weighed by one that lies between two.
-#[derive(Clone, Copy)]
-struct Between<'a> {
-    reached: [&'a [f64]; 2],
-    weight: [f64; 2],
-}
+/// Bounds on what is reached from a start, and on how likely it is.
+type Between = ([Vec<f64>; 2], [f64; 2]);
 
 impl Measurement<'_> {
     /// For each way whose rounds are replayed, S_i = P(tau >= i) over round starts at each fixed
@@ -148,7 +144,7 @@ impl Measurement<'_> {
             (starts_between(verifier, &ends, length), ends)
         };
         let all: Vec<(Vec<[f64; 2]>, [TextCoins; 2])> = texts.map(of).collect();
-        let mut starts: Vec<([Vec<f64>; 2], [f64; 2])> = Vec::new();
+        let mut starts: Vec<Between> = Vec::new();
         for (weights, ends) in &all {
             for (start, &weight) in weights.iter().enumerate() {
                 let rows = ends.each_ref().map(|coins| coins.ahead(start));
@@ -160,14 +156,8 @@ impl Measurement<'_> {
                 }
             }
         }
-        let all: Vec<Between<'_>> = (starts.iter())
-            .map(|(rows, weight)| Between {
-                reached: [&rows[0], &rows[1]],
-                weight: *weight,
-            })
-            .collect();
-        let one = |i: usize| mean_between(&all, |row| row[i]);
-        let last = mean_between(&all, |row| 1.0 + row.iter().sum::<f64>());
+        let one = |i: usize| mean_between(&starts, |row| row[i]);
+        let last = mean_between(&starts, |row| 1.0 + row.iter().sum::<f64>());
         (0..length).map(one).chain([last]).collect()
     }
 }
@@ -216,9 +206,9 @@ fn starts_between(verifier: ChainVerifier, ends: &[TextCoins; 2], length: usize)
 }
 
 /// Bounds on a mean over starts whose weights lie between bounds too.
-fn mean_between(starts: &[Between<'_>], of: impl Fn(&[f64]) -> f64) -> [f64; 2] {
+fn mean_between(starts: &[Between], of: impl Fn(&[f64]) -> f64) -> [f64; 2] {
     let end = |at: usize, sign: f64| {
-        let with = |one: &Between<'_>| (sign * of(one.reached[at]), one.weight);
+        let with = |(rows, weight): &Between| (sign * of(&rows[at]), *weight);
         let values: Vec<(f64, [f64; 2])> = starts.iter().map(with).collect();
         sign * least_mean(values)
     };

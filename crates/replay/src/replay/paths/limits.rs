@@ -155,19 +155,15 @@ impl Bound<'_> {
         for path in &context.paths {
             let mut out = 0;
             for (&(code, value), &chosen) in path.prefixes.iter().zip(chosen) {
+                let [within, beyond] = match self.form {
+                    Form::PooledTexts => [1.0, value],
+                    _ => [value, 1.0],
+                };
                 if chosen < usize::from(code) {
-                    inside += if self.form == Form::PooledTexts {
-                        1.0
-                    } else {
-                        value
-                    };
+                    inside += within;
                 } else {
                     if let Some(outside) = outside.get_mut(out) {
-                        *outside += if self.form == Form::PooledTexts {
-                            value
-                        } else {
-                            1.0
-                        };
+                        *outside += beyond;
                     }
                     out += 1;
                 }
@@ -236,18 +232,13 @@ impl Bound<'_> {
             let before = best;
             for place in 0..chosen.len() {
                 for step in [-8i32, -4, -2, -1, 1, 2, 4, 8] {
-                    let Some(&now) = chosen.get(place) else {
-                        continue;
-                    };
-                    let moved = (now as i32 + step).clamp(0, self.last()) as usize;
-                    if let Some(one) = chosen.get_mut(place) {
-                        *one = moved;
-                    }
+                    let now = chosen[place];
+                    chosen[place] = (now as i32 + step).clamp(0, self.last()) as usize;
                     let value = self.value(&chosen);
                     if value < best {
                         best = value;
-                    } else if let Some(one) = chosen.get_mut(place) {
-                        *one = now;
+                    } else {
+                        chosen[place] = now;
                     }
                 }
             }

@@ -16,10 +16,7 @@ impl ByPrompt {
     }
 
     pub(super) fn add(&mut self, cluster: usize, value: f64) {
-        if let Some(sum) = self.sums.get_mut(cluster) {
-            sum.0 += value;
-            sum.1 += 1.0;
-        }
+        self.add_ratio(cluster, value, 1.0);
     }
 
     /// Adds to a ratio of other sums.

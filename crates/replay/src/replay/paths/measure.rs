@@ -163,25 +163,17 @@ struct Along {
 pub(super) fn calls<'r>(all: usize, reached: impl Fn(usize) -> &'r [f64]) -> f64 {
     let mut begins = vec![0.0; all + 1];
     let mut calls = 0.0;
-    if let Some(first) = begins.first_mut() {
-        *first = 1.0;
-    }
+    begins[0] = 1.0;
     for start in 0..all {
-        let here = begins.get(start).copied().unwrap_or(0.0);
+        let here = begins[start];
         calls += here;
-        let drafts = reached(start).iter().take(all - start - 1);
-        let mut before = 1.0;
-        let mut behind = start + 1;
-        for &reached in drafts {
-            if let Some(next) = begins.get_mut(behind) {
-                *next += here * (before - reached);
-            }
+        let (mut before, mut behind) = (1.0, start + 1);
+        for &reached in reached(start).iter().take(all - start - 1) {
+            begins[behind] += here * (before - reached);
             before = reached;
             behind += 1;
         }
-        if let Some(next) = begins.get_mut(behind) {
-            *next += here * before;
-        }
+        begins[behind] += here * before;
     }
     calls
 }
