@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::metric::schemes;
-use super::own::{Law, OwnRule};
+use super::own::{Law, OwnRule, by_commas};
 use super::settings::{LawMeasured, Settings};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{Lossless, VerifierName, any_of};
@@ -40,21 +40,17 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
 }
 
 fn nothing(settings: &Settings, reasons: &[String]) -> GapError {
-    let list = |names: Vec<String>| names.join(",");
     let mut options = Vec::new();
     if settings.schemes != Settings::schemes() {
-        let names = settings.schemes.iter().map(ToString::to_string).collect();
-        options.push(format!("--laws {}", list(names)));
+        options.push(format!("--laws {}", by_commas(&settings.schemes)));
     }
     if settings.verifiers != Settings::verifiers() {
-        let names = settings.verifiers.iter().map(ToString::to_string).collect();
-        options.push(format!("--verifiers {}", list(names)));
+        options.push(format!("--verifiers {}", by_commas(&settings.verifiers)));
     }
     for law in &settings.own_laws {
         options.push(format!("own law {}", law.name()));
     }
-    let drafts = settings.drafts.iter().map(ToString::to_string).collect();
-    options.push(format!("--drafts {}", list(drafts)));
+    options.push(format!("--drafts {}", by_commas(&settings.drafts)));
     GapError::Settings(format!(
         "{} leave nothing to measure: {}",
         options.join(" "),
@@ -98,16 +94,8 @@ fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
         let (with, without): (Vec<SchemeName>, Vec<SchemeName>) = schemes()
             .filter(asked)
             .partition(|&scheme| name.on_row(scheme).is_some());
-        let without: Vec<&str> = without.into_iter().map(SchemeName::as_str).collect();
-        let [most @ .., last] = without.as_slice() else {
-            return None;
-        };
-        let names = match most {
-            [] => (*last).to_owned(),
-            most => format!("{} and {last}", most.join(", ")),
-        };
-        let line = format!("{name} of {names} drafts: {}", why(name));
-        (!with.is_empty()).then_some(line)
+        let line = || format!("{name} of {} drafts: {}", enumerated(&without), why(name));
+        (!with.is_empty() && !without.is_empty()).then(line)
     })
 }
 
@@ -163,11 +151,16 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
 
 /// `1 draft`, `2, 3 and 4 drafts`.
 fn drafts(numbers: &[usize]) -> String {
-    let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let plural = if numbers == [1] { "" } else { "s" };
+    format!("{} draft{plural}", enumerated(numbers))
+}
+
+/// `2`, `2 and 3`, `2, 3 and 4`.
+fn enumerated<T: ToString>(all: &[T]) -> String {
+    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
     match names.as_slice() {
-        [one] if one == "1" => "1 draft".to_owned(),
-        [rest @ .., last] if !rest.is_empty() => format!("{} and {last} drafts", rest.join(", ")),
-        _ => format!("{} drafts", names.concat()),
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        names => names.concat(),
     }
 }
 

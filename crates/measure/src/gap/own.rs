@@ -133,6 +133,12 @@ pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// As options name several of a kind: `2,3`.
+pub(super) fn by_commas<T: ToString>(all: &[T]) -> String {
+    let words: Vec<String> = all.iter().map(ToString::to_string).collect();
+    words.join(",")
+}
+
 /// Words without line breaks.
 pub(super) fn one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::metric::{LawRef, OwnLawId};
-use super::own::{DraftsOf, Law, OwnRow, named, one_line, one_measured};
+use super::own::{DraftsOf, Law, OwnRow, by_commas, named, one_line, one_measured};
 use serde::{Deserialize, Serialize};
 use specgap_core::optimum::on_row;
 use specgap_core::problem::Problem;
@@ -310,17 +310,13 @@ impl OwnLaw {
         if self.is_sampled() {
             return Some(format!("own law {name}: {SAMPLED}"));
         }
-        let list = |numbers: &[usize]| {
-            let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-            words.join(",")
-        };
         let missing = asked.iter().copied().filter(|&n| !self.fits(n));
         let missing: Vec<usize> = missing.collect();
         (!missing.is_empty()).then(|| {
-            let has = list(self.numbers());
+            let has = by_commas(self.numbers());
             format!(
                 "own law {name} for {} drafts: it has {has}, so ask for --drafts {has}",
-                list(&missing)
+                by_commas(&missing)
             )
         })
     }

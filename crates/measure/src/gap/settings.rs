@@ -133,6 +133,11 @@ fn is_temperature(t: f64) -> bool {
     t.is_finite() && t >= 0.0
 }
 
+fn list<T: std::fmt::Debug>(items: &[T]) -> String {
+    let words: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+    words.join(",")
+}
+
 /// Each once, and 0 without a sign.
 fn ascending(temperatures: &[f64]) -> Vec<f64> {
     let mut all: Vec<f64> = temperatures.iter().map(|t| t + 0.0).collect();
@@ -639,10 +644,6 @@ impl Settings {
 
     /// What differs where two measurements are of other numbers, and its words.
     fn told(&self) -> [(&'static str, String); 14] {
-        fn list<T: std::fmt::Debug>(items: &[T]) -> String {
-            let words: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
-            words.join(",")
-        }
         let any = |all: Vec<String>| match all.is_empty() {
             true => "none".to_owned(),
             false => all.join(", "),
@@ -717,11 +718,10 @@ impl Settings {
     /// ```
     pub fn options(&self) -> String {
         let [schemes, verifiers] = self.names();
-        let list = |words: Vec<String>| words.join(",");
         let mut options = format!(
             " --drafts {} --temperature {}",
-            list(self.drafts.iter().map(ToString::to_string).collect()),
-            list(self.temperatures.iter().map(|t| format!("{t:?}")).collect())
+            list(&self.drafts),
+            list(&self.temperatures)
         );
         options += &self.cuts.options();
         if self.schemes != Self::schemes() {
@@ -743,8 +743,7 @@ impl Settings {
             options += " --solve-times";
         }
         if !self.draft_temperatures.is_empty() {
-            let words = self.draft_temperatures.iter().map(|t| format!("{t:?}"));
-            options += &format!(" --draft-temperature {}", list(words.collect()));
+            options += &format!(" --draft-temperature {}", list(&self.draft_temperatures));
         }
         for (name, number) in self.draft_cuts.unwrap_or_default().words() {
             options += &format!(" --draft-{name} {number}");
