@@ -84,11 +84,9 @@ pub fn summarise_each(
                 None => None,
             },
             each: &mut |measured| match index.checked_sub(1) {
-                None => pairings.iter_mut().for_each(|one| one.add_first(measured)),
+                None => pairings.iter_mut().for_each(|one| one.add(0, measured)),
                 Some(other) => {
-                    if let Some(one) = pairings.get_mut(other) {
-                        one.add_other(measured);
-                    }
+                    (pairings.get_mut(other).into_iter()).for_each(|one| one.add(1, measured))
                 }
             },
         };

@@ -228,11 +228,7 @@ impl Other {
                 own,
                 about: AboutOwn::Acceptance,
             },
-            Self::Under(law, name) => Metric::OfLaw {
-                place,
-                law,
-                about: AboutLaw::Acceptance(name),
-            },
+            Self::Under(law, name) => rate_of(place, LawRef::Own(law), Some(name)),
         }
     }
 }

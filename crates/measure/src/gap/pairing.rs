@@ -100,14 +100,9 @@ impl Pairing {
         })
     }
 
-    /// Adds a position of the first log.
-    pub(super) fn add_first(&mut self, measured: &Measured) {
-        self.sides[0].add(measured);
-    }
-
-    /// Adds a position of the other log.
-    pub(super) fn add_other(&mut self, measured: &Measured) {
-        self.sides[1].add(measured);
+    /// Adds a position of the first log, 0, or of the other, 1.
+    pub(super) fn add(&mut self, side: usize, measured: &Measured) {
+        self.sides[side].add(measured);
     }
 
     /// Why the two logs are not compared position by position; `None` if they are.
@@ -316,8 +311,8 @@ mod tests {
         };
         // The third position counts on neither side.
         for (number, value) in [(0, 0.25), (1, 0.5), (2, 0.125), (3, 0.75), (4, 0.5)] {
-            pairing.add_first(&of(number, value, [0.125, 0.0625]));
-            pairing.add_other(&of(number, value + 0.125, [0.03125, 0.25]));
+            pairing.add(0, &of(number, value, [0.125, 0.0625]));
+            pairing.add(1, &of(number, value + 0.125, [0.03125, 0.25]));
         }
         assert_eq!((pairing.positions(), pairing.prompts()), (4, 2));
         let found = pairing.difference(metric).unwrap();

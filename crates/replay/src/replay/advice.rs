@@ -76,15 +76,12 @@ impl AtCost {
     /// not look at the target: with a trained head, or without.
     #[must_use]
     pub fn policy(&self, fixed: &Chosen, head: bool) -> Option<&ChosenPolicy> {
+        let seen = [DecidedOn::BothRows, DecidedOn::TrueAcceptance];
+        let fits =
+            |family: &Family| !seen.contains(&family.decided_on) && family.needs_head() == head;
         let known = |name: &str| FAMILIES.iter().find(|family| family.name == name);
-        let fits = |name: &str| {
-            known(name).is_some_and(|family| {
-                let seen = [DecidedOn::BothRows, DecidedOn::TrueAcceptance];
-                !seen.contains(&family.decided_on) && Family::needs_head(family) == head
-            })
-        };
         (self.policies.iter())
-            .filter(|one| fits(&one.policy))
+            .filter(|one| known(&one.policy).is_some_and(fits))
             .filter(|one| fixed.drafts == Drafts::Sampled && one.verifier == fixed.verifier)
             .reduce(|best, one| {
                 if best.speedup_where_chosen >= one.speedup_where_chosen {

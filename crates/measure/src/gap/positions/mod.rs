@@ -137,10 +137,7 @@ impl Columns {
             })
         });
         Self {
-            temperatures: settings
-                .temperatures
-                .iter()
-                .copied()
+            temperatures: (settings.temperatures.iter().copied())
                 .map(Temperature)
                 .collect(),
             drafts: settings.drafts.clone(),

@@ -77,21 +77,15 @@ impl Measurement<'_> {
 
     /// Why rules that carry rows are not replayed although they were asked for.
     fn lacks_whole_rows(&self) -> impl Iterator<Item = String> {
+        let settings = self.settings;
         let asked = [
-            (
-                "greedy-block",
-                self.settings.greedy_block && self.greedy_block.is_none(),
-            ),
-            (
-                "carried-block",
-                self.settings.carried_block && self.carried_block.is_none(),
-            ),
+            ("greedy-block", settings.greedy_block, &self.greedy_block),
+            ("carried-block", settings.carried_block, &self.carried_block),
         ];
-        let by_depth = self.texts.is_by_depth();
-        let asked = asked
-            .into_iter()
-            .filter(move |(_, lacks)| *lacks && !by_depth);
-        asked.map(|(rule, _)| {
+        let is_told = !self.texts.is_by_depth();
+        let lacking = (asked.into_iter())
+            .filter(move |(_, asked, calls)| is_told && *asked && calls.is_none());
+        lacking.map(|(rule, ..)| {
             format!(
                 "{rule}: rows of this log list some tokens only, and what the rule gives out of a \
                  row needs them all; capture without --top"
@@ -311,19 +305,15 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
-        if self.settings.timings.is_none() {
+        let timings = self.settings.timings.as_ref();
+        if timings.is_none() {
             lines.push(
                 "speed at your cost: give --cost-ratio (a draft step's time over a target step's) \
                  or --timings"
                     .to_owned(),
             );
         }
-        if let Some(most) = self
-            .settings
-            .timings
-            .as_ref()
-            .and_then(Timings::most_drafts)
-        {
+        if let Some(most) = timings.and_then(Timings::most_drafts) {
             let longer: Vec<String> = self
                 .lengths()
                 .into_iter()
