@@ -80,6 +80,7 @@ pub fn measure_lengths(
 type SumsOf<'a> = dyn Fn(&TextCoins, &TextCoins) -> Vec<(f64, usize)> + Sync + 'a;
 
 type OfPlace<T> = fn(&TextPosition) -> T;
+type OfGroup = fn(&Group<'_>) -> Estimate;
 
 /// The texts, what is asked of them, and what is the same for all policies.
 pub(super) struct Measurement<'a> {
@@ -538,7 +539,7 @@ impl<'a> Measurement<'a> {
         let all = |of: &dyn Fn(&Group<'_>) -> Option<Estimate>| {
             groups.each_ref().map(|group| Some(of(group)?.mean))
         };
-        let rates: [(_, fn(&Group<'_>) -> Estimate); 3] = [
+        let rates: [(_, OfGroup); 3] = [
             (&mut result.tokens_per_call, |group| group.tokens_per_call()),
             (&mut result.verification_rate, |group| {
                 group.verification_rate()
