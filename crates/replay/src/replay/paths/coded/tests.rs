@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap_core::problem::BlockProblem;
 use specgap_core::tree::{Node, TokenTree};
-use specgap_number::distribution::{Rational, Rows};
+use specgap_number::distribution::Rational;
 
 /// P(path j writes each block): what the block's interval and the path's own share, over 1/K.
 fn block_laws(tree: &TokenTree<Rational>, paths: usize) -> Vec<Vec<Rational>> {
@@ -130,25 +130,16 @@ impl Round<'_> {
     }
 }
 
-fn rows(problem: &BlockProblem, prefix: &[u32]) -> CodedRow<Rational> {
-    let exact = |row: &specgap_number::distribution::Distribution| Rational::row(row);
-    CodedRow::new(
-        &exact(problem.target().get(prefix).unwrap()),
-        &exact(problem.draft().get(prefix).unwrap()),
-    )
-}
-
 /// The sum of P(tau >= d | text) by the four patterns.
-fn by_patterns<T: Number>(
-    text: &[u32],
-    paths: usize,
-    levels: &[T],
-    row: impl Fn(&[u32]) -> CodedRow<T>,
-) -> T {
+fn by_patterns<T: Number>(text: &[u32], paths: usize, levels: &[T], problem: &BlockProblem) -> T {
     let (mut pieces, mut patterns) = (CodedPieces::of_paths(paths), Patterns::start());
     let mut sum = T::zero();
     for (depth, &token) in text.iter().enumerate() {
-        let row = row(&text[..depth]);
+        let prefix = &text[..depth];
+        let row = CodedRow::new(
+            &T::row(problem.target().get(prefix).unwrap()),
+            &T::row(problem.draft().get(prefix).unwrap()),
+        );
         let token = token as usize;
         patterns.take(&row.transition(&pieces, token, levels));
         pieces = pieces.below(&row.interval(token));
@@ -198,7 +189,7 @@ fn every_draft_and_coin_agrees_with_the_four_patterns() {
                         continue;
                     }
                     let text = tree.tokens(leaf(&tree, block));
-                    let known = by_patterns(&text, paths, &levels, |at| rows(&problem, at));
+                    let known = by_patterns(&text, paths, &levels, &problem);
                     assert_eq!(
                         sum,
                         &p.times(&known),
@@ -220,21 +211,14 @@ fn floats_are_close_to_fractions() {
         for _ in 0..3 {
             let problem = random_problem(&mut rng, vocab, length);
             let tree = TokenTree::<Rational>::new(&problem);
-            let float = |at: &[u32]| {
-                let rows = Rows {
-                    target: problem.target().get(at).unwrap().probabilities(),
-                    draft: problem.draft().get(at).unwrap().probabilities(),
-                };
-                CodedRow::new(rows.target, rows.draft)
-            };
             for (exact, rounded) in levels::<Rational>().iter().zip(&levels::<f64>()) {
                 for block in (0..tree.width(length)).step_by(7) {
                     if tree.target_layer(length)[block].is_nil() {
                         continue;
                     }
                     let text = tree.tokens(leaf(&tree, block));
-                    let known = by_patterns(&text, paths, exact, |at| rows(&problem, at));
-                    let found = by_patterns(&text, paths, rounded, float);
+                    let known = by_patterns(&text, paths, exact, &problem);
+                    let found = by_patterns(&text, paths, rounded, &problem);
                     let known = known.to_f64();
                     assert!((known - found).abs() < 1e-9, "{known} {found}");
                 }
