@@ -103,16 +103,12 @@ fn numbers(report: &GapReport) -> Vec<(String, Estimate)> {
             "{} at T = {}, n = {}",
             cell.scheme, cell.temperature, cell.drafts
         );
-        all.push((
-            format!("alpha* of {place}"),
-            cell.optimal_acceptance_rate.estimate,
-        ));
+        let optimum = cell.optimal_acceptance_rate.estimate;
+        all.push((format!("alpha* of {place}"), optimum));
         for row in &cell.verifiers {
-            all.push((
-                format!("acceptance of {}, {place}", row.name),
-                row.acceptance,
-            ));
-            all.push((format!("gap of {}, {place}", row.name), row.gap.estimate));
+            let of = |what: &str| format!("{what} of {}, {place}", row.name);
+            all.push((of("acceptance"), row.acceptance));
+            all.push((of("gap"), row.gap.estimate));
         }
     }
     all

@@ -6,6 +6,7 @@ use super::summary::Cluster;
 use crate::statistics::{Clustered, Estimate};
 use specgap_core::rounds::{ChainVerifier, FixedLength, accepted_everywhere, replay};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// Lengths that are shown beside that of blocks.
 const LENGTHS: [usize; 4] = [1, 2, 4, 8];
@@ -27,12 +28,9 @@ pub(super) fn rounds<'a>(
     if texts.is_empty() {
         return Ok(None);
     }
-    let mut lengths = LENGTHS.to_vec();
-    lengths.push(block_length);
-    lengths.sort_unstable();
-    lengths.dedup();
+    let lengths: BTreeSet<usize> = LENGTHS.into_iter().chain([block_length]).collect();
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
-    lengths.retain(|&length| length <= longest);
+    let lengths: Vec<usize> = lengths.range(..=longest).copied().collect();
     let most = lengths.last().copied().unwrap_or(0);
     let listed = |text: &Text| text.iter().filter(|(_, listed)| *listed).count();
     let tokens: usize = texts.iter().map(Vec::len).sum();

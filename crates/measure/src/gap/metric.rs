@@ -50,24 +50,21 @@ const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
 pub(super) fn pairs() -> Listed<(Rule, Rule)> {
     let alone = [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL];
     let rules_of_drafts = rules().filter(move |(rule, _)| !alone.contains(&rule.1));
-    let mut all: Vec<(Rule, Rule)> = named_pairs().collect();
+    let mut all = named_pairs();
     all.extend(rules_of_drafts.map(|(rule, _)| (rule, LIKELIEST)));
     all.into_iter()
 }
 
-fn named_pairs() -> Listed<(Rule, Rule)> {
-    listed(rules().flat_map(|(first, _)| {
-        first
-            .1
-            .entry()
-            .compared_with
-            .iter()
-            .filter_map(move |&name| {
-                let same = rules().find(|&(rule, _)| rule == (first.0, name));
-                let other = same.or_else(|| rules().find(|&(rule, _)| rule.1 == name));
-                other.map(|(second, _)| (first, second))
-            })
-    }))
+fn named_pairs() -> Vec<(Rule, Rule)> {
+    let mut all = Vec::new();
+    for (first, _) in rules() {
+        for &name in first.1.entry().compared_with {
+            let same = rules().find(|&(rule, _)| rule == (first.0, name));
+            let other = same.or_else(|| rules().find(|&(rule, _)| rule.1 == name));
+            all.extend(other.map(|(second, _)| (first, second)));
+        }
+    }
+    all
 }
 
 /// Rules whose plans are solved at rows.

@@ -117,11 +117,8 @@ impl Measurement<'_> {
         let mut left_out = self.plan.left_out.clone();
         let timings = self.settings.timings.as_ref();
         let dynamic = if self.settings.schemes.contains(&SchemeName::TOP) {
-            let levels = self
-                .settings
-                .limits
-                .depth
-                .min(self.texts.depths_or(usize::MAX));
+            let most = self.texts.depths_or(usize::MAX);
+            let levels = self.settings.limits.depth.min(most);
             threshold_trees(self.texts, &self.tokens, levels, timings)
         } else {
             Vec::new()
