@@ -42,72 +42,44 @@ pub enum Ink {
     Hue(usize),
 }
 
-const PALETTE: [Ink; 4 + Ink::HUES] = [
-    Ink::Paper,
-    Ink::Text,
-    Ink::Quiet,
-    Ink::Grid,
-    Ink::Hue(0),
-    Ink::Hue(1),
-    Ink::Hue(2),
-    Ink::Hue(3),
-    Ink::Hue(4),
-    Ink::Hue(5),
-    Ink::Hue(6),
-    Ink::Hue(7),
-    Ink::Hue(8),
+/// Each on light and on dark paper, hues last. No two are equal on either: the dark scheme tells
+/// them apart by the light one.
+const PALETTE: [[RGBColor; 2]; 4 + Ink::HUES] = [
+    [RGBColor(255, 255, 255), RGBColor(22, 24, 26)],
+    [RGBColor(34, 34, 34), RGBColor(230, 230, 227)],
+    [RGBColor(95, 95, 95), RGBColor(165, 165, 160)],
+    [RGBColor(226, 226, 226), RGBColor(52, 55, 58)],
+    [RGBColor(0, 114, 178), RGBColor(86, 180, 233)],
+    [RGBColor(200, 80, 0), RGBColor(255, 150, 80)],
+    [RGBColor(0, 135, 100), RGBColor(60, 205, 160)],
+    [RGBColor(170, 60, 140), RGBColor(230, 140, 205)],
+    [RGBColor(140, 108, 0), RGBColor(225, 195, 70)],
+    [RGBColor(60, 60, 150), RGBColor(160, 160, 245)],
+    [RGBColor(110, 110, 110), RGBColor(175, 175, 175)],
+    [RGBColor(160, 15, 45), RGBColor(255, 115, 130)],
+    [RGBColor(0, 105, 125), RGBColor(95, 215, 225)],
 ];
 
 impl Ink {
     /// How many hues there are.
     pub const HUES: usize = 9;
 
-    /// On light paper. No two are equal: the dark scheme tells them apart by it.
+    /// On light paper.
     fn light(self) -> RGBColor {
-        match self {
-            Self::Paper => RGBColor(255, 255, 255),
-            Self::Text => RGBColor(34, 34, 34),
-            Self::Quiet => RGBColor(95, 95, 95),
-            Self::Grid => RGBColor(226, 226, 226),
-            Self::Hue(index) => match index % Self::HUES {
-                0 => RGBColor(0, 114, 178),
-                1 => RGBColor(200, 80, 0),
-                2 => RGBColor(0, 135, 100),
-                3 => RGBColor(170, 60, 140),
-                4 => RGBColor(140, 108, 0),
-                5 => RGBColor(60, 60, 150),
-                7 => RGBColor(160, 15, 45),
-                8 => RGBColor(0, 105, 125),
-                _ => RGBColor(110, 110, 110),
-            },
-        }
+        let [light, _] = PALETTE[match self {
+            Self::Paper => 0,
+            Self::Text => 1,
+            Self::Quiet => 2,
+            Self::Grid => 3,
+            Self::Hue(index) => 4 + index % Self::HUES,
+        }];
+        light
     }
 
     /// Its red, green and blue on paper that is printed.
     pub(super) fn on_paper(self) -> [u8; 3] {
         let RGBColor(red, green, blue) = self.light();
         [red, green, blue]
-    }
-
-    /// On dark paper.
-    fn dark(self) -> RGBColor {
-        match self {
-            Self::Paper => RGBColor(22, 24, 26),
-            Self::Text => RGBColor(230, 230, 227),
-            Self::Quiet => RGBColor(165, 165, 160),
-            Self::Grid => RGBColor(52, 55, 58),
-            Self::Hue(index) => match index % Self::HUES {
-                0 => RGBColor(86, 180, 233),
-                1 => RGBColor(255, 150, 80),
-                2 => RGBColor(60, 205, 160),
-                3 => RGBColor(230, 140, 205),
-                4 => RGBColor(225, 195, 70),
-                5 => RGBColor(160, 160, 245),
-                7 => RGBColor(255, 115, 130),
-                8 => RGBColor(95, 215, 225),
-                _ => RGBColor(175, 175, 175),
-            },
-        }
     }
 }
 
@@ -430,8 +402,7 @@ const TYPE: f64 = 1.24;
 fn dark_style() -> String {
     let hex = |RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}");
     let mut rules = String::new();
-    for ink in PALETTE {
-        let (light, dark) = (hex(ink.light()), hex(ink.dark()));
+    for [light, dark] in PALETTE.map(|both| both.map(hex)) {
         rules.push_str(&format!("[fill=\"{light}\"]{{fill:{dark}}}"));
         rules.push_str(&format!("[stroke=\"{light}\"]{{stroke:{dark}}}"));
     }
@@ -446,8 +417,7 @@ mod tests {
     fn colours_of_a_scheme_are_told_apart() {
         for (index, one) in PALETTE.iter().enumerate() {
             for other in &PALETTE[..index] {
-                assert_ne!(one.light(), other.light());
-                assert_ne!(one.dark(), other.dark());
+                assert!(one[0] != other[0] && one[1] != other[1]);
             }
         }
     }

@@ -6,7 +6,6 @@
 use super::{Align, Canvas, DrawError, FONT, Ink, Mark};
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Name, Pdf, Rect, Ref, Str, TextStr};
-use plotters::style::RGBColor;
 use sha2::{Digest, Sha256};
 use specgap_base::sorted::Map;
 use std::collections::BTreeSet;
@@ -193,8 +192,7 @@ fn state(percent: u8) -> String {
 }
 
 fn colour(ink: Ink) -> [f32; 3] {
-    let RGBColor(red, green, blue) = ink.light();
-    [red, green, blue].map(|part| f32::from(part) / 255.0)
+    ink.on_paper().map(|part| f32::from(part) / 255.0)
 }
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
