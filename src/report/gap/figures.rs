@@ -392,14 +392,15 @@ fn curves(
         caption.push_str(&open_bands(report));
     }
     let finding = finding::rising(&panels, &axis);
-    let plot = PanelPlot {
+    let chart = LinePlot {
         title: title.clone(),
         x: axis,
         y_label: "accepted, %".to_owned(),
         percent: true,
         y_covers: Some([0.0, 0.0]),
-        panels,
+        ..LinePlot::default()
     };
+    let plot = PanelPlot { chart, panels };
     Some(Figure {
         alt: format!("{title}. {}.", said.join("; ")),
         canvas: plot.draw(),

@@ -1,8 +1,8 @@
 //! Small multiples: panels side by side on the same axes.
 
 use super::{
-    APART, Axis, Field, LABEL, Line, LinePlot, MARGIN, SWATCH, TITLE, Ticks, WIDTH, Y_LABEL_AT,
-    headed, ticks, widest,
+    APART, Field, LABEL, Line, LinePlot, MARGIN, SWATCH, TITLE, Ticks, WIDTH, Y_LABEL_AT, headed,
+    ticks, widest,
 };
 use crate::page::canvas::{Align, Canvas, Ink};
 
@@ -10,31 +10,24 @@ use crate::page::canvas::{Align, Canvas, Ink};
 ///
 /// # Example
 /// ```
-/// use specgap_page::page::plot::{Axis, Line, PanelPlot, Point};
+/// use specgap_page::page::plot::{Axis, Line, LinePlot, PanelPlot, Point};
 ///
 /// let line = |y| Line { label: "rule".into(), points: vec![Point::new(1.0, y)], ..Line::default() };
-/// let plot = PanelPlot {
+/// let chart = LinePlot {
 ///     title: "t".into(),
 ///     x: Axis { label: "n".into(), stops: vec![(1.0, "1".into())], log: false },
 ///     y_label: "accepted, %".into(),
-///     panels: vec![("a".into(), vec![line(0.5)]), ("b".into(), vec![line(0.6)])],
-///     ..PanelPlot::default()
+///     ..LinePlot::default()
 /// };
+/// let panels = vec![("a".into(), vec![line(0.5)]), ("b".into(), vec![line(0.6)])];
+/// let plot = PanelPlot { chart, panels };
 /// assert!(plot.draw().svg("t", "a and b")?.starts_with("<svg"));
 /// # Ok::<(), specgap_page::page::DrawError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PanelPlot {
-    /// Title.
-    pub title: String,
-    /// The x axis of all.
-    pub x: Axis,
-    /// Over the y axes.
-    pub y_label: String,
-    /// The y axes show shares in percent.
-    pub percent: bool,
-    /// Bounds that the y axes have at least to cover.
-    pub y_covers: Option<[f64; 2]>,
+    /// The title over all, and the axes of each; it has no lines of its own.
+    pub chart: LinePlot,
     /// A title and its lines each.
     pub panels: Vec<(String, Vec<Line>)>,
 }
@@ -57,7 +50,7 @@ impl PanelPlot {
         let cell =
             ((WIDTH - 2.0 * MARGIN - BETWEEN) / 2.0).max(widest(labels, LABEL) + SWATCH + 8.0);
         let width = (2.0 * (cell + MARGIN) + BETWEEN)
-            .max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
+            .max(Canvas::text_width(&self.chart.title, TITLE) + 2.0 * MARGIN);
         let rows: Vec<_> = self.panels.chunks(2).collect();
         let height = |row: &[(String, Vec<Line>)]| {
             let lines = row.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
@@ -65,12 +58,13 @@ impl PanelPlot {
         };
         let upper = 52.0;
         let all = upper + rows.iter().map(|row| height(row)).sum::<f64>();
-        let mut canvas = headed(&self.title, width, all);
+        let LinePlot { title, y_label, .. } = &self.chart;
+        let mut canvas = headed(title, width, all);
         canvas.keep(self.data(), self.tex());
-        canvas.text(&self.y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
+        canvas.text(y_label, Y_LABEL_AT, LABEL, Align::Left, Ink::Quiet);
         let whole = self.plot_of("", self.panels.iter().flat_map(|(_, lines)| lines));
         let (low, high) = whole.y_bounds();
-        let ticks = ticks(low, high, 4).in_percent(self.percent);
+        let ticks = ticks(low, high, 4).in_percent(self.chart.percent);
         let mut top = upper;
         for row in rows {
             for (index, (title, lines)) in row.iter().enumerate() {
@@ -85,12 +79,8 @@ impl PanelPlot {
     fn plot_of<'a>(&self, title: &str, lines: impl IntoIterator<Item = &'a Line>) -> LinePlot {
         LinePlot {
             title: title.to_owned(),
-            x: self.x.clone(),
-            y_label: self.y_label.clone(),
-            percent: self.percent,
-            y_covers: self.y_covers,
             lines: lines.into_iter().cloned().collect(),
-            ..LinePlot::default()
+            ..self.chart.clone()
         }
     }
 
@@ -109,9 +99,9 @@ impl PanelPlot {
             right: left + width,
             upper: top + OVER,
             lower: top + OVER + PLOT,
-            x: self.x.ends(),
+            x: plot.x.ends(),
             y: ticks.ends(),
-            log: self.x.log,
+            log: plot.x.log,
         };
         plot.axes(canvas, &field, ticks);
         plot.curves(canvas, &field);
@@ -139,9 +129,9 @@ impl PanelPlot {
 
     /// A picture of pgfplots each.
     fn tex(&self) -> String {
+        let of = &self.chart.title;
         let all = self.panels.iter();
-        let all =
-            all.map(|(title, lines)| self.plot_of(&format!("{}: {title}", self.title), lines));
+        let all = all.map(|(title, lines)| self.plot_of(&format!("{of}: {title}"), lines));
         all.map(|plot| plot.tex()).collect()
     }
 }
@@ -149,7 +139,7 @@ impl PanelPlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::plot::Point;
+    use crate::page::plot::{Axis, Point};
 
     fn plot(panels: usize) -> PanelPlot {
         let line = |name: String| Line {
@@ -157,18 +147,17 @@ mod tests {
             points: vec![Point::new(2.0, 0.5), Point::new(3.0, 0.625)],
             ..Line::default()
         };
+        let stops = [(2.0, "2".to_owned()), (3.0, "3".to_owned())];
         PanelPlot {
-            title: "A title".to_owned(),
-            x: Axis {
-                label: "drafts".to_owned(),
-                stops: vec![(2.0, "2".to_owned()), (3.0, "3".to_owned())],
-                log: false,
+            chart: LinePlot {
+                title: "A title".to_owned(),
+                x: Axis::new("drafts", stops),
+                percent: true,
+                ..LinePlot::default()
             },
-            percent: true,
             panels: (0..panels)
                 .map(|at| (format!("law {at}"), vec![line(format!("rule {at}"))]))
                 .collect(),
-            ..PanelPlot::default()
         }
     }
 
