@@ -218,35 +218,22 @@ fn joined(cells: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Section;
-    use crate::page::table::{Column, Group, Number, Row};
+    use crate::page::table::{Column, Number, Row};
 
-    fn page() -> Page {
+    fn rates() -> Table {
         let columns = vec![Column::words("rule"), Column::number("accepts %")];
         let mut table = Table::new("rates", "Rates", columns);
-        table.groups.push(Group {
-            title: Some("with_replacement".to_owned()),
-            rows: vec![
-                Row::new([Entry::plain("α*"), Entry::titled("56.0 ± 4.6", "0.5599")]),
-                Row::new([Entry {
-                    strong: true,
-                    ..Entry::plain("a, b & c")
-                }]),
-            ],
-            main: false,
-        });
-        Page {
-            sections: vec![Section::new("s", "S", "", [Block::Table(table)])],
-            ..Page::default()
-        }
+        let rows = vec![
+            Row::new([Entry::plain("α*"), Entry::titled("56.0 ± 4.6", "0.5599")]),
+            Row::new([Entry::plain("a, b & c").bold(true)]),
+        ];
+        table.group("with_replacement", rows, false);
+        table
     }
 
     #[test]
     fn latex_has_as_many_cells_as_columns_and_nothing_that_it_would_read() {
-        let files = page().paper_latex(&PaperTables::default());
-        let (name, text) = &files[0];
-        let text = std::str::from_utf8(text).unwrap();
-        assert_eq!(name, "table-rates.tex");
+        let text = rates().latex(None).concat();
         assert!(text.contains("rule & accepts \\% \\\\"), "{text}");
         assert!(text.contains("\\textit{with\\_replacement}"), "{text}");
         let alpha = "$\\alpha^*$ & 56.0 {\\scriptsize$\\pm$\\,4.6} \\\\";
@@ -259,21 +246,9 @@ mod tests {
         let name = "p\r\\immediate\\write18{id}%\n\n\u{2028}x";
         let columns = vec![Column::words(name)];
         let mut table = Table::new("tokens", format!("Tokens of {name}"), columns);
-        table.groups.push(Group {
-            title: Some(name.to_owned()),
-            rows: vec![
-                Row::texts(["[1]"]),
-                Row::texts(["* =1"]),
-                Row::texts(["=cmd|'/C calc'!A0"]),
-                Row::texts(["-0.5"]),
-            ],
-            main: false,
-        });
-        let page = Page {
-            sections: vec![Section::new("s", "S", "", [Block::Table(table)])],
-            ..Page::default()
-        };
-        let tex = String::from_utf8(page.paper_latex(&PaperTables::default()).remove(0).1).unwrap();
+        let texts = ["[1]", "* =1", "=cmd|'/C calc'!A0", "-0.5"];
+        table.group(name, texts.map(|text| Row::texts([text])).to_vec(), false);
+        let tex = table.latex(None).concat();
         let comment = tex.lines().next().unwrap();
         assert!(
             comment.starts_with("% Tokens of p\\u{d}\\immediate"),
@@ -287,7 +262,7 @@ mod tests {
         );
         assert_eq!(tex.matches("\\immediate").count(), 1, "{tex}");
         assert!(tex.contains("\n{}[1] \\\\\n{}* =1 \\\\\n"), "{tex}");
-        let csv = String::from_utf8(page.paper_csv(&PaperTables::default()).remove(0).1).unwrap();
+        let csv = table.csv();
         assert!(
             csv.contains(",'=cmd|'/C calc'!A0\n") && csv.contains(",-0.5\n"),
             "{csv}"
@@ -296,10 +271,8 @@ mod tests {
 
     #[test]
     fn values_have_all_digits_and_the_group_of_each_row() {
-        let files = page().paper_csv(&PaperTables::default());
-        let text = std::str::from_utf8(&files[0].1).unwrap();
         assert_eq!(
-            text,
+            rates().csv(),
             "group,rule,accepts %\nwith_replacement,α*,0.5599\nwith_replacement,\"a, b & c\",\n"
         );
     }
