@@ -1,6 +1,6 @@
 //! Files that are written whole or not at all, and files that are read up to a limit.
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir, TempPath};
@@ -292,20 +292,25 @@ pub fn remove_strays(folder: &Path, prefix: &str) {
 
 /// The same for who holds the folder's lock.
 pub fn remove_unheld(folder: &Path, prefix: &str) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let ours = (entry.file_name().to_str()).is_some_and(|name| name.starts_with(prefix));
-        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            continue;
-        }
-        if let Ok(file) = File::open(entry.path())
-            && file.try_lock().is_ok()
-        {
-            let _ = std::fs::remove_file(entry.path());
-        }
+    for (path, _held) in unheld(folder, prefix, FileType::is_file) {
+        let _ = std::fs::remove_file(path);
     }
+}
+
+/// Files or folders whose names begin with `prefix` and that no process holds; each is held while
+/// it is looked at.
+fn unheld(
+    around: &Path,
+    prefix: &str,
+    is_of_kind: fn(&FileType) -> bool,
+) -> impl Iterator<Item = (PathBuf, File)> {
+    let entries = std::fs::read_dir(around).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let ours = entry.file_name().to_str()?.starts_with(prefix);
+        let file = (ours && is_of_kind(&entry.file_type().ok()?)).then(|| File::open(entry.path()));
+        let file = file?.ok().filter(|file| file.try_lock().is_ok())?;
+        Some((entry.path(), file))
+    })
 }
 
 /// A folder that is being filled under a temporary name, which goes with it if it is dropped.
@@ -365,27 +370,17 @@ pub fn lock_folder(folder: &Path) -> Option<File> {
 /// Removes folders whose names begin with `prefix` and that no process holds, with the files in
 /// them. One that has folders in it is not ours, and stays.
 fn remove_stray_folders(around: &Path, prefix: &str) {
-    let Ok(entries) = std::fs::read_dir(around) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let ours = (entry.file_name().to_str()).is_some_and(|name| name.starts_with(prefix));
-        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+    for (path, _held) in unheld(around, prefix, FileType::is_dir) {
+        let Ok(inside) = std::fs::read_dir(&path) else {
             continue;
-        }
-        if let Ok(lock) = File::open(entry.path())
-            && lock.try_lock().is_ok()
-            && let Ok(inside) = std::fs::read_dir(entry.path())
-        {
-            let inside: Vec<_> = inside.flatten().collect();
-            let is_file =
-                |one: &std::fs::DirEntry| one.file_type().is_ok_and(|kind| kind.is_file());
-            if inside.iter().all(is_file) {
-                for one in inside {
-                    let _ = std::fs::remove_file(one.path());
-                }
-                let _ = std::fs::remove_dir(entry.path());
+        };
+        let inside: Vec<_> = inside.flatten().collect();
+        let is_file = |one: &std::fs::DirEntry| one.file_type().is_ok_and(|kind| kind.is_file());
+        if inside.iter().all(is_file) {
+            for one in inside {
+                let _ = std::fs::remove_file(one.path());
             }
+            let _ = std::fs::remove_dir(path);
         }
     }
 }
