@@ -1,11 +1,11 @@
 //! Does the live decoder write what the target would, in the rounds that it says?
 
-use crate::rollouts::chain;
-use crate::{Bench, DRAFT, ROOT, TARGET, TOKENIZER, command, runtime_library, sorted, specgap};
+use crate::rollouts::{chains, prompt};
+use crate::says::Says;
+use crate::{Bench, DRAFT, ROOT, TARGET, cases, codec, command, sorted, specgap};
 use serde_json::Value;
 use specgap::capture::{
-    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Runtime,
-    Sampling, Shape, Stop, TextCodec, children_of_rule,
+    DecodeSettings, Decoded, Decoder, Round, Sampling, Shape, children_of_rule,
 };
 use specgap::distribution::Rows;
 use specgap::replay::{CodedAlong, moments_of_chain};
@@ -356,11 +356,7 @@ fn output_is_the_text_or_one_object() {
             prompt["id"].as_str().unwrap(),
             prompt["text"].as_str().unwrap(),
         );
-        assert!(
-            run.out.contains(&format!("[{id}]\n{text}\n")),
-            "{}",
-            run.out
-        );
+        run.out.says(&format!("[{id}]\n{text}\n"));
     }
     assert!(run.out.contains("2 prompts, "), "{}", run.out);
     assert!(!bench.path("out").join("timings.json").exists());
@@ -376,7 +372,7 @@ fn what_cannot_be_decoded_is_refused() {
     let bench = Bench::new(1);
     let file = bench.write("file", b"").display().to_string();
     // `$` is a file.
-    let cases = r#"
+    let table = r#"
         --timing --length 0 -> --timing
         --timing --max-tokens 1 -> --timing
         --length 2000 -> --length
@@ -414,14 +410,11 @@ fn what_cannot_be_decoded_is_refused() {
         --stop <nothing> -> has no token "<nothing>"
         --target nowhere.onnx -> nowhere.onnx: cannot be read
     "#;
-    for case in cases.trim().lines() {
-        let (more, says) = case.trim().split_once(" -> ").unwrap();
-        let more: Vec<&str> = more
-            .split(' ')
-            .map(|word| if word == "$" { &file } else { word })
-            .collect();
+    for (more, words) in cases(table) {
+        let more = more.split(' ');
+        let more: Vec<&str> = (more.map(|word| if word == "$" { &file } else { word })).collect();
         let run = specgap(Path::new(ROOT), arguments(&bench, "refused", &more));
-        run.refused(&["error: ", says]);
+        run.refused(&[&["error: "], &words[..]].concat());
         assert!(!bench.path("refused").exists());
     }
 }
@@ -464,13 +457,7 @@ fn known_pair(
     drafts: Shape,
     length: usize,
 ) -> (Decoder, [[[f64; 3]; 3]; 2]) {
-    let (target, p) = chain([0.4, 0.0, 0.2]);
-    let (draft, q) = chain([0.0, 0.5, 0.1]);
-    let target = bench.write("t.onnx", &target.model());
-    let draft = bench.write("d.onnx", &draft.model());
-    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-    let open = |path: &Path| Model::open(&runtime, path, Device::Cpu).unwrap();
-    let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap();
+    let ([target, draft], laws) = chains(bench);
     let settings = DecodeSettings {
         sampling: Sampling::new(1.0, None, None).unwrap(),
         seed: 5,
@@ -480,17 +467,8 @@ fn known_pair(
         note_trees: false,
         vocabulary: None,
     };
-    let decoder = Decoder::new(open(&target), open(&draft), codec, settings).unwrap();
-    (decoder, [p, q])
-}
-
-/// How a rule's children are drawn.
-fn prompt(index: usize) -> EncodedPrompt {
-    EncodedPrompt {
-        index,
-        id: index.to_string(),
-        tokens: vec![1; 1 + index % 3],
-    }
+    let decoder = Decoder::new(target, draft, codec(), settings).unwrap();
+    (decoder, laws)
 }
 
 /// Every prompt decoded by the pair.
@@ -620,6 +598,24 @@ fn sampled_text_has_the_targets_law() {
     }
 }
 
+/// Target calls and drafts of texts are as many on average as these.
+fn as_many(decoded: &[Decoded], [calls, drafts]: [f64; 2], rule: RuleName) {
+    let count = decoded.len() as f64;
+    let z = |expected: f64, part: &dyn Fn(&Decoded) -> usize| {
+        let values: Vec<f64> = decoded.iter().map(|text| part(text) as f64).collect();
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        (mean - expected) / (squares / (count * (count - 1.0))).sqrt()
+    };
+    // A false alarm in about 10^6 seeds each; the seed is fixed.
+    let of_calls = z(calls, &|text| text.rounds.len());
+    let of_drafts = z(drafts, &|text| text.rounds.iter().map(Round::drafted).sum());
+    assert!(
+        of_calls.abs() < 5.0 && of_drafts.abs() < 5.0,
+        "{rule:?}: {of_calls} {of_drafts}"
+    );
+}
+
 /// Target calls and drafts against the replay of all texts: the means of what the log of
 /// these models would predict, with no other randomness left in them.
 #[test]
@@ -652,19 +648,7 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
             drafts += chance * drafted;
         }
         means.push(calls);
-        let z = |expected: f64, part: &dyn Fn(&Decoded) -> usize| {
-            let values: Vec<f64> = decoded.iter().map(|text| part(text) as f64).collect();
-            let mean = values.iter().sum::<f64>() / PROMPTS as f64;
-            let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-            (mean - expected) / (squares / (PROMPTS * (PROMPTS - 1)) as f64).sqrt()
-        };
-        // A false alarm in about 10^6 seeds each; the seed is fixed.
-        let of_calls = z(calls, &|text| text.rounds.len());
-        let of_drafts = z(drafts, &|text| text.rounds.iter().map(Round::drafted).sum());
-        assert!(
-            of_calls.abs() < 5.0 && of_drafts.abs() < 5.0,
-            "{rule:?}: {of_calls} {of_drafts}"
-        );
+        as_many(&decoded, [calls, drafts], rule);
     }
     // Rules whose predictions did not differ would tell nothing apart.
     assert!(means[1] < means[0] - 0.01, "{means:?}");
@@ -691,19 +675,7 @@ fn rounds_of_paths_by_codes_are_as_many_as_the_replay_predicts() {
             drafts += chance * spread.drafts.mean;
         }
         means.push(calls);
-        let z = |expected: f64, part: &dyn Fn(&Decoded) -> usize| {
-            let values: Vec<f64> = decoded.iter().map(|text| part(text) as f64).collect();
-            let mean = values.iter().sum::<f64>() / PROMPTS as f64;
-            let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-            (mean - expected) / (squares / (PROMPTS * (PROMPTS - 1)) as f64).sqrt()
-        };
-        // A false alarm in about 10^6 seeds each; the seed is fixed.
-        let of_calls = z(calls, &|text| text.rounds.len());
-        let of_drafts = z(drafts, &|text| text.rounds.iter().map(Round::drafted).sum());
-        assert!(
-            of_calls.abs() < 5.0 && of_drafts.abs() < 5.0,
-            "{rule:?}: {of_calls} {of_drafts}"
-        );
+        as_many(&decoded, [calls, drafts], rule);
     }
     // Rules whose predictions did not differ would tell nothing apart.
     assert!((means[0] - means[1]).abs() > 1e-3, "{means:?}");

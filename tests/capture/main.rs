@@ -12,12 +12,13 @@ mod run;
 mod says;
 
 use onnx::{FLOAT, FLOAT16, INT32};
-use run::{ROOT, Run, command, specgap};
+use run::{ROOT, Run, cases, command, specgap};
 use says::Says;
 use serde_json::Value;
 use specgap::capture::{
-    Capture, ChatTemplate, Device, DrawnRollout, Event, Generation, Model, Row as CapturedRow,
-    RowSink, Runtime, Sampler, Sampling, Settings, SinkError, Stop, TextCodec, read_prompts,
+    Capture, ChatTemplate, Device, DrawnRollout, EncodedPrompt, Event, Generation, Model,
+    RolloutPlan, Row as CapturedRow, RowSink, Runtime, Sampler, Sampling, Settings, SinkError,
+    Stop, Tally, TextCodec, read_prompts,
 };
 use specgap::log::{Log, LogWriter, Row};
 use std::path::{Path, PathBuf};
@@ -114,6 +115,40 @@ impl Bench {
         positions(&self.path(out))
     }
 
+    /// The prompts as tokens.
+    fn encoded(&self) -> Vec<EncodedPrompt> {
+        let prompts = read_prompts(&self.path("prompts.jsonl")).unwrap();
+        codec().encode(&prompts, 299).unwrap()
+    }
+
+    /// Captures five tokens of each prompt at seed 0 in batches of three, with prompts in pieces of so
+    /// many logits.
+    fn in_pieces(
+        &self,
+        logits: usize,
+        sampling: Sampling,
+        rollouts: Option<RolloutPlan>,
+        heard: &mut dyn FnMut(Event),
+    ) -> (Tally, Memory) {
+        let settings = Settings {
+            sampling,
+            seed: 0,
+            max_tokens: 5,
+            batch: 3,
+            vocabulary: None,
+            rollouts,
+        };
+        let [target, draft] = opened([TARGET, DRAFT]);
+        let mut capture = Capture::new(target, draft, codec(), settings)
+            .unwrap()
+            .with_prefill_logits(logits);
+        let (mut memory, quiet) = (Memory::default(), AtomicBool::new(false));
+        let tally = capture
+            .run(&self.encoded(), &|_| false, &mut memory, &quiet, heard)
+            .unwrap();
+        (tally, memory)
+    }
+
     /// Runs and expects a refusal that says all of these.
     fn refuse(&self, more: &[&str], says: &[&str]) -> String {
         let run = self.run("refused", more);
@@ -125,6 +160,25 @@ impl Bench {
         }
         error.to_owned()
     }
+}
+
+/// A target and a draft.
+fn opened(paths: [impl AsRef<Path>; 2]) -> [Model; 2] {
+    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
+    paths.map(|path| Model::open(&runtime, path.as_ref(), Device::Cpu).unwrap())
+}
+
+fn codec() -> TextCodec {
+    TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap()
+}
+
+/// Logits behind tokens that go through a model from their beginning.
+fn full_pass(model: &mut Model, prefix: &[i64]) -> Vec<f32> {
+    model.start(1).unwrap();
+    let mask = vec![1; prefix.len()];
+    let positions: Vec<i64> = (0..prefix.len() as i64).collect();
+    let logits = model.run(prefix, &mask, &positions).unwrap();
+    logits.last(0, &mut Vec::new()).unwrap().to_vec()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -215,25 +269,12 @@ fn logged_rows_are_those_of_a_full_forward_pass() {
     let logged = sorted(bench.capture("log", &["--dtype", "f32", "--no-stop"]));
     assert_eq!(logged.len(), 3 * 12);
 
-    // The same again without a cache, without padding and without the command:
-    // every prefix from its beginning.
-    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-    let mut target = Model::open(&runtime, Path::new(TARGET), Device::Cpu).unwrap();
-    let mut draft = Model::open(&runtime, Path::new(DRAFT), Device::Cpu).unwrap();
-    let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap();
-    let prompts = read_prompts(&bench.path("prompts.jsonl")).unwrap();
-    let encoded = codec.encode(&prompts, target.vocabulary()).unwrap();
+    // The same again without a cache, without padding and without the command.
+    let [mut target, mut draft] = opened([TARGET, DRAFT]);
     let sampling = Sampling::new(1.0, None, None).unwrap();
-    let row = |model: &mut Model, prefix: &[i64]| {
-        model.start(1).unwrap();
-        let mask = vec![1; prefix.len()];
-        let positions: Vec<i64> = (0..prefix.len() as i64).collect();
-        let logits = model.run(prefix, &mask, &positions).unwrap();
-        logits.last(0, &mut Vec::new()).unwrap().to_vec()
-    };
     let wide = |row: &[f32]| -> Vec<f64> { row.iter().map(|&x| f64::from(x)).collect() };
     let mut logged = logged.into_iter();
-    for prompt in &encoded {
+    for prompt in &bench.encoded() {
         let mut prefix: Vec<i64> = prompt.tokens.iter().map(|&token| token.into()).collect();
         let mut sampler = Sampler::new(0, &prompt.id);
         for position in 0..12 {
@@ -242,9 +283,9 @@ fn logged_rows_are_those_of_a_full_forward_pass() {
                 (found.prompt, found.position),
                 (prompt.index as i64, position)
             );
-            let target = row(&mut target, &prefix);
+            let target = full_pass(&mut target, &prefix);
             assert_close(&found.target, &wide(&target), 1e-4);
-            assert_close(&found.draft, &wide(&row(&mut draft, &prefix)), 1e-4);
+            assert_close(&found.draft, &wide(&full_pass(&mut draft, &prefix)), 1e-4);
             let token = sampler.draw(&target, &sampling).unwrap() as i64;
             assert_eq!(found.token, token);
             prefix.push(token);
@@ -292,37 +333,13 @@ impl RowSink for Memory {
 fn prompts_that_go_through_in_pieces_give_the_same_rows() {
     let bench = Bench::new(4);
     let run = |logits: usize| {
-        let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-        let open = |path| Model::open(&runtime, Path::new(path), Device::Cpu).unwrap();
-        let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never);
-        let settings = Settings {
-            sampling: Sampling::new(1.0, None, None).unwrap(),
-            seed: 0,
-            max_tokens: 5,
-            batch: 3,
-            vocabulary: None,
-            rollouts: None,
-        };
-        let mut capture = Capture::new(open(TARGET), open(DRAFT), codec.unwrap(), settings)
-            .unwrap()
-            .with_prefill_logits(logits);
-        let prompts = read_prompts(&bench.path("prompts.jsonl")).unwrap();
-        let encoded = capture.codec().encode(&prompts, 299).unwrap();
-        let mut memory = Memory::default();
         let mut tokens = 0;
-        let tally = capture
-            .run(
-                &encoded,
-                &|_| false,
-                &mut memory,
-                &AtomicBool::new(false),
-                &mut |event| match event {
-                    Event::Tokens(count) => tokens += count,
-                    Event::Rollout(_) => panic!("none was asked for"),
-                    Event::Batch { saved, .. } => assert_eq!(saved, 0),
-                },
-            )
-            .unwrap();
+        let sampling = Sampling::new(1.0, None, None).unwrap();
+        let (tally, memory) = bench.in_pieces(logits, sampling, None, &mut |event| match event {
+            Event::Tokens(count) => tokens += count,
+            Event::Rollout(_) => panic!("none was asked for"),
+            Event::Batch { saved, .. } => assert_eq!(saved, 0),
+        });
         assert_eq!(memory.begun, [(3, 15), (1, 5)]);
         assert_eq!((tally.prompts, tally.positions, tokens), (4, 20, 20));
         assert!(
@@ -629,30 +646,25 @@ fn a_log_is_continued_only_with_its_own_settings() {
         b"{\"id\": \"p0\", \"prompt\": \"x\"}\n{\"id\": \"p1\", \"prompt\": \"y\"}\n",
     );
     let other = other.display().to_string();
-    for (more, setting) in [
-        (
-            ["--temperature", "0.5"],
-            "--temperature was 1.0 and is now 0.5",
-        ),
-        (["--seed", "1"], "--seed was 0 and is now 1"),
-        (["--max-tokens", "13"], "--max-tokens was 12 and is now 13"),
-        (["--top-k", "3"], "--top-k was null and is now 3"),
-        (["--top-p", "0.5"], "--top-p"),
-        (["--batch", "1"], "--batch was 8 and is now 1"),
-        (
-            ["--chat", "chatml"],
-            "--chat was \"none\" and is now \"chatml\"",
-        ),
-        (
-            ["--stop", "<|im_start|>"],
-            "--stop was [0,2] and is now [1]",
-        ),
-        (["--dtype", "f32"], "--dtype was \"f16\" and is now \"f32\""),
-        (["--top", "9"], "--top was null and is now 9"),
-        (["--draft", TARGET], "the file of --draft"),
-        (["--prompts", &other], "the file of --prompts"),
-    ] {
-        bench.refuse(&more, &[setting, "same setting", "another --out"]);
+    let table = format!(
+        r#"
+        --temperature 0.5 -> --temperature was 1.0 and is now 0.5
+        --seed 1 -> --seed was 0 and is now 1
+        --max-tokens 13 -> --max-tokens was 12 and is now 13
+        --top-k 3 -> --top-k was null and is now 3
+        --top-p 0.5 -> --top-p
+        --batch 1 -> --batch was 8 and is now 1
+        --chat chatml -> --chat was "none" and is now "chatml"
+        --stop <|im_start|> -> --stop was [0,2] and is now [1]
+        --dtype f32 -> --dtype was "f16" and is now "f32"
+        --top 9 -> --top was null and is now 9
+        --draft {TARGET} -> the file of --draft
+        --prompts {other} -> the file of --prompts
+        "#
+    );
+    for (more, mut words) in cases(&table) {
+        words.extend(["same setting", "another --out"]);
+        bench.refuse(&more.split(' ').collect::<Vec<_>>(), &words);
     }
     bench.refuse(&["--vocab", "298"], &["--vocab was 299 and is now 298"]);
     assert_eq!(index(&bench.path("refused")), before);

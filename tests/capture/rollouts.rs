@@ -1,13 +1,12 @@
 //! Are rollouts what the draft writes on its own, from a fair sample of positions?
 
 use crate::{
-    Bench, DRAFT, MANY, Memory, TARGET, TOKENIZER, assert_close, onnx, runtime_library, sorted,
+    Bench, DRAFT, MANY, Memory, TARGET, assert_close, codec, full_pass, onnx, opened, sorted,
     start, tokens, wait_for_shard,
 };
 use serde_json::Value;
 use specgap::capture::{
-    Capture, ChatTemplate, Device, DrawnRollout, EncodedPrompt, Model, RolloutPlan, Runtime,
-    Sampling, Settings, Stop, TextCodec, read_prompts,
+    Capture, DrawnRollout, EncodedPrompt, Model, RolloutPlan, Sampling, Settings,
 };
 use specgap::log::{Log, Row};
 use std::collections::BTreeMap;
@@ -69,18 +68,9 @@ fn rollouts_are_what_full_forward_passes_of_both_models_say() {
         &[&ROLLED[..], &["--dtype", "f32", "--no-stop"]].concat(),
     ));
     let found = found(&bench.path("log"));
-    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-    let mut target = Model::open(&runtime, Path::new(TARGET), Device::Cpu).unwrap();
-    let mut draft = Model::open(&runtime, Path::new(DRAFT), Device::Cpu).unwrap();
-    let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap();
-    let prompts = read_prompts(&bench.path("prompts.jsonl")).unwrap();
-    let encoded = codec.encode(&prompts, target.vocabulary()).unwrap();
+    let [mut target, mut draft] = opened([TARGET, DRAFT]);
     let law = |model: &mut Model, prefix: &[i64]| {
-        model.start(1).unwrap();
-        let mask = vec![1; prefix.len()];
-        let places: Vec<i64> = (0..prefix.len() as i64).collect();
-        let logits = model.run(prefix, &mask, &places).unwrap();
-        let row = logits.last(0, &mut Vec::new()).unwrap().to_vec();
+        let row = full_pass(model, prefix);
         softmax(&row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>())
     };
     let plan = RolloutPlan {
@@ -90,7 +80,7 @@ fn rollouts_are_what_full_forward_passes_of_both_models_say() {
         target: true,
     };
     let mut expected = 0;
-    for prompt in &encoded {
+    for prompt in &bench.encoded() {
         for start in plan.starts(0, &prompt.id, 12) {
             expected += 1;
             let found = &found[&(prompt.index as i64, start as i64)];
@@ -193,32 +183,14 @@ fn the_batch_changes_no_rollout_and_rollouts_change_no_row() {
 fn rollouts_in_pieces_are_the_same() {
     let bench = Bench::new(4);
     let run = |logits: usize| {
-        let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-        let open = |path| Model::open(&runtime, Path::new(path), Device::Cpu).unwrap();
-        let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never);
-        let settings = Settings {
-            sampling: Sampling::new(0.9, Some(5), None).unwrap(),
-            seed: 0,
-            max_tokens: 5,
-            batch: 3,
-            vocabulary: None,
-            rollouts: Some(RolloutPlan {
-                tokens: 4,
-                every: 2,
-                paths: 1,
-                target: true,
-            }),
+        let sampling = Sampling::new(0.9, Some(5), None).unwrap();
+        let plan = RolloutPlan {
+            tokens: 4,
+            every: 2,
+            paths: 1,
+            target: true,
         };
-        let mut capture = Capture::new(open(TARGET), open(DRAFT), codec.unwrap(), settings)
-            .unwrap()
-            .with_prefill_logits(logits);
-        let prompts = read_prompts(&bench.path("prompts.jsonl")).unwrap();
-        let encoded = capture.codec().encode(&prompts, 299).unwrap();
-        let mut memory = Memory::default();
-        let quiet = AtomicBool::new(false);
-        let tally = capture
-            .run(&encoded, &|_| false, &mut memory, &quiet, &mut |_| ())
-            .unwrap();
+        let (tally, mut memory) = bench.in_pieces(logits, sampling, Some(plan), &mut |_| ());
         assert_eq!(tally.rollouts, memory.rollouts.len());
         memory
             .rollouts
@@ -421,16 +393,28 @@ pub fn chain(row: [f32; 3]) -> (onnx::Graph, [[f64; 3]; 3]) {
     (onnx::model(&row, onnx::FLOAT), [law(0), law(1), law(2)])
 }
 
-#[test]
-fn rollouts_sample_positions_and_tokens_without_bias() {
-    let bench = Bench::new(1);
+/// A target and a draft of that kind, and their laws p and q.
+pub fn chains(bench: &Bench) -> ([Model; 2], [[[f64; 3]; 3]; 2]) {
     let (target, p) = chain([0.4, 0.0, 0.2]);
     let (draft, q) = chain([0.0, 0.5, 0.1]);
     let target = bench.write("t.onnx", &target.model());
     let draft = bench.write("d.onnx", &draft.model());
-    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
-    let open = |path: &Path| Model::open(&runtime, path, Device::Cpu).unwrap();
-    let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap();
+    (opened([target, draft]), [p, q])
+}
+
+/// A prompt for these, of a few tokens.
+pub fn prompt(index: usize) -> EncodedPrompt {
+    EncodedPrompt {
+        index,
+        id: index.to_string(),
+        tokens: vec![1; 1 + index % 3],
+    }
+}
+
+#[test]
+fn rollouts_sample_positions_and_tokens_without_bias() {
+    let bench = Bench::new(1);
+    let ([target, draft], [p, q]) = chains(&bench);
     const PROMPTS: usize = 3000;
     const LENGTH: usize = 5;
     const EVERY: usize = 3;
@@ -447,14 +431,8 @@ fn rollouts_sample_positions_and_tokens_without_bias() {
             target: true,
         }),
     };
-    let mut capture = Capture::new(open(&target), open(&draft), codec, settings).unwrap();
-    let prompts: Vec<_> = (0..PROMPTS)
-        .map(|index| EncodedPrompt {
-            index,
-            id: index.to_string(),
-            tokens: vec![1; 1 + index % 3],
-        })
-        .collect();
+    let mut capture = Capture::new(target, draft, codec(), settings).unwrap();
+    let prompts: Vec<_> = (0..PROMPTS).map(prompt).collect();
     let mut memory = Memory::default();
     let quiet = AtomicBool::new(false);
     capture

@@ -1,7 +1,7 @@
 //! `specgap audit`: what it prints and writes, and its exit codes.
 
 use crate::engine_log::{made, small, write};
-use crate::run::{ROOT, command, specgap};
+use crate::run::{ROOT, cases, command, specgap};
 use crate::says::Says;
 use serde_json::Value;
 use specgap::audit::{BugName, Rule, Settings, Simulator};
@@ -31,8 +31,7 @@ fn folder(bug: Option<&str>) -> tempfile::TempDir {
 fn an_honest_engine_exits_0_and_its_verdict_comes_before_the_plan() {
     let folder = folder(None);
     let line = "audit engine.safetensors --rule token --junit a.xml --markdown a.md --out made";
-    let run = specgap(folder.path(), line.split(' '));
-    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let run = specgap(folder.path(), line.split(' ')).ok();
     let places = [
         "As claimed: nothing was found",
         "Surprise ",
@@ -112,8 +111,7 @@ fn counters_are_held_against_rows_without_drafts() {
     metrics("own.txt", &kept);
     metrics("all.txt", &vec![3; kept.len()]);
     let line = "audit text.safetensors --rule token --seeds fresh --counters own.txt";
-    let run = specgap(folder.path(), line.split(' '));
-    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let run = specgap(folder.path(), line.split(' ')).ok();
     for words in [
         "Counters against rows",
         "What these counts cannot tell",
@@ -153,8 +151,8 @@ fn a_text_is_audited_without_a_rule() {
     let run = specgap(
         folder.path(),
         ["audit", "text.safetensors", "--seeds", "fresh"],
-    );
-    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    )
+    .ok();
     run.out.says("against p as the law of this text");
     run.out.says("Whose p it is, the log does not say");
     let json = ["audit", "text.safetensors", "--format", "json"];
@@ -226,8 +224,7 @@ fn the_scheme_says_which_form_strata_have() {
     write(&made(40), &played, &path, &[]);
     let line = "audit engine.safetensors --rule level-4 --format json";
     let apart = format!("{line} --law stratified-independent");
-    let run = specgap(folder.path(), apart.split(' '));
-    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let run = specgap(folder.path(), apart.split(' ')).ok();
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["rule"], "stratified-independent/level-4");
     let command = report["command"].as_str().unwrap();
@@ -253,39 +250,22 @@ fn bad_input_exits_2_and_writes_nothing() {
         "p,q,accepted,u_q,u_p\n0.5,0.5,1,0,0\n",
     )
     .unwrap();
-    for (line, words) in [
-        ("audit engine.safetensors --rule nonsense", "is no rule"),
-        ("audit engine.safetensors --rule threshold:2", "at most 1"),
-        (
-            "audit engine.safetensors --rule rrs --law stratified",
-            "it is for with-replacement",
-        ),
-        (
-            "audit engine.safetensors --law stratified-independent",
-            "--rule level-4",
-        ),
-        (
-            "audit engine.safetensors --rule token --tolerance -1",
-            "--tolerance",
-        ),
-        (
-            "audit engine.safetensors --rule token --temperature 0",
-            "greedy",
-        ),
-        (
-            "audit nothing.safetensors --rule token",
-            "nothing.safetensors",
-        ),
-        (
-            "audit engine.safetensors --rule token --seeds maybe",
-            "neither fresh nor shared",
-        ),
-        ("audit r.csv --rule token", "line 2"),
-        ("audit ok.csv --rule token --top-k 5", "file of records"),
-    ] {
+    for (line, words) in cases(
+        r#"
+            audit engine.safetensors --rule nonsense -> is no rule
+            audit engine.safetensors --rule threshold:2 -> at most 1
+            audit engine.safetensors --rule rrs --law stratified -> it is for with-replacement
+            audit engine.safetensors --law stratified-independent -> --rule level-4
+            audit engine.safetensors --rule token --tolerance -1 -> --tolerance
+            audit engine.safetensors --rule token --temperature 0 -> greedy
+            audit nothing.safetensors --rule token -> nothing.safetensors
+            audit engine.safetensors --rule token --seeds maybe -> neither fresh nor shared
+            audit r.csv --rule token -> line 2
+            audit ok.csv --rule token --top-k 5 -> file of records
+        "#,
+    ) {
         let run = specgap(folder.path(), line.split(' ').chain(["--junit", "no.xml"]));
-        assert_eq!(run.code, Some(2), "{line}: {}", run.out);
-        assert!(run.err.contains(words), "{line}: {}", run.err);
+        run.refused(&words);
         assert!(!folder.path().join("no.xml").exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Is bad input refused with exit code 2 and a message that names the file, the
 //! field, the entry and the limit? And does no input panic?
 
-use crate::run::specgap;
+use crate::run::{cases, specgap};
 use proptest::prelude::*;
 use specgap::problem::{parse_json, parse_toml};
 
@@ -36,16 +36,6 @@ fn refuse(name: &str, text: &str, wanted: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(name), text).unwrap();
     specgap(folder.path(), ["solve", name]).refused(&[&[name], wanted].concat());
-}
-
-/// Cases a line: what is written, `\n` for the end of a line, and all words of the refusal.
-fn cases(table: &str) -> impl Iterator<Item = (String, Vec<&str>)> {
-    let lines = table.lines().map(str::trim);
-    let cases = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    cases.map(|case| {
-        let (text, words) = case.split_once(" -> ").unwrap();
-        (text.replace("\\n", "\n"), words.split(" | ").collect())
-    })
 }
 
 const ENTRIES: &str = r#"
@@ -199,73 +189,36 @@ fn refused_block_problems_name_the_prefix() {
     let head = "schema = 1\nname = \"b\"\n[block]\nvocab = 2\nlength = 2\n";
     let draft = "[block.draft]\n\"\" = [0.5, 0.5]\n\"0\" = [0.5, 0.5]\n\"1\" = [0.5, 0.5]\n";
     let target = draft.replace("draft", "target");
-    let cases = [
-        (format!("{head}{draft}"), "target"),
-        (
-            format!("{head}{target}{}", draft.replace("\"1\"", "\"2\"")),
-            "prefix \"2\"",
-        ),
-        (
-            format!("{head}{target}{}", draft.replace("\"1\"", "\"0  1\"")),
-            "prefix \"0  1\"",
-        ),
-        (
-            format!("{head}{target}[block.draft]\n\"\" = [0.5, 0.5]\n"),
-            "prefix \"0\"",
-        ),
-        (
-            format!("{head}{target}{}", draft.replacen("0.5, 0.5", "1.0", 1)),
-            "1 entries",
-        ),
-        (
-            format!(
-                "{head}{target}{}",
-                draft.replacen("0.5, 0.5", "0.5, 0.6", 1)
-            ),
-            "sum to",
-        ),
-        (
-            format!(
-                "{head}{target}{}",
-                draft.replacen("0.5, 0.5", "1e308, 1e308", 1)
-            ),
-            "sum to inf",
-        ),
-        (
-            format!("{head}{target}{draft}[expected]\nblock_lp = nan\n"),
-            "expected.block_lp is NaN",
-        ),
-        (
-            format!("{head}{target}{draft}[expected.spectr_gbv]\nexpected_accepted_length = inf\n"),
-            "expected.spectr_gbv.expected_accepted_length is inf",
-        ),
-        (
-            format!(
-                "{}{target}{draft}",
-                head.replace("length = 2", "length = 60")
-            ),
-            "million",
-        ),
-        (
-            format!("{}{target}{draft}", head.replace("vocab = 2", "vocab = 0")),
-            "block.vocab",
-        ),
-    ];
-    for (text, wanted) in cases {
-        // Expectations stand beside the block.
-        let room = if wanted.starts_with("expected") {
-            "expected"
-        } else {
-            "block"
-        };
-        refuse("bad.toml", &text, &[room, wanted]);
+    let whole = format!("{head}{target}{draft}");
+    // What stands in the problem, what is put in its last place, and words of the refusal.
+    let changes = r#"
+        "1" = [0.5, 0.5] => "2" = [0.5, 0.5] -> block | prefix "2"
+        "1" = [0.5, 0.5] => "0  1" = [0.5, 0.5] -> block | prefix "0  1"
+        "0" = [0.5, 0.5]\n"1" = [0.5, 0.5] => -> block | prefix "0"
+        0.5, 0.5 => 1.0 -> block | 1 entries
+        0.5, 0.5 => 0.5, 0.6 -> block | sum to
+        0.5, 0.5 => 1e308, 1e308 -> block | sum to inf
+        length = 2 => length = 60 -> block | million
+        vocab = 2 => vocab = 0 -> block | block.vocab
+    "#;
+    for (change, words) in cases(changes) {
+        let (from, to) = change.split_once(" =>").unwrap();
+        let at = whole.rfind(from).unwrap_or_else(|| panic!("{from}"));
+        let mut text = whole.clone();
+        text.replace_range(at..at + from.len(), to.trim_start());
+        refuse("bad.toml", &text, &words);
+    }
+    refuse("bad.toml", &format!("{head}{draft}"), &["block", "target"]);
+    // Expectations stand beside the block.
+    let expectations = r#"
+        [expected]\nblock_lp = nan -> expected | expected.block_lp is NaN
+        [expected.spectr_gbv]\nexpected_accepted_length = inf -> expected.spectr_gbv.expected_accepted_length is inf
+    "#;
+    for (table, words) in cases(expectations) {
+        refuse("bad.toml", &format!("{whole}{table}\n"), &words);
     }
     // A whole block problem is for another command.
-    refuse(
-        "block.toml",
-        &format!("{head}{target}{draft}"),
-        &["block problem", "specgap block"],
-    );
+    refuse("block.toml", &whole, &["block problem", "specgap block"]);
 }
 
 #[test]

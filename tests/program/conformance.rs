@@ -1,6 +1,7 @@
 //! `specgap conformance`: the files, the manifest, exit codes, and the harness in Python over them.
 
-use crate::run::{ROOT, Run, specgap};
+use crate::run::{ROOT, Run, cases, names, specgap};
+use crate::says::Says;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,6 @@ use std::process::Command;
 fn conformance(folder: &Path, line: &str) -> Run {
     let words = line.split_whitespace();
     specgap(folder, ["conformance"].into_iter().chain(words))
-}
-
-fn names(folder: &Path) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-    let text = |name: std::ffi::OsString| name.into_string().unwrap();
-    entries.map(name).map(text).collect()
 }
 
 fn manifest(folder: &Path) -> Value {
@@ -90,7 +84,7 @@ fn vectors_and_a_manifest_of_them_are_written() {
         }
     }
     listed.insert("manifest.json".to_owned());
-    assert_eq!(names(&vectors), listed);
+    assert_eq!(BTreeSet::from_iter(names(&vectors)), listed);
     // The same again, to the byte.
     let run = conformance(folder.path(), "--out again --vocab 2,5 --format json");
     let said: Value = serde_json::from_str(&run.out).unwrap();
@@ -125,35 +119,53 @@ fn rules_that_are_named_are_the_only_ones() {
 fn bad_input_exits_2_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "x").unwrap();
-    for (line, words) in [
-        ("--out v --vocab 1", "from 2 to"),
-        ("--out v --vocab 99999999", "from 2 to"),
-        ("--out v --vocab many", "many"),
-        ("--out v --verifiers nonsense", "nonsense"),
-        ("--out file --vocab 2", "file"),
-        ("--vocab 2", "--out"),
-    ] {
-        let run = conformance(folder.path(), line);
+    for (line, words) in cases(
+        r#"
+            --out v --vocab 1 -> from 2 to
+            --out v --vocab 99999999 -> from 2 to
+            --out v --vocab many -> many
+            --out v --verifiers nonsense -> nonsense
+            --out file --vocab 2 -> file
+            --vocab 2 -> --out
+        "#,
+    ) {
+        let run = conformance(folder.path(), &line);
         assert_eq!(run.code, Some(2), "{line}: {}", run.out);
-        run.refused(&[words]);
-        assert_eq!(
-            names(folder.path()),
-            BTreeSet::from(["file".to_owned()]),
-            "{line}"
-        );
+        run.refused(&words);
+        assert_eq!(names(folder.path()), ["file"], "{line}");
     }
     assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"x");
 }
 
 /// A Python that has NumPy: that of SPECGAP_PYTHON, or the first on the path. Where it is named
-/// it has to have it.
+/// it has to have it; where none has it, what asks for it is skipped.
 fn python() -> Option<PathBuf> {
     let named = std::env::var_os("SPECGAP_PYTHON").map(PathBuf::from);
     let python = named.clone().unwrap_or_else(|| "python3".into());
     let found = Command::new(&python).args(["-c", "import numpy"]).output();
     let has = found.is_ok_and(|found| found.status.success());
     assert!(has || named.is_none(), "{}: has no NumPy", python.display());
+    if !has {
+        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
+    }
     has.then_some(python)
+}
+
+/// Runs a script of the harness on `vectors` in a folder.
+fn script(python: &Path, folder: &Path, name: &str, args: &[&str]) -> Run {
+    let output = Command::new(python)
+        .arg(Path::new(ROOT).join("scripts/conformance").join(name))
+        .args(args)
+        .current_dir(folder)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Run {
+        code: output.status.code(),
+        out: text(&output.stdout),
+        err: text(&output.stderr),
+    }
 }
 
 /// Kernels for stratified drafts: the reference of its own derivation passes; rejection of i.i.d. or
@@ -161,10 +173,7 @@ fn python() -> Option<PathBuf> {
 /// Python with NumPy.
 #[test]
 fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
-    let Some(python) = python() else {
-        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
-        return;
-    };
+    let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     conformance(
         folder.path(),
@@ -189,16 +198,10 @@ fn a_kernel_of_levels_passes_and_others_in_its_place_do_not() {
         if let Some(code) = code {
             std::fs::write(folder.path().join(name), code).unwrap();
         }
-        let run = Command::new(&python)
-            .arg(Path::new(ROOT).join("scripts/conformance/harness.py"))
-            .args(["vectors", "--kernel", name, "--samples", "20000"])
-            .current_dir(folder.path())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .unwrap();
-        let [out, err] = [&run.stdout, &run.stderr].map(|x| String::from_utf8_lossy(x));
+        let args = ["vectors", "--kernel", name, "--samples", "20000"];
+        let run = script(&python, folder.path(), "harness.py", &args);
         let expected = i32::from(code.is_some());
-        assert_eq!(run.status.code(), Some(expected), "{name}: {out}{err}");
+        assert_eq!(run.code, Some(expected), "{name}: {run:?}");
     }
 }
 
@@ -210,10 +213,7 @@ fn strings(list: &Value) -> Vec<String> {
 /// A kernel may refuse what broke, or take q over its sum; and no more than that.
 #[test]
 fn requests_that_broke_may_be_refused_and_others_may_not() {
-    let Some(python) = python() else {
-        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
-        return;
-    };
+    let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     conformance(folder.path(), "--out vectors --vocab 17 --verifiers token").ok();
     for (name, failed, code) in [
@@ -243,28 +243,15 @@ fn requests_that_broke_may_be_refused_and_others_may_not() {
         ),
     ] {
         std::fs::write(folder.path().join(name), code).unwrap();
-        let run = Command::new(&python)
-            .arg(Path::new(ROOT).join("scripts/conformance/harness.py"))
-            .args([
-                "vectors",
-                "--kernel",
-                name,
-                "--samples",
-                "4000",
-                "--format",
-                "json",
-            ])
-            .current_dir(folder.path())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .unwrap();
-        let [out, err] = [&run.stdout, &run.stderr].map(|x| String::from_utf8_lossy(x));
+        let args = format!("vectors --kernel {name} --samples 4000 --format json");
+        let args: Vec<&str> = args.split(' ').collect();
+        let run = script(&python, folder.path(), "harness.py", &args);
         let said: Value =
-            serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}: {out}{err}"));
+            serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{name}: {run:?}"));
         assert_eq!(
             (&said["passed"], &said["failed"]),
             (&(15 - failed).into(), &failed.into()),
-            "{name}: {out}"
+            "{name}: {said}"
         );
     }
 }
@@ -273,28 +260,16 @@ fn requests_that_broke_may_be_refused_and_others_may_not() {
 /// reference passes. Skipped where there is no Python with NumPy; `scripts/test` says so.
 #[test]
 fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
-    let Some(python) = python() else {
-        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
-        return;
-    };
+    let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     conformance(
         folder.path(),
         "--out vectors --vocab 2,17 --verifiers chain,carried,carried-block",
     )
     .ok();
-    let scripts = Path::new(ROOT).join("scripts/conformance");
-    let broken = Command::new(&python)
-        .arg(scripts.join("broken.py"))
-        .args(["vectors", "--samples", "2000", "--format", "json"])
-        .current_dir(folder.path())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&broken.stdout), text(&broken.stderr));
-    assert_eq!(broken.status.code(), Some(0), "{out}{err}");
-    let said: Value = serde_json::from_str(&out).unwrap();
+    let args = ["vectors", "--samples", "2000", "--format", "json"];
+    let run = script(&python, folder.path(), "broken.py", &args).ok();
+    let said: Value = serde_json::from_str(&run.out).unwrap();
     let results = said["results"].as_array().unwrap();
     let found = |result: &Value| result["found_by"].as_u64().unwrap();
     // Bugs of each rule and of calls, and the reference of each.
@@ -324,19 +299,12 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
         "{situations:?}"
     );
     // Bad usage of the scripts.
-    for (script, arguments) in [
-        ("broken.py", vec!["nothing"]),
-        ("harness.py", vec!["nothing", "--kernel", "reference"]),
+    for (name, args) in [
+        ("broken.py", &["nothing"][..]),
+        ("harness.py", &["nothing", "--kernel", "reference"]),
     ] {
-        let run = Command::new(&python)
-            .arg(scripts.join(script))
-            .args(arguments)
-            .current_dir(folder.path())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .unwrap();
-        let err = text(&run.stderr);
-        assert_eq!(run.status.code(), Some(2), "{script}: {err}");
-        assert!(err.contains("manifest.json is not there"), "{err}");
+        let run = script(&python, folder.path(), name, args);
+        assert_eq!(run.code, Some(2), "{name}: {}", run.err);
+        run.err.says("manifest.json is not there");
     }
 }

@@ -2,7 +2,7 @@
 //! is refused, which leaves everything as it was.
 
 use crate::made_log::{rows, write, write_drawn};
-use crate::run::{ROOT, Run, specgap};
+use crate::run::{ROOT, Run, cases, specgap};
 use crate::says::Says;
 use serde_json::Value;
 use specgap::gap::GapReport;
@@ -139,81 +139,53 @@ fn an_npz_log_is_as_good() {
 #[test]
 fn options_out_of_range_name_themselves() {
     let folder = folder_with_log();
-    for (line, words) in [
-        ("", &["<LOG>"][..]),
-        ("log --drafts 0", &["0 drafts", "1 to 64"]),
-        ("log --drafts 2,65", &["65 drafts", "1 to 64"]),
-        ("log --drafts two", &["'two'", "--drafts"]),
-        ("log --drafts 2,,3", &["''", "--drafts"]),
-        ("log --drafts", &["--drafts"]),
-        ("log --temperature nan", &["temperature NaN", "finite"]),
-        ("log --temperature 1,inf", &["temperature inf", "finite"]),
-        ("log --temperature -1", &["temperature -1", "not below 0"]),
-        ("log --top-k 0", &["--top-k 0", "at least 1"]),
-        ("log --top-p 0", &["--top-p 0", "above 0"]),
-        ("log --top-p -1", &["--top-p -1", "at most 1"]),
-        ("log --min-p 1.5", &["--min-p 1.5", "from 0 to 1"]),
-        ("log --draft-min-p -0.1", &["--draft-min-p -0.1"]),
-        ("log --temperature warm", &["'warm'", "--temperature"]),
-        ("log --block-length 0", &["'0'", "--block-length", "1..=64"]),
-        ("log --vocab 0", &["--vocab 0", "at least 1"]),
-        ("log --vocab 7", &["log", "V = 6", "--vocab 7", "at most 6"]),
-        (
-            "log --vocab 2 --drafts 2",
-            &["shard-00000.safetensors: token", "row 1, column 0", "of 2"],
-        ),
-        ("log --format yaml", &["'yaml'", "--format", "json"]),
-        ("log --threads 2000", &["'2000'", "--threads"]),
-        ("log --seed -", &["'-'", "--seed"]),
-        ("log --plot", &["--plot"]),
-        ("log log/../log", &["log/../log", "named twice"]),
-    ] {
-        refused(folder.path(), &format!("{line} --out report"), words);
+    for (line, words) in cases(
+        r#"
+            -> <LOG>
+            log --drafts 0 -> 0 drafts | 1 to 64
+            log --drafts 2,65 -> 65 drafts | 1 to 64
+            log --drafts two -> 'two' | --drafts
+            log --drafts 2,,3 -> '' | --drafts
+            log --drafts -> --drafts
+            log --temperature nan -> temperature NaN | finite
+            log --temperature 1,inf -> temperature inf | finite
+            log --temperature -1 -> temperature -1 | not below 0
+            log --top-k 0 -> --top-k 0 | at least 1
+            log --top-p 0 -> --top-p 0 | above 0
+            log --top-p -1 -> --top-p -1 | at most 1
+            log --min-p 1.5 -> --min-p 1.5 | from 0 to 1
+            log --draft-min-p -0.1 -> --draft-min-p -0.1
+            log --temperature warm -> 'warm' | --temperature
+            log --block-length 0 -> '0' | --block-length | 1..=64
+            log --vocab 0 -> --vocab 0 | at least 1
+            log --vocab 7 -> log | V = 6 | --vocab 7 | at most 6
+            log --vocab 2 --drafts 2 -> shard-00000.safetensors: token | row 1, column 0 | of 2
+            log --format yaml -> 'yaml' | --format | json
+            log --threads 2000 -> '2000' | --threads
+            log --seed - -> '-' | --seed
+            log --plot -> --plot
+            log log/../log -> log/../log | named twice
+        "#,
+    ) {
+        refused(folder.path(), &format!("{line} --out report"), &words);
     }
 }
 
 #[test]
 fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
     let folder = folder_with_log();
-    for (options, words) in [
-        (
-            "--verifiers token",
-            ["--verifiers token --drafts 2", "one draft", "--drafts 1"],
-        ),
-        (
-            "--laws greedy --verifiers rrs",
-            [
-                "--laws greedy --verifiers rrs",
-                "with-replacement, product, stratified and stratified-independent drafts only",
-                "ask for --laws with-replacement",
-            ],
-        ),
-        (
-            "--laws distinct-conditioned --verifiers exact-match",
-            [
-                "nothing to measure",
-                "exact-match",
-                "--laws with-replacement",
-            ],
-        ),
-        (
-            "--laws hub --drafts 3",
-            ["--laws hub --drafts 3", "2 drafts", "--drafts 2"],
-        ),
-        (
-            "--verifiers spechub --drafts 3",
-            ["--verifiers spechub --drafts 3", "hub for 3", "--drafts 2"],
-        ),
-        (
-            "--laws without-replacement --verifiers optimal",
-            ["nothing to measure", "optimal", "--laws with-replacement"],
-        ),
-        (
-            "--laws product",
-            ["--laws", "product", "distinct-conditioned"],
-        ),
-        ("--verifiers rrss", ["--verifiers", "rrss", "k-seq"]),
-    ] {
+    for (options, words) in cases(
+        r#"
+            --verifiers token -> --verifiers token --drafts 2 | one draft | --drafts 1
+            --laws greedy --verifiers rrs -> --laws greedy --verifiers rrs | with-replacement, product, stratified and stratified-independent drafts only | ask for --laws with-replacement
+            --laws distinct-conditioned --verifiers exact-match -> nothing to measure | exact-match | --laws with-replacement
+            --laws hub --drafts 3 -> --laws hub --drafts 3 | 2 drafts | --drafts 2
+            --verifiers spechub --drafts 3 -> --verifiers spechub --drafts 3 | hub for 3 | --drafts 2
+            --laws without-replacement --verifiers optimal -> nothing to measure | optimal | --laws with-replacement
+            --laws product -> --laws | product | distinct-conditioned
+            --verifiers rrss -> --verifiers | rrss | k-seq
+        "#,
+    ) {
         let drafts = if options.contains("--drafts") {
             ""
         } else {
@@ -270,10 +242,7 @@ fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
 fn logs_that_are_missing_or_damaged_are_named_and_an_earlier_report_stays() {
     let folder = folder_with_log();
     let path = folder.path();
-    assert_eq!(
-        gap(path, &format!("log {QUICK} --out report -q")).code,
-        Some(0)
-    );
+    gap(path, &format!("log {QUICK} --out report -q")).ok();
     let refused = |log: &str, words: &[&str]| {
         refused(path, &format!("{log} {QUICK} --out report"), words);
         refused(path, &format!("log {log} {QUICK} --out report"), words);
@@ -353,10 +322,7 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_work() {
     }
     // All files or none: the page's name is taken, so the plots do not come either.
     let made = path.join("made");
-    assert_eq!(
-        gap(path, &format!("log {QUICK} --out made -q")).code,
-        Some(0)
-    );
+    gap(path, &format!("log {QUICK} --out made -q")).ok();
     std::fs::remove_file(made.join("report.html")).unwrap();
     std::fs::create_dir(made.join("report.html")).unwrap();
     let before = contents(&made);
@@ -372,10 +338,7 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_work() {
 fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
     let folder = folder_with_log();
     let path = folder.path();
-    assert_eq!(
-        gap(path, &format!("log {QUICK} --out made -q")).code,
-        Some(0)
-    );
+    gap(path, &format!("log {QUICK} --out made -q")).ok();
     let before = contents(path);
     for out in ["made", "new"] {
         // Blocks of 512 bytes, or of 1024 in some shells.
@@ -453,13 +416,9 @@ fn served_rows_say_so_wherever_they_are_told() {
         (served.top_p, served.min_p, served.top_k),
         (Some(0.9), Some(0.05), None)
     );
-    assert!(
-        report
-            .command
-            .contains("--temperature 0.0,0.7,1.0 --top-p 0.9 --min-p 0.05"),
-        "{}",
-        report.command
-    );
+    report
+        .command
+        .says("--temperature 0.0,0.7,1.0 --top-p 0.9 --min-p 0.05");
     for name in ["report.md", "report.html"] {
         let page = read(name);
         assert!(page.contains("as served: top-p 0.9, min-p 0.05"), "{name}");
@@ -683,8 +642,7 @@ fn the_demo_needs_nothing_but_itself() {
 fn help_says_what_the_words_mean() {
     let here = Path::new(".");
     for command in ["gap", "demo"] {
-        let run = specgap(here, [command, "--help"]);
-        assert_eq!(run.code, Some(0));
+        let run = specgap(here, [command, "--help"]).ok();
         let (_, definitions) = run.out.split_once("Definitions:").unwrap();
         for word in [
             "acceptance: ",
@@ -779,12 +737,7 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
     let run = merge(path, "part-1 part-3 --incomplete --format json");
     let report: GapReport = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report.positions, 8);
-    assert!(
-        report
-            .left_out
-            .iter()
-            .any(|line| line.contains("positions 4 to 7"))
-    );
+    report.left_out.says("positions 4 to 7");
     let other = "log --drafts 1 --temperature 0.8,1 --shard 2/3 --partial other -q";
     assert_eq!(gap(path, other).code, Some(0));
     refused(
@@ -801,21 +754,20 @@ fn parts_become_the_report_of_one_run_to_the_byte() {
 #[test]
 fn parts_and_tables_are_named_rightly_or_refused() {
     let folder = folder_with_log();
-    for (line, words) in [
-        ("log --shard 1/2", &["--partial"][..]),
-        ("log --shard 0/2 --partial p", &["0/2", "I/K"]),
-        ("log --shard 3/2 --partial p", &["3/2", "I/K"]),
-        ("log --shard 1 --partial p", &["'1'", "I/K"]),
-        ("log --shard 1/2 --partial p --out x", &["--out"]),
-        ("log --partial log", &["log: is a folder"]),
-        ("log --partial nowhere/p", &["nowhere/p", "No such file"]),
-        (
-            "log --positions nowhere/p.csv",
-            &["nowhere/p.csv", "No such file"],
-        ),
-        ("log --positions log", &["log: is a folder"]),
-    ] {
-        refused(folder.path(), line, words);
+    for (line, words) in cases(
+        r#"
+            log --shard 1/2 -> --partial
+            log --shard 0/2 --partial p -> 0/2 | I/K
+            log --shard 3/2 --partial p -> 3/2 | I/K
+            log --shard 1 --partial p -> '1' | I/K
+            log --shard 1/2 --partial p --out x -> --out
+            log --partial log -> log: is a folder
+            log --partial nowhere/p -> nowhere/p | No such file
+            log --positions nowhere/p.csv -> nowhere/p.csv | No such file
+            log --positions log -> log: is a folder
+        "#,
+    ) {
+        refused(folder.path(), &line, &words);
     }
     #[cfg(not(feature = "parquet"))]
     refused(
@@ -1055,10 +1007,7 @@ fn a_report_waits_for_another_that_is_being_written() {
     let folder = folder_with_log();
     let start = std::time::Instant::now();
     let line = format!("log {QUICK}");
-    assert_eq!(
-        gap(folder.path(), &format!("{line} --out alone")).code,
-        Some(0)
-    );
+    gap(folder.path(), &format!("{line} --out alone")).ok();
     let alone = start.elapsed();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
@@ -1106,6 +1055,17 @@ fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
     );
 }
 
+/// Another value of an option than two is refused, and so are parts that differ in it.
+fn not_mixed(folder: &Path, line: &str, option: &str, ways: [&str; 2]) {
+    let words = [option, ways[0], ways[1]];
+    refused(folder, &format!("{line} {option} none"), &words);
+    for (index, way) in (1..).zip(ways) {
+        let part = format!("{line} {option} {way} --shard {index}/2 --partial {way}");
+        gap(folder, &part).ok();
+    }
+    merge(folder, &ways.join(" ")).refused(&[option, "same options"]);
+}
+
 /// How rrs-wo is computed is an option, which the report's command names, and which parts have
 /// to agree on.
 #[test]
@@ -1121,20 +1081,7 @@ fn fast_rates_and_enclosed_ones_are_not_mixed() {
     assert!(fast.audits.iter().all(|audit| audit.outside == 0));
     assert!(enclosed.command.ends_with("--rrs-wo enclosed") && enclosed.audits.is_empty());
     let line = "log --drafts 3 --temperature 1.0";
-    refused(
-        folder.path(),
-        &format!("{line} --rrs-wo quick"),
-        &["--rrs-wo", "fast", "enclosed"],
-    );
-    for (index, how) in [(1, "fast"), (2, "enclosed")] {
-        gap(
-            folder.path(),
-            &format!("{line} --rrs-wo {how} --shard {index}/2 --partial {how}.json"),
-        )
-        .ok();
-    }
-    let run = specgap(folder.path(), ["merge", "fast.json", "enclosed.json"]);
-    run.refused(&["--rrs-wo", "same options"]);
+    not_mixed(folder.path(), line, "--rrs-wo", ["fast", "enclosed"]);
 }
 
 /// Where plans are solved is an option, which the report's command names, and which parts have to
@@ -1150,20 +1097,7 @@ fn plans_of_every_position_and_audited_ones_are_not_mixed() {
     let (audited, every) = (of(""), of("--plans every"));
     assert!(!audited.command.contains("--plans") && every.command.ends_with("--plans every"));
     assert!(audited.plans[0].positions.is_some() && every.plans[0].positions.is_none());
-    refused(
-        folder.path(),
-        &format!("{line} --plans none"),
-        &["--plans", "audited", "every"],
-    );
-    for (index, plans) in [(1, "audited"), (2, "every")] {
-        gap(
-            folder.path(),
-            &format!("{line} --plans {plans} --shard {index}/2 --partial {plans}.json"),
-        )
-        .ok();
-    }
-    let run = specgap(folder.path(), ["merge", "audited.json", "every.json"]);
-    run.refused(&["--plans", "same options"]);
+    not_mixed(folder.path(), line, "--plans", ["audited", "every"]);
 }
 
 /// Changes what a log says of itself.

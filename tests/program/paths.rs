@@ -1,7 +1,7 @@
 //! `specgap paths`: the files, exit codes, and what is refused.
 
 use crate::made_paths::{Made, write};
-use crate::run::{Run, specgap};
+use crate::run::{Run, cases, specgap};
 use specgap::replay::PathsReport;
 use std::path::Path;
 
@@ -87,21 +87,20 @@ fn json_has_the_fields_of_the_contract() {
 #[test]
 fn bad_input_is_refused_with_its_cure() {
     let folder = folder_with_log();
-    for (line, words) in [
-        ("", &["LOG"][..]),
-        ("missing", &["missing"]),
-        ("log log", &["log", "named twice"]),
-        ("log --paths 0", &["--paths", "0"]),
-        ("log --paths 17", &["--paths", "17"]),
-        ("log --length 0", &["--length", "0"]),
-        (
-            "log --length 9",
-            &["log", "have 3 tokens", "--path-length 9"],
-        ),
-        ("log --temperature 2", &["log", "temperature 1"]),
-        ("log --out log/log.json", &["log.json"]),
-    ] {
-        paths(folder.path(), line).refused(words);
+    for (line, words) in cases(
+        r#"
+            -> LOG
+            missing -> missing
+            log log -> log | named twice
+            log --paths 0 -> --paths | 0
+            log --paths 17 -> --paths | 17
+            log --length 0 -> --length | 0
+            log --length 9 -> log | have 3 tokens | --path-length 9
+            log --temperature 2 -> log | temperature 1
+            log --out log/log.json -> log.json
+        "#,
+    ) {
+        paths(folder.path(), &line).refused(&words);
     }
 }
 

@@ -2,7 +2,7 @@
 //! was.
 
 use crate::made_log::{rows, write_drawn};
-use crate::run::{Run, specgap};
+use crate::run::{Run, cases, specgap};
 use serde_json::Value;
 use specgap::replay::TreeReport;
 use std::path::Path;
@@ -146,39 +146,26 @@ fn what_is_no_tree_is_refused_with_the_cure() {
     file("words.json", "[[0],[\"a\"]]");
     file("none.json", "[]");
     file("object.json", "{}");
-    for (line, words) in [
-        (
-            "log --trees orphan.json",
-            &["orphan.json", "[0, 0, 0]", "add it"][..],
-        ),
-        (
-            "log --trees gap.json",
-            &["gap.json", "[2] needs [1]", "add it"],
-        ),
-        ("log --trees twice.json", &["twice.json", "listed twice"]),
-        (
-            "log --trees words.json",
-            &["words.json", "[1][0]", "list of paths"],
-        ),
-        ("log --trees none.json", &["none.json", "no path"]),
-        ("log --trees object.json", &["object.json", "list of paths"]),
-        (
-            "log --trees missing.json",
-            &["missing.json", "cannot be read"],
-        ),
-        ("log --trees bush", &["\"bush\" is no tree", "eagle-25"]),
-        ("log --trees 99x99", &["at most 4096"]),
-        ("log --budget 0", &["--budget"]),
-        ("log --max-branch 99", &["--max-branch"]),
-        ("log --cost-ratio 0", &["is no cost"]),
-        (
-            "log --laws hub --verifiers rrs",
-            &["no draft law and verifier"],
-        ),
-        ("log --temperature 0.5", &["temperature"]),
-        ("nothing", &["nothing"]),
-    ] {
-        tree(folder.path(), &format!("{line} --out made")).refused(words);
+    for (line, words) in cases(
+        r#"
+            log --trees orphan.json -> orphan.json | [0, 0, 0] | add it
+            log --trees gap.json -> gap.json | [2] needs [1] | add it
+            log --trees twice.json -> twice.json | listed twice
+            log --trees words.json -> words.json | [1][0] | list of paths
+            log --trees none.json -> none.json | no path
+            log --trees object.json -> object.json | list of paths
+            log --trees missing.json -> missing.json | cannot be read
+            log --trees bush -> "bush" is no tree | eagle-25
+            log --trees 99x99 -> at most 4096
+            log --budget 0 -> --budget
+            log --max-branch 99 -> --max-branch
+            log --cost-ratio 0 -> is no cost
+            log --laws hub --verifiers rrs -> no draft law and verifier
+            log --temperature 0.5 -> temperature
+            nothing -> nothing
+        "#,
+    ) {
+        tree(folder.path(), &format!("{line} --out made")).refused(&words);
         assert!(!folder.path().join("made").exists(), "{line}");
     }
 }

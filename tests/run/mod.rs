@@ -27,6 +27,30 @@ pub fn specgap<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>
     }
 }
 
+/// Cases a line: what is asked for, in which `\n` is the end of a line, and all words of the
+/// refusal.
+pub fn cases(table: &str) -> impl Iterator<Item = (String, Vec<&str>)> {
+    let lines = table.lines().map(str::trim);
+    let cases = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    cases.map(|case| {
+        let (text, words) = case.split_once("-> ").unwrap();
+        let text = text.trim_end().replace("\\n", "\n");
+        (text, words.split(" | ").collect())
+    })
+}
+
+/// The names of what is in a folder, in order.
+#[allow(dead_code)] // by one of the programs
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// The exit code, standard output and standard error of a run.
 #[derive(Debug)]
 pub struct Run {
@@ -38,7 +62,7 @@ pub struct Run {
 impl Run {
     /// The run, which ended well.
     pub fn ok(self) -> Self {
-        assert_eq!(self.code, Some(0), "{}", self.err);
+        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
         self
     }
 

@@ -11,3 +11,12 @@ impl Says for str {
         assert!(self.contains(words), "{words:?} is not in {self}");
     }
 }
+
+/// One of some lines does.
+impl Says for [String] {
+    #[track_caller]
+    fn says(&self, words: &str) {
+        let said = self.iter().any(|line| line.contains(words));
+        assert!(said, "{words:?} is in none of {self:?}");
+    }
+}
