@@ -1,6 +1,6 @@
 //! `specgap counters`: what it prints and writes, its exit codes, and what is refused.
 
-use crate::run::{Run, specgap};
+use crate::run::{Run, cases, specgap};
 use crate::says::Says;
 use serde_json::Value;
 use std::path::Path;
@@ -102,7 +102,24 @@ fn counters_become_lengths() {
         .map(|at| at["kind"].as_str().unwrap())
         .collect();
     assert_eq!(kinds[..4], ["prefix", "prefix", "counted", "extrapolated"]);
+    assert!(kinds[4..].iter().all(|kind| *kind == "extrapolated"));
+    let error = |at: usize| lengths[at].get("stated_error").map(Value::to_string);
+    assert_eq!(error(0).unwrap(), "[-0.0097,0.0013]");
+    assert_eq!(error(7).unwrap(), "[-0.0075,0.0075]");
+    assert_eq!(error(2), None);
+    // Accepted by drafted: 0.8 at one draft, 0.627 at three, by arithmetic.
+    let rate = lengths[2]["acceptance_rate"].as_f64().unwrap();
+    assert!((rate - 1.88 / 3.0).abs() < 1e-12);
+    let curve = &json["curve"];
+    for (at, share) in [0.2, 0.2, 0.12, 0.48].into_iter().enumerate() {
+        let found = curve["histogram"][at].as_f64().unwrap();
+        assert!((found - share).abs() < 1e-12, "{curve}");
+    }
+    assert_eq!(curve["rounds"], 1000);
+    // Speeds are 1.8/1.2, 2.4/1.4, 2.88/1.6, 3.264/1.8, ..: the third and the fourth are the same
+    // but for 0.7%.
     assert_eq!(json["best"]["length"], 4);
+    assert_eq!(json["best"]["alike"], serde_json::json!([3, 4]));
     assert!((json["best"]["speedup"].as_f64().unwrap() - 3.264 / 1.8).abs() < 1e-9);
     assert_eq!(
         json["command"],
@@ -243,37 +260,33 @@ fn what_is_refused() {
     );
     write("bench.json", "{\"spec_decode_acceptance_rate\": 50.0}");
     write("other.txt", "hello\n");
-    let refused = |line: &str, words: &[&str]| counters(folder.path(), line).refused(words);
-    refused("above.txt", &["above.txt", "only 1800 drafted"]);
-    refused(
-        "rising.txt",
-        &["rising.txt", "place 2 is accepted 600 times"],
-    );
-    refused("lacks.txt", &["lacks.txt", "number of drafts"]);
-    refused(
-        "old.log",
-        &["old.log", "line 1 lacks the number of drafts", "171 of 297"],
-    );
-    refused("sglang.txt", &["sglang.txt", "gauges"]);
-    refused("bench.json", &["bench.json", "number of drafts"]);
-    refused("other.txt", &["other.txt", "no counts"]);
-    refused("missing.txt", &["missing.txt"]);
-    refused("later.txt first.txt", &["first.txt", "started again"]);
-    refused("first.txt bench.json", &["one tool"]);
-    refused("first.txt --where engine=3", &["engine=3"]);
-    refused("first.txt --where engine", &["engine=0"]);
-    refused("first.txt --from sglang", &["prometheus"]);
-    refused("first.txt --cost-ratio 0", &["above 0"]);
-    refused("first.txt --timings-by-batch 0=times.toml", &["batch size"]);
-    refused(
-        "first.txt --timings-by-batch 8=times.toml,8=slow.toml",
-        &["8 is there twice"],
-    );
-    refused("first.txt --timings-by-batch 8=other.txt", &["other.txt"]);
-    refused("", &["FILE"]);
     std::fs::create_dir(folder.path().join("out")).unwrap();
     std::fs::write(folder.path().join("out/report.json"), &good).unwrap();
-    refused("out/report.json --out out", &["report.json"]);
+    for (line, words) in cases(
+        r#"
+            above.txt -> above.txt | only 1800 drafted
+            rising.txt -> rising.txt | place 2 is accepted 600 times
+            lacks.txt -> lacks.txt | number of drafts
+            old.log -> old.log | line 1 lacks the number of drafts | 171 of 297
+            sglang.txt -> sglang.txt | gauges
+            bench.json -> bench.json | number of drafts
+            other.txt -> other.txt | no counts
+            missing.txt -> missing.txt
+            later.txt first.txt -> first.txt | started again
+            first.txt bench.json -> one tool
+            first.txt --where engine=3 -> engine=3
+            first.txt --where engine -> engine=0
+            first.txt --from sglang -> prometheus
+            first.txt --cost-ratio 0 -> above 0
+            first.txt --timings-by-batch 0=times.toml -> batch size
+            first.txt --timings-by-batch 8=times.toml,8=slow.toml -> 8 is there twice
+            first.txt --timings-by-batch 8=other.txt -> other.txt
+            -> FILE
+            out/report.json --out out -> report.json
+        "#,
+    ) {
+        counters(folder.path(), &line).refused(&words);
+    }
 }
 
 /// Records that name a group, in any order and in files of their own.

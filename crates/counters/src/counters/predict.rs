@@ -85,15 +85,11 @@ pub fn predict(counted: &Counted, settings: &Settings) -> CountersReport {
 /// Every group by itself, and against the requests of all others.
 fn groups(counted: &Counted, settings: &Settings) -> Vec<GroupCounts> {
     let names = counted.group_names();
-    let of_rounds = |some: &Counted| {
-        let of = |one: &Rounds| (one.rounds + one.accepted, one.rounds);
-        Clustered::new(some.clusters.iter().map(of))
-    };
     let each = names.iter().map(|name| {
         let own = counted.of_group(name, true);
         let more = (names.len() > 1).then(|| {
             let others = counted.of_group(name, false);
-            of_rounds(&own).minus_among(&of_rounds(&others), names.len())
+            tokens_a_round(&own).minus_among(&tokens_a_round(&others), names.len())
         });
         let alone = Settings {
             by_batch: Vec::new(),
@@ -124,11 +120,17 @@ fn ratio(counted: &Counted, of: impl Fn(&Rounds) -> (f64, f64) + Clone) -> Estim
     Clustered::new(counted.clusters.iter().map(of)).estimate()
 }
 
+/// Accepted drafts and the bonus token by rounds, over requests.
+fn tokens_a_round(counted: &Counted) -> Clustered {
+    let of = |one: &Rounds| (one.rounds + one.accepted, one.rounds);
+    Clustered::new(counted.clusters.iter().map(of))
+}
+
 fn served(counted: &Counted, total: &Rounds) -> Served {
     Served {
         rounds: total.rounds,
         requests: counted.by_request.then_some(counted.clusters.len()),
-        acceptance_length: ratio(counted, |one| (one.rounds + one.accepted, one.rounds)),
+        acceptance_length: tokens_a_round(counted).estimate(),
         accepted_per_round: total.accepted / total.rounds,
         acceptance_rate: (total.drafted.filter(|&drafted| drafted > 0.0))
             .map(|drafted| total.accepted / drafted),
@@ -192,7 +194,7 @@ fn lengths(counted: &Counted, total: &Rounds, settings: &Settings) -> Vec<AtLeng
     };
     if total.reached.is_none() {
         // Every round drafted K tokens, or K would not be known.
-        let mean = ratio(counted, |one| (one.rounds + one.accepted, one.rounds));
+        let mean = tokens_a_round(counted).estimate();
         return vec![at(longest, mean, Kind::Counted, None)];
     }
     let all_steps = counted.clusters.iter().all(|one| one.steps.is_some());
@@ -348,41 +350,6 @@ mod tests {
     }
 
     #[test]
-    fn lengths_by_hand() {
-        let all = counted(vec![rounds(&[800.0, 600.0, 480.0], 1000.0, 3000.0)], 3);
-        let report = predict(&all, &Settings::default());
-        let means: Vec<f64> = report
-            .lengths
-            .iter()
-            .map(|at| at.acceptance_length.mean)
-            .collect();
-        // h = 480/600 = 0.8; beyond: 0.48 times 0.8, 0.64, ..
-        let mut expected = vec![1.8, 2.4, 2.88];
-        let mut tail = 0.48;
-        for _ in 4..=8 {
-            tail *= 0.8;
-            expected.push(expected.last().unwrap() + tail);
-        }
-        for (found, expected) in means.iter().zip(&expected) {
-            assert!((found - expected).abs() < 1e-12, "{means:?}");
-        }
-        let kinds: Vec<Kind> = report.lengths.iter().map(|at| at.kind).collect();
-        assert_eq!(kinds[..3], [Kind::Prefix, Kind::Prefix, Kind::Counted]);
-        assert!(kinds[3..].iter().all(|&kind| kind == Kind::Extrapolated));
-        assert_eq!(report.lengths[0].stated_error, Some(PREFIX_ERROR));
-        assert_eq!(report.lengths[2].stated_error, None);
-        assert_eq!(report.lengths[7].stated_error, Some(EXTRAPOLATION_ERROR));
-        let curve = report.curve.unwrap();
-        let histogram = curve.histogram.unwrap();
-        for (found, expected) in histogram.iter().zip([0.2, 0.2, 0.12, 0.48]) {
-            assert!((found - expected).abs() < 1e-12, "{histogram:?}");
-        }
-        assert_eq!(curve.rounds, Some(1000));
-        // Accepted by drafted: 0.8 at one draft, 0.627 at three, by arithmetic.
-        assert!((report.lengths[2].acceptance_rate - 1.88 / 3.0).abs() < 1e-12);
-    }
-
-    #[test]
     fn short_rounds_leave_a_bracket() {
         // 20 of 100 rounds drafted 1 of 3, and 12 of these accepted it.
         let all = counted(vec![rounds(&[70.0, 40.0, 25.0], 100.0, 260.0)], 3);
@@ -519,26 +486,8 @@ mod tests {
     }
 
     #[test]
-    fn the_best_length_by_cost_and_by_batch() {
+    fn the_best_length_by_batch() {
         let all = counted(vec![rounds(&[800.0, 600.0, 480.0], 1000.0, 3000.0)], 3);
-        let costs = Costs::ratio(0.2);
-        let settings = Settings {
-            costs: Some(costs),
-            ..Settings::default()
-        };
-        let report = predict(&all, &settings);
-        let best = report.best.unwrap();
-        // 1.8/1.2, 2.4/1.4, 2.88/1.6, 3.264/1.8, ..: the third and the fourth are the same but for
-        // 0.7%.
-        assert_eq!(best.length, 4);
-        assert!((best.speedup - 3.264 / 1.8).abs() < 1e-12);
-        assert_eq!(best.alike, [3, 4]);
-        assert!(report.by_cost.is_empty());
-        let dear = Settings {
-            costs: Some(Costs::ratio(0.9)),
-            ..Settings::default()
-        };
-        assert_eq!(predict(&all, &dear).best.unwrap().length, 0);
         let table = |verify: f64| Costs {
             target_step: 1.0,
             rounds: (0..=8).map(|k| 1.0 + f64::from(k) * verify).collect(),

@@ -47,25 +47,6 @@ mod tests {
         all.iter().map(step).collect()
     }
 
-    #[test]
-    fn coins_by_hand() {
-        // 1 1 ? 1 0 0: a whole round of two, one of two that accepts one, one that accepts none.
-        let run = steps(&[(2, 2), (2, 1), (2, 0)]);
-        let known = coins(&run);
-        let (yes, no) = (Some(true), Some(false));
-        assert_eq!(known, [yes, yes, None, yes, no, no]);
-        // Rounds of the same length are those that ran.
-        assert_eq!(rounds(&run, 2), (6.0, [3.0, 3.0]));
-        // Of one draft: (1 1) (? 1) (0) (0), where ? came up, or (1 1) (?) (1 0) (0).
-        assert_eq!(rounds(&run, 1), (6.0, [4.0, 4.0]));
-        // Of three: (1 1 ? 1) (0) (0) or (1 1 ?) (1 0) (0).
-        assert_eq!(rounds(&run, 3), (6.0, [3.0, 3.0]));
-        let run = steps(&[(2, 2), (2, 2), (2, 0)]);
-        // 1 1 ? 1 1 ? 0 in rounds of one: (1 1) (? 1) (1 ?) (0), or (1 1) (?) (1 1) (?) (0).
-        assert_eq!(rounds(&run, 1), (7.0, [4.0, 5.0]));
-        assert_eq!(rounds(&[], 1), (0.0, [0.0, 0.0]));
-    }
-
     /// Every setting of the coins that nobody threw lies between the two ends.
     #[test]
     fn no_setting_of_unknown_coins_is_outside_the_ends() {

@@ -28,10 +28,34 @@ fn read_one(text: &str) -> Counted {
     read_all(&[text]).unwrap()
 }
 
+/// A file of this tool, with rounds of so many drafts.
+fn read_as(source: Source, length: usize, text: &str) -> Counted {
+    let counted = read_one(text);
+    assert_eq!((counted.source, counted.length), (source, Some(length)));
+    counted
+}
+
+/// What has this label, or this entry of a column.
+fn chosen(text: &str, key: &str, value: &str) -> Result<Counted, CountersError> {
+    let file = Text { name: "a", text };
+    count(&[file], None, &[(key.to_owned(), value.to_owned())])
+}
+
 fn refused(texts: &[&str], words: &[&str]) {
     let message = read_all(texts).unwrap_err().to_string();
     for word in words {
         assert!(message.contains(word), "{message} lacks {word}");
+    }
+}
+
+/// Cases a line: what stands in a text, what is put there, and all words of the refusal.
+fn refused_with(text: &str, cases: &str) {
+    for case in cases.trim().lines() {
+        let (change, words) = case.trim().split_once(" -> ").unwrap();
+        let (from, to) = change.split_once(" =>").unwrap();
+        assert!(text.contains(from), "{from}");
+        let changed = text.replace(from, to.trim_start());
+        refused(&[&changed], &words.split(" | ").collect::<Vec<_>>());
     }
 }
 
@@ -41,11 +65,7 @@ fn has_note(counted: &Counted, name: &str) -> bool {
 
 #[test]
 fn counters_of_vllm_and_llama_cpp() {
-    let counted = read_one(VLLM);
-    assert_eq!(
-        (counted.source, counted.length),
-        (Source::Prometheus, Some(3))
-    );
+    let counted = read_as(Source::Prometheus, 3, VLLM);
     let total = counted.total();
     assert_eq!(
         (total.rounds, total.drafted, total.accepted),
@@ -59,12 +79,8 @@ fn counters_of_vllm_and_llama_cpp() {
         .replace("engine=\"0\",model_name=\"m\",", "")
         .replace("{engine=\"0\",model_name=\"m\"}", "")
         .replace("draft_tokens_total 3000", "draft_tokens_total 4000");
-    let counted = read_one(&server);
-    assert_eq!(counted.length, Some(4));
-    assert_eq!(
-        counted.total().reached,
-        Some(vec![710.0, 530.0, 420.0, 0.0])
-    );
+    let reached = read_as(Source::Prometheus, 4, &server).total().reached;
+    assert_eq!(reached, Some(vec![710.0, 530.0, 420.0, 0.0]));
     // The names of older versions, and both at once.
     let old = VLLM.replace("_total{", "{");
     assert_eq!(read_one(&old).total(), read_one(VLLM).total());
@@ -108,13 +124,9 @@ fn labels_are_summed_or_chosen() {
     let counted = read_one(&both);
     assert_eq!(counted.total().rounds, 2000.0);
     assert!(has_note(&counted, "summed"));
-    let file = Text {
-        name: "a",
-        text: &both,
-    };
-    let chosen = |value: &str| count(&[file], None, &[("engine".to_owned(), value.to_owned())]);
-    assert_eq!(chosen("1").unwrap().total().rounds, 1000.0);
-    let message = chosen("7").unwrap_err().to_string();
+    let second = chosen(&both, "engine", "1").unwrap();
+    assert_eq!(second.total().rounds, 1000.0);
+    let message = chosen(&both, "engine", "7").unwrap_err().to_string();
     assert!(message.contains("no counter has engine=7"), "{message}");
     let other = VLLM.replace("model_name=\"m\"", "model_name=\"a \\\"b\\\"\"");
     refused(
@@ -138,38 +150,22 @@ fn counters_that_say_too_little_or_contradict_themselves() {
         &[&without("num_drafts")],
         &["a: lacks the number of drafts, spec_decode_num_drafts"],
     );
-    refused(
-        &[&VLLM.replace(" 1660.0", " 3001.0")],
-        &["only 3000 drafted"],
-    );
-    refused(
-        &[&VLLM.replace(" 530.0", " 720.0")],
-        &["place 2 is accepted 720 times, and 710"],
-    );
-    refused(
-        &[&VLLM.replace(" 710.0", " 1001.0")],
-        &["place 1 is accepted 1001", "1000 rounds"],
-    );
-    refused(
-        &[&VLLM.replace(" 420.0", " 120.0")],
-        &["add up to 1360", "1660 are counted"],
-    );
-    refused(
-        &[&VLLM.replace(" 420.0", " much")],
-        &["line 10", "\"much\" is no value"],
-    );
-    refused(&[&VLLM.replace(" 420.0", " -1")], &["from 0 on"]);
-    refused(
-        &[&VLLM.replace("position=\"2\"", "position=\"2000\"")],
-        &["position \"2000\""],
-    );
-    refused(
-        &[&VLLM.replace(",position=\"2\"", ",position=\"2")],
-        &["labels are broken"],
-    );
-    refused(
-        &[&VLLM.replace(",position=\"2\"", "")],
-        &["no label position"],
+    refused_with(
+        VLLM,
+        r#"
+            1660.0 => 3001.0 -> only 3000 drafted
+            3000.0 => 1e9 -> above 1024 a round
+            1000.0 => 0.5 -> 0.5 rounds are no count
+            1000.0 => 1e17 -> is no count | from 0 to 2^53
+            530.0 => 720.0 -> place 2 is accepted 720 times, and 710 at place 1
+            710.0 => 1001.0 -> place 1 is accepted 1001 times, and 1000 rounds
+            420.0 => 120.0 -> add up to 1360 | 1660 are counted
+            420.0 => much -> line 10 | "much" is no value
+            420.0 => -1 -> from 0 on
+            position="2" => position="2000" -> position "2000"
+            ,position="2" => ,position="2 -> labels are broken
+            ,position="2" => -> no label position
+        "#,
     );
     refused(&[&format!("{VLLM}{VLLM}")], &["twice"]);
     refused(&["# HELP vllm:x y\nvllm:x 1\n"], &["has not drafted"]);
@@ -221,17 +217,8 @@ fn requests_say_which_group_they_are_of() {
     assert_eq!(groups, [Some("code"), None, Some("7")]);
     assert_eq!(counted.group_names(), ["7", "code"]);
     let text = one("\"group\": [\"code\"],", "[1, 2, 3]");
-    let file = Text {
-        name: "responses.jsonl",
-        text: &text,
-    };
-    let error = count(&[file], None, &[]).unwrap_err().to_string();
-    for words in [
-        "responses.jsonl: record 1: group: is",
-        "the workload's name as a text",
-    ] {
-        assert!(error.contains(words), "{error}");
-    }
+    let words = ["a: record 1: group: is", "the workload's name as a text"];
+    refused(&[&text], &words);
 }
 
 #[test]
@@ -241,11 +228,7 @@ fn responses_of_vllm_are_a_request_each() {
         REQUEST.replace('\n', " "),
         DETAILED.replace('\n', " ")
     );
-    let counted = read_one(&lines);
-    assert_eq!(
-        (counted.source, counted.length),
-        (Source::VllmRequests, Some(3))
-    );
+    let counted = read_as(Source::VllmRequests, 3, &lines);
     assert!(counted.by_request && has_note(&counted, "not-counted"));
     assert_eq!(counted.clusters.len(), 2);
     assert_eq!(counted.clusters[1].steps.as_ref().unwrap().len(), 3);
@@ -255,52 +238,26 @@ fn responses_of_vllm_are_a_request_each() {
     assert_eq!(read_one(&list).clusters, counted.clusters);
     let batch = format!("{{\"response\": {{\"body\": {REQUEST}}}}}");
     assert_eq!(read_one(&batch).clusters, counted.clusters[..1]);
-    let changed = |from: &str, to: &str, words: &[&str]| {
-        let text = DETAILED.replace(from, to);
-        assert_ne!(text, DETAILED);
-        refused(&[&text], words);
-    };
-    let field = "record 1: metrics.speculative_decoding.";
-    changed(
-        "[3, 1, 0]",
-        "[3, 4, 0]",
-        &[field, "per_step_accepted[1]: is 4, and 3 were drafted"],
+    refused_with(
+        DETAILED,
+        r#"
+            [3, 1, 0] => [3, 4, 0] -> record 1: metrics.speculative_decoding. | per_step_accepted[1]: is 4, and 3 were drafted
+            [3, 1, 0] => [3, 1] -> has 3 steps, and per_step_accepted 2
+            [3, 1, 0] => [3, 1, 0.5] -> no counts
+            [3, 1, 0] => [3, 1, "x"] -> per_step_accepted[2]: is "x"
+            "per_step_drafted": [3, 3, 2] => "x": 1 -> per_step_drafted
+            [1, 1, 0, 1] => [1, 1, 1, 0] -> acceptance_histogram: is 3, and | come to 4
+            "num_spec_steps": 3 => "num_spec_steps": 4 -> num_spec_steps: is 4
+            "num_draft_tokens": 8 => "num_draft_tokens": 9 -> num_draft_tokens: is 9
+            "num_spec_tokens": 3 => "num_spec_tokens": 1e9 -> num_spec_tokens
+        "#,
     );
-    changed(
-        "[3, 1, 0]",
-        "[3, 1]",
-        &["has 3 steps, and per_step_accepted 2"],
-    );
-    changed("[3, 1, 0]", "[3, 1, 0.5]", &["no counts"]);
-    changed(
-        "[3, 1, 0]",
-        "[3, 1, \"x\"]",
-        &["per_step_accepted[2]: is \"x\""],
-    );
-    changed(
-        "\"per_step_drafted\": [3, 3, 2]",
-        "\"x\": 1",
-        &["per_step_drafted"],
-    );
-    changed(
-        "[1, 1, 0, 1]",
-        "[1, 1, 1, 0]",
-        &["acceptance_histogram: is 3, and", "come to 4"],
-    );
-    changed(
-        "\"num_spec_steps\": 3",
-        "\"num_spec_steps\": 4",
-        &["num_spec_steps: is 4"],
-    );
-    changed(
-        "\"num_draft_tokens\": 8",
-        "\"num_draft_tokens\": 9",
-        &["num_draft_tokens: is 9"],
-    );
-    changed(
-        "\"num_spec_tokens\": 3",
-        "\"num_spec_tokens\": 1e9",
-        &["num_spec_tokens"],
+    refused_with(
+        REQUEST,
+        r#"
+            [39, 1, 0, 3] => [] -> num_accepted_draft_tokens: is 10, and the steps or the histogram
+            129 => 9 -> only 9 drafted
+        "#,
     );
     let other = REQUEST.replace("\"num_spec_tokens\": 3", "\"num_spec_tokens\": 5");
     refused(
@@ -312,8 +269,6 @@ fn responses_of_vllm_are_a_request_each() {
         &["--per-request-spec-decode-metrics"],
     );
     refused(&["{\"metrics\": "], &["is no JSON"]);
-    let above = REQUEST.replace("129", "9");
-    refused(&[&above], &["only 9 drafted"]);
 }
 
 #[test]
@@ -322,24 +277,18 @@ fn results_of_vllm_bench_serve() {
         "spec_decode_acceptance_length": 2.8, "spec_decode_num_drafts": 5,
         "spec_decode_draft_tokens": 18, "spec_decode_accepted_tokens": 9,
         "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2, 0.0]}"#;
-    let counted = read_one(text);
-    assert_eq!(
-        (counted.source, counted.length),
-        (Source::VllmBench, Some(4))
-    );
+    let counted = read_as(Source::VllmBench, 4, text);
     assert_eq!(counted.total().reached, Some(vec![5.0, 3.0, 1.0, 0.0]));
     assert_eq!(read_all(&[text, text]).unwrap().total().rounds, 10.0);
-    let lacks = text.replace("spec_decode_num_drafts", "drafts");
-    refused(
-        &[&lacks],
-        &["lacks the number of drafts, spec_decode_num_drafts"],
-    );
-    refused(
-        &[&text.replace("2.8", "1.8")],
-        &["spec_decode_acceptance_length: is 1.8", "2.8"],
+    refused_with(
+        text,
+        r#"
+            spec_decode_num_drafts => drafts -> lacks the number of drafts, spec_decode_num_drafts
+            2.8 => 1.8 -> spec_decode_acceptance_length: is 1.8 | 2.8
+            [1.0, => [null, -> rates[0]: is null
+        "#,
     );
     refused(&[text, VLLM], &["a is of vllm-bench and b of prometheus"]);
-    refused(&[&text.replace("[1.0,", "[null,")], &["rates[0]: is null"]);
 }
 
 #[test]
@@ -348,22 +297,18 @@ fn summaries_and_records_of_aiperf() {
         "total_spec_decode_steps": {"avg": 11.0, "unit": "count"},
         "total_draft_tokens": {"avg": 44.0}, "total_accepted_draft_tokens": {"avg": 20.0},
         "pooled_spec_decode_acceptance_histogram": {"0": 2, "1": 3, "2": 2, "3": 3, "4": 1}}"#;
-    let counted = read_one(text);
-    assert_eq!((counted.source, counted.length), (Source::Aiperf, Some(4)));
+    let counted = read_as(Source::Aiperf, 4, text);
     assert_eq!(counted.total().reached, Some(vec![9.0, 6.0, 4.0, 1.0]));
     let record = r#"{"spec_decode_acceptance": {"engine": "vllm", "acceptance_histogram": {"0": 1, "1": 2},
         "num_accepted_draft_tokens": 2, "num_draft_tokens": 12, "num_spec_steps": 3,
         "num_spec_tokens": 4, "per_step_accepted": null, "per_step_drafted": null}}"#;
-    let counted = read_one(record);
-    assert_eq!((counted.source, counted.length), (Source::Aiperf, Some(4)));
-    assert!(counted.by_request);
-    refused(
-        &[&text.replace("11.0", "12.0")],
-        &["total_spec_decode_steps: is 12", "comes to 11"],
-    );
-    refused(
-        &[&text.replace("\"4\": 1", "\"9999\": 1")],
-        &["histogram.9999"],
+    assert!(read_as(Source::Aiperf, 4, record).by_request);
+    refused_with(
+        text,
+        r#"
+            11.0 => 12.0 -> total_spec_decode_steps: is 12 | comes to 11
+            "4": 1 => "9999": 1 -> histogram.9999
+        "#,
     );
     let no_drafted = text.replace("total_draft_tokens", "x");
     assert!(has_note(&read_one(&no_drafted), "no-drafted"));
@@ -374,15 +319,9 @@ fn the_log_of_llama_cpp() {
     let line = "slot print_timing: id  0 | task 7 | draft acceptance = 0.57576 (  171 accepted /   \
         297 generated), mean len =  2.73\n";
     let places = "slot print_timing: id  0 | task 7 |      acc per pos = (0.808, 0.535, 0.384)\n";
-    let counted = read_one(line);
-    assert_eq!(
-        (counted.source, counted.length),
-        (Source::LlamaCppLog, Some(3))
-    );
-    assert_eq!(
-        (counted.total().rounds, counted.total().reached),
-        (99.0, None)
-    );
+    let counted = read_as(Source::LlamaCppLog, 3, line);
+    let total = counted.total();
+    assert_eq!((total.rounds, total.reached), (99.0, None));
     assert!(has_note(&counted, "rounded"));
     let counted = read_one(&format!("{line}{places}"));
     let reached = counted.total().reached.unwrap();
@@ -402,15 +341,14 @@ fn the_log_of_llama_cpp() {
         ],
     );
     refused(&[none], &["no request of the log has an accepted draft"]);
-    refused(
-        &[&line.replace("2.73", "1.00")],
-        &["line 1", "mean length is 1"],
+    refused_with(
+        line,
+        r#"
+            2.73 => 1.00 -> line 1 | mean length is 1
+            2.73 => 1.01 -> line 1: 171 | 17100 rounds
+            171 => 571 -> are 330 rounds, and 297
+        "#,
     );
-    refused(
-        &[&line.replace("2.73", "1.01")],
-        &["line 1: 171", "17100 rounds"],
-    );
-    refused(&[&line.replace("171", "571")], &["are 330 rounds, and 297"]);
 }
 
 #[test]
@@ -419,37 +357,20 @@ fn the_table_of_speculators() {
         acceptance_at_pos_0,acceptance_at_pos_1,acceptance_at_pos_2\n";
     let rows = "HumanEval,1000.0,3000.0,1660.0,2.66,0.71,0.53,0.42\n\"a, b\",10.0,30.0,3.0,1.3,0.2,0.1,0.0\n";
     let text = format!("{head}{rows}");
-    let counted = read_one(&text);
-    assert_eq!(
-        (counted.source, counted.length),
-        (Source::Speculators, Some(3))
-    );
+    let counted = read_as(Source::Speculators, 3, &text);
     assert_eq!(counted.total().reached, Some(vec![712.0, 531.0, 420.0]));
-    let file = Text {
-        name: "a",
-        text: &text,
-    };
-    let chosen =
-        |key: &str, value: &str| count(&[file], None, &[(key.to_owned(), value.to_owned())]);
-    assert_eq!(chosen("subset", "a, b").unwrap().total().rounds, 10.0);
-    assert!(
-        chosen("set", "x")
-            .unwrap_err()
-            .to_string()
-            .contains("lacks the column set")
-    );
-    assert!(chosen("subset", "x").is_err());
-    refused(
-        &[&text.replace("num_drafts", "drafts")],
-        &["lacks the number of drafts", "num_drafts"],
-    );
-    refused(
-        &[&text.replace("1660.0", "lots")],
-        &["line 2: num_accepted_tokens: is \"lots\""],
-    );
-    refused(
-        &[&text.replace("0.53", "0.73")],
-        &["line 2: place 2 is accepted 730"],
+    let one = chosen(&text, "subset", "a, b").unwrap();
+    assert_eq!(one.total().rounds, 10.0);
+    let message = chosen(&text, "set", "x").unwrap_err().to_string();
+    assert!(message.contains("lacks the column set"), "{message}");
+    assert!(chosen(&text, "subset", "x").is_err());
+    refused_with(
+        &text,
+        r#"
+            num_drafts => drafts -> lacks the number of drafts | num_drafts
+            1660.0 => lots -> line 2: num_accepted_tokens: is "lots"
+            0.53 => 0.73 -> line 2: place 2 is accepted 730
+        "#,
     );
 }
 
