@@ -76,7 +76,11 @@ pub(crate) fn refused_at(message: impl Into<String>, place: Place) -> PyErr {
 }
 
 /// `FileNotFoundError` and its like where a file is the cause, else `Refused`.
-pub(crate) fn raised(error: &(dyn Error + 'static)) -> PyErr {
+pub(crate) fn raised(error: impl Error + 'static) -> PyErr {
+    of_library(&error)
+}
+
+fn of_library(error: &(dyn Error + 'static)) -> PyErr {
     let message = error.to_string();
     let mut cause = Some(error);
     while let Some(one) = cause {
@@ -158,7 +162,7 @@ pub(crate) fn of_host(error: &HostError) -> PyErr {
             refused(text.trim_end())
         }
         HostError::Command(command) if command.exit_code() == 3 => bug(&command.to_string()),
-        HostError::Command(command) => raised(command),
+        HostError::Command(command) => of_library(command),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
 }

@@ -166,7 +166,7 @@ impl RowLaw {
     /// Of the table `[draft]` of a problem file, without q, as JSON.
     #[new]
     fn new(json: &str) -> PyResult<Self> {
-        let law = problem::RowLaw::parse_json(json).map_err(|error| raised(&error))?;
+        let law = problem::RowLaw::parse_json(json).map_err(raised)?;
         Ok(Self { law })
     }
 
@@ -227,7 +227,7 @@ impl RowLaw {
         threads: usize,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Answered<'py>, usize)> {
-        let name: VerifierName = name.parse().map_err(|error| raised(&error))?;
+        let name: VerifierName = name.parse().map_err(raised)?;
         let given = Given::new(&p, &qs, logits, temperature)?;
         let found = self.each(py, &given, threads, progress.as_ref(), |problem, number| {
             let settings = RrsWoSettings {
@@ -247,7 +247,7 @@ impl RowLaw {
     fn at(&self, vocabulary: usize, qs: Vec<PyReadonlyArray1<'_, f64>>) -> PyResult<DraftLaw> {
         let rows: Vec<Vec<f64>> = qs.iter().map(|q| q.as_array().to_vec()).collect();
         let law = self.law.on(vocabulary, &rows);
-        Ok(DraftLaw::of(law.map_err(|error| raised(&error))?))
+        Ok(DraftLaw::of(law.map_err(raised)?))
     }
 }
 

@@ -51,6 +51,17 @@ impl Log {
         matches!(self.place, Place::Arrays { .. })
     }
 
+    fn of_tensors(
+        path: PathBuf,
+        tensors: impl Iterator<Item = PyResult<HeldTensor>>,
+        metadata: &str,
+        vocabulary: Option<usize>,
+    ) -> PyResult<Self> {
+        let tensors = tensors.collect::<PyResult<_>>()?;
+        let metadata = Box::new(metadata_of(metadata)?);
+        Self::made(path, vocabulary, Place::Arrays { metadata, tensors })
+    }
+
     fn made(path: PathBuf, vocabulary: Option<usize>, place: Place) -> PyResult<Self> {
         let rows = open(&path, vocabulary, &place)?;
         Ok(Self {
@@ -67,7 +78,7 @@ impl Log {
 fn at_depth(rows: Rows, depth: usize) -> PyResult<Rows> {
     match depth {
         1 => Ok(rows),
-        _ => rows.at_depth(depth).map_err(|error| raised(&error)),
+        _ => rows.at_depth(depth).map_err(raised),
     }
 }
 
@@ -78,7 +89,7 @@ fn open(path: &std::path::Path, vocabulary: Option<usize>, place: &Place) -> PyR
             Rows::held(path, (**metadata).clone(), tensors.clone(), vocabulary)
         }
     }
-    .map_err(|error| raised(&error))
+    .map_err(raised)
 }
 
 fn metadata_of(json: &str) -> PyResult<Metadata> {
@@ -121,13 +132,8 @@ impl Log {
                 entries: Arc::new(entries),
             })
         };
-        let tensors = tensors
-            .into_iter()
-            .map(held)
-            .collect::<PyResult<Vec<_>>>()?;
-        let metadata = Box::new(metadata_of(metadata)?);
-        let log = Self::made(name, vocabulary, Place::Arrays { metadata, tensors })?;
-        (log.rows.refuse_other_forms()).map_err(|error| raised(&error))?;
+        let log = Self::of_tensors(name, tensors.into_iter().map(held), metadata, vocabulary)?;
+        (log.rows.refuse_other_forms()).map_err(raised)?;
         Ok(log)
     }
 
@@ -153,12 +159,7 @@ impl Log {
                 entries: Arc::new(rows),
             })
         };
-        let tensors = tensors
-            .into_iter()
-            .map(held)
-            .collect::<PyResult<Vec<_>>>()?;
-        let metadata = Box::new(metadata_of(metadata)?);
-        Self::made(path, vocabulary, Place::Arrays { metadata, tensors })
+        Self::of_tensors(path, tensors.into_iter().map(held), metadata, vocabulary)
     }
 
     /// The same log under another name, by which reports call it.
@@ -177,7 +178,7 @@ impl Log {
 
     /// The same log with the draft's rows at a depth.
     fn at_depth(&self, depth: usize) -> PyResult<Self> {
-        let rows = self.rows.at_depth(depth).map_err(|error| raised(&error))?;
+        let rows = self.rows.at_depth(depth).map_err(raised)?;
         Ok(Self {
             path: self.path.clone(),
             vocabulary: self.vocabulary,
@@ -295,7 +296,7 @@ impl Log {
         }
         let mut row = Row::default();
         py.detach(|| self.rows.read(index, &mut row))
-            .map_err(|error| raised(&error))?;
+            .map_err(raised)?;
         let ids: Vec<i64> = row.token_ids.iter().map(|&id| i64::from(id)).collect();
         Ok((
             ids.to_pyarray(py),
@@ -314,9 +315,7 @@ impl Log {
     /// seed.
     #[allow(clippy::type_complexity)]
     fn engine(&self, py: Python<'_>) -> PyResult<Vec<(Vec<i64>, [Option<i64>; 5])>> {
-        let records = py
-            .detach(|| self.rows.engine_records())
-            .map_err(|error| raised(&error))?;
+        let records = py.detach(|| self.rows.engine_records()).map_err(raised)?;
         let parts = |one: EngineRecord| {
             let numbers = [
                 one.output,
@@ -383,7 +382,7 @@ impl LogWriter {
         } else {
             Writer::create(&path, metadata_of(metadata)?, layout)
         };
-        let writer = writer.map_err(|error| raised(&error))?;
+        let writer = writer.map_err(raised)?;
         Ok(Self {
             writer: Mutex::new(Some(writer)),
         })
@@ -429,7 +428,7 @@ impl LogWriter {
         };
         self.with(|writer| {
             // All of it or nothing is added.
-            (writer.check_engine(&record, writer.positions())).map_err(|error| raised(&error))?;
+            (writer.check_engine(&record, writer.positions())).map_err(raised)?;
             let added = match &ids {
                 None => writer.append(&Position {
                     prompt_id,
@@ -446,17 +445,17 @@ impl LogWriter {
                     draft: &listed(of_draft, draft),
                 }),
             };
-            added.map_err(|error| raised(&error))?;
+            added.map_err(raised)?;
             if record == EngineRecord::default() {
                 return Ok(());
             }
-            writer.set_engine(&record).map_err(|error| raised(&error))
+            writer.set_engine(&record).map_err(raised)
         })
     }
 
     /// Makes everything appended so far part of the log, for good.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.with(|writer| writer.commit().map_err(|error| raised(&error))))
+        py.detach(|| self.with(|writer| writer.commit().map_err(raised)))
     }
 
     /// Changes what the log says of itself; written by the next commit.
@@ -478,7 +477,7 @@ impl LogWriter {
         py.detach(|| {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(open) = writer.as_mut() {
-                open.commit().map_err(|error| raised(&error))?;
+                open.commit().map_err(raised)?;
             }
             *writer = None;
             Ok(())

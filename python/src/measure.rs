@@ -33,6 +33,15 @@ struct Made {
     each: Vec<(String, MadeReport)>,
 }
 
+impl Made {
+    fn alone(report: MadeReport) -> Self {
+        Self {
+            report,
+            each: Vec::new(),
+        }
+    }
+}
+
 fn drawn<E: std::fmt::Display>(error: E) -> PyErr {
     bug(&error.to_string())
 }
@@ -212,12 +221,16 @@ impl Made {
 
 fn made(data: &impl serde::Serialize, page: Page) -> Result<MadeReport, HostError> {
     let json = serde_json::to_vec_pretty(data).map_err(CliError::from)?;
-    Ok(MadeReport {
+    Ok(of_json(json, page))
+}
+
+fn of_json(json: Vec<u8>, page: Page) -> MadeReport {
+    MadeReport {
         ok: true,
         json,
         page,
         beside: Vec::new(),
-    })
+    }
 }
 
 /// Columns of a table of positions, whole.
@@ -357,7 +370,7 @@ impl GivenLaw {
         let law = match made {
             None => OwnLaw::sampled(name),
             Some(made) => {
-                let made: SchemeName = made.parse().map_err(|error| raised(&error))?;
+                let made: SchemeName = made.parse().map_err(raised)?;
                 let one = |(drafts, law, rows): &(usize, Py<RowLaw>, Option<Py<PyAny>>)| Numbered {
                     drafts: *drafts,
                     law: law.get().law().clone(),
@@ -371,7 +384,7 @@ impl GivenLaw {
                 })
             }
         };
-        let law = law.map_err(|error| raised(&error))?.words(words);
+        let law = law.map_err(raised)?.words(words);
         let law = match digest {
             Some(digest) => law.digest(digest),
             None => law,
@@ -410,11 +423,11 @@ impl Own {
         let drafts: DraftsOf = match laws.iter().find(|law| law.name() == scheme) {
             Some(law) => law.into(),
             None => {
-                let scheme: SchemeName = scheme.parse().map_err(|error| raised(&error))?;
+                let scheme: SchemeName = scheme.parse().map_err(raised)?;
                 scheme.into()
             }
         };
-        let rule = OwnRule::new(name, drafts, rate).map_err(|error| raised(&error))?;
+        let rule = OwnRule::new(name, drafts, rate).map_err(raised)?;
         let rule = rule.words(words);
         Ok(match digest {
             Some(digest) => rule.digest(digest),
@@ -458,7 +471,7 @@ impl Asked {
         };
         let settings = Settings::new(&temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(cuts));
-        let mut settings = settings.map_err(|error| raised(&error))?;
+        let mut settings = settings.map_err(raised)?;
         let plans = self.plans.parse();
         settings.plans = plans.map_err(|why| refused(format!("plans: {why}")))?;
         let how = self.rrs_wo.parse();
@@ -473,7 +486,7 @@ impl Asked {
         if let Some(names) = &self.schemes {
             let known = Settings::all_schemes();
             for name in names {
-                let scheme = name.parse().map_err(|error| raised(&error))?;
+                let scheme = name.parse().map_err(raised)?;
                 if !known.contains(&scheme) {
                     return Err(refused(format!(
                         "schemes: a log cannot hold {scheme} drafts"
@@ -498,7 +511,7 @@ fn parsed<T: std::str::FromStr>(names: &[String]) -> PyResult<Vec<T>>
 where
     T::Err: std::error::Error + 'static,
 {
-    let one = |name: &String| name.parse().map_err(|error| raised(&error));
+    let one = |name: &String| name.parse().map_err(raised);
     names.iter().map(one).collect()
 }
 
@@ -566,18 +579,14 @@ impl Summary {
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
         let text =
             std::str::from_utf8(bytes).map_err(|error| refused(format!("summary: {error}")))?;
-        let sums = py
-            .detach(|| Sums::from_json(text))
-            .map_err(|error| raised(&error))?;
+        let sums = py.detach(|| Sums::from_json(text)).map_err(raised)?;
         Ok(Self {
             sums: Arc::new(sums),
         })
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let text = py
-            .detach(|| self.sums.to_json())
-            .map_err(|error| raised(&error))?;
+        let text = py.detach(|| self.sums.to_json()).map_err(raised)?;
         Ok(PyBytes::new(py, text.as_bytes()))
     }
 
@@ -588,7 +597,7 @@ impl Summary {
             sums.merge(&other.sums).map(|()| sums)
         });
         Ok(Self {
-            sums: Arc::new(sums.map_err(|error| raised(&error))?),
+            sums: Arc::new(sums.map_err(raised)?),
         })
     }
 
@@ -611,11 +620,7 @@ impl Summary {
     #[pyo3(signature = (engine=None))]
     fn report(&self, py: Python<'_>, engine: Option<&str>) -> PyResult<Made> {
         let engine = assumed(engine)?;
-        let report = watched(py, 0, None, |_| of_summary(&self.sums, engine))?;
-        Ok(Made {
-            report,
-            each: Vec::new(),
-        })
+        watched(py, 0, None, |_| of_summary(&self.sums, engine)).map(Made::alone)
     }
 }
 
@@ -684,11 +689,8 @@ fn command(
             host.lend(log);
         }
         host.report(args)
-    })?;
-    Ok(Made {
-        report,
-        each: Vec::new(),
-    })
+    });
+    report.map(Made::alone)
 }
 
 /// The page of a drafter's report, of its JSON.
@@ -696,16 +698,7 @@ fn command(
 fn drafter(json: &str) -> PyResult<Made> {
     let report = serde_json::from_str(json).map_err(|error| bug(&error.to_string()))?;
     let page = report::drafter::page(&report);
-    let report = MadeReport {
-        ok: true,
-        json: json.as_bytes().to_vec(),
-        page,
-        beside: Vec::new(),
-    };
-    Ok(Made {
-        report,
-        each: Vec::new(),
-    })
+    Ok(Made::alone(of_json(json.as_bytes().to_vec(), page)))
 }
 
 /// BibTeX of specgap, and of the papers of a report's rules and laws.

@@ -3,14 +3,13 @@
 use crate::arrays::Matrix;
 use crate::errors::{raised, refused};
 use crate::laws::{Given, RowLaw};
-use crate::rates::{BadRow, Typed, fill, softmax};
+use crate::rates::{BadRow, Bounds, Typed, bounds, fill, softmax};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
-use specgap::known::Known;
 use specgap::plan::LevelPlan;
 use specgap::problem::Problem;
 use specgap::verifier::{Optimal, Verifier};
@@ -26,14 +25,8 @@ enum Solved {
     Sets(Box<Optimal>, Box<Problem>),
 }
 
-type Bounds = (f64, f64, f64);
-
 /// Tokens, and which draft each was.
 type Emitted<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
-
-fn bounds(known: &Known) -> Bounds {
-    (known.value(), known.lower(), known.upper())
-}
 
 fn row(matrix: &Matrix<'_>, softmax: Option<Softmax>, name: &str) -> PyResult<Vec<f64>> {
     let entries = matrix.entries();
@@ -76,7 +69,7 @@ impl Plan {
             )));
         }
         let plan = py.detach(|| LevelPlan::iid(&target, &draft, n));
-        let plan = Solved::Level(Box::new(plan.map_err(|error| raised(&error))?));
+        let plan = Solved::Level(Box::new(plan.map_err(raised)?));
         Ok(Self { plan })
     }
 
@@ -93,7 +86,7 @@ impl Plan {
     ) -> PyResult<Self> {
         let problem = law.single(&Given::new(&p, &qs, logits, temperature)?)?;
         let plan = py.detach(|| Optimal::new(&problem));
-        let plan = plan.map_err(|error| raised(&error))?;
+        let plan = plan.map_err(raised)?;
         let plan = Solved::Sets(Box::new(plan), Box::new(problem));
         Ok(Self { plan })
     }

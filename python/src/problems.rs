@@ -1,6 +1,7 @@
 //! Problems: solved, verified, and the law of their drafts.
 
 use crate::errors::{raised, refused};
+use crate::rates::{Bounds, bounds};
 use crate::watch::watched;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::prelude::*;
@@ -35,7 +36,7 @@ fn problems<P>(
     kind: impl Fn(AnyProblem) -> Option<P>,
 ) -> PyResult<Vec<P>> {
     let all = match (path, text) {
-        (Some(path), _) => read(&path).map_err(|error| raised(&error))?,
+        (Some(path), _) => read(&path).map_err(raised)?,
         (None, Some(text)) => {
             let json = text.trim_start().starts_with('{');
             let parsed = if json {
@@ -44,7 +45,7 @@ fn problems<P>(
                 parse_toml(&text)
             };
             let name = PathBuf::from("problem");
-            vec![(name, parsed.map_err(|error| raised(&error))?)]
+            vec![(name, parsed.map_err(raised)?)]
         }
         (None, None) => Vec::new(),
     };
@@ -197,7 +198,7 @@ impl DraftLaw {
 impl DraftLaw {
     #[new]
     fn new(scheme: &str, q: Vec<f64>, n: usize) -> PyResult<Self> {
-        let name: SchemeName = scheme.parse().map_err(|error| raised(&error))?;
+        let name: SchemeName = scheme.parse().map_err(raised)?;
         let MadeOf::OneDraft(make) = name.entry().made_of else {
             return Err(refused(format!(
                 "scheme: {name} is not made of one draft distribution"
@@ -238,21 +239,19 @@ impl DraftLaw {
     }
 
     /// alpha* of this target: value, lower, upper.
-    fn alpha(&self, py: Python<'_>, p: Vec<f64>) -> PyResult<(f64, f64, f64)> {
+    fn alpha(&self, py: Python<'_>, p: Vec<f64>) -> PyResult<Bounds> {
         let found = py.detach(|| on_row(&self.problem(&p)?).map_err(|error| error.to_string()));
-        let rate = found.map_err(refused)?.rate;
-        Ok((rate.value(), rate.lower(), rate.upper()))
+        Ok(bounds(&found.map_err(refused)?.rate))
     }
 
     /// What a rule of the table accepts of this target: value, lower, upper.
-    fn acceptance(&self, py: Python<'_>, name: &str, p: Vec<f64>) -> PyResult<(f64, f64, f64)> {
-        let name: VerifierName = name.parse().map_err(|error| raised(&error))?;
+    fn acceptance(&self, py: Python<'_>, name: &str, p: Vec<f64>) -> PyResult<Bounds> {
+        let name: VerifierName = name.parse().map_err(raised)?;
         let found = py.detach(|| {
             let rate = rate_of_rows(name, &self.problem(&p)?, &RrsWoSettings::default());
             rate.map_err(|error| error.to_string())
         });
-        let rate = found.map_err(refused)?;
-        Ok((rate.value(), rate.lower(), rate.upper()))
+        Ok(bounds(&found.map_err(refused)?))
     }
 
     /// All tuples of positive probability, in order, and their probabilities. Where fewer than n
@@ -272,19 +271,11 @@ impl DraftLaw {
 
 /// alpha* of one pair under any law of one draft distribution: value, lower, upper.
 #[pyfunction]
-fn optimum(
-    py: Python<'_>,
-    p: Vec<f64>,
-    q: Vec<f64>,
-    n: usize,
-    scheme: &str,
-) -> PyResult<(f64, f64, f64)> {
+fn optimum(py: Python<'_>, p: Vec<f64>, q: Vec<f64>, n: usize, scheme: &str) -> PyResult<Bounds> {
     let law = DraftLaw::new(scheme, q, n)?;
     let problem = law.problem(&p).map_err(refused)?;
-    let found = py
-        .detach(|| best(&problem))
-        .map_err(|error| raised(&error))?;
-    Ok((found.rate.value(), found.rate.lower(), found.rate.upper()))
+    let found = py.detach(|| best(&problem)).map_err(raised)?;
+    Ok(bounds(&found.rate))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -110,7 +110,15 @@ pub(crate) fn fill(
     })
 }
 
-impl Pairs<'_> {
+impl<'a> Pairs<'a> {
+    fn of((target, draft): &'a (Matrix<'_>, Matrix<'_>), softmax: Option<Softmax>) -> Self {
+        Self {
+            target: target.entries(),
+            draft: draft.entries(),
+            softmax,
+        }
+    }
+
     /// Answers a question of one pair.
     fn ask<T>(
         self,
@@ -190,6 +198,13 @@ pub(crate) type Answered<'py> = (
     Bound<'py, PyArray1<f64>>,
     Vec<&'static str>,
 );
+
+/// A number as it is answered: value, lower, upper.
+pub(crate) type Bounds = (f64, f64, f64);
+
+pub(crate) fn bounds(known: &Known) -> Bounds {
+    (known.value(), known.lower(), known.upper())
+}
 
 /// Numbers as they are answered.
 pub(crate) fn columns<'py>(py: Python<'py>, known: &[&Known]) -> Answered<'py> {
@@ -276,12 +291,8 @@ fn alpha<'py>(
     threads: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Answered<'py>> {
-    let (target, draft) = matrices(&p, &q, logits)?;
-    let pairs = Pairs {
-        target: target.entries(),
-        draft: draft.entries(),
-        softmax: softmax(logits, temperature),
-    };
+    let both = matrices(&p, &q, logits)?;
+    let pairs = Pairs::of(&both, softmax(logits, temperature));
     let optimum = question(scheme_named(scheme)?, n)?;
     answered(py, pairs, n, threads, progress.as_ref(), |row, _| {
         optimum(row, n).map_err(|error| error.to_string())
@@ -319,13 +330,9 @@ fn acceptance<'py>(
     threads: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Answered<'py>, &'static str)> {
-    let (target, draft) = matrices(&p, &q, logits)?;
-    let pairs = Pairs {
-        target: target.entries(),
-        draft: draft.entries(),
-        softmax: softmax(logits, temperature),
-    };
-    let verifier: VerifierName = name.parse().map_err(|error| raised(&error))?;
+    let both = matrices(&p, &q, logits)?;
+    let pairs = Pairs::of(&both, softmax(logits, temperature));
+    let verifier: VerifierName = name.parse().map_err(raised)?;
     let answers = |scheme: SchemeName| {
         let rule = verifier.on_row(scheme)?;
         let fits = scheme.fits(n) && verifier.is_lossless(scheme, n);

@@ -17,6 +17,7 @@ use specgap::cli::HostError;
 use specgap::known::Known;
 use specgap::row::{RatioCut, Row, RowError, Rows, ScannedRate};
 use specgap::scheme::SchemeName;
+use std::ops::{AddAssign, MulAssign};
 
 /// How a law's alpha* is found, with H.
 type Scan = fn(&mut Row<'_>, usize) -> Result<ScannedRate, RowError>;
@@ -178,9 +179,9 @@ enum Lent<'py> {
 impl<'py> Lent<'py> {
     fn new(array: &Bound<'py, PyAny>, shape: [usize; 2]) -> PyResult<Self> {
         let lent = if let Ok(array) = array.cast::<PyArray2<f32>>() {
-            Self::F32(array.try_readwrite().map_err(busy)?)
+            Self::F32(array.try_readwrite().map_err(unfit)?)
         } else if let Ok(array) = array.cast::<PyArray2<f64>>() {
-            Self::F64(array.try_readwrite().map_err(busy)?)
+            Self::F64(array.try_readwrite().map_err(unfit)?)
         } else {
             let message = "rows are written into a matrix of float32 or float64";
             return Err(PyTypeError::new_err(message));
@@ -199,22 +200,19 @@ impl<'py> Lent<'py> {
     fn rows(&mut self, columns: usize) -> PyResult<Vec<RowOut<'_>>> {
         Ok(match self {
             Self::F32(array) => {
-                let rows = array.as_slice_mut().map_err(scattered)?;
+                let rows = array.as_slice_mut().map_err(unfit)?;
                 rows.chunks_mut(columns).map(RowOut::F32).collect()
             }
             Self::F64(array) => {
-                let rows = array.as_slice_mut().map_err(scattered)?;
+                let rows = array.as_slice_mut().map_err(unfit)?;
                 rows.chunks_mut(columns).map(RowOut::F64).collect()
             }
         })
     }
 }
 
-fn busy(error: numpy::BorrowError) -> PyErr {
-    refused(format!("rows to write into: {error}"))
-}
-
-fn scattered<E: std::fmt::Display>(error: E) -> PyErr {
+/// Of rows that are lent elsewhere, or do not lie one behind the other.
+fn unfit<E: std::fmt::Display>(error: E) -> PyErr {
     refused(format!("rows to write into: {error}"))
 }
 
@@ -283,12 +281,8 @@ fn certificates<'py>(
     p_out: Option<Bound<'py, PyAny>>,
     q_out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Answered<'py>, Certificates<'py>)> {
-    let (target, draft) = matrices(&p, &q, logits)?;
-    let pairs = Pairs {
-        target: target.entries(),
-        draft: draft.entries(),
-        softmax: softmax(logits, temperature),
-    };
+    let both = matrices(&p, &q, logits)?;
+    let pairs = Pairs::of(&both, softmax(logits, temperature));
     let name = scheme_named(scheme)?;
     let scan =
         scan_of(name).ok_or_else(|| refused(format!("scheme: {name} is not solved by a scan")))?;
@@ -315,10 +309,8 @@ fn scanned() -> Vec<&'static str> {
 }
 
 /// A type of gradients.
-trait Real: numpy::Element + Copy + Default {
+trait Real: numpy::Element + Copy + Default + AddAssign + MulAssign {
     fn of(x: f64) -> Self;
-    fn plus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
 }
 
 impl Real for f32 {
@@ -326,23 +318,11 @@ impl Real for f32 {
     fn of(x: f64) -> Self {
         x as Self
     }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
 }
 
 impl Real for f64 {
     fn of(x: f64) -> Self {
         x
-    }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn times(self, other: Self) -> Self {
-        self * other
     }
 }
 
@@ -371,13 +351,13 @@ impl Weighted<'_> {
             }
             for (eight, &byte) in into.chunks_mut(8).zip(set) {
                 for (to, &share) in eight.iter_mut().zip(&shares[usize::from(byte)]) {
-                    *to = to.plus(share);
+                    *to += share;
                 }
             }
         }
         if let Some(row) = row {
             for (to, &x) in into.iter_mut().zip(row) {
-                *to = to.times(x);
+                *to *= x;
             }
         }
     }
@@ -392,7 +372,7 @@ fn write_gradient<'py, T: Real>(
     into: &Bound<'py, PyArray2<T>>,
     threads: usize,
 ) -> PyResult<()> {
-    let mut into = into.try_readwrite().map_err(busy)?;
+    let mut into = into.try_readwrite().map_err(unfit)?;
     let [count, columns] = [into.shape()[0], into.shape()[1]];
     let drafts = weights.len().checked_div(count).unwrap_or(0);
     let bytes = drafts * columns.div_ceil(8);
