@@ -237,7 +237,8 @@ fn record(name: &str) -> Value {
     serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap()
 }
 
-/// Records of each model in a file, and `joint`, records of both in one.
+/// Records of each model in a file, and `joint`, records of both in one. Fixtures begin with the
+/// engine's name, as `name` behind `import`.
 fn importer(
     name: &'static str,
     engine: Engine,
@@ -251,16 +252,18 @@ fn importer(
     let ending = if arrays { "npz" } else { "jsonl" };
     let place = |side: &str| folder.join(format!("{side}.{ending}"));
     let (written, beside, out) = (place("target"), place("draft"), folder.join("log"));
+    let of = name.trim_start_matches("import ");
+    let file = |name: &str| format!("{of}-{name}.{ending}");
     let first = |name: &str| {
         if arrays {
-            fixture(&format!("engines/{name}"))
+            fixture(&format!("engines/{}", file(name)))
         } else {
-            record(name).to_string().into_bytes()
+            record(&file(name)).to_string().into_bytes()
         }
     };
     std::fs::write(&beside, first(draft)).unwrap();
     let pair = |[target, draft]: &[&str; 2]| {
-        let both = json!({"target": record(target), "draft": record(draft)});
+        let both = json!({"target": record(&file(target)), "draft": record(&file(draft))});
         both.to_string().into_bytes()
     };
     let vocabulary = Some(64);
@@ -454,6 +457,21 @@ fn counts() -> Read {
     })
 }
 
+fn reader<S: Into<Vec<u8>>>(
+    name: &'static str,
+    seeds: impl IntoIterator<Item = S>,
+    breaks: Break,
+    read: Read,
+) -> Reader {
+    let seeds = seeds.into_iter().map(|seed| Seed::new(seed.into()));
+    Reader {
+        name,
+        seeds: seeds.collect(),
+        breaks,
+        read,
+    }
+}
+
 /// All readers; files that they need are written to `folder`.
 pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
@@ -473,10 +491,6 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let report = serde_json::to_vec(&summaries[0].report("specgap gap")).unwrap();
     let mut problems = Vec::new();
     problem_files(&root().join("problems"), 1500, &mut problems);
-    let tomls: Vec<Vec<u8>> = problems
-        .iter()
-        .map(|text| text.clone().into_bytes())
-        .collect();
     let jsons: Vec<Vec<u8>> = (problems.iter())
         .filter_map(|text| toml::from_str::<serde_json::Value>(text).ok())
         .map(|value| serde_json::to_vec(&value).unwrap())
@@ -487,8 +501,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         "mass-moved-by-a-hair",
         "set-unsorted",
     ]
-    .map(|name| fixture(&format!("certificates/{name}.json")))
-    .to_vec();
+    .map(|name| fixture(&format!("certificates/{name}.json")));
     let logs = [
         "numpy-stored",
         "numpy-compressed",
@@ -496,24 +509,15 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         "big-endian",
         "fortran-order",
     ];
-    let npz = (logs
-        .map(|name| fixture(&format!("logs/{name}.npz")))
-        .into_iter())
-    .chain([fixture("engines/hf-target-0.npz")])
-    .collect();
+    let logs = logs.map(|name| fixture(&format!("logs/{name}.npz")));
+    let npz = logs.into_iter().chain([fixture("engines/hf-target-0.npz")]);
     let problem = valid_problem();
     let rewritten = log.join("log.json");
     let log_folder = log.clone();
-    let reader = |name, seeds: Vec<Vec<u8>>, breaks: Break, read| Reader {
-        name,
-        seeds: seeds.into_iter().map(Seed::new).collect(),
-        breaks,
-        read,
-    };
     let mut readers = vec![
         reader(
             "problem toml",
-            tomls,
+            problems,
             as_bytes,
             text(|text| Ok(parse_toml(text).is_ok())),
         ),
@@ -533,9 +537,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 "25e100",
                 "123456789/1000000007",
                 "5e-324",
-            ]
-            .map(|text| text.as_bytes().to_vec())
-            .to_vec(),
+            ],
             as_bytes,
             text(|text| {
                 let Ok(number) = parse_rational(text) else {
@@ -561,7 +563,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "log.json",
-            vec![index],
+            [index],
             as_json,
             Box::new(move |bytes| {
                 // Files are opened for one of eight; the others' shard is in memory.
@@ -580,7 +582,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "safetensors",
-            vec![shard],
+            [shard],
             as_bytes,
             file_of_log("fuzz.safetensors"),
         ),
@@ -595,15 +597,10 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 Ok(log.is_ok_and(|log| log.depths() > 1))
             }),
         ),
-        reader(
-            "tokens csv",
-            vec![TOKENS.into()],
-            as_bytes,
-            tokens("csv", folder),
-        ),
+        reader("tokens csv", [TOKENS], as_bytes, tokens("csv", folder)),
         reader(
             "tokens jsonl",
-            vec![TOKENS_JSON.into()],
+            [TOKENS_JSON],
             as_bytes,
             tokens("jsonl", folder),
         ),
@@ -623,13 +620,13 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "report",
-            vec![report],
+            [report],
             as_json,
             text(|text| Ok(serde_json::from_str::<specgap::gap::GapReport>(text).is_ok())),
         ),
         reader(
             "baseline",
-            vec![small_baseline()],
+            [small_baseline()],
             as_json,
             text(|text| Ok(serde_json::from_str::<Baseline>(text).is_ok())),
         ),
@@ -639,9 +636,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 "[[0],[1],[0,0],[0,0,0]]",
                 "[[0]]",
                 "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]",
-            ]
-            .map(|text| text.as_bytes().to_vec())
-            .to_vec(),
+            ],
             as_json,
             text(|text| {
                 let Ok(tree) = DraftTree::from_json(text) else {
@@ -661,80 +656,54 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 "prefix-3-2-1",
                 "eagle-25",
                 "2x2x2",
-            ]
-            .map(|text| text.as_bytes().to_vec())
-            .to_vec(),
+            ],
             as_bytes,
             text(|text| Ok(DraftTree::named(text).is_ok())),
         ),
-        reader("timings json", vec![TIMINGS.into()], as_json, timings(true)),
-        reader(
-            "timings toml",
-            vec![TIMINGS_TOML.into()],
-            as_bytes,
-            timings(false),
-        ),
+        reader("timings json", [TIMINGS], as_json, timings(true)),
+        reader("timings toml", [TIMINGS_TOML], as_bytes, timings(false)),
         reader(
             "audit records",
-            vec![RECORDS.into()],
+            [RECORDS],
             as_bytes,
             text(|text| Ok(Records::parse("fuzz.csv".as_ref(), text).is_ok())),
         ),
         reader(
             "counters text",
-            [METRICS, SERVER_LOG, SUBSETS]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [METRICS, SERVER_LOG, SUBSETS],
             as_bytes,
             counts(),
         ),
-        reader(
-            "counters json",
-            COUNTED.map(|text| text.as_bytes().to_vec()).to_vec(),
-            as_json,
-            counts(),
-        ),
+        reader("counters json", COUNTED, as_json, counts()),
         importer(
             "import vllm",
             Engine::Vllm,
-            ["vllm-scored-target.jsonl", "vllm-scored-draft.jsonl"],
+            ["scored-target", "scored-draft"],
             &[
-                ["vllm-chat-target.jsonl", "vllm-scored-draft.jsonl"],
-                [
-                    "vllm-completion-target.jsonl",
-                    "vllm-completion-draft.jsonl",
-                ],
-                ["vllm-completion-target.jsonl", "vllm-flat-draft.jsonl"],
+                ["chat-target", "scored-draft"],
+                ["completion-target", "completion-draft"],
+                ["completion-target", "flat-draft"],
             ],
             folder,
         ),
         importer(
             "import sglang",
             Engine::Sglang,
-            ["sglang-cold-target.jsonl", "sglang-cold-draft.jsonl"],
-            &[
-                ["sglang-target.jsonl", "sglang-cold-draft.jsonl"],
-                ["sglang-flat-target.jsonl", "sglang-b64-draft.jsonl"],
-            ],
+            ["cold-target", "cold-draft"],
+            &[["target", "cold-draft"], ["flat-target", "b64-draft"]],
             folder,
         ),
         importer(
             "import llama-cpp",
             Engine::LlamaCpp,
-            ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
-            &[
-                ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
-                [
-                    "llama-cpp-after-target.jsonl",
-                    "llama-cpp-after-draft.jsonl",
-                ],
-            ],
+            ["target", "draft"],
+            &[["target", "draft"], ["after-target", "after-draft"]],
             folder,
         ),
         importer(
             "import hf",
             Engine::HuggingFace,
-            ["hf-target-0.npz", "hf-draft-0.npz"],
+            ["target-0", "draft-0"],
             &[],
             folder,
         ),
@@ -742,9 +711,9 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     #[cfg(feature = "onnx")]
     readers.push(reader(
         "prompts",
-        vec![
-            b"{\"id\": \"a\", \"prompt\": \"Once\"}\n{\"id\": 7, \"prompt\": \"x\"}\n\n".into(),
-            b"{\"prompt\": \"\"}\n{\"prompt\": \"\\u00e9\"}\n".into(),
+        [
+            "{\"id\": \"a\", \"prompt\": \"Once\"}\n{\"id\": 7, \"prompt\": \"x\"}\n\n",
+            "{\"prompt\": \"\"}\n{\"prompt\": \"\\u00e9\"}\n",
         ],
         as_bytes,
         Box::new(|bytes| {
