@@ -1,10 +1,11 @@
 //! What reports advise: nothing that intervals do not tell apart, nothing that is not in the JSON,
 //! nothing that is not lossless and achieved.
 
+use crate::pages::shipped;
+use crate::says::Says;
 use crate::{made_log, made_paths};
 use proptest::prelude::*;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use specgap::advice::{Basis, Change, KnownBy, Needs, Unit, Verdict, settings_of};
 use specgap::counters;
@@ -22,11 +23,6 @@ use specgap::scheme::{EngineName, SchemeName};
 use specgap::statistics::Estimate;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeSet;
-
-fn shipped<T: DeserializeOwned>(name: &str) -> T {
-    let file = format!("{}/reports/{name}/report.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
-}
 
 /// The report of a made log with enough prompts for a choice.
 fn made() -> GapReport {
@@ -344,10 +340,7 @@ fn advice_starts_from_what_an_engine_does() {
     report.advice.retain(|change| change.drafts == Some(1));
     report.assume("sglang".parse().ok());
     let text = report::gap::page(&report).markdown();
-    assert!(
-        text.contains("top among --laws and exact-match among --verifiers"),
-        "{text}"
-    );
+    text.says("top among --laws and exact-match among --verifiers");
     let command = report.command;
     assert!(command.starts_with("test --engine vllm") && command.ends_with(" --engine sglang"));
 }
@@ -455,14 +448,8 @@ fn a_comparison_leads_with_changes_of_its_logs() {
     let read = every_number_is_there("compare", &comparison, &page, &advice);
     assert!(read > 3, "{read} numbers");
     let text = page.markdown();
-    assert!(
-        text.contains("\n**If you draft the 3 likeliest tokens"),
-        "{text}"
-    );
-    assert!(
-        text.contains("next: specgap length LOG --cost-ratio C"),
-        "{text}"
-    );
+    text.says("\n**If you draft the 3 likeliest tokens");
+    text.says("next: specgap length LOG --cost-ratio C");
     // With an engine, from what it does alone.
     comparison.assume("vllm".parse().ok());
     let text = report::compare::page(&comparison).markdown();

@@ -11,6 +11,7 @@ use specgap::audit::{
 };
 use specgap::log::Log;
 use std::path::Path;
+use tempfile::TempDir;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -40,13 +41,20 @@ fn refuted(runs: &[SimulatedRun]) -> [usize; 4] {
     [0, 1, 2, 3].map(count)
 }
 
-/// The log of a simulated engine.
-pub fn with_log<T>(simulator: &Simulator, ask: impl FnOnce(&Log) -> T) -> T {
+/// Rows with an engine's rounds as a log, in a folder that has to stay. Names of tensors can be left
+/// out.
+fn played(file: &[u8], made: &SimulatedLog, without: &[&str]) -> (TempDir, Log) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("engine.safetensors");
-    let made = simulator.log(&log()).unwrap();
-    write(&small(), &made, &path, &[]);
-    ask(&Log::open(&path).unwrap())
+    write(file, made, &path, without);
+    let log = Log::open(&path).unwrap();
+    (folder, log)
+}
+
+/// The log of a simulated engine.
+pub fn with_log<T>(simulator: &Simulator, ask: impl FnOnce(&Log) -> T) -> T {
+    let (_folder, log) = played(&small(), &simulator.log(&log()).unwrap(), &[]);
+    ask(&log)
 }
 
 /// The same, audited.
@@ -219,79 +227,35 @@ fn drafts_of_the_shipped_rows_are_told_within_40_tokens() {
 #[test]
 fn bugs_are_found_and_the_right_part_is_blamed() {
     // Bug, rule, positions, the part that has to be refuted, and parts that must not be.
-    type Case = (&'static str, Rule, usize, Part, &'static [Part]);
-    use Part::{Acceptance, Correction, DraftLaw, TargetLaw};
-    let table: [Case; 8] = [
-        (
-            "argmax-drafts",
-            Rule::TOKEN,
-            120,
-            DraftLaw,
-            &[Acceptance, Correction],
-        ),
-        (
-            "top-50-drafts",
-            Rule::TOKEN,
-            600,
-            DraftLaw,
-            &[Acceptance, Correction],
-        ),
-        (
-            "prune-after-draw",
-            Rule::TOKEN,
-            600,
-            DraftLaw,
-            &[Acceptance],
-        ),
-        (
-            "sampled-drafts",
-            Rule::ONE_HOT,
-            120,
-            DraftLaw,
-            &[Acceptance, Correction],
-        ),
-        (
-            "lenient-acceptance",
-            Rule::ONE_HOT,
-            36_000,
-            Acceptance,
-            &[DraftLaw, Correction],
-        ),
-        (
-            "correction-from-q",
-            Rule::TOKEN,
-            240,
-            Correction,
-            &[DraftLaw, Acceptance],
-        ),
-        (
-            "temperature-ignored",
-            Rule::TOKEN,
-            120,
-            TargetLaw,
-            &[DraftLaw],
-        ),
-        (
-            "own-noise-correction",
-            Rule::TOKEN,
-            24_000,
-            Correction,
-            &[DraftLaw, Acceptance],
-        ),
-    ];
-    for (bug, rule, positions, part, innocent) in table {
-        let runs = engine(rule, Some(bug)).runs(&log(), 2, positions).unwrap();
+    let table = "
+        argmax-drafts token 120 draft-law acceptance correction
+        top-50-drafts token 600 draft-law acceptance correction
+        prune-after-draw token 600 draft-law acceptance
+        sampled-drafts one-hot 120 draft-law acceptance correction
+        lenient-acceptance one-hot 36000 acceptance draft-law correction
+        correction-from-q token 240 correction draft-law acceptance
+        temperature-ignored token 120 target-law draft-law
+        own-noise-correction token 24000 correction draft-law acceptance";
+    let part_of = |name: &str| {
+        Part::ALL
+            .iter()
+            .position(|part| part.name() == name)
+            .unwrap()
+    };
+    for line in table.trim().lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [bug, rule, positions, part, innocent @ ..] = &words[..] else {
+            panic!("{line}");
+        };
+        let (part, engine) = (part_of(part), engine(rule.parse().unwrap(), Some(bug)));
+        let runs = engine.runs(&log(), 2, positions.parse().unwrap()).unwrap();
         let found = refuted(&runs);
-        assert_eq!(found[part as usize], 2, "{bug}: {found:?} {runs:#?}");
+        assert_eq!(found[part], 2, "{bug}: {found:?} {runs:#?}");
         for one in innocent {
-            assert_eq!(found[*one as usize], 0, "{bug}: {} is innocent", one.name());
+            assert_eq!(found[part_of(one)], 0, "{bug}: {one} is innocent");
         }
         for run in &runs {
-            assert_eq!(
-                run.suspects[part as usize].as_deref(),
-                Some(bug),
-                "{runs:#?}"
-            );
+            assert_eq!(run.suspects[part].as_deref(), Some(*bug), "{runs:#?}");
         }
     }
 }
@@ -310,10 +274,7 @@ fn lists_of_tokens_are_asked_for_another_rule_too() {
     let exact = engine(Rule::EXACT_MATCH, None);
     let rows = real();
     assert!(rows.is_top_heavy());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("engine.safetensors");
-    write(&shipped(root()), &exact.log(&rows).unwrap(), &path, &[]);
-    let log = Log::open(&path).unwrap();
+    let (_folder, log) = played(&shipped(root()), &exact.log(&rows).unwrap(), &[]);
     let settings = Settings::new(Rule::TOKEN);
     let report = audit(&log, &settings, "specgap audit", &|_| {}).unwrap();
     assert_eq!(report.fits.as_deref(), Some("exact-match"), "{report:#?}");
@@ -375,10 +336,7 @@ fn a_report_has_what_the_contract_names() {
 #[test]
 fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
     let simulator = engine(Rule::TOKEN, None);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("engine.safetensors");
-    write(&small(), &simulator.log(&log()).unwrap(), &path, &[]);
-    let log = Log::open(&path).unwrap();
+    let (_folder, log) = played(&small(), &simulator.log(&log()).unwrap(), &[]);
     // What is too weak for this log would be played for long: not here.
     let settings = Settings {
         alpha: 1e-3,
@@ -458,8 +416,6 @@ fn cuts_that_are_dropped_are_a_hard_failure() {
 #[test]
 fn groups_that_fail_are_named() {
     // Half of the prompts are served by an engine that drafts the likeliest token.
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("engine.safetensors");
     let mut made = engine(Rule::TOKEN, None).log(&log()).unwrap();
     let wrong = engine(Rule::TOKEN, Some("argmax-drafts"))
         .log(&log())
@@ -475,8 +431,7 @@ fn groups_that_fail_are_named() {
         }
         record.batch_size = Some(size);
     }
-    write(&small(), &made, &path, &[]);
-    let log = Log::open(&path).unwrap();
+    let (_folder, log) = played(&small(), &made, &[]);
     let report = audit(&log, &Settings::new(Rule::TOKEN), "", &|_| {}).unwrap();
     let draft = &report.parts[0];
     assert_eq!(draft.verdict, Outcome::Refuted);
@@ -499,30 +454,15 @@ fn groups_that_fail_are_named() {
 
 #[test]
 fn what_cannot_be_audited_is_refused_in_words() {
-    let message = |rule: Rule, without: &[&str]| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("engine.safetensors");
-        write(
-            &small(),
-            &engine(Rule::TOKEN, None).log(&log()).unwrap(),
-            &path,
-            without,
-        );
-        let log = Log::open(&path).unwrap();
-        audit(&log, &Settings::new(rule), "", &|_| {})
-            .unwrap_err()
-            .to_string()
+    let refusal = |file: &[u8], made: &SimulatedLog, without: &[&str], rule: Rule| {
+        let (_folder, log) = played(file, made, without);
+        let audited = audit(&log, &Settings::new(rule), "", &|_| {});
+        audited.unwrap_err().to_string()
     };
-    let cut = |rule: Rule| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("engine.safetensors");
-        let made = engine(Rule::ONE_HOT, None).log(&real()).unwrap();
-        write(&shipped(root()), &made, &path, &[]);
-        let log = Log::open(&path).unwrap();
-        audit(&log, &Settings::new(rule), "", &|_| {})
-            .unwrap_err()
-            .to_string()
-    };
+    let made = engine(Rule::TOKEN, None).log(&log()).unwrap();
+    let message = |rule: Rule, without: &[&str]| refusal(&small(), &made, without, rule);
+    let of_lists = engine(Rule::ONE_HOT, None).log(&real()).unwrap();
+    let cut = |rule: Rule| refusal(&shipped(root()), &of_lists, &[], rule);
     assert!(cut(Rule::BLOCK).contains("log full rows"));
     assert!(cut(Rule::RRS).contains("log full rows"));
     assert!(message(Rule::TOKEN, &["drafts"]).contains("no tensor drafts"));

@@ -1,6 +1,7 @@
 //! Drafts with a row for each start and depth: what is replayed along their texts is what a decoder
 //! does, found by going through every draft and every coin.
 
+use crate::replay::near;
 use crate::says::Says;
 use specgap::gap::{self, Settings};
 use specgap::log::{Dtype, HeldTensor, Log, Metadata, Row, Sampling};
@@ -121,35 +122,27 @@ fn a_decoder_makes_the_calls_that_are_replayed() {
             let found = replay(ChainVerifier::Token, &ratios(&text), &FixedLength(most)).unwrap();
             sum += probability(&text) * found.calls;
         }
-        assert!(
-            (sum - calls).abs() < 1e-12,
-            "K = {most}: {sum}, decoder {calls}"
-        );
+        near(sum, calls, &format!("K = {most}"));
+    }
+}
+
+fn tensor(name: &str, dtype: Dtype, shape: Vec<usize>, entries: Vec<u8>) -> HeldTensor {
+    HeldTensor {
+        name: name.to_owned(),
+        dtype,
+        shape,
+        entries: Arc::new(entries),
     }
 }
 
 fn floats(name: &str, shape: &[usize], entries: impl Iterator<Item = f64>) -> HeldTensor {
-    HeldTensor {
-        name: name.to_owned(),
-        dtype: Dtype::F64,
-        shape: shape.to_vec(),
-        entries: Arc::new(entries.flat_map(f64::to_le_bytes).collect::<Vec<u8>>()),
-    }
+    let entries = entries.flat_map(f64::to_le_bytes).collect();
+    tensor(name, Dtype::F64, shape.to_vec(), entries)
 }
 
 fn numbers(name: &str, entries: impl Iterator<Item = i64>) -> HeldTensor {
-    let entries: Vec<i64> = entries.collect();
-    HeldTensor {
-        name: name.to_owned(),
-        dtype: Dtype::I64,
-        shape: vec![entries.len()],
-        entries: Arc::new(
-            entries
-                .iter()
-                .flat_map(|x| x.to_le_bytes())
-                .collect::<Vec<u8>>(),
-        ),
-    }
+    let entries: Vec<u8> = entries.flat_map(i64::to_le_bytes).collect();
+    tensor(name, Dtype::I64, vec![entries.len() / 8], entries)
 }
 
 /// Some texts as a log, with the draft's rows by start and depth; beyond a text's end there are
@@ -227,15 +220,12 @@ fn a_log_by_depth_is_replayed_from_each_start() {
                 accepted += sum;
                 starts += count;
             }
+            let what = format!("{verifier}, K = {most}");
             let found = row.expected_accepted_length.unwrap().mean;
-            assert!(
-                (found - accepted / starts as f64).abs() < 1e-12,
-                "{verifier}, K = {most}"
-            );
+            near(found, accepted / starts as f64, &what);
             if verifier.has_rounds() {
                 let found = row.verification_rate.unwrap().mean;
-                let expected = calls / (texts.len() * LENGTH) as f64;
-                assert!((found - expected).abs() < 1e-12, "{verifier}, K = {most}");
+                near(found, calls / (texts.len() * LENGTH) as f64, &what);
             }
         }
     }
@@ -384,12 +374,7 @@ fn depths_are_told_apart() {
             }
         }
         let mean = |sum: f64| sum / f64::from(starts);
-        let near = |found: f64, expected: f64| {
-            assert!(
-                (found - expected).abs() < 1e-12,
-                "{found}, {expected}: {row:?}"
-            );
-        };
+        let near = |found: f64, expected: f64| near(found, expected, &format!("{row:?}"));
         assert_eq!(row.starts, starts as usize);
         near(row.marginal.mean, mean(alone));
         near(row.joint.mean, mean(joint));
@@ -576,14 +561,9 @@ fn trees_take_the_rows_of_their_own_start() {
         }
     }
     let found = row.expected_accepted_length.unwrap().mean;
-    assert!(
-        (found - sum / starts).abs() < 1e-12,
-        "{found}, {}",
-        sum / starts
-    );
-    let found = row.tokens_per_call.mean;
+    near(found, sum / starts, "accepted");
     let expected = (texts.len() * LENGTH) as f64 / calls;
-    assert!((found - expected).abs() < 1e-12, "{found}, {expected}");
+    near(row.tokens_per_call.mean, expected, "tokens");
 }
 
 /// A law whose last token is its lightest, so that the others are a list of the likeliest.

@@ -2,8 +2,8 @@
 //! promises: the same to the bit on any number of threads, means and intervals
 //! by hand, refusals with their place.
 
+use crate::log::{f32s, i64s, safetensors};
 use crate::says::Says;
-use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
 use specgap::gap::{
@@ -596,24 +596,14 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
             assert!(other.rounds.is_empty());
             let says = "draft lengths along the text: the tokens were drawn at temperature 1, which \
                         is not asked for";
-            assert!(
-                other.left_out.iter().any(|line| line.contains(says)),
-                "{:?}",
-                other.left_out
-            );
+            other.left_out.says(says);
             // Half of the log: texts begin within it, and their rounds cannot be followed.
             let half = specgap::gap::Part { index: 2, count: 3 };
             let settings = Settings::new(&[1.0], &[2], 0).unwrap();
             let part = specgap::gap::summarise(&logs, &settings, half, None, &|_| ()).unwrap();
             let part = part.report("");
             assert!(part.rounds.is_empty());
-            assert!(
-                part.left_out
-                    .iter()
-                    .any(|line| line.contains("begin at index 0 or has gaps")),
-                "{:?}",
-                part.left_out
-            );
+            part.left_out.says("begin at index 0 or has gaps");
         }
     }
 }
@@ -864,27 +854,17 @@ fn rates_that_are_not_computed_are_left_out_in_words() {
 #[test]
 fn tensors_of_an_engine_are_named_as_unused() {
     let folder = tempfile::tempdir().unwrap();
-    let logits: Vec<u8> = [0.5f32, 0.25, -1.0, 0.75, 0.125, 2.0]
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
-    let integers: Vec<u8> = [1i64, 2, 0, 1]
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
+    let logits = f32s(&[0.5, 0.25, -1.0, 0.75, 0.125, 2.0]);
     let report = |name: &str, engine: &[(&str, Vec<usize>)]| {
-        let rows = ["target_logits", "draft_logits"].map(|name| {
-            let view = TensorView::new(safetensors::Dtype::F32, vec![2, 3], &logits).unwrap();
-            (name, view)
-        });
+        let rows = ["target_logits", "draft_logits"];
+        let rows = rows.map(|name| (name, "F32", &[2, 3][..], logits.clone()));
         let engine = engine.iter().map(|(name, shape)| {
-            let bytes = &integers[..8 * shape.iter().product::<usize>()];
-            let view = TensorView::new(safetensors::Dtype::I64, shape.clone(), bytes).unwrap();
-            (*name, view)
+            let integers = &[1, 2, 0, 1][..shape.iter().product::<usize>()];
+            (*name, "I64", &shape[..], i64s(integers))
         });
         let all: Vec<_> = rows.into_iter().chain(engine).collect();
         let path = folder.path().join(name);
-        std::fs::write(&path, safetensors::serialize(all, None).unwrap()).unwrap();
+        std::fs::write(&path, safetensors(&all)).unwrap();
         let settings = Settings::new(&[1.0], &[2], 0).unwrap();
         measure(&[Log::open(&path).unwrap()], &settings, "", &|_| ()).unwrap()
     };

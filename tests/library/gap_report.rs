@@ -957,9 +957,7 @@ fn move_middles(value: &mut serde_json::Value) -> usize {
 /// wider than the sample's interval: neither as a number nor in an order.
 #[test]
 fn no_middle_of_wide_bounds_is_shown() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/demo/report.json");
-    let mut value: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let mut value: serde_json::Value = crate::pages::shipped("demo");
     let report: GapReport = serde_json::from_value(value.clone()).unwrap();
     assert!(move_middles(&mut value) > 10);
     let moved: GapReport = serde_json::from_value(value).unwrap();

@@ -477,7 +477,19 @@ fn rows_that_cannot_be_written_are_named() {
 
 /// A safetensors file from (name, type, shape, bytes).
 pub(crate) fn safetensors(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
+    safetensors_that_say(None, tensors)
+}
+
+/// The same with what the file says of itself.
+pub(crate) fn safetensors_that_say(
+    metadata: Option<&str>,
+    tensors: &[(&str, &str, &[usize], Vec<u8>)],
+) -> Vec<u8> {
     let mut header = serde_json::Map::new();
+    if let Some(metadata) = metadata {
+        let said = serde_json::json!({ "specgap": metadata });
+        header.insert("__metadata__".to_owned(), said);
+    }
     let mut data = Vec::<u8>::new();
     for (name, dtype, shape, bytes) in tensors {
         header.insert(
@@ -496,11 +508,15 @@ pub(crate) fn safetensors(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8
     file
 }
 
-fn f32s(values: &[f32]) -> Vec<u8> {
+pub(crate) fn f32s(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-fn i64s(values: &[i64]) -> Vec<u8> {
+pub(crate) fn f64s(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+pub(crate) fn i64s(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 

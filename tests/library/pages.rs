@@ -1,8 +1,8 @@
 //! What a page shows before anything is opened: little enough to be read at once.
 
-use specgap::gap::{GapReport, LogComparison};
+use serde::de::DeserializeOwned;
+use specgap::gap::GapReport;
 use specgap::page::{OPEN_NUMBERS, Page, numbers};
-use specgap::replay::{LengthReport, PathsReport, TreeReport};
 use specgap::report::{compare, gap, length, paths, tree};
 use std::path::Path;
 
@@ -11,22 +11,29 @@ const WORDS: usize = 550;
 /// The most pixels of a picture's height beside the words, of 480 in width.
 const HEIGHT: f64 = 720.0;
 
-fn shipped(name: &str) -> Page {
+/// A report that the repository ships, as its file has it.
+fn text_of(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("reports/{name}/report.json"));
-    let text = std::fs::read(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-    fn read<T: serde::de::DeserializeOwned>(text: &[u8]) -> T {
-        serde_json::from_slice(text).unwrap()
-    }
+    std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// The same as data.
+pub(crate) fn shipped<T: DeserializeOwned>(name: &str) -> T {
+    serde_json::from_str(&text_of(name)).unwrap()
+}
+
+/// The page of a report that is shipped.
+pub(crate) fn page_of(name: &str) -> Page {
     match name {
-        "ladder" => compare::page(&read::<LogComparison>(&text)),
-        "length" => length::page(&read::<LengthReport>(&text)),
-        "tree" => tree::page(&read::<TreeReport>(&text)),
-        "paths" => paths::page(&read::<PathsReport>(&text)),
-        _ => gap::page(&read::<GapReport>(&text)),
+        "ladder" => compare::page(&shipped(name)),
+        "length" => length::page(&shipped(name)),
+        "tree" => tree::page(&shipped(name)),
+        "paths" => paths::page(&shipped(name)),
+        _ => gap::page(&shipped(name)),
     }
 }
 
-const SHIPPED: [&str; 7] = [
+pub(crate) const SHIPPED: [&str; 7] = [
     "demo", "smollm2", "qwen", "ladder", "length", "tree", "paths",
 ];
 
@@ -91,7 +98,7 @@ fn closed(html: &str) -> String {
 #[test]
 fn pages_open_with_no_more_than_can_be_read_at_once() {
     for name in SHIPPED {
-        let html = shipped(name).html().unwrap();
+        let html = page_of(name).html().unwrap();
         for part in html.split("<details").skip(1) {
             let tag = part.split('>').next().unwrap_or_default();
             assert!(!tag.contains("open"), "{name}: <details{tag}>");
@@ -118,7 +125,7 @@ fn pages_open_with_no_more_than_can_be_read_at_once() {
 #[test]
 fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
     for name in SHIPPED {
-        let html = shipped(name).html().unwrap();
+        let html = page_of(name).html().unwrap();
         let open = closed(&html);
         let verdict = words(between(&open, "class=\"verdict\"", "</p>"));
         assert!(!verdict.is_empty(), "{name}");
@@ -154,9 +161,7 @@ fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
 #[test]
 fn shipped_reports_name_no_folder_of_a_machine() {
     for name in SHIPPED {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("reports/{name}/report.json"));
-        let text = std::fs::read_to_string(path).unwrap();
+        let text = text_of(name);
         let mut words = text.split_whitespace().map(|word| word.trim_matches('"'));
         let found = words.find(|word| word.len() > 1 && word.starts_with('/'));
         assert_eq!(found, None, "{name}");
@@ -166,11 +171,8 @@ fn shipped_reports_name_no_folder_of_a_machine() {
 /// Every place has its picture and its table, and without a choice none is hidden.
 #[test]
 fn what_is_not_chosen_is_hidden_on_screens_alone() {
-    let html = shipped("smollm2").html().unwrap();
-    let report: GapReport = {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/smollm2/report.json");
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-    };
+    let html = page_of("smollm2").html().unwrap();
+    let report: GapReport = shipped("smollm2");
     let mut places: Vec<(String, usize)> = (report.cells.iter())
         .map(|cell| (format!("{:?}", cell.temperature), cell.drafts))
         .collect();

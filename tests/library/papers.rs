@@ -1,32 +1,15 @@
 //! Tables and pictures for papers, of all reports that are shipped: they fit a page, and their
 //! numbers are those of report.json.
 
+use crate::pages::{SHIPPED, page_of, shipped};
 use specgap::gap::{GapReport, LogComparison};
 use specgap::page::Page;
 use specgap::page::paper::{FigureFormat, PaperTables};
 use specgap::report;
-use std::path::Path;
 use std::process::Command;
 
-fn json(name: &str) -> String {
-    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
-    std::fs::read_to_string(reports.join(name).join("report.json")).unwrap()
-}
-
-fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
-    serde_json::from_str(&json(name)).unwrap()
-}
-
-fn pages() -> Vec<(&'static str, Page)> {
-    let mut pages = vec![
-        ("ladder", report::compare::page(&read("ladder"))),
-        ("length", report::length::page(&read("length"))),
-        ("tree", report::tree::page(&read("tree"))),
-        ("paths", report::paths::page(&read("paths"))),
-    ];
-    let gaps = ["demo", "smollm2", "qwen"];
-    pages.extend(gaps.map(|name| (name, report::gap::page(&read(name)))));
-    pages
+fn pages() -> [(&'static str, Page); SHIPPED.len()] {
+    SHIPPED.map(|name| (name, page_of(name)))
 }
 
 /// Runs pdflatex on a document, and returns its log; nothing where TeX is not at hand.
@@ -137,8 +120,8 @@ fn fields(line: &str) -> Vec<&str> {
 /// The table of drafts and rules, looked up in the data by another way than it is made.
 #[test]
 fn numbers_are_those_of_the_data() {
-    let data: serde_json::Value = serde_json::from_str(&json("ladder")).unwrap();
-    let comparison: LogComparison = read("ladder");
+    let data: serde_json::Value = shipped("ladder");
+    let comparison: LogComparison = shipped("ladder");
     let page = report::compare::page(&comparison);
     let asked = PaperTables {
         tables: vec!["drafts-with-replacement".to_owned()],
@@ -194,7 +177,7 @@ fn numbers_are_those_of_the_data() {
 /// LaTeX has the same numbers, rounded to the digits that are asked for, under grouped headings.
 #[test]
 fn latex_rounds_the_numbers_of_the_data() {
-    let report: GapReport = read("demo");
+    let report: GapReport = shipped("demo");
     let page = report::gap::page(&report);
     let latex = |digits, columns: &[&str]| {
         let asked = PaperTables {

@@ -3,6 +3,7 @@
 //! Markov pair: row t of the models predicts the token behind t, and each text starts behind
 //! token 0.
 
+use crate::log::{f64s, i64s, safetensors_that_say};
 use specgap::log::Log;
 use specgap::replay::{
     Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, length_changes,
@@ -120,40 +121,20 @@ struct Tensors {
 
 impl Tensors {
     fn bytes(&self, metadata: &str) -> Vec<u8> {
-        let (mut header, mut data) = (serde_json::Map::new(), Vec::<u8>::new());
         let n = self.target.len() / 5;
-        for (name, rows) in [("target_probs", &self.target), ("draft_probs", &self.draft)] {
-            let start = data.len();
-            data.extend(rows.iter().flat_map(|x| x.to_le_bytes()));
-            let entry = serde_json::json!({
-                "dtype": "F64", "shape": [n, 5], "data_offsets": [start, data.len()]
-            });
-            header.insert(name.to_owned(), entry);
-        }
-        for (name, ids) in [
+        let (rows, numbers) = ([n, 5], [n]);
+        let ids = [
             ("prompt_id", &self.prompt),
             ("position", &self.position),
             ("token", &self.token),
-        ] {
-            if ids.is_empty() {
-                continue;
-            }
-            let start = data.len();
-            data.extend(ids.iter().flat_map(|x| x.to_le_bytes()));
-            let entry = serde_json::json!({
-                "dtype": "I64", "shape": [n], "data_offsets": [start, data.len()]
-            });
-            header.insert(name.to_owned(), entry);
-        }
-        header.insert(
-            "__metadata__".to_owned(),
-            serde_json::json!({ "specgap": metadata }),
-        );
-        let header = serde_json::to_vec(&header).unwrap();
-        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(header);
-        bytes.extend(data);
-        bytes
+        ];
+        let ids = ids.into_iter().filter(|(_, ids)| !ids.is_empty());
+        let mut all = vec![
+            ("target_probs", "F64", &rows[..], f64s(&self.target)),
+            ("draft_probs", "F64", &rows[..], f64s(&self.draft)),
+        ];
+        all.extend(ids.map(|(name, ids)| (name, "I64", &numbers[..], i64s(ids))));
+        safetensors_that_say(Some(metadata), &all)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Are drafts behind rejected tokens those of rollouts, in expectation and in a report?
 
 use crate::replay::{DRAFT, TARGET, TEXTS, ratios};
+use crate::says::Says;
 use specgap::log::{
     Dtype, HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Sampling,
 };
@@ -435,11 +436,7 @@ fn what_rollouts_do_not_tell_stays_a_bound() {
         );
     }
     let cure = "specgap capture --prompts p.txt --rollouts 4 --every 4 --rollout-target";
-    assert!(
-        report.left_out.iter().any(|line| line.contains(cure)),
-        "{:?}",
-        report.left_out
-    );
+    report.left_out.says(cure);
 
     // Rollouts of two tokens, and policies of up to four.
     let long = LengthSettings {
@@ -470,11 +467,7 @@ fn what_rollouts_do_not_tell_stays_a_bound() {
     assert!(between >= 4, "{between}");
     let says = "rollouts of 2 tokens end before these policies do, which may draft 4; ask for \
                 --max-length 2";
-    assert!(
-        short.left_out.iter().any(|line| line.contains(says)),
-        "{:?}",
-        short.left_out
-    );
+    short.left_out.says(says);
     // Asked for no more than they have, they tell all.
     let asked = LengthSettings {
         max_length: None,

@@ -1,20 +1,12 @@
 //! Are rollouts read as they were written, and refused where they do not fit the log?
 
-use crate::log::safetensors;
+use crate::log::{f64s, i64s, safetensors};
 use crate::says::Says;
 use specgap::log::{
     HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Row,
 };
 use std::path::Path;
 use std::sync::Arc;
-
-fn f64s(values: &[f64]) -> Vec<u8> {
-    values.iter().flat_map(|x| x.to_le_bytes()).collect()
-}
-
-fn i64s(values: &[i64]) -> Vec<u8> {
-    values.iter().flat_map(|x| x.to_le_bytes()).collect()
-}
 
 fn record() -> RolloutRecord {
     RolloutRecord {

@@ -196,8 +196,7 @@ fn calls_of_shipped_logs_are_ordered_text_by_text() {
 /// Whatever is chosen in a shipped report, sums over texts keep the order too.
 #[test]
 fn a_shipped_report_has_block_below_token_verification() {
-    let path = root().join("reports/length/report.json");
-    let report: LengthReport = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let report: LengthReport = crate::pages::shipped("length");
     let rate = |verifier: &str, count: u64| {
         let mut rows = report.results.iter();
         let row = rows.find(|row| {
