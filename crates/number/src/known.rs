@@ -405,6 +405,12 @@ mod tests {
     use super::*;
     use crate::distribution::ratio;
 
+    const SAMPLING: Sampling = Sampling {
+        confidence: 0.99,
+        samples: 10,
+        seed: 1,
+    };
+
     fn third() -> Known {
         Known::exact(ratio(&1u32.into(), &3u32.into()))
     }
@@ -433,15 +439,10 @@ mod tests {
 
     #[test]
     fn a_difference_is_known_as_the_worse_of_two() {
-        let sampling = Sampling {
-            confidence: 0.99,
-            samples: 10,
-            seed: 1,
-        };
-        let mean = Known::monte_carlo(0.5, 0.4, 0.6, sampling);
+        let mean = Known::monte_carlo(0.5, 0.4, 0.6, SAMPLING);
         let difference = mean.minus(&third());
         assert_eq!(difference.kind(), Kind::MonteCarlo);
-        assert_eq!(difference.sampling(), Some(&sampling));
+        assert_eq!(difference.sampling(), Some(&SAMPLING));
         let twice = mean.minus(&mean);
         assert_eq!(twice.sampling().unwrap().confidence, 0.98);
         assert!((twice.width() - 0.4).abs() < 1e-15);
@@ -454,17 +455,12 @@ mod tests {
 
     #[test]
     fn a_truncated_number_keeps_its_two_uncertainties_apart() {
-        let sampling = Sampling {
-            confidence: 0.99,
-            samples: 10,
-            seed: 1,
-        };
-        let even = Known::monte_carlo(0.5, 0.49, 0.52, sampling);
+        let even = Known::monte_carlo(0.5, 0.49, 0.52, SAMPLING);
         let wide = Known::truncated(&even, [0.4, 0.7]);
         assert_eq!(wide.kind(), Kind::Truncated);
         assert_eq!((wide.lower(), wide.upper()), (0.4, 0.7));
         assert_eq!(wide.completion(), even);
-        assert_eq!(wide.sampling(), Some(&sampling));
+        assert_eq!(wide.sampling(), Some(&SAMPLING));
         // Never exact: the bounds are about more than the completion.
         let cut = Known::truncated(&third(), [0.3, 0.4]);
         assert_eq!(cut.rational(), None);

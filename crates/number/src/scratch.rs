@@ -138,19 +138,6 @@ impl<T: Entry> Clone for Scratch<T> {
     }
 }
 
-impl<T: Entry> Default for Scratch<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T: Entry> From<Vec<T>> for Scratch<T> {
-    #[inline]
-    fn from(row: Vec<T>) -> Self {
-        Self(row)
-    }
-}
-
 impl<T: Entry + fmt::Debug> fmt::Debug for Scratch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
