@@ -349,39 +349,27 @@ impl DraftTree {
 
     /// Sequoia's form. O(nodes^2) for the mask.
     pub fn sequoia(&self) -> SequoiaGrowMap {
-        let size = self.paths.len() + 1;
-        let number_of = |path: &[usize]| self.number_of(path);
+        let shape = self.shape();
+        let size = shape.parent.len();
+        let levels = vec![Vec::new(); shape.levels() + 1];
         let mut map = SequoiaGrowMap {
-            roots: vec![vec![0]],
-            branches: Vec::new(),
+            roots: levels.clone(),
+            branches: levels,
             successors: vec![Vec::new(); size],
             mask: vec![vec![0; size]; size],
-            depth: vec![0; size],
+            depth: shape.depth,
             size,
         };
-        map.mask[0][0] = 1;
-        for (index, path) in self.paths.iter().enumerate() {
-            let node = index + 1;
-            map.successors[number_of(&path[..path.len() - 1])].push(node);
-            map.depth[node] = path.len();
-            for length in 0..=path.len() {
-                map.mask[node][number_of(&path[..length])] = 1;
+        for (node, &parent) in shape.parent.iter().enumerate() {
+            // The root is its own parent, and no child.
+            if node > 0 {
+                map.successors[parent].push(node);
             }
-            if map.roots.len() == path.len() {
-                map.roots.push(Vec::new());
-            }
-            map.roots[path.len()].push(node);
+            map.mask[node] = map.mask[parent].clone();
+            map.mask[node][node] = 1;
+            map.roots[map.depth[node]].push(node);
+            map.branches[map.depth[node]].push(shape.children[node]);
         }
-        map.branches = map
-            .roots
-            .iter()
-            .map(|layer| {
-                layer
-                    .iter()
-                    .map(|&node| map.successors[node].len())
-                    .collect()
-            })
-            .collect();
         map
     }
 }
