@@ -15,7 +15,8 @@ use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use ndarray::Array2;
 use num_bigint::BigUint;
-use specgap_number::distribution::{Rational, ratio};
+use specgap_number::distribution::{Rational, ratio, round_down, round_nearest, round_up};
+use specgap_number::known::Known;
 use specgap_number::number::Number;
 use std::collections::HashMap;
 
@@ -63,6 +64,20 @@ pub enum Rounding {
         /// alpha* of the instance and of the problem differ by at most this.
         absolute_error: f64,
     },
+}
+
+impl Rounding {
+    /// A rate of the instance as one of the problem: exact, or with what rounding may have moved.
+    pub(crate) fn known(self, rate: Rational) -> Known {
+        match self {
+            Self::None => Known::exact(rate),
+            Self::Grid { absolute_error, .. } => Known::rate(
+                round_nearest(&rate),
+                round_down(&rate) - absolute_error,
+                round_up(&rate) + absolute_error,
+            ),
+        }
+    }
 }
 
 /// Accepted mass by set and token: entry e of `sets.tokens()` is accepted with

@@ -1,10 +1,8 @@
 //! alpha* by trying every subset.
 
 use super::{Capacity, Instance, Optimum};
-use crate::coupling::Rounding;
 use num_bigint::BigUint;
-use specgap_number::distribution::{Rational, ratio, round_down, round_nearest, round_up};
-use specgap_number::known::Known;
+use specgap_number::distribution::{Rational, ratio};
 
 /// Largest vocabulary whose subsets are enumerated in 128-bit integers.
 pub const LARGEST_NATIVE_VOCAB: usize = 20;
@@ -55,19 +53,11 @@ pub fn solve<C: Capacity>(instance: &Instance<C>) -> Optimum {
     }
     let excess: BigUint = best.0.to_big();
     let rate = Rational::from_integer(1.into()) - ratio(&excess, &instance.total);
-    let rate = match instance.rounding {
-        Rounding::None => Known::exact(rate),
-        Rounding::Grid { absolute_error, .. } => Known::rate(
-            round_nearest(&rate),
-            round_down(&rate) - absolute_error,
-            round_up(&rate) + absolute_error,
-        ),
-    };
     let subset = (0..vocab)
         .filter(|token| best.1 >> token & 1 == 1)
         .collect();
     Optimum {
-        rate,
+        rate: instance.rounding.known(rate),
         subset: Some(subset),
         note: None,
     }

@@ -16,12 +16,11 @@
 //! entry of the set lists, and a relabel scans only the sets of one token.
 
 use super::{Capacity, Instance, Optimum, ScaledInstance};
-use crate::coupling::{PlanMasses, Rounding, TransportPlan};
+use crate::coupling::{PlanMasses, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_bigint::BigUint;
-use specgap_number::distribution::{Rational, round_down, round_up};
-use specgap_number::known::Known;
+use specgap_number::distribution::{Rational, ratio};
 use std::collections::VecDeque;
 
 /// A maximum flow: how every set's mass is handed to its tokens.
@@ -352,21 +351,9 @@ impl SolvedFlow {
             Self::Native(i, f) => (&f.excess, &i.total, &f.subset, i.rounding),
             Self::Big(i, f) => (&f.excess, &i.total, &f.subset, i.rounding),
         };
-        let rate =
-            Rational::from_integer(1.into()) - specgap_number::distribution::ratio(excess, total);
-        let rate = match rounding {
-            Rounding::None => Known::exact(rate),
-            Rounding::Grid { absolute_error, .. } => {
-                let (lower, upper) = (round_down(&rate), round_up(&rate));
-                Known::rate(
-                    specgap_number::distribution::round_nearest(&rate),
-                    lower - absolute_error,
-                    upper + absolute_error,
-                )
-            }
-        };
+        let rate = Rational::from_integer(1.into()) - ratio(excess, total);
         Optimum {
-            rate,
+            rate: rounding.known(rate),
             subset: Some(subset.clone()),
             note: None,
         }
