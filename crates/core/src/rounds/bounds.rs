@@ -126,15 +126,9 @@ impl<T: Number> DraftLength for CoinBlind<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::fractions;
     use crate::rounds::replay;
     use specgap_number::distribution::{Rational, parse_rational};
-
-    fn fractions(texts: &[&str]) -> Vec<Rational> {
-        texts
-            .iter()
-            .map(|text| parse_rational(text).unwrap())
-            .collect()
-    }
 
     /// Every choice of a length for every start, by replay.
     fn cheapest(

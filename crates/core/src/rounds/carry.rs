@@ -6,7 +6,7 @@
 
 use super::survival::scaled;
 use num_bigint::BigUint;
-use specgap_number::number::{Number, RunningSum};
+use specgap_number::number::Number;
 use std::collections::VecDeque;
 
 /// What the rule `carried` keeps between two tokens of a text: the probability, given the text so
@@ -260,7 +260,7 @@ impl<T: Number> BlockCarry<T> {
             });
         }
         let even: Vec<T> = (p.iter().zip(q)).map(|(p, q)| given.even(p, q)).collect();
-        let sum = summed(even.iter());
+        let sum = T::total(&even);
         for (age, [_, kept]) in given.ages.iter_mut().zip(&self.ages) {
             if scaled(&age.together, &sum) > *kept {
                 age.together = kept.over(&sum);
@@ -282,7 +282,7 @@ impl<T: Number> BlockCarry<T> {
             let rooms: Vec<T> = (q.iter().zip(&even).zip(&left))
                 .map(|((q, even), left)| age.room(q, &age.together.times(even), left))
                 .collect();
-            let room = summed(rooms.iter());
+            let room = T::total(&rooms);
             if room.is_nil() {
                 continue;
             }
@@ -389,12 +389,6 @@ impl<T: Number> GivenOut<T> {
             stops.over(&path)
         }
     }
-}
-
-fn summed<'a, T: Number>(terms: impl Iterator<Item = &'a T>) -> T {
-    let mut sum = T::Sum::default();
-    terms.for_each(|term| sum.add(term));
-    sum.value()
 }
 
 /// For every token of a text, the probability that a round of the rule [`BlockCarry`] starts in

@@ -24,33 +24,13 @@ pub trait Coins<T> {
     fn ahead(&self, start: usize) -> &[T];
 }
 
-impl<T> Coins<T> for [T] {
+impl<T, S: AsRef<[T]> + ?Sized> Coins<T> for S {
     fn tokens(&self) -> usize {
-        self.len()
+        self.as_ref().len()
     }
 
     fn ahead(&self, start: usize) -> &[T] {
-        self.get(start..).unwrap_or(&[])
-    }
-}
-
-impl<T> Coins<T> for Vec<T> {
-    fn tokens(&self) -> usize {
-        self.len()
-    }
-
-    fn ahead(&self, start: usize) -> &[T] {
-        self.as_slice().ahead(start)
-    }
-}
-
-impl<T, const N: usize> Coins<T> for [T; N] {
-    fn tokens(&self) -> usize {
-        N
-    }
-
-    fn ahead(&self, start: usize) -> &[T] {
-        self.as_slice().ahead(start)
+        self.as_ref().get(start..).unwrap_or(&[])
     }
 }
 

@@ -261,6 +261,8 @@ pub fn accepted_lengths_by_means<T: Number>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimum::fractions;
+    use specgap_number::distribution::Rational;
 
     /// E[tau] from everywhere never falls with K, for any ratios and any verifier.
     #[test]
@@ -289,38 +291,22 @@ mod tests {
         }
         assert!((coins - means).abs() < 1e-12, "{coins} {means}");
     }
-    use specgap_number::distribution::{Rational, parse_rational};
-
-    fn fraction(text: &str) -> Rational {
-        parse_rational(text).unwrap()
-    }
-
-    /// So many rounds that start somewhere have that many tokens behind them.
-    #[test]
-    fn starts_are_counted_by_length() {
-        let ratios = [fraction("1/2"), fraction("1/4"), fraction("1")];
-        let lengths = accepted_lengths(ChainVerifier::ALL[0], &ratios, 2);
-        let starts: Vec<usize> = lengths.iter().map(|(_, starts)| *starts).collect();
-        assert_eq!(starts, [3, 2]);
-        // 1/2 + 1/4 + 1, and of two tokens 1/2 + 1/8 and 1/4 + 1/4.
-        let sums: Vec<Rational> = lengths.into_iter().map(|(sum, _)| sum).collect();
-        assert_eq!(sums, [fraction("7/4"), fraction("9/8")]);
-    }
 
     /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, L = 3: all eight texts.
     #[test]
     fn the_three_verifiers_of_a_chain_of_three() {
-        let ratio = [fraction("3/2"), fraction("1/2")];
+        let ratio = fractions(&["3/2", "1/2"]);
         for (verifier, expected) in ChainVerifier::ALL
             .into_iter()
-            .zip(["111/64", "123/64", "67/32"])
+            .zip(fractions(&["111/64", "123/64", "67/32"]))
         {
             let mut sum = Rational::zero();
             for text in 0..8 {
                 let ratios: Vec<Rational> = (0..3).map(|t| ratio[text >> t & 1].clone()).collect();
                 sum.gain(&accepted_lengths(verifier, &ratios, 3)[2].0);
             }
-            assert_eq!(sum.over(&fraction("8")), fraction(expected), "{verifier}");
+            let eight = Rational::from_integer(8.into());
+            assert_eq!(sum.over(&eight), expected, "{verifier}");
         }
     }
 
