@@ -555,22 +555,6 @@ mod tests {
         Problem::new("three", Target::new(&target).unwrap(), law).unwrap()
     }
 
-    #[test]
-    fn costs_by_hand() {
-        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
-        let mut search = Search::new(&problem, (0..problem.vocab()).collect());
-        // One base: an equation and a third; a sum and a scan of two drafts, of three tokens.
-        assert_eq!(search.step_cost(), 1.0 / 3.0 + 81.0 * 3.0);
-        // Sets of one and two of three tokens.
-        let bits = problem.scheme().exact_bits() + 3.0;
-        assert_eq!(search.exact_costs(), [bits * 3.0, 6.0 * bits]);
-        let base = search.base(&[2, 1, 0]);
-        search.push(vec![2, 1, 0], base);
-        search.lower.1.push(vec![2, 1, 0]);
-        assert_eq!(search.step_cost(), 8.0 / 3.0 + 82.0 * 3.0);
-        assert_eq!(search.exact_costs(), [bits * 6.0, 6.0 * bits]);
-    }
-
     /// No step is begun that would end beyond the limit, and what is known by then is told.
     #[test]
     fn searches_end_where_their_work_does() {
@@ -594,44 +578,6 @@ mod tests {
         assert_eq!(few, 3);
         let (all, narrow) = scans(WORK_LIMIT);
         assert!(all > 3 && narrow < wide, "{all}: {narrow} {wide}");
-    }
-
-    /// Shares of the point of least norm in the plane of some bases, by their products.
-    #[test]
-    fn points_of_least_norm_by_hand() {
-        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
-        let of = |gram: &[&[f64]]| {
-            let mut search = Search::new(&problem, (0..problem.vocab()).collect());
-            search.gram = gram.iter().map(|row| row.to_vec()).collect();
-            search.bases = vec![(Vec::new(), Vec::new()); gram.len()];
-            search.affine_minimiser()
-        };
-        let near = |gram: &[&[f64]], expected: &[f64]| {
-            let found = of(gram).unwrap();
-            for (found, expected) in found.iter().zip(expected) {
-                assert!((found - expected).abs() < 1e-14, "{found} {expected}");
-            }
-        };
-        near(&[&[3.0]], &[1.0]);
-        near(&[&[1.0, 0.0], &[0.0, 1.0]], &[0.5, 0.5]);
-        near(&[&[1.0, 0.0], &[0.0, 4.0]], &[0.8, 0.2]);
-        // (1, 0), (0, 2) and (1, 2): the last one lies on the wrong side.
-        near(
-            &[&[1.0, 0.0, 1.0], &[0.0, 4.0, 4.0], &[1.0, 4.0, 5.0]],
-            &[1.0, 1.0, -1.0],
-        );
-        // At right angles: shares as 1, 1/2 and 1/4.
-        near(
-            &[&[1.0, 0.0, 0.0], &[0.0, 2.0, 0.0], &[0.0, 0.0, 4.0]],
-            &[4.0 / 7.0, 2.0 / 7.0, 1.0 / 7.0],
-        );
-        // The same base twice, or nearly.
-        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0]]).is_none());
-        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 2e-15]]).is_none());
-        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 1e-12]]).is_some());
-        // Shares of a sum that is none, or 0.
-        assert!(of(&[&[f64::NAN]]).is_none());
-        assert!(of(&[&[f64::INFINITY]]).is_none());
     }
 
     /// Shares move until the first of those that fall below 0 is there.
@@ -683,34 +629,6 @@ mod tests {
         search.gram[0][0] = across * across / (1.0 + dot(&next, &next)) - 1.0;
         assert!(!search.step());
         assert_eq!((search.point, search.shares.len()), (point, 2));
-    }
-
-    /// Bases are increments of P - Q along an order, and the best prefix is kept.
-    #[test]
-    fn bases_by_hand() {
-        // Q = 1/4, 9/16, 1 along 0, 1, 2.
-        let problem = small([0.125, 0.125, 0.75], [0.5, 0.25, 0.25]);
-        let mut search = Search::new(&problem, (0..problem.vocab()).collect());
-        let expected = [0.125 - 0.25, 0.125 - 0.3125, 0.75 - 0.4375];
-        assert_eq!(search.bases, [(vec![0, 1, 2], expected.to_vec())]);
-        assert_eq!(search.upper, (0.25 - 0.5625, vec![0, 1]));
-        let square: f64 = expected.iter().map(|x| x * x).sum();
-        assert!((search.gram[0][0] - square).abs() < 1e-16);
-        assert_eq!(search.lower.0, -0.3125);
-        assert_eq!(search.scans, 1);
-        // Q = 1/16, 1/4, 1 along 2, 1, 0: nothing better.
-        let base = search.base(&[2, 1, 0]);
-        assert_eq!(base, [0.125 - 0.75, 0.125 - 0.1875, 0.75 - 0.0625]);
-        assert_eq!((search.scans, search.upper.0), (2, -0.3125));
-        // Both bounds meet at once: 1 - 5/16 exactly.
-        let found = solve(&problem).unwrap();
-        assert_eq!(
-            found.rate.rational(),
-            Some(&Rational::new(11.into(), 16.into()))
-        );
-        assert_eq!(found.subset, Some(vec![0, 1]));
-        let note = found.note.unwrap();
-        assert!(note.contains("scanned: 1"), "{note}");
     }
 
     /// Too many sets to recompute the bounds exactly: they still hold the exact optimum, and many

@@ -584,31 +584,11 @@ mod tests {
         }
     }
 
+    /// Then the other side is cut, or nothing.
     #[test]
-    fn a_part_is_cut_where_it_matters_more() {
+    fn a_side_that_is_too_small_is_not_cut() {
         let f = &polynomials()[0];
         let search = search(f, 9);
-        let (near, far) = {
-            let part = part([0.0; 2], [1.0; 2], 0..9);
-            (sums(&search, &part, 0).1, sums(&search, &part, 511).1)
-        };
-        let width = [far[0] - near[0], far[1] - near[1]];
-        for high in [[0.75, 0.5], [0.5, 0.75], [0.5, 0.5], [0.3, 4.0], [4.0, 0.3]] {
-            let low = [0.25, 0.125];
-            let matters = [0, 1].map(|axis| (high[axis] - low[axis]) * width[axis]);
-            let axis = usize::from(matters[1] > matters[0]);
-            let middle = 0.5 * (low[axis] + high[axis]);
-            let [lower, upper] = search.halves(&part(low, high, 0..9)).unwrap();
-            assert_eq!((lower.high[axis], upper.low[axis]), (middle, middle));
-            let other = 1 - axis;
-            assert_eq!((lower.low, upper.high), (low, high));
-            assert_eq!(
-                (lower.high[other], upper.low[other]),
-                (high[other], low[other])
-            );
-            assert_eq!(lower.unsure.len() + upper.unsure.len(), 18);
-        }
-        // One side is too small to be cut; then the other is, or nothing.
         let next = 0.25f64.next_up();
         let [lower, _] = search
             .halves(&part([0.25, 0.0], [next, 1e-30], 0..9))
@@ -669,33 +649,6 @@ mod tests {
             note.starts_with("1 parts") && note.contains("in 2 groups"),
             "{note}"
         );
-    }
-
-    /// How many parts of the plane are looked at: what slopes cut off and bounds give up.
-    #[test]
-    fn few_parts_are_looked_at() {
-        for (step, vocab, most) in [
-            (0usize, 60usize, [3u64, 550]),
-            (1, 400, [13, 3700]),
-            (2, 3000, [11, 11_500]),
-        ] {
-            let row = |factor: usize| falling(vocab, step, factor);
-            let drafts = [37, 59].map(|factor| Draft::new(&row(factor)).unwrap());
-            let law = Product::new(drafts.to_vec()).unwrap();
-            let problem = Problem::new("parts", Target::new(&row(71)).unwrap(), law).unwrap();
-            let found = enclose(&problem).unwrap();
-            assert!(found.rate.width() < 1e-11, "{found:?}");
-            let note = found.note.unwrap();
-            let numbers: Vec<u64> = (note.split(' '))
-                .filter_map(|word| word.parse().ok())
-                .collect();
-            let [parts, read, ..] = numbers[..] else {
-                panic!("{note}")
-            };
-            // The last digits may decide about a part.
-            assert!(parts <= most[0] + most[0] / 8, "{note}");
-            assert!(read <= most[1] + most[1] / 8, "{note}");
-        }
     }
 
     /// Few tokens are all tried: what is left between the bounds is rounding, as counted.
