@@ -98,36 +98,6 @@ pub(super) fn tuples(q: &[f64], drafts: usize, mut each: impl FnMut(&[u32], f64)
 }
 
 #[test]
-fn outputs_p_by_every_tuple() {
-    let mut rng = ChaCha8Rng::seed_from_u64(2);
-    for round in 0..400 {
-        let (vocab, drafts) = (1 + round % 6, 1 + round / 6 % 4);
-        let p = row(rng.random_range(0..KINDS), vocab, &mut rng);
-        let q = row(rng.random_range(0..KINDS), vocab, &mut rng);
-        let (p, q) = rows(&p, &q);
-        let plan = LevelPlan::iid(&p, &q, drafts).unwrap();
-        let mut output = vec![0.0; vocab];
-        let mut kept = 0.0;
-        tuples(q.probabilities(), drafts, |tuple, weight| {
-            let accepted = plan.accepted(tuple);
-            let sum: f64 = accepted.iter().sum();
-            assert!(accepted.iter().all(|&a| a >= 0.0) && sum <= 1.0 + 1e-15);
-            kept += weight * sum;
-            for (&token, share) in tuple.iter().zip(accepted) {
-                output[token as usize] += weight * share;
-            }
-            for (output, share) in output.iter_mut().zip(&plan.residual()[..]) {
-                *output += weight * (1.0 - sum) * share;
-            }
-        });
-        for (output, p) in output.iter().zip(p.probabilities()) {
-            assert!((output - p).abs() < 1e-13, "{p} {output} {plan:?}");
-        }
-        assert!((kept - plan.acceptance_rate().value()).abs() < 1e-13);
-    }
-}
-
-#[test]
 fn simulated_rounds_follow_the_shares() {
     let p = [0.1, 0.3, 0.05, 0.35, 0.2, 0.0];
     let q = [0.3, 0.2, 0.05, 0.15, 0.1, 0.2];
@@ -165,19 +135,6 @@ pub(super) fn follow(
 }
 
 #[test]
-fn the_smallest_case_that_no_order_of_tokens_solves() {
-    let (p, q) = rows(&[0.0, 0.2, 0.8], &[0.2, 0.2, 0.6]);
-    let plan = LevelPlan::iid(&p, &q, 2).unwrap();
-    // Token 2 runs alone until its ratio is 1, at s = 2/3 + ...; then both to the end.
-    assert!((plan.acceptance_rate().value() - 0.96).abs() < 1e-15);
-    assert!((plan.optimal_acceptance_rate().upper() - 0.96).abs() < 1e-13);
-    assert_eq!(
-        [0, 1, 2].map(|token| plan.holds(token)),
-        [true, false, false]
-    );
-}
-
-#[test]
 fn large_rows_are_closed_to_rounding() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     for (kind, other, vocab) in [(5, 5, 20_000), (0, 5, 30_000), (1, 1, 5000), (4, 4, 20_000)] {
@@ -208,17 +165,8 @@ fn large_rows_are_closed_to_rounding() {
 }
 
 #[test]
-fn refuses_rows_of_two_vocabularies_and_no_drafts() {
-    let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.25, 0.25]);
-    let error = LevelPlan::iid(&p, &q, 2).unwrap_err().to_string();
-    assert!(error.contains("2 tokens") && error.contains('3'), "{error}");
+fn tokens_beyond_the_vocabulary_compete_for_nothing() {
     let (p, q) = rows(&[0.5, 0.5], &[0.5, 0.5]);
-    let error = LevelPlan::iid(&p, &q, 0).unwrap_err().to_string();
-    assert!(
-        error.contains("drafts is 0; plans need it in 1..=2147483647"),
-        "{error}"
-    );
-    // Tokens beyond V compete for nothing.
     let plan = LevelPlan::iid(&p, &q, 2).unwrap();
     let accepted = plan.accepted(&[7, 1]);
     assert!(accepted[0] == 0.0 && (accepted[1] - 1.0).abs() < 1e-7);

@@ -97,6 +97,18 @@ struct Case {
     drafts: usize,
 }
 
+impl Case {
+    fn passes(&self, straddle: Straddle, levels: Levels<'_>) -> LevelPasses {
+        LevelPasses::solve(&self.target, &self.draft, self.drafts, straddle, levels).unwrap()
+    }
+
+    /// p, q and n in a message.
+    fn told(&self) -> String {
+        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
+        format!("{p:?} {q:?} {}", self.drafts)
+    }
+}
+
 fn cases(count: usize, seed: u64, kinds: &[usize]) -> Vec<Case> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     (0..count)
@@ -237,22 +249,13 @@ fn fixed_levels_accept_what_the_words_say() {
     for case in cases(400, 13, &PLAIN) {
         for straddle in BOTH {
             for levels in [&[][..], &[0.8, 0.5, 0.2], &[0.9, 0.6]] {
-                let passes = LevelPasses::solve(
-                    &case.target,
-                    &case.draft,
-                    case.drafts,
-                    straddle,
-                    Levels::Fixed(levels),
-                )
-                .unwrap();
+                let passes = case.passes(straddle, Levels::Fixed(levels));
                 let words = by_tuples(&case, straddle, levels);
                 let found = passes.acceptance_rate().value();
-                let (p, q) = (case.target.probabilities(), case.draft.probabilities());
-                let context = || format!("{p:?} {q:?} {} {straddle:?} {levels:?}", case.drafts);
                 assert!(
                     (found - words).abs() < 1e-12,
-                    "{found} {words} {}",
-                    context()
+                    "{found} {words} {} {straddle:?} {levels:?}",
+                    case.told()
                 );
             }
         }
@@ -270,10 +273,8 @@ fn outputs_p_and_accepts_what_it_says_by_every_tuple() {
             (Straddle::Independent, Levels::ADAPTIVE),
             (Straddle::Independent, Levels::ONE),
         ] {
-            let passes =
-                LevelPasses::solve(&case.target, &case.draft, case.drafts, straddle, levels)
-                    .unwrap();
-            let context = || format!("{p:?} {q:?} {} {straddle:?} {levels:?}", case.drafts);
+            let passes = case.passes(straddle, levels);
+            let context = || format!("{} {straddle:?} {levels:?}", case.told());
             let slots = passes.strata().slots();
             let mut output = vec![0.0; p.len()];
             let mut joint = vec![vec![0.0; slots]; p.len()];
@@ -337,12 +338,9 @@ fn adaptive_levels_enclose_the_least_over_all_sets() {
                     1.0 + inside - whole
                 })
                 .fold(1.0, f64::min);
-            let levels = Levels::ADAPTIVE;
-            let passes =
-                LevelPasses::solve(&case.target, &case.draft, case.drafts, straddle, levels)
-                    .unwrap();
+            let passes = case.passes(straddle, Levels::ADAPTIVE);
             let known = passes.optimal_acceptance_rate();
-            let context = || format!("{p:?} {q:?} {} {straddle:?} {known:?}", case.drafts);
+            let context = || format!("{} {straddle:?} {known:?}", case.told());
             assert!(known.lower() <= least + 1e-12, "{least} {}", context());
             assert!(known.upper() >= least - 1e-13, "{least} {}", context());
             widest[which] = widest[which].max(known.width());
