@@ -1,7 +1,6 @@
 //! Answers about rows of a few tokens, worked out by hand, with the errors that are told beside
-//! them; and the series behind counts of clocks.
+//! them.
 
-use super::clocks::{EXPANSION, POWERS, terms};
 use super::overlap::residual_error;
 use super::scan::Row;
 use super::test_rows::normalised;
@@ -133,27 +132,6 @@ fn hits_and_overlaps_by_hand() {
     assert!((drawn[0] - 0.25).abs() < 1e-13 && (drawn[1] - 0.75).abs() < 1e-13);
     assert_eq!(drawn[2], 0.0);
     is(&row.hits_sequential(2), 0.75, 8.0 * E);
-}
-
-/// e^y - 1 and its powers, and how many of their terms are needed.
-#[test]
-fn series_of_clocks() {
-    assert_eq!(EXPANSION[0][..4], [1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0]);
-    assert_eq!(EXPANSION[1][..3], [0.0, 1.0, 1.0]);
-    assert!((EXPANSION[1][3] - 7.0 / 12.0).abs() < 2e-16);
-    assert_eq!(EXPANSION[2][..4], [0.0, 0.0, 1.0, 1.5]);
-    // 60 bits by the octaves below 1, and two more.
-    for (z, count) in [
-        (1.0, POWERS),
-        (0.0625, POWERS),
-        (0.01, 12),
-        (1e-3, 8),
-        (1e-9, 4),
-    ] {
-        assert_eq!(terms(z), count, "{z}");
-    }
-    assert_eq!(terms(1e-30), 2);
-    assert_eq!(terms(0.0), 2);
 }
 
 /// Shares are the rows over their sums, also in memory that a larger row has used.

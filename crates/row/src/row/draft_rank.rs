@@ -686,43 +686,17 @@ mod tests {
         }
     }
 
-    /// One clock and two of them, at a time at which each rings with probability 1/2.
-    #[test]
-    fn counts_of_clocks_by_hand() {
-        let half = 2f64.ln();
-        let (mut plain, mut marked) = ([[0.0; LANES]; 3], [[0.0; LANES]; 3]);
-        plain[0] = [1.0; LANES];
-        let times = [1.0; LANES];
-        let taken = take(&[half, half], &[1.0, 0.0], &times, &mut plain, &mut marked);
-        assert_eq!(taken, 2);
-        for (found, expected) in [
-            (plain[0], 0.25),
-            (plain[1], 0.5),
-            (plain[2], 0.25),
-            (marked[0], half / 4.0),
-            (marked[1], half / 4.0),
-            (marked[2], 0.0),
-        ] {
-            assert!(found.iter().all(|one| (one - expected).abs() < 1e-15));
-        }
-        // Two drafts are enough of 0, 1 and 2, whose chances add up to 1 here; each time counts.
-        assert!(is_over(&[9e-19; LANES], &plain));
-        assert!(!is_over(&[1.1e-18; LANES], &plain));
-        let mut one_left = [9e-19; LANES];
-        one_left[5] = 1.1e-18;
-        assert!(!is_over(&one_left, &plain));
-    }
-
-    /// P(N = k) and the marked sums for k < 5, clock by clock.
-    fn by_products(rates: &[f64], targets: &[f64], time: f64) -> [[f64; 5]; 2] {
-        let (mut plain, mut marked) = ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0; 5]);
+    /// P(N = k) and the marked sums for k < n, clock by clock.
+    fn by_products(rates: &[f64], targets: &[f64], time: f64, draws: usize) -> [Vec<f64>; 2] {
+        let (mut plain, mut marked) = (vec![0.0; draws], vec![0.0; draws]);
+        plain[0] = 1.0;
         for (q, p) in rates.iter().zip(targets) {
             let (waits, rings) = ((-q * time).exp(), -(-q * time).exp_m1());
-            for k in (0..5).rev() {
-                let before = |row: &[f64; 5]| if k > 0 { row[k - 1] } else { 0.0 };
-                marked[k] = marked[k] * waits + before(&marked) * rings;
-                marked[k] += p * q * time * waits * plain[k];
-                plain[k] = plain[k] * waits + before(&plain) * rings;
+            for k in (0..draws).rev() {
+                let below = |row: &[f64]| k.checked_sub(1).map_or(0.0, |k| row[k]);
+                marked[k] =
+                    marked[k] * waits + below(&marked) * rings + p * q * time * waits * plain[k];
+                plain[k] = plain[k] * waits + below(&plain) * rings;
             }
         }
         [plain, marked]
@@ -758,7 +732,7 @@ mod tests {
                     );
                     assert_eq!(taken, others.len());
                     for (lane, &time) in times.iter().enumerate() {
-                        let [chances, sums] = by_products(&rates, &targets, time);
+                        let [chances, sums] = by_products(&rates, &targets, time, 5);
                         for k in 0..5 {
                             for (found, expected) in
                                 [(plain[k][lane], chances[k]), (marked[k][lane], sums[k])]
@@ -860,17 +834,7 @@ mod tests {
         let (step, mut node, mut rates) = (0.04, 0, vec![0.0; draws]);
         loop {
             let t = (1e-8f64.ln() + step * f64::from(node)).exp();
-            let (mut plain, mut marked) = (vec![0.0; draws], vec![0.0; draws]);
-            plain[0] = 1.0;
-            for (p, q) in p.iter().zip(q) {
-                let (waits, rings) = ((-q * t).exp(), -(-q * t).exp_m1());
-                for k in (0..draws).rev() {
-                    let below = |row: &[f64]| k.checked_sub(1).map_or(0.0, |k| row[k]);
-                    marked[k] =
-                        marked[k] * waits + below(&marked) * rings + p * q * t * waits * plain[k];
-                    plain[k] = plain[k] * waits + below(&plain) * rings;
-                }
-            }
+            let [plain, marked] = by_products(q, p, t, draws);
             if t * plain.iter().sum::<f64>() < 1e-20 {
                 return rates;
             }

@@ -374,64 +374,6 @@ mod tests {
         }
     }
 
-    /// p = (0, 1/4, 1/4, 1/2) and q = (1/2, 1/4, 1/8, 1/8): M(1) = 1/2, and without the
-    /// heaviest tokens L is 2 and 3 and 4.
-    #[test]
-    fn the_least_path_takes_the_heaviest_tokens_away() {
-        let curve = Curve::new(&[0.0, 0.25, 0.25, 0.5], &[0.5, 0.25, 0.125, 0.125]);
-        let paths = Paths::new(&curve);
-        let least = [1, 2, 3, 4].map(|draws| paths.least(draws));
-        assert_eq!(least, [0.5, 0.25, 0.125, 0.0]);
-        // All four are as heavy as that; a control each, and three a group of steps.
-        assert_eq!(paths.heavy, heaviest(&curve.masses, 4));
-        let width = [2, 3, 9, 40].map(|draws| paths.width(draws));
-        assert_eq!(width, [3 + 4, 6 + 4, 24 + 4, 24 + 4]);
-        let sums = paths.sums.last().unwrap();
-        let expected = [0.34375, 0.14453125, 0.15625, 0.02734375];
-        for (sum, expected) in sums.iter().zip(expected) {
-            assert!((sum - expected).abs() < 1e-15, "{sums:?}");
-        }
-    }
-
-    /// Four standard errors, and three paths in 2048 that might have seen the whole range.
-    #[test]
-    fn what_is_told_beside_a_mean() {
-        let (target, draft) = rows(3);
-        let curve = Curve::new(&target, &draft);
-        for draws in [2, 12] {
-            let [mean, error] = rejected(&curve, draws, 11);
-            let mut paths = Paths::new(&curve);
-            let range = paths.sampler.most(draws) - paths.least(draws);
-            assert!(range > 0.0);
-            let own = paths.mean(draws, 2048, &mut ChaCha8Rng::seed_from_u64(11));
-            assert_eq!(mean, own.mean);
-            let expected = 4.0 * own.standard_error + 3.0 * range / 2048.0;
-            assert!((error / expected - 1.0).abs() < 1e-14, "{error} {expected}");
-        }
-    }
-
-    #[test]
-    fn regressions_by_hand() {
-        // No controls: the mean of 1, 3, 1, 3, and the root of 4 / (4 * 3).
-        let plain = cross_fitted(&[1.0, 3.0, 1.0, 3.0], &[0.0; 4], 1);
-        assert_eq!(plain.mean, 2.0);
-        assert!((plain.standard_error - (1.0f64 / 3.0).sqrt()).abs() < 1e-15);
-        // 5 + 2 a - 3 b, a and b at right angles: all is explained but for the ridge.
-        let pairs = [[1.0, 0.5], [1.0, -0.5], [-1.0, 0.5], [-1.0, -0.5]];
-        let pairs = [pairs, pairs].concat();
-        let values: Vec<f64> = pairs.iter().map(|[a, b]| 5.0 + 2.0 * a - 3.0 * b).collect();
-        let controls = pairs.concat();
-        for (found, slope) in coefficients(&values, &controls, 2).iter().zip([2.0, -3.0]) {
-            assert!(
-                (found - slope / (1.0 + 1e-6)).abs() < 1e-12,
-                "{found} {slope}"
-            );
-        }
-        let fitted = cross_fitted(&values, &controls, 2);
-        assert!((fitted.mean - 5.0).abs() < 1e-12 && fitted.standard_error < 2e-6);
-        assert!(fitted.standard_error > 1e-7, "{fitted:?}");
-    }
-
     fn rows(seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut row = || normalised((0..60).map(|_| rng.random::<f64>().powi(6)).collect());

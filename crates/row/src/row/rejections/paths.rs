@@ -719,21 +719,6 @@ mod tests {
     }
 
     #[test]
-    fn quotients_of_bounds() {
-        let of = |a: [f64; 2], b: [f64; 2]| {
-            let [a, b] = [a, b].map(|[low, high]| Interval { low, high });
-            let found = quotient(a, b);
-            [found.low, found.high]
-        };
-        assert_eq!(of([0.25, 0.375], [0.5, 1.0]), [0.25, 0.75]);
-        // Bounds that overlap say nothing above, and nothing over nothing says nothing.
-        assert_eq!(of([0.25, 0.75], [0.5, 1.0]), [0.25, 1.0]);
-        assert_eq!(of([0.0, 0.0], [0.0, 0.0]), [0.0, 1.0]);
-        assert_eq!(of([2.0, 0.5], [0.25, 1.0]), [1.0, 1.0]);
-        assert_eq!(of([-1.0, 0.5], [1.0, 1.0]), [0.0, 0.5]);
-    }
-
-    #[test]
     fn what_is_allowed_for_rounding() {
         let n = |draws: usize| (draws * draws) as f64;
         for draws in [1, 2, 11] {

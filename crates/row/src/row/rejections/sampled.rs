@@ -232,32 +232,6 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    /// Of a q that sums to 1/2: M(0) = 1, then M(2) = 1/4, then M(5/2) = 3/16.
-    #[test]
-    fn most_is_what_is_left_if_nothing_is_removed() {
-        let curve = Curve::new(&[0.5, 0.25, 0.25], &[0.125, 0.125, 0.25]);
-        let sampler = PathSampler::new(&curve);
-        let most = [0, 1, 2].map(|draws| sampler.most(draws));
-        assert_eq!(most, [1.0, 0.25, 0.1875]);
-    }
-
-    #[test]
-    fn words_are_compared_in_order() {
-        let at = TwoFloat::from(0.5) + TwoFloat::from(1e-20);
-        let [high, low] = [at.words().0, at.words().1];
-        assert_eq!([high, low], [0.5, 1e-20]);
-        let next = 0.5 + f64::EPSILON;
-        for (end, before) in [
-            ([0.5, 1e-20], false),
-            ([0.5, 2e-20], true),
-            ([0.5, 0.0], false),
-            ([next, -1e-20], true),
-            ([0.25, 1e-20], false),
-        ] {
-            assert_eq!(is_before(at, end), before, "{end:?}");
-        }
-    }
-
     /// Maurer and Pontil's bound on the values of the same paths, summed up afterwards.
     #[test]
     fn means_have_empirical_bernstein_bounds() {

@@ -4,13 +4,11 @@ use super::product::{MOST_DRAFTS, ProductRule, Split, estimate};
 use super::sweep::Sweep;
 use super::{PAIR_ROUNDING, RejectionBudget, Rejections, summed};
 use crate::row::Workspace;
-use crate::row::test_rows::normalised;
+use crate::row::test_rows::{listed, normalised};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use specgap_log::log::{Log, Row as LogRow};
 use specgap_number::distribution::{Rational, Rows, exact_value, round_nearest};
 use specgap_number::known::Kind;
-use std::path::Path;
 
 /// Every token is heavy: the sum over all paths, whatever the tokens are.
 #[test]
@@ -54,29 +52,6 @@ fn with_every_token_heavy_the_rule_is_enumeration() {
                 assert!((two - truth).abs() < 1e-13, "{trial}: {two} {truth}");
             }
         }
-    }
-}
-
-/// q = (1/2, 1/4, 1/8, 1/8) and p = (0, 1/4, 1/4, 1/2) by hand, in fractions.
-#[test]
-fn the_smallest_case_in_fractions() {
-    let (p, q) = ([0.0, 0.25, 0.25, 0.5], [0.5, 0.25, 0.125, 0.125]);
-    // Draft 1 is rejected if it is token 0 alone: 1/2. Then p = (0, 0, 1/4, 3/4) and
-    // q = (0, 1/2, 1/4, 1/4): token 1 alone is rejected, with 1/2 of the time; then
-    // q = (0, 0, 1/2, 1/2) and p = (0, 0, 0, 1): token 2 is rejected with 1/2.
-    let rows = Rows::new(&p, &q);
-    for (draws, truth) in [(2, 0.25), (3, 0.125)] {
-        let sweep = Sweep::new(rows, 3, |_| 0.0);
-        let all = Split {
-            heavy: 0.0,
-            cut: 0.0,
-            most: 4,
-        };
-        assert_eq!(
-            ProductRule::new(&sweep, all, draws).all_rejected(draws),
-            truth
-        );
-        assert_eq!(summed::all_rejected(&p, &q, draws), truth);
     }
 }
 
@@ -278,34 +253,15 @@ fn two_drafts_are_within_the_roundings_that_are_counted() {
 
 /// Listed tokens of the shipped log, and the rest with log-normal shares of its mass.
 fn logged(step: usize, temperature: f64) -> Vec<(Vec<f64>, Vec<f64>)> {
-    let path =
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("models/logs/smollm2-demo");
-    let log = Log::open(&path).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let mut row = LogRow::default();
-    (0..log.positions())
-        .step_by(step)
-        .map(|index| {
-            log.read(index, &mut row).unwrap();
-            let at = (log.metadata().rest_temperatures.iter())
-                .position(|&known| known == temperature)
-                .unwrap();
-            let mut tail = vec![0.0; 4000];
-            let mut full = |logits: &[f64], rest: f64| {
-                let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let listed = logits.iter().map(|x| ((x - most) / temperature).exp());
-                let mut row = normalised(listed.collect());
-                row.iter_mut().for_each(|x| *x *= 1.0 - rest);
-                for share in &mut tail {
-                    *share = (3.0 * (rng.random::<f64>() + rng.random::<f64>())).exp();
-                }
-                row.extend(normalised(tail.clone()).iter().map(|share| rest * share));
-                row
-            };
-            let target = full(&row.target, row.target_rest[at]);
-            let draft = full(&row.draft, row.draft_rest[at]);
-            (target, draft)
-        })
+    let mut full = |(mut row, rest): (Vec<f64>, f64)| {
+        row.iter_mut().for_each(|x| *x *= 1.0 - rest);
+        let tail = (0..4000).map(|_| (3.0 * (rng.random::<f64>() + rng.random::<f64>())).exp());
+        row.extend(normalised(tail.collect()).iter().map(|share| rest * share));
+        row
+    };
+    let rows = listed(step, temperature).into_iter();
+    rows.map(|[target, draft]| (full(target), full(draft)))
         .collect()
 }
 

@@ -1,12 +1,11 @@
 //! Parts of the scan on numbers that are worked out by hand: the bounds by which a bucket is
-//! passed over, what is made of an error, products and how many roundings they take.
+//! passed over, what is made of an error, sums in two words, and what a bucket holds.
 
-use super::buckets::{BUCKETS, Buckets, Masses, ROUNDING, Sorted, bucket_of, lower_edge};
-use super::lanes::{self, LANES, PowerSums, Running, SUMMING};
-use super::minimum::{Best, Interior, by_buckets, by_tokens, is_doubtful, sure_tokens};
-use super::symmetric::{Symmetric, WideProduct};
+use super::buckets::{BUCKETS, Buckets, Masses, ROUNDING, Sorted};
+use super::lanes::{PowerSums, Running, SUMMING};
+use super::minimum::{Best, Interior, is_doubtful, sure_tokens};
 use super::{RatioCut, Rows, Workspace};
-use crate::row::clocks::POWERS;
+use crate::row::test_rows::normalised;
 
 fn cut(ratio: f64) -> RatioCut {
     RatioCut {
@@ -149,172 +148,6 @@ fn sums_of_many_terms_lose_nothing() {
     assert_eq!(sums.value()[1], 0.5625);
 }
 
-#[test]
-fn powers_are_of_light_tokens_alone() {
-    // Eight side by side and three more; what is not below the scale does not count.
-    let rates = [0.25, 0.5, 0.125, 1.0, 0.25, 2.0, 0.0, 0.5, 0.25, 0.375, 1.0];
-    for scale in [1.0, 2.0, 4.0, 0.5] {
-        let light = || rates.iter().filter(|&&q| q < scale).map(|q| q / scale);
-        let mut sums = PowerSums::default();
-        let mass = sums.add(&rates, scale);
-        assert_eq!(mass, light().sum::<f64>());
-        for (m, sum) in (1..).zip(sums.value()) {
-            let expected: f64 = light().map(|x| x.powi(m)).sum();
-            assert!(
-                (sum - expected).abs() <= 1e-15 * expected,
-                "{m}: {sum} {expected}"
-            );
-        }
-    }
-    assert_eq!(SUMMING, 256.0 / 8.0 + 8.0 + 4.0 + POWERS as f64);
-}
-
-/// Clocks in power sums and clocks by themselves, against all of them one by one.
-#[test]
-fn counts_are_those_of_clocks_one_by_one() {
-    let light: Vec<f64> = (1..=40).map(|i| 0.001 * f64::from(i)).collect();
-    let heavy = [0.9, 0.4, 0.3, 0.0625];
-    let scale = 0.0625;
-    let mut sums = PowerSums::default();
-    sums.add(&light, scale);
-    let times: [f64; LANES] = std::array::from_fn(|lane| 0.05 + 0.135 * lane as f64);
-    for draws in 1..=9usize {
-        let mut counts = vec![[0.0; LANES]; draws];
-        let (taken, is_over) = lanes::count(&sums.value(), scale, &heavy, &times, &mut counts);
-        assert_eq!((taken, is_over), (4, false));
-        for (lane, time) in times.iter().enumerate() {
-            let mut expected = vec![0.0; draws];
-            expected[0] = 1.0;
-            for q in light.iter().chain(&heavy) {
-                let (waits, rings) = ((-q * time).exp(), -(-q * time).exp_m1());
-                for k in (1..draws).rev() {
-                    expected[k] = expected[k] * waits + expected[k - 1] * rings;
-                }
-                expected[0] *= waits;
-            }
-            for (k, expected) in expected.iter().enumerate() {
-                let found = counts[k][lane];
-                assert!(
-                    (found - expected).abs() <= 1e-12,
-                    "{draws} {k} {time}: {found} {expected}"
-                );
-            }
-        }
-        // s t e^{-st} times the chance of 2 to n - 1.
-        let values = lanes::integrand(0.3, &times, &counts);
-        for (lane, time) in times.iter().enumerate() {
-            let between: f64 = counts.iter().skip(2).map(|count| count[lane]).sum();
-            let expected = 0.3 * time * (-0.3 * time).exp() * between;
-            assert!((values[lane] - expected).abs() <= 1e-14 * expected);
-        }
-    }
-    // After enough time nothing is left to be counted: the rest is not taken.
-    let many = [40.0; 50];
-    let mut counts = vec![[0.0; LANES]; 3];
-    let none = [0.0; POWERS];
-    let late = [2.0; LANES];
-    assert_eq!(
-        lanes::count(&none, 0.0, &many, &late, &mut counts),
-        (16, true)
-    );
-    // One lane that still waits is enough to go on.
-    let mut one = late;
-    one[5] = 1e-6;
-    assert_eq!(
-        lanes::count(&none, 0.0, &many, &one, &mut counts),
-        (50, false)
-    );
-}
-
-fn symmetric(draft: &[f64], most: usize, draws: usize) -> (Symmetric, Buckets) {
-    let target = vec![1.0 / draft.len() as f64; draft.len()];
-    let rows = Rows {
-        target: &target,
-        draft,
-    };
-    let (mut buckets, mut symmetric) = (Buckets::new(), Symmetric::default());
-    buckets.load(rows).unwrap();
-    assert!(symmetric.prepare(most, draws, draft, &buckets));
-    (symmetric, buckets)
-}
-
-#[test]
-fn symmetric_polynomials_by_hand() {
-    // e_1 = 1, e_2 = 1/8 + 1/8 + 1/16, e_3 = 1/32.
-    let draft = [0.5, 0.25, 0.25];
-    let (symmetric, buckets) = symmetric(&draft, 3, 3);
-    let whole = |draws| symmetric.whole(draws);
-    assert_eq!(
-        [whole(0), whole(1), whole(2), whole(3)],
-        [1.0, 1.0, 0.3125, 0.03125]
-    );
-    assert_eq!(symmetric.prefix(0)[..4], [1.0, 0.0, 0.0, 0.0]);
-    let links = buckets.links().len();
-    assert_eq!(symmetric.prefix(links)[..4], [1.0, 1.0, 0.3125, 0.03125]);
-    // Of infinitely many tokens of mass 1/2 after these: e_2 + e_1/2 + 1/8; and the error
-    // of each coefficient, in units of that of all.
-    let error = symmetric.roundings(2, 0) * ROUNDING;
-    let grown = 1.0 + error;
-    let most = symmetric.most(links, 0.5, 2);
-    assert!((most / ((0.3125 + 0.5 + 0.125) * grown) - 1.0).abs() < 2e-16);
-    let alone = symmetric.most(0, 0.5, 2);
-    let expected = 0.125 * grown + error * (0.3125 + 0.5);
-    assert!((alone / expected - 1.0).abs() < 1e-15, "{alone} {expected}");
-    assert!(alone > 0.125 + 2.0 * ROUNDING * 0.125);
-}
-
-#[test]
-fn distinct_draws_in_unbounded_range_by_hand() {
-    let mut product = WideProduct::new(2);
-    for q in [0.5, 0.0, 0.25, 0.25] {
-        product.absorb(q);
-    }
-    assert_eq!(
-        product
-            .last()
-            .over(specgap_number::distribution::Wide::from(1.0)),
-        0.3125
-    );
-}
-
-/// A law of which only its error is asked, and that lies in wait in no bucket.
-struct Known(f64);
-
-impl super::minimum::Chain for Known {
-    fn at_end(&self, _index: usize, x: f64) -> f64 {
-        x * x
-    }
-    fn step(&mut self, _q: f64, x: f64) -> f64 {
-        x * x
-    }
-    fn error(&self) -> f64 {
-        self.0
-    }
-}
-
-/// Two tokens share a bucket, and the least is between them: the walk finds it.
-#[test]
-fn walks_and_sorted_scans_agree_by_hand() {
-    // H = {0, 1} has P = 1/16 + 1/16 and Q = 3/4 squared.
-    let (target, draft) = ([0.0625, 0.0625, 0.875], [0.375, 0.375, 0.25]);
-    let rows = Rows::new(&target, &draft);
-    let mut buckets = Buckets::new();
-    buckets.load(rows).unwrap();
-    let mut candidates = Vec::new();
-    let found = by_buckets(&mut buckets, rows, &mut candidates, Known(0.0625));
-    assert_eq!(found.rate.value(), 0.5625);
-    assert_eq!((found.rate.lower(), found.rate.upper()), (0.5, 0.625));
-    assert_eq!((found.target_mass, found.draft_mass), (0.125, 0.75));
-    let mut x = 0.0;
-    let step = |q: f64| {
-        x += q;
-        x * x
-    };
-    let sorted = by_tokens(&mut buckets, rows, step, 0.0625);
-    assert_eq!(sorted.rate.value(), 0.5625);
-    assert_eq!((sorted.rate.lower(), sorted.rate.upper()), (0.5, 0.625));
-}
-
 /// Each law's error is what its documentation says, on rows where it decides the width.
 #[test]
 fn errors_are_as_documented() {
@@ -336,24 +169,6 @@ fn errors_are_as_documented() {
     let error = (300.0 + 2.0 * (5.0 * (SUMMING + 8.0) + 60.0)) * ROUNDING;
     assert!(rate.width() > 2.0 * error - 4.0 * ROUNDING, "{rate:?}");
     assert!(rate.width() < 3.0 * error, "{rate:?}");
-}
-
-#[test]
-fn buckets_hold_sixteenths_of_octaves_of_ratios() {
-    // What a bucket's lowest ratio is belongs to it, and what is just below to the next.
-    for bucket in [1, 2, 500, 511, 512, BUCKETS - 2] {
-        let edge = lower_edge(bucket);
-        assert_eq!(usize::from(bucket_of(edge)), bucket);
-        assert_eq!(usize::from(bucket_of(edge.next_down())), bucket + 1);
-        assert!(edge < lower_edge(bucket - 1));
-    }
-    assert_eq!(lower_edge(BUCKETS - 1), 0.0);
-    for ratio in [0.0, f64::NAN, 1e-300] {
-        assert_eq!(usize::from(bucket_of(ratio)), BUCKETS - 1);
-    }
-    for ratio in [f64::INFINITY, 1e300] {
-        assert_eq!(bucket_of(ratio), 0);
-    }
 }
 
 #[test]
@@ -384,14 +199,10 @@ fn masses_keep_what_one_word_would_lose() {
 fn links_hold_their_tokens_in_order() {
     let raw = |i: usize, step: usize, of: usize| ((i * step) % of) as f64;
     let count = 2400;
-    let normal = |row: Vec<f64>| {
-        let sum: f64 = row.iter().sum();
-        row.into_iter().map(|x| x / sum).collect::<Vec<f64>>()
-    };
     // A few ratios with many tokens each, ratios of 0 and of infinity, and 0/0.
-    let target = normal((0..count).map(|i| (raw(i, 5, 23) / 8.0).floor()).collect());
+    let target = normalised((0..count).map(|i| (raw(i, 5, 23) / 8.0).floor()).collect());
     let level = |i: usize| (raw(i, 7, 19) / 6.0).floor() * (1.0 + 1e-4 * raw(i, 3, 17));
-    let draft = normal((0..count).map(level).collect());
+    let draft = normalised((0..count).map(level).collect());
     let rows = Rows::new(&target, &draft);
     let ratio = |token: usize| match (target[token], draft[token]) {
         (_, 0.0) => 0.0,

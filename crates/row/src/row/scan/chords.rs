@@ -353,36 +353,24 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::super::{Rows, Workspace};
-    use specgap_log::log::{Log, Row};
-    use std::path::Path;
-
-    /// Listed tokens, and the rest in 64 shares.
-    fn completed(logits: &[f64], rest: f64, temperature: f64) -> Vec<f64> {
-        let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weights = logits.iter().map(|x| ((x - most) / temperature).exp());
-        let mut row: Vec<f64> = weights.collect();
-        let held: f64 = row.iter().sum();
-        row.iter_mut().for_each(|x| *x *= (1.0 - rest) / held);
-        row.extend([rest / 64.0; 64]);
-        row
-    }
+    use crate::row::test_rows::listed;
 
     #[test]
     fn few_prefixes_of_real_rows_are_asked_for() {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-            .join("models/logs/smollm2-demo");
-        let log = Log::open(&path).unwrap();
-        let (mut scan, mut row) = (Workspace::new(), Row::default());
+        let mut scan = Workspace::new();
         let (mut most, mut sum, mut scans) = (0, 0, 0);
-        for index in (0..log.positions()).step_by(9) {
-            log.read(index, &mut row).unwrap();
-            for (rest, temperature) in [0.7, 1.0].into_iter().enumerate() {
-                let p = completed(&row.target, row.target_rest[rest], temperature);
-                let q = completed(&row.draft, row.draft_rest[rest], temperature);
+        for temperature in [0.7, 1.0] {
+            for rows in listed(9, temperature) {
+                // The rest in 64 shares.
+                let [p, q] = rows.map(|(mut row, rest)| {
+                    row.iter_mut().for_each(|x| *x *= 1.0 - rest);
+                    row.extend([rest / 64.0; 64]);
+                    row
+                });
                 for n in [2, 3, 4, 6, 8, 16] {
                     let mut position = scan.load(Rows::new(&p, &q), n).unwrap();
                     let found = position.without_replacement(n).unwrap();
-                    assert!(found.rate.width() < 4e-11, "{index} {n} {:?}", found.rate);
+                    assert!(found.rate.width() < 4e-11, "{n} {:?}", found.rate);
                     let asked = scan.chords.asked;
                     (most, sum, scans) = (most.max(asked), sum + asked, scans + 1);
                 }

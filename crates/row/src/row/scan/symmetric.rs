@@ -427,55 +427,6 @@ mod tests {
         normalised((0..vocab).map(|_| (width * normal(random)).exp()).collect())
     }
 
-    #[test]
-    fn roundings_are_counted_by_hand() {
-        // Of 32 tokens each product is set aside; as many are merged as the root of these.
-        let fans = [0, 1, 32, 33, 128, 129, 9 * 32, 9 * 32 + 1].map(Walk::fan);
-        assert_eq!(fans, [1, 2, 2, 2, 3, 3, 4, 4]);
-        // Twice 12 and one for each 144 at most, and three.
-        let merges = [0, 5, 24, 25, 144, 288].map(Tree::<3>::merges);
-        assert_eq!(merges, [3, 8, 27, 27, 28, 29]);
-        let of_path = |path: f64| Symmetric {
-            path,
-            ..Symmetric::default()
-        };
-        assert_eq!(of_path(10.0).roundings(3, 0), 30.0);
-        // A walk of 32: 33 and 4 of its own, or the path, and 4 + 4 to join it.
-        assert_eq!(of_path(10.0).roundings(3, 32), 3.0 * (37.0 + 8.0));
-        assert_eq!(of_path(50.0).roundings(3, 32), 3.0 * 58.0);
-        assert_eq!(of_path(50.0).roundings(2, 288), 2.0 * (50.0 + 12.0));
-        // Of rows: three tokens in a bucket, one entry that is merged: 3 + 1 + 2 (1 + 3).
-        let path = |count: usize| {
-            let row = vec![1.0 / count as f64; count];
-            let (target, draft) = (&row[..], &row[..]);
-            let mut scan = Workspace::new();
-            let position = scan.load(Rows { target, draft }, 2).unwrap();
-            let Workspace {
-                buckets, symmetric, ..
-            } = &mut *position.scan;
-            assert!(symmetric.prepare(2, 2, draft, buckets));
-            symmetric.path
-        };
-        assert_eq!(path(3), 12.0);
-        // 64 are set aside and three are left: two entries.
-        assert_eq!(path(67), 65.0 + 2.0 * 5.0);
-        assert_eq!(path(64 * 3), 65.0 + 2.0 * 7.0);
-    }
-
-    #[test]
-    fn rows_are_scaled_to_where_the_largest_entries_are_near_1() {
-        let row = [0.0625, 0.5, 0.125, 0.25, 0.5];
-        let exponents = [1, 2, 3, 4, 5].map(|draws| balancing_exponent(&row, draws));
-        // Means of 1, 1 | 2, 3, 4, rounded away from 0 at a half.
-        assert_eq!(exponents, [1, 1, 1, 2, 2]);
-        assert_eq!(balancing_exponent(&row, 0), 1);
-        // What is missing counts as the least normal number.
-        assert_eq!(balancing_exponent(&[1.0, 0.0], 2), 511);
-        assert_eq!([3, -2, 0].map(power_of_two), [8.0, 0.25, 1.0]);
-        assert_eq!(power_of_two(1001), 2f64.powi(1000));
-        assert_eq!(power_of_two(-1001), 2f64.powi(-1000));
-    }
-
     /// e_n below 2^-980 of the largest, or e_k above 2^1000, is not trusted.
     #[test]
     fn products_near_the_ends_of_the_range_are_not_trusted() {
