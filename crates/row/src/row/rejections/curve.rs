@@ -30,10 +30,6 @@ impl Curve {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
         let mut order = by_rising_ratio(Rows { target, draft });
         order.reverse();
-        Self::along(target, draft, &order)
-    }
-
-    fn along(target: &[f64], draft: &[f64], order: &[(f64, u32)]) -> Self {
         let mut unreachable = TwoFloat::ZERO;
         for (p, q) in target.iter().zip(draft) {
             if *q <= 0.0 {
@@ -53,7 +49,7 @@ impl Curve {
         };
         curve.target.push(p_sum.value());
         curve.draft.push(0.0);
-        for &(ratio, token) in order {
+        for &(ratio, token) in order.iter() {
             let (p, q) = (target[token as usize], draft[token as usize]);
             p_sum += p;
             q_sum += q;

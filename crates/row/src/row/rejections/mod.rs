@@ -267,28 +267,23 @@ impl Rejections {
     /// Of a row of p and q. O(V log V).
     pub fn new(target: &[f64], draft: &[f64]) -> Self {
         let curve = Curve::new(target, draft);
-        Self::with_curve(target.to_vec(), draft.to_vec(), curve)
-    }
-
-    /// For the rows of a scan.
-    fn of(row: &mut Row<'_>) -> Self {
-        let shares = row.shares();
-        let (target, draft) = (shares.target.clone(), shares.draft.clone());
-        row.memo().keep(shares);
-        let curve = Curve::new(&target, &draft);
-        Self::with_curve(target, draft, curve)
-    }
-
-    fn with_curve(target: Vec<f64>, draft: Vec<f64>, curve: Curve) -> Self {
         let drafted = curve.tokens.iter().map(|&token| target[token as usize]);
         Self {
             reachable: compensated_sum(drafted),
             support: curve.tokens.len(),
             curve,
-            target,
-            draft,
+            target: target.to_vec(),
+            draft: draft.to_vec(),
             paths: OnceLock::new(),
         }
+    }
+
+    /// For the rows of a scan.
+    fn of(row: &mut Row<'_>) -> Self {
+        let shares = row.shares();
+        let rejections = Self::new(&shares.target, &shares.draft);
+        row.memo().keep(shares);
+        rejections
     }
 
     /// Tokens that can be drafted, where some of them are below `f64`.

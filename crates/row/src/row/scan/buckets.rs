@@ -131,7 +131,7 @@ pub(super) struct Link {
 pub(super) type Sorted = (u64, u32);
 
 /// A pair of rows in buckets. Nothing is allocated from the second pair on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Buckets {
     of: Vec<u16>,
     masses: Vec<Masses>,
@@ -159,25 +159,6 @@ struct Picked {
 }
 
 impl Buckets {
-    pub(super) fn new() -> Self {
-        Self {
-            of: Vec::new(),
-            masses: vec![Masses::default(); BUCKETS],
-            counts: vec![0; BUCKETS],
-            links: Vec::with_capacity(BUCKETS),
-            all: Masses::default(),
-            support: 0,
-            by_bucket: Vec::new(),
-            starts: vec![0; BUCKETS + 1],
-            grouped: false,
-            searches: 0,
-            found: Vec::new(),
-            sorted: Vec::new(),
-            unsorted: Vec::new(),
-            picked: Picked::default(),
-        }
-    }
-
     /// Puts the tokens of a pair of rows into buckets: one pass, a division and two split
     /// sums a token.
     pub(super) fn load(&mut self, rows: Rows<'_>) -> Result<(), RowError> {
@@ -238,8 +219,10 @@ impl Buckets {
     fn gather(&mut self, rows: Rows<'_>) -> bool {
         self.of.clear();
         self.of.resize(rows.target.len(), 0);
-        self.masses.fill(Masses::default());
-        self.counts.fill(0);
+        self.masses.clear();
+        self.masses.resize(BUCKETS, Masses::default());
+        self.counts.clear();
+        self.counts.resize(BUCKETS, 0);
         let (Ok(masses), Ok(counts)) = (
             <&mut [Masses; BUCKETS]>::try_from(self.masses.as_mut_slice()),
             <&mut [u32; BUCKETS]>::try_from(self.counts.as_mut_slice()),
@@ -254,6 +237,7 @@ impl Buckets {
     /// The chain of buckets that hold tokens.
     fn link(&mut self) {
         self.links.clear();
+        self.links.reserve(BUCKETS);
         self.all = Masses::default();
         for masses in &self.masses {
             self.all.merge(masses);
@@ -290,6 +274,7 @@ impl Buckets {
         }
         self.grouped = true;
         let mut start = 0;
+        self.starts.resize(BUCKETS, 0);
         for (slot, &count) in self.starts.iter_mut().zip(&self.counts) {
             *slot = start;
             start += count;
@@ -571,7 +556,7 @@ mod tests {
         let even = vec![1.0 / 401.0; 401];
         for (target, draft) in [(&light, &even), (&even, &light)] {
             let rows = Rows { target, draft };
-            let mut buckets = Buckets::new();
+            let mut buckets = Buckets::default();
             buckets.load(rows).unwrap();
             let expected: Vec<Sorted> = buckets.sort_all(rows).to_vec();
             let mut found = Vec::new();

@@ -209,7 +209,7 @@ fn links_hold_their_tokens_in_order() {
         (0.0, _) => f64::INFINITY,
         (p, q) => q / p,
     };
-    let mut buckets = Buckets::new();
+    let mut buckets = Buckets::default();
     buckets.load(rows).unwrap();
     assert_eq!(
         buckets.support(),
@@ -287,7 +287,7 @@ fn links_hold_their_tokens_in_order() {
 #[test]
 fn entries_that_are_none_are_refused_by_name() {
     let load = |target: &[f64], draft: &[f64]| {
-        let error = Buckets::new().load(Rows { target, draft }).unwrap_err();
+        let error = Buckets::default().load(Rows { target, draft }).unwrap_err();
         error.to_string()
     };
     let fine = [0.5, 0.5];
@@ -304,7 +304,7 @@ fn entries_that_are_none_are_refused_by_name() {
     ] {
         let row = [0.5 * sum; 2];
         let load =
-            |target: &[f64], draft: &[f64]| Buckets::new().load(Rows { target, draft }).is_ok();
+            |target: &[f64], draft: &[f64]| Buckets::default().load(Rows { target, draft }).is_ok();
         assert_eq!([load(&row, &fine), load(&fine, &row)], [fits; 2], "{sum}");
     }
 }

@@ -65,7 +65,7 @@ use symmetric::Symmetric;
 /// assert_eq!(rates[1].value(), 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Workspace {
     buckets: Buckets,
     candidates: Candidates,
@@ -76,24 +76,10 @@ pub struct Workspace {
     memo: Memo,
 }
 
-impl Default for Workspace {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Workspace {
     /// An empty workspace. It grows to about 20 bytes a token, and 80 KiB.
     pub fn new() -> Self {
-        Self {
-            buckets: Buckets::new(),
-            candidates: Candidates::new(),
-            symmetric: Symmetric::default(),
-            race: Race::default(),
-            chords: Chords::default(),
-            most_drafts: 0,
-            memo: Memo::default(),
-        }
+        Self::default()
     }
 
     /// Puts the tokens of a pair of rows into buckets, for questions with up to

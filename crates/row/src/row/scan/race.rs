@@ -733,7 +733,7 @@ mod tests {
                 .collect();
             let p = normalised(p);
             let rows = Rows::new(&p, &q);
-            let (mut buckets, mut race) = (Buckets::new(), Race::default());
+            let (mut buckets, mut race) = (Buckets::default(), Race::default());
             buckets.load(rows).unwrap();
             race.prepare(&buckets, rows);
             let usual = race.limit;

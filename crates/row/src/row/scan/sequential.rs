@@ -49,7 +49,7 @@ mod tests {
     fn every_part_of_the_error_counts() {
         let (target, draft) = ([0.0625, 0.0625, 0.375, 0.5], [0.375, 0.25, 0.25, 0.125]);
         let rows = Rows::new(&target, &draft);
-        let (mut buckets, mut race) = (Buckets::new(), Race::default());
+        let (mut buckets, mut race) = (Buckets::default(), Race::default());
         buckets.load(rows).unwrap();
         let mut chain = Sequential::new(&mut race, &buckets, rows, 3);
         let of_rule = chain.rule.error;
