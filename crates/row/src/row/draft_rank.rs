@@ -686,6 +686,17 @@ mod tests {
         }
     }
 
+    /// Chances of 0, 1 and 2 that add up to 1: it is over when every time is below 1e-18.
+    #[test]
+    fn enough_has_rung_when_it_has_at_every_time() {
+        let plain = [0.25, 0.5, 0.25].map(|chance| [chance; LANES]);
+        assert!(is_over(&[9e-19; LANES], &plain));
+        assert!(!is_over(&[1.1e-18; LANES], &plain));
+        let mut one_left = [9e-19; LANES];
+        one_left[5] = 1.1e-18;
+        assert!(!is_over(&one_left, &plain));
+    }
+
     /// P(N = k) and the marked sums for k < n, clock by clock.
     fn by_products(rates: &[f64], targets: &[f64], time: f64, draws: usize) -> [Vec<f64>; 2] {
         let (mut plain, mut marked) = (vec![0.0; draws], vec![0.0; draws]);

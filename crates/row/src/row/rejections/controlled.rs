@@ -374,6 +374,23 @@ mod tests {
         }
     }
 
+    /// Four standard errors, and three paths in 2048 that might have seen the whole range.
+    #[test]
+    fn what_is_told_beside_a_mean() {
+        let (target, draft) = rows(3);
+        let curve = Curve::new(&target, &draft);
+        for draws in [2, 12] {
+            let [mean, error] = rejected(&curve, draws, 11);
+            let mut paths = Paths::new(&curve);
+            let range = paths.sampler.most(draws) - paths.least(draws);
+            assert!(range > 0.0);
+            let own = paths.mean(draws, 2048, &mut ChaCha8Rng::seed_from_u64(11));
+            assert_eq!(mean, own.mean);
+            let expected = 4.0 * own.standard_error + 3.0 * range / 2048.0;
+            assert!((error / expected - 1.0).abs() < 1e-14, "{error} {expected}");
+        }
+    }
+
     fn rows(seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut row = || normalised((0..60).map(|_| rng.random::<f64>().powi(6)).collect());

@@ -232,6 +232,15 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
+    /// Of a q that sums to 1/2: M(0) = 1, then M(2) = 1/4, then M(5/2) = 3/16.
+    #[test]
+    fn most_is_what_is_left_if_nothing_is_removed() {
+        let curve = Curve::new(&[0.5, 0.25, 0.25], &[0.125, 0.125, 0.25]);
+        let sampler = PathSampler::new(&curve);
+        let most = [0, 1, 2].map(|draws| sampler.most(draws));
+        assert_eq!(most, [1.0, 0.25, 0.1875]);
+    }
+
     /// Maurer and Pontil's bound on the values of the same paths, summed up afterwards.
     #[test]
     fn means_have_empirical_bernstein_bounds() {

@@ -4,7 +4,9 @@
 use super::buckets::{BUCKETS, Buckets, Masses, ROUNDING, Sorted};
 use super::lanes::{PowerSums, Running, SUMMING};
 use super::minimum::{Best, Interior, is_doubtful, sure_tokens};
+use super::symmetric::Symmetric;
 use super::{RatioCut, Rows, Workspace};
+use crate::row::clocks::POWERS;
 use crate::row::test_rows::normalised;
 
 fn cut(ratio: f64) -> RatioCut {
@@ -146,6 +148,63 @@ fn sums_of_many_terms_lose_nothing() {
     assert_eq!(running.value(), 0.75 + 2f64.powi(-42));
     assert_eq!(sums.value()[0], 0.75 + 2f64.powi(-42));
     assert_eq!(sums.value()[1], 0.5625);
+}
+
+#[test]
+fn powers_are_of_light_tokens_alone() {
+    // Eight side by side and three more; what is not below the scale does not count.
+    let rates = [0.25, 0.5, 0.125, 1.0, 0.25, 2.0, 0.0, 0.5, 0.25, 0.375, 1.0];
+    for scale in [1.0, 2.0, 4.0, 0.5] {
+        let light = || rates.iter().filter(|&&q| q < scale).map(|q| q / scale);
+        let mut sums = PowerSums::default();
+        let mass = sums.add(&rates, scale);
+        assert_eq!(mass, light().sum::<f64>());
+        for (m, sum) in (1..).zip(sums.value()) {
+            let expected: f64 = light().map(|x| x.powi(m)).sum();
+            assert!(
+                (sum - expected).abs() <= 1e-15 * expected,
+                "{m}: {sum} {expected}"
+            );
+        }
+    }
+    assert_eq!(SUMMING, 256.0 / 8.0 + 8.0 + 4.0 + POWERS as f64);
+}
+
+fn symmetric(draft: &[f64], most: usize, draws: usize) -> (Symmetric, Buckets) {
+    let target = vec![1.0 / draft.len() as f64; draft.len()];
+    let rows = Rows {
+        target: &target,
+        draft,
+    };
+    let (mut buckets, mut symmetric) = (Buckets::default(), Symmetric::default());
+    buckets.load(rows).unwrap();
+    assert!(symmetric.prepare(most, draws, draft, &buckets));
+    (symmetric, buckets)
+}
+
+#[test]
+fn symmetric_polynomials_by_hand() {
+    // e_1 = 1, e_2 = 1/8 + 1/8 + 1/16, e_3 = 1/32.
+    let draft = [0.5, 0.25, 0.25];
+    let (symmetric, buckets) = symmetric(&draft, 3, 3);
+    let whole = |draws| symmetric.whole(draws);
+    assert_eq!(
+        [whole(0), whole(1), whole(2), whole(3)],
+        [1.0, 1.0, 0.3125, 0.03125]
+    );
+    assert_eq!(symmetric.prefix(0)[..4], [1.0, 0.0, 0.0, 0.0]);
+    let links = buckets.links().len();
+    assert_eq!(symmetric.prefix(links)[..4], [1.0, 1.0, 0.3125, 0.03125]);
+    // Of infinitely many tokens of mass 1/2 after these: e_2 + e_1/2 + 1/8; and the error
+    // of each coefficient, in units of that of all.
+    let error = symmetric.roundings(2, 0) * ROUNDING;
+    let grown = 1.0 + error;
+    let most = symmetric.most(links, 0.5, 2);
+    assert!((most / ((0.3125 + 0.5 + 0.125) * grown) - 1.0).abs() < 2e-16);
+    let alone = symmetric.most(0, 0.5, 2);
+    let expected = 0.125 * grown + error * (0.3125 + 0.5);
+    assert!((alone / expected - 1.0).abs() < 1e-15, "{alone} {expected}");
+    assert!(alone > 0.125 + 2.0 * ROUNDING * 0.125);
 }
 
 /// Each law's error is what its documentation says, on rows where it decides the width.

@@ -661,6 +661,17 @@ mod tests {
         }
     }
 
+    /// What is as heavy as the limit is heavy, in the order given, over chunks of 64.
+    #[test]
+    fn heavy_tokens_are_listed_from_the_limit_on() {
+        let rates: Vec<f64> = (0..130).map(|i| f64::from(i % 7)).collect();
+        let mut heavy = vec![(9.0, 9)];
+        append_heavy(&rates, 5.0, 3, &mut heavy);
+        let mut expected = vec![(9.0, 9)];
+        expected.extend(rates.iter().filter(|&&q| q >= 5.0).map(|&q| (q, 3)));
+        assert_eq!(heavy, expected);
+    }
+
     /// Q by the same nodes, all tokens one by one with the library's functions.
     fn by_tokens(race: &Race, rule: &Rule, inside: &[f64], outside: &[f64]) -> f64 {
         let sum = |row: &[f64]| {
