@@ -125,72 +125,41 @@ fn row(law: &Law) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::every::{Every, Pair};
+    use super::super::every::{
+        Counted, Every, Pair, masses, mean_rounds, moments, texts_in_rounds,
+    };
     use super::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::rounds::{carried_block_starts, carried_starts};
     use specgap_replay::replay::CarriedAlong;
-    use std::collections::BTreeMap;
 
     const RULES: [RuleName; 2] = [RuleName::CARRIED, RuleName::CARRIED_BLOCK];
 
-    /// Texts, each with the mass of every number of rounds and of drafts within it.
-    type Counted = BTreeMap<Vec<usize>, BTreeMap<[usize; 2], f64>>;
-
     /// Texts in rounds of at most `most` drafts, by every draft and coin: the first `end` tokens
     /// of `total`. With `forget` every round begins as a text does.
-    fn texts(pair: &Pair, rule: RuleName, [end, total, most]: [usize; 3], forget: bool) -> Counted {
+    fn texts(pair: &Pair, rule: RuleName, lengths: [usize; 3], forget: bool) -> Counted {
+        let [_, total, most] = lengths;
         let fresh = TextCarry::of(rule, most).unwrap();
-        let begun = (fresh.clone(), BTreeMap::from([([0, 0], 1.0)]));
-        let mut states = BTreeMap::from([(Vec::new(), begun)]);
-        let mut texts = Counted::new();
-        // A text comes behind what it begins with.
-        while let Some((prefix, (before, counts))) = states.pop_first() {
-            if prefix.len() == end {
-                texts.insert(prefix, counts);
-                continue;
-            }
-            let drafted = most.min(total - prefix.len() - 1);
-            let within = drafted.min(end - prefix.len() - 1);
-            let mut chance = Every::default();
+        // What is kept is a function of the text, whatever its rounds were.
+        let same = |_: &TextCarry, _: &TextCarry| true;
+        texts_in_rounds(lengths, fresh.clone(), same, |prefix, before, drafted| {
+            let (mut written, mut chance) = (Vec::new(), Every::default());
             loop {
-                let mut text: Vec<usize> = prefix.clone();
-                let (mut p, mut q, mut drafts) = (Vec::new(), Vec::new(), Vec::new());
-                for _ in 0..drafted {
-                    q.push(pair.law(1, &text));
-                    p.push(pair.law(0, &text));
-                    let draft = chance.token(&q[q.len() - 1]);
-                    drafts.push(draft as u32);
-                    text.push(draft);
-                }
-                let mut carry = if forget { &fresh } else { &before }.clone();
+                let ([p, q], drafts) = pair.chain(prefix, drafted, &mut chance);
+                let mut carry = if forget { &fresh } else { before }.clone();
                 let kept = carry.keep([&p, &q], &drafts, &mut chance).unwrap();
-                text.truncate(prefix.len() + kept);
+                let mut text = prefix.to_vec();
+                text.extend(drafts.iter().take(kept).map(|&draft| draft as usize));
                 let target = pair.law(0, &text);
                 let draft = (text.len() + 1 < total).then(|| pair.law(1, &text));
-                let last = carry.end(&target, draft.as_ref(), &mut chance, &mut Vec::new());
-                text.push(last);
-                text.truncate(end);
-                // What is kept is a function of the text, whatever its rounds were.
-                let behind = states.entry(text);
-                let (_, ways) = behind.or_insert((carry, BTreeMap::new()));
-                for ([rounds, drafts], mass) in &counts {
-                    let way = ways.entry([rounds + 1, drafts + within]);
-                    *way.or_insert(0.0) += mass * chance.weight();
-                }
+                text.push(carry.end(&target, draft.as_ref(), &mut chance, &mut Vec::new()));
+                written.push((text, carry, chance.weight()));
                 if !chance.next() {
-                    break;
+                    return written;
                 }
             }
-        }
-        texts
-    }
-
-    /// The mean number of rounds.
-    fn rounds(texts: &Counted) -> f64 {
-        let ways = texts.values().flatten();
-        ways.map(|([rounds, _], mass)| *rounds as f64 * mass).sum()
+        })
     }
 
     /// p, q and the token at each place of a text.
@@ -219,14 +188,6 @@ mod tests {
         calls.sum()
     }
 
-    /// How far the law of texts is from the target's at most.
-    fn apart(pair: &Pair, texts: &Counted, length: usize) -> f64 {
-        let found = |text: &Vec<usize>| texts.get(text).map_or(0.0, |ways| ways.values().sum());
-        let expected = pair.texts(&[], length, 1.0).into_iter();
-        let each = expected.map(|(text, mass)| (found(&text) - mass).abs());
-        each.fold(0.0, f64::max)
-    }
-
     /// Models of (tokens of the vocabulary, of the text, drafts a round).
     const SHAPES: [(usize, usize, usize); 6] = [
         (2, 4, 1),
@@ -242,6 +203,13 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(31);
         for (vocab, total, most) in SHAPES {
             let mut pair = Pair::random(&mut rng, vocab, total);
+            // What the checks below would say of rounds that lose what is kept. By token, rounds
+            // that reach the text's end need nothing from those before.
+            for rule in RULES.into_iter().filter(|_| most + 1 < total) {
+                let texts = texts(&pair, rule, [total, total, most], true);
+                let lost = pair.apart(masses(&texts), total);
+                assert!(lost > 1e-3, "{rule}: N = {total}, K = {most}: {lost}");
+            }
             // Tokens that the target never writes, as behind a cut.
             for (prefix, [p, _]) in &mut pair.laws {
                 if prefix.len() == 1 {
@@ -252,33 +220,12 @@ mod tests {
             for rule in RULES {
                 let name = format!("{rule}: V = {vocab}, N = {total}, K = {most}");
                 let texts = texts(&pair, rule, [total, total, most], false);
-                let wrong = apart(&pair, &texts, total);
+                let wrong = pair.apart(masses(&texts), total);
                 assert!(wrong < 1e-12, "{name}: {wrong}");
-                let mass: f64 = texts.values().flat_map(BTreeMap::values).sum();
-                assert!((mass - 1.0).abs() < 1e-12, "{name}: {mass}");
-                let (rounds, expected) = (rounds(&texts), replayed(&pair, rule, [total, most]));
-                assert!(
-                    (rounds - expected).abs() < 1e-12,
-                    "{name}: {rounds}, {expected}"
-                );
-            }
-        }
-    }
-
-    /// What the checks above would say of rounds that lose what is kept.
-    #[test]
-    fn texts_of_rounds_that_forget_have_another_law() {
-        let mut rng = ChaCha8Rng::seed_from_u64(32);
-        // Rounds that reach the text's end need nothing from those before, by token.
-        for (vocab, total, most) in SHAPES.into_iter().filter(|&(_, n, k)| k + 1 < n) {
-            let pair = Pair::random(&mut rng, vocab, total);
-            for rule in RULES {
-                let [kept, lost] = [false, true].map(|forget| {
-                    let texts = texts(&pair, rule, [total, total, most], forget);
-                    apart(&pair, &texts, total)
-                });
-                assert!(kept < 1e-12, "{rule}: {kept}");
-                assert!(lost > 1e-3, "{rule}: N = {total}, K = {most}: {lost}");
+                let (rounds, expected) =
+                    (mean_rounds(&texts), replayed(&pair, rule, [total, most]));
+                let wrong = (rounds - expected).abs();
+                assert!(wrong < 1e-12, "{name}: {rounds}, {expected}");
             }
         }
     }
@@ -304,14 +251,8 @@ mod tests {
                         along.take((at + 1 < total).then_some((p, q)), token);
                     }
                     let spread = along.spread();
-                    let mass: f64 = ways.values().sum();
                     for (which, said) in [&spread.calls, &spread.drafts].into_iter().enumerate() {
-                        let mean_of = |of: &dyn Fn(f64) -> f64| -> f64 {
-                            let each = ways.iter().map(|(counts, m)| m * of(counts[which] as f64));
-                            each.sum::<f64>() / mass
-                        };
-                        let mean = mean_of(&|count| count);
-                        let variance = mean_of(&|count| (count - mean).powi(2));
+                        let [mean, variance] = moments(&ways, which);
                         let name = format!("{rule}: K = {most}, {text:?} of {total}, {which}");
                         assert!((said.mean - mean).abs() < 1e-9, "{name}: {said:?}, {mean}");
                         let wrong = (said.variance - variance).abs();

@@ -163,139 +163,53 @@ pub(super) fn residual(p: &Law, q: &Law, [a, b]: [f64; 2]) -> impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
+    use super::super::every::{Every, Pair};
     use super::*;
-    use crate::capture::Sampling;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
     use std::collections::BTreeMap;
 
-    /// p = (1/2, 1/2) and q = (3/4, 1/4) at every prefix.
-    fn laws() -> (Law, Law) {
-        let sampling = Sampling::new(1.0, None, None).unwrap();
-        let (mut p, mut q) = (Law::default(), Law::default());
-        p.set(&[0.0, 0.0], &sampling).unwrap();
-        q.set(&[3f32.ln(), 0.0], &sampling).unwrap();
-        (p, q)
-    }
-
-    /// Every way that a round can end, with its probability: the token sequence that it
-    /// writes. Drafts go through all sequences. The k-th random number of the rule goes
-    /// through the midpoints of `parts[k]` equal parts, as many as make all chances that
-    /// it may be held against whole numbers of parts, so that the sum over them is the
-    /// rule's law itself and no sample of it.
-    fn every_round(rule: RuleName, parts: &[usize]) -> BTreeMap<Vec<usize>, f64> {
-        let (p, q) = laws();
-        let length = parts.len() - 1;
-        let (target, draft) = (vec![p; length + 1], vec![q; length]);
-        let ways: usize = parts.iter().product();
-        let mut law = BTreeMap::new();
-        for code in 0..1u32 << length {
-            let drafts: Vec<u32> = (0..length).map(|place| code >> place & 1).collect();
-            let chance: f64 = drafts.iter().map(|&x| [0.75, 0.25][x as usize]).product();
-            for way in 0..ways {
-                let (mut rest, mut left) = (way, parts.iter());
-                let mut uniform = || {
-                    let parts = left.next().unwrap();
-                    let part = rest % parts;
-                    rest /= parts;
-                    (part as f64 + 0.5) / *parts as f64
-                };
-                let laws = [&target[..], &draft];
-                let settled = settle(rule, laws, &drafts, &mut uniform, &mut Vec::new()).unwrap();
-                let kept = drafts[..settled.accepted].iter();
-                let mut text: Vec<usize> = kept.map(|&x| x as usize).collect();
-                text.push(settled.token);
-                *law.entry(text).or_insert(0.0) += chance / ways as f64;
+    /// Goes through every draft and coin of a round: what it writes has the target's law. How many
+    /// of so many drafts it keeps in the mean.
+    fn kept(rule: RuleName, pair: &Pair, drafted: usize) -> f64 {
+        let (mut written, mut kept) = (BTreeMap::new(), 0.0);
+        let mut chance = Every::default();
+        loop {
+            let ([mut p, q], drafts) = pair.chain(&[], drafted, &mut chance);
+            let mut text: Vec<usize> = drafts.iter().map(|&token| token as usize).collect();
+            p.push(pair.law(0, &text));
+            let settled = settle(rule, [&p, &q], &drafts, &mut chance, &mut Vec::new()).unwrap();
+            text.truncate(settled.accepted);
+            text.push(settled.token);
+            *written.entry(text).or_insert(0.0) += chance.weight();
+            kept += chance.weight() * settled.accepted as f64;
+            if !chance.next() {
+                break;
             }
         }
-        law
-    }
-
-    fn expected_length(law: &BTreeMap<Vec<usize>, f64>) -> f64 {
-        law.iter()
-            .map(|(text, mass)| (text.len() - 1) as f64 * mass)
-            .sum()
-    }
-
-    /// The law of the first `length` + 1 tokens when what a round does not write is drawn
-    /// from p, which for these laws is a fair coin.
-    fn output(law: &BTreeMap<Vec<usize>, f64>, length: usize) -> Vec<f64> {
-        let mut output = vec![0.0; 1 << (length + 1)];
-        for (text, mass) in law {
-            let missing = length + 1 - text.len();
-            let begin = text.iter().fold(0, |code, token| 2 * code + token) << missing;
-            for entry in &mut output[begin..begin + (1 << missing)] {
-                *entry += mass / f64::from(1 << missing);
-            }
-        }
-        output
-    }
-    /// Chances are 2/3 and 1 with `token`; with `block`, 8/27, 4/9, 2/3, 8/9 and 1 of the
-    /// last coin, 1/5, 0 and 1 of the others; 1/2 of the token behind all drafts.
-    const ROUNDS: [(RuleName, &[usize], f64); 6] = [
-        (RuleName::TOKEN, &[6, 6], 0.75),
-        (RuleName::TOKEN, &[6, 6, 6], 21.0 / 16.0),
-        (RuleName::TOKEN, &[6, 6, 6, 6], 111.0 / 64.0),
-        (RuleName::BLOCK, &[6, 2], 0.75),
-        (RuleName::BLOCK, &[18, 10, 2], 11.0 / 8.0),
-        (RuleName::BLOCK, &[54, 10, 10, 2], 123.0 / 64.0),
-    ];
-
-    #[test]
-    fn what_a_round_writes_has_the_targets_law() {
-        for (rule, parts, _) in ROUNDS {
-            let length = parts.len() - 1;
-            let law = every_round(rule, parts);
-            for (code, mass) in output(&law, length).iter().enumerate() {
-                let p = 0.5f64.powi(length as i32 + 1);
-                assert!(
-                    (mass - p).abs() < 1e-12,
-                    "{rule:?} {length}: {code}: {mass}"
-                );
-            }
-        }
+        let apart = pair.apart(written, drafted + 1);
+        assert!(apart < 1e-12, "{rule} {drafted}: {apart}");
+        kept
     }
 
     /// 111/64 and 123/64 are the values of three drafts that block verification's own
-    /// enumeration has; of one draft both are the overlap.
+    /// enumeration has; of one draft both are the overlap. Equal laws keep all, disjoint ones none.
     #[test]
-    fn as_many_drafts_are_kept_as_the_formulas_say() {
-        for (rule, parts, expected) in ROUNDS {
-            let found = expected_length(&every_round(rule, parts));
-            assert!(
-                (found - expected).abs() < 1e-12,
-                "{rule:?}: {found}, {expected}"
-            );
-        }
-    }
-
-    #[test]
-    fn equal_and_disjoint_laws_keep_all_and_none() {
-        let sampling = Sampling::new(1.0, None, None).unwrap();
-        let law = |logits: &[f32]| {
-            let mut law = Law::default();
-            law.set(logits, &sampling).unwrap();
-            law
-        };
-        let masked = f32::NEG_INFINITY;
-        let (p, q) = (law(&[0.3, 0.1, masked]), law(&[masked, masked, 0.0]));
-        for rule in [RuleName::TOKEN, RuleName::BLOCK] {
-            let settled = |target: &Law, draft: &Law, drafts: &[u32], u: f64| {
-                let (target, draft) = (vec![target.clone(); 3], vec![draft.clone(); 2]);
-                let mut uniform = || u;
-                settle(
-                    rule,
-                    [&target, &draft],
-                    drafts,
-                    &mut uniform,
-                    &mut Vec::new(),
-                )
-                .unwrap()
-            };
-            for u in [0.0, 0.25, 0.999_999] {
-                let all = settled(&p, &p, &[1, 0], u);
-                assert_eq!(all.accepted, 2, "{rule:?}");
-                assert_eq!(all.token, p.draw(u));
-                let none = settled(&p, &q, &[2, 2], u);
-                assert_eq!((none.accepted, none.token), (0, p.draw(u)), "{rule:?}");
+    fn a_round_writes_the_targets_law_and_keeps_what_the_formulas_say() {
+        let mut rng = ChaCha8Rng::seed_from_u64(20);
+        for (rule, formulas) in [
+            (RuleName::TOKEN, [0.75, 21.0 / 16.0, 111.0 / 64.0]),
+            (RuleName::BLOCK, [0.75, 11.0 / 8.0, 123.0 / 64.0]),
+        ] {
+            for (drafted, formula) in (1..).zip(formulas) {
+                let (p, some) = ([0.5, 0.5, 0.0], [0.75, 0.25, 0.0]);
+                for (q, expected) in [(some, formula), (p, drafted as f64), ([0.0, 0.0, 1.0], 0.0)]
+                {
+                    let found = kept(rule, &Pair::everywhere(drafted + 1, [&p, &q]), drafted);
+                    let wrong = (found - expected).abs();
+                    assert!(wrong < 1e-12, "{rule} {drafted}: {found}, {expected}");
+                }
+                kept(rule, &Pair::random(&mut rng, 3, drafted + 1), drafted);
             }
         }
     }
