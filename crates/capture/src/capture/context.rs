@@ -152,45 +152,34 @@ mod tests {
                 |tokens, more| check_lengths(&[prompt("a", 2), prompt("b", tokens)], &graph, more);
             assert_eq!(check(8, 1).unwrap(), [""; 0]);
             let notes = check(8, 2).unwrap();
-            assert!(
-                notes[0].starts_with("warning: prompt \"b\" has 8 tokens"),
-                "{notes:?}"
-            );
+            let warning = "warning: prompt \"b\" has 8 tokens";
+            assert!(notes[0].starts_with(warning), "{notes:?}");
             let error = check(9, 1).unwrap_err().to_string();
-            assert!(
-                error.contains("prompt \"b\": has 9 tokens, and "),
-                "{error}"
-            );
-            assert!(
-                error.contains("takes 8 (") && error.contains("config.json"),
-                "{error}"
-            );
+            for words in [
+                "prompt \"b\": has 9 tokens, and ",
+                "takes 8 (",
+                "config.json",
+            ] {
+                assert!(error.contains(words), "{error}");
+            }
         }
     }
 
     #[test]
     fn without_a_length_only_long_prompts_are_spoken_of() {
-        for config in [
-            "{",
-            "[]",
-            r#"{"max_position_embeddings": "8"}"#,
-            r#"{"n_ctx": 0}"#,
-        ] {
+        let other = r#"{"max_position_embeddings": "8"}"#;
+        for config in ["{", "[]", other, r#"{"n_ctx": 0}"#] {
             let folder = folder(&[("config.json", config)]);
             let graph = [folder.path().join("model.onnx")];
-            assert_eq!(
-                check_lengths(&[prompt("a", LONG)], &graph, 9).unwrap(),
-                [""; 0]
-            );
-            let notes = check_lengths(&[prompt("a", LONG + 1)], &graph, 9).unwrap();
+            let notes = |tokens| check_lengths(&[prompt("a", tokens)], &graph, 9).unwrap();
+            assert_eq!(notes(LONG), [""; 0]);
+            let note = &notes(LONG + 1)[0];
             assert!(
-                notes[0].starts_with("note: prompt \"a\" has 4097 tokens"),
-                "{notes:?}"
+                note.starts_with("note: prompt \"a\" has 4097 tokens"),
+                "{note}"
             );
         }
-        assert_eq!(
-            check_lengths(&[], &[PathBuf::from("x.onnx")], 9).unwrap(),
-            [""; 0]
-        );
+        let nowhere = PathBuf::from("x.onnx");
+        assert_eq!(check_lengths(&[], &[nowhere], 9).unwrap(), [""; 0]);
     }
 }

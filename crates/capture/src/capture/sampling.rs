@@ -362,60 +362,47 @@ fn keep(weights: &mut [f64], order: &mut Vec<usize>, sampling: &Sampling) {
 mod tests {
     use super::*;
 
-    fn counts(logits: &[f32], sampling: Sampling, draws: usize) -> Vec<usize> {
-        let mut sampler = Sampler::new(1, "counts");
-        let mut counts = vec![0; logits.len()];
-        for _ in 0..draws {
-            counts[sampler.draw(logits, &sampling).unwrap()] += 1;
-        }
-        counts
-    }
-
+    /// Five standard deviations of a binomial count: false alarms below 1e-5 in all, and the seed
+    /// is fixed. Of equal entries those with low ids are kept.
     #[test]
-    fn draws_follow_the_softmax_at_the_temperature() {
-        // P = (1, 2, 4)/7 at T = 1 and (1, 4, 16)/21 at T = 1/2. Five standard
-        // deviations of a binomial count: false alarms below 1e-5 in all, and the
-        // seed is fixed.
-        let logits = [0.0, 2f32.ln(), 4f32.ln(), f32::NEG_INFINITY];
-        for (temperature, law) in [(1.0, [1.0, 2.0, 4.0]), (0.5, [1.0, 4.0, 16.0])] {
+    fn draws_follow_the_softmax_of_what_is_kept() {
+        let powers = [0.0, 2f32.ln(), 4f32.ln(), f32::NEG_INFINITY, -1.0];
+        let ties = [1.0, 3.0, 3.0, 3.0, 0.0];
+        let e = std::f64::consts::E;
+        // In `ties` the three heavy tokens hold 0.31 each.
+        for (logits, temperature, top_k, top_p, weights) in [
+            (powers, 1.0, None, None, [1.0, 2.0, 4.0, 0.0, 1.0 / e]),
+            (
+                powers,
+                0.5,
+                None,
+                None,
+                [1.0, 4.0, 16.0, 0.0, 1.0 / (e * e)],
+            ),
+            (ties, 1.0, Some(2), None, [0.0, 1.0, 1.0, 0.0, 0.0]),
+            (ties, 1.0, None, Some(0.6), [0.0, 1.0, 1.0, 0.0, 0.0]),
+            (ties, 1.0, None, Some(1e-9), [0.0, 1.0, 0.0, 0.0, 0.0]),
+            (
+                ties,
+                1.0,
+                Some(9),
+                Some(1.0),
+                [e, e * e * e, e * e * e, e * e * e, 1.0],
+            ),
+        ] {
+            let sampling = Sampling::new(temperature, top_k, top_p).unwrap();
+            let (mut sampler, mut counts) = (Sampler::new(1, "counts"), [0.0; 5]);
             let draws = 20_000;
-            let counts = counts(
-                &logits,
-                Sampling::new(temperature, None, None).unwrap(),
-                draws,
-            );
-            assert_eq!(counts[3], 0);
-            let total: f64 = law.iter().sum();
-            for (&count, weight) in counts.iter().zip(law) {
-                let p: f64 = weight / total;
-                let deviation = (draws as f64 * p * (1.0 - p)).sqrt();
-                assert!((count as f64 - draws as f64 * p).abs() < 5.0 * deviation);
+            for _ in 0..draws {
+                counts[sampler.draw(&logits, &sampling).unwrap()] += 1.0;
+            }
+            for (count, weight) in counts.into_iter().zip(weights) {
+                let p = weight / weights.iter().sum::<f64>();
+                let deviation = (f64::from(draws) * p * (1.0 - p)).sqrt();
+                let apart: f64 = count - f64::from(draws) * p;
+                assert!(apart.abs() <= 5.0 * deviation, "{sampling:?}: {counts:?}");
             }
         }
-    }
-
-    #[test]
-    fn top_k_and_top_p_keep_the_heaviest_and_ties_go_to_low_ids() {
-        let logits = [1.0, 3.0, 3.0, 3.0, 0.0];
-        let one = counts(&logits, Sampling::new(1.0, Some(2), None).unwrap(), 400);
-        assert!(
-            one[1] > 0 && one[2] > 0 && one[0] + one[3] + one[4] == 0,
-            "{one:?}"
-        );
-        // The three heavy tokens hold 0.31 each.
-        let two = counts(&logits, Sampling::new(1.0, None, Some(0.6)).unwrap(), 400);
-        assert!(
-            two[1] > 0 && two[2] > 0 && two[0] + two[3] + two[4] == 0,
-            "{two:?}"
-        );
-        let all = counts(
-            &logits,
-            Sampling::new(1.0, Some(9), Some(1.0)).unwrap(),
-            4000,
-        );
-        assert!(all.iter().all(|&count| count > 0), "{all:?}");
-        let first = counts(&logits, Sampling::new(1.0, None, Some(1e-9)).unwrap(), 50);
-        assert_eq!(first, [0, 50, 0, 0, 0]);
     }
 
     #[test]
