@@ -492,7 +492,7 @@ impl Decoder {
         let at = (prompt, start);
         let cache = asked(&mut self.target, at, Model::take)?;
         let length = cache.length();
-        let copies = vec![whole(0, length); paths.len()];
+        let copies = vec![Stretch::whole(0, length); paths.len()];
         asked(&mut self.target, at, |model| model.branch(&cache, &copies))?;
         let logits = run_together(&mut self.target, at, &ids, paths.len())?;
         round.verify_seconds = verifying.elapsed().as_secs_f64();
@@ -535,7 +535,10 @@ impl Decoder {
         let mut kept: Vec<u32> = kept.iter().map(|&node| nodes[node].token as u32).collect();
         // The target goes on behind the path that was kept, as far as it was.
         let cache = asked(&mut self.target, at, Model::take)?;
-        let path = [whole(path_of[here], length + new.len() + kept.len())];
+        let path = [Stretch::whole(
+            path_of[here],
+            length + new.len() + kept.len(),
+        )];
         asked(&mut self.target, at, |model| model.branch(&cache, &path))?;
         kept.push(token as u32);
         self.write(kept.into_iter(), decoded, all, &mut round);
@@ -590,7 +593,7 @@ impl Decoder {
                 let from = caches.as_ref().unwrap_or(&text);
                 let copies: Vec<_> = below
                     .iter()
-                    .map(|&(sequence, _)| whole(sequence, from.length()))
+                    .map(|&(sequence, _)| Stretch::whole(sequence, from.length()))
                     .collect();
                 asked(&mut self.draft, at, |model| model.branch(from, &copies))?;
                 let ids: Vec<i64> = below.iter().map(|&(_, node)| nodes[node].token).collect();
@@ -812,14 +815,6 @@ fn noted(
     });
     noted.expected = expected.collect();
     noted
-}
-
-/// All of a sequence's columns up to `length`.
-fn whole(sequence: usize, length: usize) -> Stretch {
-    Stretch {
-        sequence,
-        columns: 0..length,
-    }
 }
 
 /// Lengths that are timed: all up to 16, then doubling, and the longest.

@@ -102,15 +102,14 @@ pub struct Model {
     path: PathBuf,
     vocabulary: usize,
     placement: Placement,
-    past: Vec<DynValue>,
-    batch: usize,
-    length: usize,
+    cache: Cache,
 }
 
-/// Keys and values of some sequences, away from their model: in the host's memory.
+/// Keys and values of some sequences; away from their model they are in the host's memory.
 ///
 /// [`Model::take`] and [`Cache::gather`] make branches of it: what was read behind one
 /// prefix is gone on with in several ways, or forgotten.
+#[derive(Default)]
 pub struct Cache {
     past: Vec<DynValue>,
     batch: usize,
@@ -124,6 +123,16 @@ pub struct Stretch {
     pub sequence: usize,
     /// Its first column, and the one behind its last.
     pub columns: Range<usize>,
+}
+
+impl Stretch {
+    /// All of a sequence's columns up to `length`.
+    pub(super) fn whole(sequence: usize, length: usize) -> Self {
+        Self {
+            sequence,
+            columns: 0..length,
+        }
+    }
 }
 
 impl Model {
@@ -173,9 +182,7 @@ impl Model {
                 refused,
                 nodes: Default::default(),
             },
-            past: Vec::new(),
-            batch: 0,
-            length: 0,
+            cache: Cache::default(),
         };
         model.start(1).map_err(refuse)?;
         let logits = model.run(&[0], &[1], &[0]).map_err(refuse)?;
@@ -224,27 +231,24 @@ impl Model {
     /// What the runtime says.
     pub fn start(&mut self, batch: usize) -> Result<(), String> {
         self.clear();
-        self.batch = batch;
+        self.cache.batch = batch;
         let allocator = Allocator::default();
         for tensor in &self.contract.cache {
             let shape = [batch as i64, tensor.heads, 0, tensor.width];
             let empty = DynTensor::new(&allocator, tensor.element, shape).map_err(said)?;
-            self.past.push(empty.into_dyn());
+            self.cache.past.push(empty.into_dyn());
         }
         Ok(())
     }
 
     /// Releases the cache.
     pub fn clear(&mut self) {
-        self.binding.clear();
-        self.past.clear();
-        self.batch = 0;
-        self.length = 0;
+        self.put(Cache::default());
     }
 
     /// Columns of the cache: tokens that were run, padding included.
     pub fn length(&self) -> usize {
-        self.length
+        self.cache.length
     }
 
     /// Takes the cache out of the model, which is as after [`Self::clear`].
@@ -253,33 +257,24 @@ impl Model {
     ///
     /// What the runtime says, if it cannot bring the cache to the host.
     pub fn take(&mut self) -> Result<Cache, String> {
-        let mut past = std::mem::take(&mut self.past);
+        let mut cache = std::mem::take(&mut self.cache);
         if self.placement.device == Placed::Cuda {
             let to_host = |value: DynValue| {
                 let tensor = value.downcast::<DynTensorValueType>().map_err(said)?;
                 let on_host = tensor.to(AllocationDevice::CPU, 0).map_err(said)?;
                 Ok(on_host.into_dyn())
             };
-            past = past
-                .into_iter()
-                .map(to_host)
-                .collect::<Result<_, String>>()?;
+            let moved = cache.past.into_iter().map(to_host);
+            cache.past = moved.collect::<Result<_, String>>()?;
         }
-        let cache = Cache {
-            past,
-            batch: self.batch,
-            length: self.length,
-        };
         self.clear();
         Ok(cache)
     }
 
     /// Goes on behind a cache of this model.
     pub fn put(&mut self, cache: Cache) {
-        self.clear();
-        self.past = cache.past;
-        self.batch = cache.batch;
-        self.length = cache.length;
+        self.binding.clear();
+        self.cache = cache;
     }
 
     /// Forgets all columns of the cache but the first `length`.
@@ -288,15 +283,12 @@ impl Model {
     ///
     /// What the runtime says.
     pub fn roll_back(&mut self, length: usize) -> Result<(), String> {
-        if length >= self.length {
+        if length >= self.cache.length {
             return Ok(());
         }
         let cache = self.take()?;
         let kept: Vec<_> = (0..cache.batch)
-            .map(|sequence| Stretch {
-                sequence,
-                columns: 0..length,
-            })
+            .map(|sequence| Stretch::whole(sequence, length))
             .collect();
         self.branch(&cache, &kept)
     }
@@ -316,9 +308,9 @@ impl Model {
     ///
     /// What the runtime says, or how an output breaks the contract.
     pub fn run(&mut self, ids: &[i64], mask: &[i64], positions: &[i64]) -> Result<Logits, String> {
-        let batch = self.batch.max(1);
+        let batch = self.cache.batch.max(1);
         let sequence = ids.len() / batch;
-        let length = self.length + sequence;
+        let length = self.cache.length + sequence;
         let mut bind = |name: &str, data: &[i64], columns: usize| {
             let tensor = Tensor::from_array(([batch, columns], data.to_vec())).map_err(said)?;
             self.binding.bind_input(name, &tensor).map_err(said)
@@ -328,13 +320,13 @@ impl Model {
         if self.contract.positions {
             bind(POSITIONS, positions, sequence)?;
         }
-        for (tensor, past) in self.contract.cache.iter().zip(&self.past) {
+        for (tensor, past) in self.contract.cache.iter().zip(&self.cache.past) {
             self.binding
                 .bind_input(tensor.past.as_str(), past)
                 .map_err(said)?;
         }
         // The binding keeps each input that it needs alive.
-        self.past.clear();
+        self.cache.past.clear();
         // Bound anew each time, or the runtime would reuse buffers of the last size.
         for name in std::iter::once(LOGITS).chain(self.contract.heads.names()) {
             self.binding
@@ -361,12 +353,10 @@ impl Model {
             logits.add_head(name, &taken(name)?, batch)?;
         }
         for tensor in &self.contract.cache {
-            let present = outputs
-                .remove(&tensor.present)
-                .ok_or_else(|| format!("output {} is missing", tensor.present))?;
+            let present = taken(&tensor.present)?;
             let expected = [batch as i64, tensor.heads, length as i64, tensor.width];
             match present.dtype().tensor_shape() {
-                Some(shape) if **shape == expected => self.past.push(present),
+                Some(shape) if **shape == expected => self.cache.past.push(present),
                 shape => {
                     let shape = shape.map(|shape| shape.to_vec()).unwrap_or_default();
                     return Err(format!(
@@ -377,7 +367,7 @@ impl Model {
             }
         }
         drop(outputs);
-        self.length = length;
+        self.cache.length = length;
         Ok(logits)
     }
 
