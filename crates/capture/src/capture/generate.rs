@@ -489,15 +489,12 @@ impl Capture {
             }
             // What a head says of the tokens before is known now.
             for (sequence, held) in held.iter_mut().enumerate() {
-                if let Some(mut held) = held.take() {
-                    for ((own, logits), model) in
-                        held.drafts.iter_mut().zip(&drafted).zip(&self.drafts)
-                    {
-                        own.head_acceptance = (logits.acceptance(sequence)).map_err(|message| {
-                            context.broken(model, sequence, position, message)
-                        })?;
-                    }
-                    held.append_to(sink)?;
+                if let Some(held) = held.take() {
+                    let acceptances = drafted.iter().zip(&self.drafts).map(|(logits, model)| {
+                        let broken = |say| context.broken(model, sequence, position, say);
+                        logits.acceptance(sequence).map_err(broken)
+                    });
+                    held.append_to(&acceptances.collect::<Result<Vec<_>, _>>()?, sink)?;
                 }
             }
             let mut active = 0;
@@ -644,23 +641,13 @@ struct HeldRow {
     /// The prompt, the position and the token.
     place: (usize, usize, u32),
     target: Vec<f32>,
-    drafts: Vec<HeldDraft>,
-}
-
-/// What a draft says of it.
-struct HeldDraft {
-    draft: Vec<f32>,
-    head_acceptance: Option<f64>,
-    head_overlap: Option<f64>,
+    /// Of each draft its row, and the overlap that its head predicts.
+    drafts: Vec<(Vec<f32>, Option<f64>)>,
 }
 
 impl HeldRow {
     fn new(place: (usize, usize, u32), target: &[f32], drafts: &[OtherDraft<'_>]) -> Self {
-        let held = |one: &OtherDraft<'_>| HeldDraft {
-            draft: one.draft.to_vec(),
-            head_acceptance: one.head_acceptance,
-            head_overlap: one.head_overlap,
-        };
+        let held = |one: &OtherDraft<'_>| (one.draft.to_vec(), one.head_overlap);
         Self {
             place,
             target: target.to_vec(),
@@ -668,12 +655,17 @@ impl HeldRow {
         }
     }
 
-    fn append_to(&self, sink: &mut dyn RowSink) -> Result<(), CaptureError> {
-        let drafts: Vec<_> = (self.drafts.iter())
-            .map(|held| OtherDraft {
-                draft: &held.draft,
-                head_acceptance: held.head_acceptance,
-                head_overlap: held.head_overlap,
+    /// With what the head of each draft says of the token, which it has read.
+    fn append_to(
+        &self,
+        acceptances: &[Option<f64>],
+        sink: &mut dyn RowSink,
+    ) -> Result<(), CaptureError> {
+        let drafts: Vec<_> = (self.drafts.iter().zip(acceptances))
+            .map(|((draft, head_overlap), &head_acceptance)| OtherDraft {
+                draft,
+                head_acceptance,
+                head_overlap: *head_overlap,
             })
             .collect();
         let row = row_of(self.place, &self.target, &drafts);

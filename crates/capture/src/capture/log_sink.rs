@@ -118,7 +118,7 @@ impl Provenance {
                 "nodes": model.placement().nodes,
             })
         };
-        for (name, value) in [
+        let mut extra = vec![
             ("prompts_file", json!(self.prompts)),
             (
                 "target_weights",
@@ -131,23 +131,20 @@ impl Provenance {
             ("top", json!(top_count(layout))),
             ("target_ran_on", placement(target)),
             ("draft_ran_on", placement(draft)),
-        ] {
-            metadata.extra.insert(name.to_owned(), value);
-        }
+        ];
         if self.drafts.len() > 1 {
             let together = self.drafts.iter().map(|files| files.first());
             let names = together.map(|file| file.map(|file| &file.name));
-            let names: Vec<_> = names.collect();
-            metadata
-                .extra
-                .insert("drafts_together".to_owned(), json!(names));
+            extra.push(("drafts_together", json!(names.collect::<Vec<_>>())));
         }
         let heads: Vec<&str> = draft.heads().names().collect();
         if !heads.is_empty() {
-            metadata
-                .extra
-                .insert("draft_heads".to_owned(), json!(heads));
+            extra.push(("draft_heads", json!(heads)));
         }
+        let extra = extra.into_iter();
+        metadata.extra = extra
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
         metadata
     }
 }
