@@ -8,8 +8,7 @@ use super::reader::Log;
 impl Log {
     /// Whether any file has masks.
     pub fn has_masks(&self) -> bool {
-        let has = |shard: &super::reader::Shard| shard.beside[Beside::Allowed].is_some();
-        self.shards.iter().any(has)
+        self.any_has(Beside::Allowed)
     }
 
     /// Which tokens the mask of a position allows, one truth value a token of the vocabulary; `out`
@@ -22,16 +21,12 @@ impl Log {
     /// # Example
     /// ```
     /// use specgap_log::log::{Dtype, HeldTensor, Log, Metadata};
-    /// use std::sync::Arc;
-    /// let held = |name: &str, dtype, shape: Vec<usize>, entries: Vec<u8>| HeldTensor {
-    ///     name: name.to_owned(), dtype, shape, entries: Arc::new(entries),
-    /// };
     /// let row: Vec<u8> = [0.5f32, 0.25, 0.25].iter().flat_map(|x| x.to_le_bytes()).collect();
     /// let tensors = vec![
-    ///     held("target_probs", Dtype::F32, vec![1, 3], row.clone()),
-    ///     held("draft_probs", Dtype::F32, vec![1, 3], row),
+    ///     HeldTensor::new("target_probs", Dtype::F32, &[1, 3], row.clone()),
+    ///     HeldTensor::new("draft_probs", Dtype::F32, &[1, 3], row),
     ///     // Bits: the first and the third.
-    ///     held("allowed", Dtype::I32, vec![1, 1], 0b101i32.to_le_bytes().to_vec()),
+    ///     HeldTensor::new("allowed", Dtype::I32, &[1, 1], 0b101i32.to_le_bytes()),
     /// ];
     /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
     /// let mut allowed = Vec::new();
@@ -89,24 +84,15 @@ mod tests {
     use super::super::tensor::HeldTensor;
     use super::*;
     use specgap_entries::entries::Dtype;
-    use std::sync::Arc;
 
     /// Two positions of 40 tokens, and a mask.
     fn masked(dtype: Dtype, columns: usize, entries: Vec<u8>) -> Result<Log, LogError> {
-        let held = |name: &str, dtype, columns, entries: Vec<u8>| HeldTensor {
-            name: name.to_owned(),
-            dtype,
-            shape: vec![2, columns],
-            entries: Arc::new(entries),
-        };
-        let rows = || {
-            let logits = (0..80u8).map(|x| f32::from(x % 7));
-            logits.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()
-        };
+        let logits = (0..80u8).map(|x| f32::from(x % 7));
+        let rows: Vec<u8> = logits.flat_map(f32::to_le_bytes).collect();
         let tensors = vec![
-            held("target_logits", Dtype::F32, 40, rows()),
-            held("draft_logits", Dtype::F32, 40, rows()),
-            held(ALLOWED, dtype, columns, entries),
+            HeldTensor::new("target_logits", Dtype::F32, &[2, 40], rows.clone()),
+            HeldTensor::new("draft_logits", Dtype::F32, &[2, 40], rows),
+            HeldTensor::new(ALLOWED, dtype, &[2, columns], entries),
         ];
         Log::held("masked".as_ref(), Metadata::default(), tensors, None)
     }
@@ -152,38 +138,33 @@ mod tests {
 
     #[test]
     fn masks_that_are_none_are_refused() {
-        let message = |found: Result<Log, LogError>| found.unwrap_err().to_string();
-        for (dtype, columns) in [(Dtype::U8, 2), (Dtype::I64, 2), (Dtype::I32, 3)] {
-            let found = message(masked(dtype, columns, vec![1; 2 * columns * dtype.size()]));
-            assert!(found.contains("masked: allowed: is"), "{found}");
-            assert!(
-                found.contains("[N, 40]") && found.contains("[N, 2]"),
-                "{found}"
-            );
+        let mut two = vec![1u8; 80];
+        two[43] = 2;
+        let none = [[1u8; 40], [0; 40]].concat();
+        let shape = ["masked: allowed: is", "[N, 40]", "[N, 2]"];
+        let entry = [
+            "row 1",
+            "column 3",
+            "is 2; it is 1 where a token is allowed",
+        ];
+        for (dtype, columns, entries, words) in [
+            (Dtype::U8, 2, vec![1; 4], &shape[..]),
+            (Dtype::I64, 2, vec![1; 32], &shape),
+            (Dtype::I32, 3, vec![1; 24], &shape),
+            (Dtype::F32, 40, vec![0; 320], &["allowed", "f32"]),
+            (Dtype::U8, 40, two, &entry),
+            (Dtype::U8, 40, none, &["allows none of 40 tokens"]),
+        ] {
+            let read = masked(dtype, columns, entries).and_then(|log| {
+                let mut out = Vec::new();
+                // The first mask is one.
+                log.allowed(0, &mut out).unwrap();
+                log.allowed(1, &mut out)
+            });
+            let found = read.unwrap_err().to_string();
+            for word in words {
+                assert!(found.contains(word), "{found}");
+            }
         }
-        let found = message(masked(Dtype::F32, 40, vec![0; 320]));
-        assert!(
-            found.contains("allowed") && found.contains("f32"),
-            "{found}"
-        );
-        let mut out = Vec::new();
-        let mut entries = vec![1u8; 80];
-        entries[43] = 2;
-        let log = masked(Dtype::U8, 40, entries).unwrap();
-        assert!(log.allowed(0, &mut out).is_ok());
-        let found = log.allowed(1, &mut out).unwrap_err().to_string();
-        assert!(
-            found.contains("row 1") && found.contains("column 3"),
-            "{found}"
-        );
-        assert!(
-            found.contains("is 2; it is 1 where a token is allowed"),
-            "{found}"
-        );
-        let mut entries = vec![1u8; 80];
-        entries[40..].fill(0);
-        let log = masked(Dtype::U8, 40, entries).unwrap();
-        let found = log.allowed(1, &mut out).unwrap_err().to_string();
-        assert!(found.contains("allows none of 40 tokens"), "{found}");
     }
 }

@@ -39,18 +39,12 @@ impl Log {
     /// # Example
     /// ```
     /// use specgap_log::log::{Dtype, HeldTensor, Log, Metadata, Row};
-    /// use std::sync::Arc;
-    /// let floats = |name: &str, shape: &[usize], entries: &[f32]| HeldTensor {
-    ///     name: name.to_owned(),
-    ///     dtype: Dtype::F32,
-    ///     shape: shape.to_vec(),
-    ///     entries: Arc::new(entries.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// let floats = |name: &str, shape: &[usize], entries: &[f32]| {
+    ///     let bytes: Vec<u8> = entries.iter().flat_map(|x| x.to_le_bytes()).collect();
+    ///     HeldTensor::new(name, Dtype::F32, shape, bytes)
     /// };
-    /// let numbers = |name: &str, entries: [i32; 2]| HeldTensor {
-    ///     name: name.to_owned(),
-    ///     dtype: Dtype::I32,
-    ///     shape: vec![2],
-    ///     entries: Arc::new(entries.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// let numbers = |name: &str, [a, b]: [u8; 2]| {
+    ///     HeldTensor::new(name, Dtype::I32, &[2], [a, 0, 0, 0, b, 0, 0, 0])
     /// };
     /// // Two positions, two depths, two tokens.
     /// let tensors = vec![
@@ -93,15 +87,14 @@ impl Log {
     pub fn draft_rows(&self) -> Result<Vec<bool>, LogError> {
         let mut all = vec![true; self.positions()];
         for (shard, &first) in self.shards.iter().zip(&self.starts) {
-            let own = all.iter_mut().skip(first).take(shard.positions);
             if shard.is_text {
-                own.for_each(|one| *one = false);
-            } else if let Some(tensor) = &shard.beside[Beside::DraftRow] {
-                let window = tensor.window(0..shard.positions)?;
-                for (row, one) in own.enumerate() {
-                    *one = window.integers(row).next() != Some(0);
-                }
+                all[first..first + shard.positions].fill(false);
+                continue;
             }
+            shard.integers(Beside::DraftRow, |_, [row, _], value| {
+                all[first + row] = value != 0;
+                Ok(())
+            })?;
         }
         for (number, one) in all.iter_mut().enumerate() {
             *one &= self.start_of_round(number).is_some();

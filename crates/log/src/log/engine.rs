@@ -42,50 +42,39 @@ impl Log {
     /// `batch_size` and `seed` below -1. Each names file, tensor, row and column.
     pub fn engine_records(&self) -> Result<Vec<EngineRecord>, LogError> {
         let mut records = vec![EngineRecord::default(); self.positions()];
-        let mut rest = records.as_mut_slice();
         let tokens = i64::try_from(self.vocabulary()).unwrap_or(i64::MAX);
-        for shard in self.shards.iter() {
-            let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
-            let mut fill = |of: Beside, end: i64| {
-                let Some(tensor) = &shard.beside[of] else {
-                    return Ok(());
+        for (shard, &first) in self.shards.iter().zip(&self.starts) {
+            let places = [Beside::PromptId, Beside::Position];
+            for of in places.into_iter().chain(Beside::OF_ENGINE) {
+                let end = match of {
+                    Beside::Drafts | Beside::Output => tokens,
+                    _ => i64::MAX,
                 };
-                let window = tensor.window(0..own.len())?;
-                for (row, record) in own.iter_mut().enumerate() {
-                    for (column, value) in window.integers(row).enumerate() {
-                        let is_place = matches!(of, Beside::PromptId | Beside::Position);
-                        if !is_place && !(-1..end).contains(&value) {
-                            let message = complaint(of, value, end);
-                            return Err(LogError::entry(
-                                &shard.path,
-                                &tensor.name,
-                                row,
-                                column,
-                                message,
-                            ));
-                        }
-                        match of {
-                            Beside::PromptId => record.prompt = Some(value),
-                            Beside::Position => record.position = Some(value),
-                            Beside::Drafts => record.drafts.push(value),
-                            Beside::Output => record.output = Some(value),
-                            Beside::Accepted => record.accepted = Some(value),
-                            Beside::Round => record.round = Some(value),
-                            Beside::BatchSize => record.batch_size = Some(value),
-                            _ => record.seed = Some(value),
-                        }
+                shard.integers(of, |tensor, [row, column], value| {
+                    if !places.contains(&of) && !(-1..end).contains(&value) {
+                        let message = complaint(of, value, end);
+                        return Err(LogError::entry(
+                            &shard.path,
+                            &tensor.name,
+                            row,
+                            column,
+                            message,
+                        ));
                     }
-                }
-                Ok(())
-            };
-            for of in [Beside::PromptId, Beside::Position]
-                .iter()
-                .chain(&Beside::OF_ENGINE)
-            {
-                let is_token = matches!(of, Beside::Drafts | Beside::Output);
-                fill(*of, if is_token { tokens } else { i64::MAX })?;
+                    let record = &mut records[first + row];
+                    match of {
+                        Beside::PromptId => record.prompt = Some(value),
+                        Beside::Position => record.position = Some(value),
+                        Beside::Drafts => record.drafts.push(value),
+                        Beside::Output => record.output = Some(value),
+                        Beside::Accepted => record.accepted = Some(value),
+                        Beside::Round => record.round = Some(value),
+                        Beside::BatchSize => record.batch_size = Some(value),
+                        _ => record.seed = Some(value),
+                    }
+                    Ok(())
+                })?;
             }
-            rest = after;
         }
         Ok(records)
     }

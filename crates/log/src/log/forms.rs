@@ -155,7 +155,6 @@ mod tests {
     use crate::log::{HeldTensor, Metadata};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
-    use std::sync::Arc;
 
     fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
         let level = 20.0 * rng.random::<f64>() - 10.0;
@@ -186,18 +185,19 @@ mod tests {
         assert_eq!(log.missing_mass().unwrap(), None);
     }
 
-    fn held(name: &str, dtype: Dtype, rows: usize, bytes: Vec<u8>) -> HeldTensor {
-        HeldTensor {
-            name: name.to_owned(),
-            dtype,
-            shape: vec![rows, bytes.len() / dtype.size() / rows],
-            entries: Arc::new(bytes),
-        }
+    fn floats(name: &str, rows: &[Vec<f64>]) -> HeldTensor {
+        let bytes: Vec<u8> = rows
+            .iter()
+            .flatten()
+            .flat_map(|x| x.to_le_bytes())
+            .collect();
+        HeldTensor::new(name, Dtype::F64, &[rows.len(), rows[0].len()], bytes)
     }
 
-    fn floats(name: &str, rows: &[Vec<f64>]) -> HeldTensor {
-        let bytes = rows.iter().flatten().flat_map(|x| x.to_le_bytes());
-        held(name, Dtype::F64, rows.len(), bytes.collect())
+    /// A log of rows that are called so, of the target and of the draft.
+    fn log(names: [&str; 2], target: &[Vec<f64>], draft: &[Vec<f64>]) -> Log {
+        let tensors = vec![floats(names[0], target), floats(names[1], draft)];
+        Log::held("mine".as_ref(), Metadata::default(), tensors, None).unwrap()
     }
 
     #[test]
@@ -210,20 +210,12 @@ mod tests {
             (Form::Negative, "change their sign"),
         ] {
             let other: Vec<Vec<f64>> = laws.iter().map(|law| written(form, law)).collect();
-            let tensors = vec![
-                floats("target_logits", &rows),
-                floats("draft_logits", &other),
-            ];
-            let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None).unwrap();
+            let log = log(["target_logits", "draft_logits"], &rows, &other);
             let told = log.refuse_other_forms().unwrap_err().to_string();
             assert!(told.starts_with("mine: draft_logits: row 0: "), "{told}");
             assert!(told.contains(cure), "{told}");
         }
-        let fine = vec![
-            floats("target_logits", &rows),
-            floats("draft_logits", &rows),
-        ];
-        let log = Log::held("mine".as_ref(), Metadata::default(), fine, None).unwrap();
+        let log = log(["target_logits", "draft_logits"], &rows, &rows);
         log.refuse_other_forms().unwrap();
     }
 
@@ -231,51 +223,34 @@ mod tests {
     #[test]
     fn a_row_that_is_no_law_says_what_it_is() {
         let rows = [vec![0.5, 0.3, 0.2], vec![0.1, 0.1, 0.8]];
-        let told = |name: &str, rows: Vec<Vec<f64>>| {
-            let tensors = vec![floats(name, &rows), floats("draft_logits", &rows)];
-            let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None).unwrap();
-            log.read(0, &mut Row::default()).unwrap_err().to_string()
-        };
         let as_form = |form: Form| rows.iter().map(|law| written(form, law)).collect();
-        let natural = || {
-            let rows = rows.iter();
-            rows.map(|law| law.iter().map(|p| p.ln()).collect())
-                .collect()
-        };
+        let natural = |law: &Vec<f64>| law.iter().map(|p| p.ln()).collect();
+        let natural = rows.iter().map(natural).collect();
+        let other = |x: f64| vec![vec![x, 0.1, 2.0]; 2];
+        let (probs, logprobs) = ("target_probs", "target_logprobs");
         for (name, rows, words) in [
-            ("target_probs", natural(), "call the tensor *_logprobs"),
+            (probs, natural, "call the tensor *_logprobs"),
             (
-                "target_probs",
+                probs,
                 as_form(Form::Base2),
                 "to base 2; multiply them by ln 2",
             ),
+            (probs, other(-3.0), "call the tensor *_logits"),
             (
-                "target_probs",
-                vec![vec![-3.0, 0.1, 2.0]; 2],
-                "call the tensor *_logits",
-            ),
-            (
-                "target_logprobs",
+                logprobs,
                 as_form(Form::Probabilities),
                 "call the tensor *_probs",
             ),
             (
-                "target_logprobs",
+                logprobs,
                 as_form(Form::Base10),
                 "to base 10; multiply them by ln 10",
             ),
-            (
-                "target_logprobs",
-                as_form(Form::Negative),
-                "change their sign",
-            ),
-            (
-                "target_logprobs",
-                vec![vec![3.0, 0.1, 2.0]; 2],
-                "call the tensor *_logits",
-            ),
+            (logprobs, as_form(Form::Negative), "change their sign"),
+            (logprobs, other(3.0), "call the tensor *_logits"),
         ] {
-            let told = told(name, rows);
+            let log = log([name, "draft_logits"], &rows, &rows);
+            let told = log.read(0, &mut Row::default()).unwrap_err().to_string();
             assert!(told.contains(words), "{name}: {told}");
         }
     }
@@ -296,8 +271,9 @@ mod tests {
             (0..30).map(|_| one(rng)).collect()
         };
         let log = |rows: &[Vec<f64>]| {
-            let ids = (0..rows.len()).flat_map(|_| (0..20i32).flat_map(i32::to_le_bytes));
-            let ids = held("token_ids", Dtype::I32, rows.len(), ids.collect());
+            let ids = (0..20i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>();
+            let ids = ids.repeat(rows.len());
+            let ids = HeldTensor::new("token_ids", Dtype::I32, &[rows.len(), 20], ids);
             let tensors = vec![
                 floats("target_logprobs", rows),
                 floats("draft_logprobs", rows),

@@ -2,7 +2,7 @@
 
 use super::beside::Beside;
 use super::error::LogError;
-use super::reader::{Log, Shard};
+use super::reader::Log;
 use std::collections::HashMap;
 
 /// The groups of a log: chat, code, ...
@@ -30,24 +30,17 @@ impl Log {
     /// Numbers below -1, and numbers without a name where the metadata names groups; files that
     /// were shortened since the log was opened, or cannot be read. Each names file, tensor and row.
     pub fn groups(&self) -> Result<Option<Groups>, LogError> {
-        let has = |shard: &Shard| shard.beside[Beside::Group].is_some();
-        if !self.shards.iter().any(has) {
+        if !self.any_has(Beside::Group) {
             return Ok(None);
         }
         let named = &self.metadata().groups;
         let mut places: HashMap<i64, usize> = HashMap::new();
         let mut groups = Groups {
             names: named.clone(),
-            of: Vec::with_capacity(self.positions()),
+            of: vec![None; self.positions()],
         };
-        for shard in self.shards.iter() {
-            let Some(tensor) = &shard.beside[Beside::Group] else {
-                groups.of.resize(groups.of.len() + shard.positions, None);
-                continue;
-            };
-            let window = tensor.window(0..shard.positions)?;
-            for row in 0..shard.positions {
-                let number = window.integers(row).next().unwrap_or(-1);
+        for (shard, &first) in self.shards.iter().zip(&self.starts) {
+            shard.integers(Beside::Group, |tensor, [row, _], number| {
                 let refused =
                     |message: String| Err(LogError::row(&shard.path, &tensor.name, row, message));
                 if number < -1 {
@@ -55,9 +48,8 @@ impl Log {
                         "is {number}; a group is a number from 0 on, and -1 stands for none"
                     ));
                 }
-                let Ok(place) = usize::try_from(number) else {
-                    groups.of.push(None);
-                    continue;
+                let Ok(mut place) = usize::try_from(number) else {
+                    return Ok(());
                 };
                 if !named.is_empty() && place >= named.len() {
                     return refused(format!(
@@ -66,20 +58,19 @@ impl Log {
                         named.len()
                     ));
                 }
-                if !named.is_empty() {
-                    groups.of.push(Some(place));
-                    continue;
+                if named.is_empty() {
+                    let next = places.len();
+                    place = *places.entry(number).or_insert(next);
+                    if place == Groups::MOST {
+                        return refused(Groups::too_many());
+                    }
+                    if place == groups.names.len() {
+                        groups.names.push(number.to_string());
+                    }
                 }
-                let next = places.len();
-                let place = *places.entry(number).or_insert(next);
-                if place == Groups::MOST {
-                    return refused(Groups::too_many());
-                }
-                if place == groups.names.len() {
-                    groups.names.push(number.to_string());
-                }
-                groups.of.push(Some(place));
-            }
+                groups.of[first + row] = Some(place);
+                Ok(())
+            })?;
         }
         Ok(Some(groups))
     }
@@ -101,22 +92,15 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use crate::log::{Dtype, HeldTensor, Log, Metadata};
-    use std::sync::Arc;
 
     fn log(metadata: &str, groups: &[i64]) -> Log {
-        let held = |name: &str, dtype, shape: Vec<usize>, entries: Vec<u8>| HeldTensor {
-            name: name.to_owned(),
-            dtype,
-            shape,
-            entries: Arc::new(entries),
-        };
         let n = groups.len();
-        let rows = |name| held(name, Dtype::F64, vec![n, 2], vec![0; 16 * n]);
-        let numbers = groups.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let rows = |name| HeldTensor::new(name, Dtype::F64, &[n, 2], vec![0; 16 * n]);
+        let numbers: Vec<u8> = groups.iter().flat_map(|x| x.to_le_bytes()).collect();
         let tensors = vec![
             rows("target_logits"),
             rows("draft_logits"),
-            held("group", Dtype::I64, vec![n], numbers),
+            HeldTensor::new("group", Dtype::I64, &[n], numbers),
         ];
         let metadata: Metadata = serde_json::from_str(metadata).unwrap();
         Log::held("mine".as_ref(), metadata, tensors, None).unwrap()

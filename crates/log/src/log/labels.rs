@@ -29,24 +29,19 @@ impl Log {
     /// Files that were shortened since the log was opened, or cannot be read.
     pub fn labels(&self) -> Result<Vec<Label>, LogError> {
         let mut labels = vec![Label::default(); self.positions()];
-        let mut rest = labels.as_mut_slice();
-        for shard in self.shards.iter() {
-            let (own, after) = rest.split_at_mut(shard.positions.min(rest.len()));
+        for (shard, &first) in self.shards.iter().zip(&self.starts) {
             for of in [Beside::PromptId, Beside::Position, Beside::Token] {
-                let Some(tensor) = &shard.beside[of] else {
-                    continue;
-                };
-                let window = tensor.window(0..own.len())?;
-                for (row, label) in own.iter_mut().enumerate() {
+                shard.integers(of, |_, [row, _], value| {
+                    let label = &mut labels[first + row];
                     let field = match of {
                         Beside::PromptId => &mut label.prompt,
                         Beside::Position => &mut label.position,
                         _ => &mut label.token,
                     };
-                    *field = window.integers(row).next();
-                }
+                    *field = Some(value);
+                    Ok(())
+                })?;
             }
-            rest = after;
         }
         Ok(labels)
     }

@@ -296,12 +296,9 @@ impl Log {
     /// # Example
     /// ```
     /// use specgap_log::log::{Dtype, HeldTensor, Log, Metadata, Row};
-    /// use std::sync::Arc;
-    /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
-    ///     name: name.to_owned(),
-    ///     dtype: Dtype::F32,
-    ///     shape: vec![1, 2],
-    ///     entries: Arc::new(row.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
+    /// let rows = |name: &str, row: [f32; 2]| {
+    ///     let bytes: Vec<u8> = row.iter().flat_map(|x| x.to_le_bytes()).collect();
+    ///     HeldTensor::new(name, Dtype::F32, &[1, 2], bytes)
     /// };
     /// let tensors = vec![rows("target_logits", [0.0, 1.0]), rows("draft_logits", [2.0, 0.0])];
     /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
@@ -353,27 +350,20 @@ impl Log {
     pub fn embedded(name: &Path, index: &str, shards: &[&[u8]]) -> Result<Self, LogError> {
         let index = parse_index(name, index)?;
         if index.shards.len() != shards.len() {
-            return Err(LogError::format(
-                name,
-                format!(
-                    "lists {} shards and has {}",
-                    index.shards.len(),
-                    shards.len()
-                ),
-            ));
+            let (listed, has) = (index.shards.len(), shards.len());
+            let message = format!("lists {listed} shards and has {has}");
+            return Err(LogError::format(name, message));
         }
         let (mut all, mut ignored) = (Vec::new(), Vec::new());
         let mut spool = Spool::default();
         for (entry, &bytes) in index.shards.iter().zip(shards) {
             let path = name.join(&entry.file);
             if let Some(target) = &entry.target {
-                return Err(LogError::format(
-                    &path,
-                    format!(
-                        "has its target's rows in {:?}, which is not here",
-                        target.file
-                    ),
-                ));
+                let message = format!(
+                    "has its target's rows in {:?}, which is not here",
+                    target.file
+                );
+                return Err(LogError::format(&path, message));
             }
             let source = Source::Memory {
                 entries: Arc::new(bytes.to_vec()),
@@ -451,21 +441,16 @@ impl Log {
                 ));
             }
             vocabulary = Some(here);
-            for rest in Beside::RESTS
+            let temperatures = metadata.rest_temperatures.len();
+            let mut rests = Beside::RESTS
                 .iter()
-                .filter_map(|one| shard.beside[*one].as_ref())
-            {
-                if rest.columns() != metadata.rest_temperatures.len() {
-                    return Err(LogError::tensor(
-                        &shard.path,
-                        &rest.name,
-                        format!(
-                            "has {} columns but the metadata's rest_temperatures has {} entries",
-                            rest.columns(),
-                            metadata.rest_temperatures.len()
-                        ),
-                    ));
-                }
+                .filter_map(|one| shard.beside[*one].as_ref());
+            if let Some(rest) = rests.find(|rest| rest.columns() != temperatures) {
+                let message = format!(
+                    "has {} columns but the metadata's rest_temperatures has {temperatures} entries",
+                    rest.columns()
+                );
+                return Err(LogError::tensor(&shard.path, &rest.name, message));
             }
         }
         let mut starts = Vec::with_capacity(shards.len() + 1);
@@ -571,7 +556,8 @@ impl Log {
         self.shards.iter().all(|shard| shard.beside[one].is_some())
     }
 
-    fn any_has(&self, one: Beside) -> bool {
+    /// Whether any file has it.
+    pub(super) fn any_has(&self, one: Beside) -> bool {
         self.shards.iter().any(|shard| shard.beside[one].is_some())
     }
 
@@ -763,40 +749,31 @@ fn check_depths(shards: &[Shard]) -> Result<(), LogError> {
         return Ok(());
     };
     for shard in shards {
+        let refused = |name: &str, message| Err(LogError::tensor(&shard.path, name, message));
         if shard.depths != first.depths {
-            return Err(LogError::tensor(
-                &shard.path,
-                &shard.draft.name,
-                format!(
-                    "has {} depths where the shards before it have {}",
-                    shard.depths, first.depths
-                ),
-            ));
+            let message = format!(
+                "has {} depths where the shards before it have {}",
+                shard.depths, first.depths
+            );
+            return refused(&shard.draft.name, message);
         }
-        let lacks = |one: &Beside| shard.beside[*one].is_none();
-        let needed = [Beside::PromptId, Beside::Position];
-        if shard.depths > 1
-            && let Some(&one) = needed.iter().find(|one| lacks(one))
-        {
+        if shard.depths == 1 {
+            continue;
+        }
+        let lacks = |one: &&Beside| shard.beside[**one].is_none();
+        if let Some(&one) = [Beside::PromptId, Beside::Position].iter().find(lacks) {
             let (_, name, ..) = Beside::ALL[one as usize];
-            return Err(LogError::tensor(
-                &shard.path,
-                name,
-                format!(
-                    "is missing; {} has a row for each depth, of which the row at depth d of \
-                     position s is about position s + d - 1 of the same text",
-                    shard.draft.name
-                ),
-            ));
+            let message = format!(
+                "is missing; {} has a row for each depth, of which the row at depth d of position \
+                 s is about position s + d - 1 of the same text",
+                shard.draft.name
+            );
+            return refused(name, message);
         }
-        if shard.depths > 1 && shard.beside[Beside::TokenIds].is_some() {
-            return Err(LogError::tensor(
-                &shard.path,
-                "token_ids",
-                "lists the tokens of both rows, which are about other tokens at each depth; give \
-                 target_token_ids and draft_token_ids"
-                    .to_owned(),
-            ));
+        if shard.beside[Beside::TokenIds].is_some() {
+            let message = "lists the tokens of both rows, which are about other tokens at each \
+                           depth; give target_token_ids and draft_token_ids";
+            return refused("token_ids", message.to_owned());
         }
     }
     Ok(())
@@ -927,6 +904,24 @@ impl Shard {
                 window.transpose()
             })?,
         })
+    }
+
+    /// Tells the integers of a tensor by row and column, where the file has it.
+    pub(super) fn integers(
+        &self,
+        one: Beside,
+        mut see: impl FnMut(&Tensor, [usize; 2], i64) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        let Some(tensor) = &self.beside[one] else {
+            return Ok(());
+        };
+        let window = tensor.window(0..self.positions)?;
+        for row in 0..self.positions {
+            for (column, value) in window.integers(row).enumerate() {
+                see(tensor, [row, column], value)?;
+            }
+        }
+        Ok(())
     }
 
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {

@@ -20,6 +20,23 @@ pub struct HeldTensor {
     pub entries: Arc<dyn HeldBytes>,
 }
 
+impl HeldTensor {
+    /// With entries that lie as in a file, row-major and little-endian, or are gathered so.
+    pub fn new(
+        name: &str,
+        dtype: Dtype,
+        shape: &[usize],
+        entries: impl HeldBytes + 'static,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            dtype,
+            shape: shape.to_vec(),
+            entries: Arc::new(entries),
+        }
+    }
+}
+
 /// A tensor in a file: row-major, little-endian, and checked to lie within it.
 #[derive(Clone, Debug)]
 pub struct Tensor {
