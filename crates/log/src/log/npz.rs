@@ -64,15 +64,11 @@ fn members<R: Read + Seek>(
                 .insert(member_name, "not an .npy member".to_owned());
             continue;
         };
+        let refused = |message: String| LogError::tensor(path, &name, message);
         let stored = member.compression() == CompressionMethod::Stored;
         let data_start = member.data_start();
-        let header = NpyHeader::read(&mut member).map_err(|message| {
-            LogError::tensor(
-                path,
-                &name,
-                format!("its .npy header cannot be read: {message}"),
-            )
-        })?;
+        let header = NpyHeader::read(&mut member)
+            .map_err(|message| refused(format!("its .npy header cannot be read: {message}")))?;
         let dtype = match header.descr.as_str() {
             "<f2" => Dtype::F16,
             "<f4" => Dtype::F32,
@@ -86,10 +82,8 @@ fn members<R: Read + Seek>(
             }
         };
         if header.fortran_order && header.shape.len() > 1 {
-            return Err(LogError::tensor(
-                path,
-                &name,
-                "is in Fortran (column-major) order; save numpy.ascontiguousarray of it",
+            return Err(refused(
+                "is in Fortran (column-major) order; save numpy.ascontiguousarray of it".to_owned(),
             ));
         }
         let shape: Option<Vec<usize>> = header
@@ -103,25 +97,17 @@ fn members<R: Read + Seek>(
                 .try_fold(dtype.size() as u64, |bytes, &n| bytes.checked_mul(n as u64))
         });
         let (Some(shape), Some(bytes)) = (shape, bytes) else {
-            return Err(LogError::tensor(
-                path,
-                &name,
-                format!(
-                    "shape {:?} is larger than this machine can address",
-                    header.shape
-                ),
-            ));
+            return Err(refused(format!(
+                "shape {:?} is larger than this machine can address",
+                header.shape
+            )));
         };
         if header.length.checked_add(bytes) != Some(size) {
-            return Err(LogError::tensor(
-                path,
-                &name,
-                format!(
-                    "shape {shape:?} of {dtype} takes {bytes} bytes but its member has {}; the \
-                     header is wrong",
-                    size.saturating_sub(header.length)
-                ),
-            ));
+            return Err(refused(format!(
+                "shape {shape:?} of {dtype} takes {bytes} bytes but its member has {}; the header \
+                 is wrong",
+                size.saturating_sub(header.length)
+            )));
         }
         let tensor = if stored {
             let start = data_start
@@ -133,7 +119,7 @@ fn members<R: Read + Seek>(
             Tensor::within(name.clone(), dtype, shape, Arc::new(unpacked), start, path)?
         };
         if contents.tensors.insert(name.clone(), tensor).is_some() {
-            return Err(LogError::tensor(path, &name, "is in the archive twice"));
+            return Err(refused("is in the archive twice".to_owned()));
         }
     }
     Ok(contents)

@@ -116,24 +116,20 @@ fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, L
         return Ok(Err(SafeTensorError::InvalidHeaderLength));
     }
     let bytes = source.window(LENGTH_BYTES, length as usize)?;
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(error) => return Ok(Err(SafeTensorError::InvalidHeader(error))),
-    };
-    if let Err(error) = serde_json::from_str::<FewEntries>(text) {
-        return Ok(Err(SafeTensorError::InvalidHeaderDeserialization(error)));
+    let left = source.length() - LENGTH_BYTES - length;
+    Ok(parsed(&bytes, left).map(|metadata| (length, metadata)))
+}
+
+/// What a header says, if its tensors fill the `left` bytes behind it.
+fn parsed(bytes: &[u8], left: u64) -> Result<Metadata, SafeTensorError> {
+    let text = std::str::from_utf8(bytes).map_err(SafeTensorError::InvalidHeader)?;
+    let few = serde_json::from_str::<FewEntries>(text);
+    let metadata = few.and_then(|_| serde_json::from_str::<Metadata>(text));
+    let metadata = metadata.map_err(SafeTensorError::InvalidHeaderDeserialization)?;
+    let tensors = metadata.tensors();
+    let ends = tensors.values().map(|info| info.data_offsets.1 as u64);
+    match ends.max().unwrap_or(0) == left {
+        true => Ok(metadata),
+        false => Err(SafeTensorError::MetadataIncompleteBuffer),
     }
-    let metadata: Metadata = match serde_json::from_str(text) {
-        Ok(metadata) => metadata,
-        Err(error) => return Ok(Err(SafeTensorError::InvalidHeaderDeserialization(error))),
-    };
-    let end = (metadata.tensors().values())
-        .map(|info| info.data_offsets.1 as u64)
-        .max()
-        .unwrap_or(0);
-    Ok(if end == source.length() - LENGTH_BYTES - length {
-        Ok((length, metadata))
-    } else {
-        Err(SafeTensorError::MetadataIncompleteBuffer)
-    })
 }

@@ -492,36 +492,4 @@ mod tests {
         let error = source.window(4, 5).unwrap_err().to_string();
         assert!(error.contains("rows: was changed"), "{error}");
     }
-
-    /// What is said of a file that was shortened after some of it was read.
-    fn refusal_of_a_shortened_file() -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rows");
-        std::fs::write(&path, vec![1; 3 * LARGE]).unwrap();
-        let source = Source::open(&path).unwrap();
-        let before = source.window(0, 3 * LARGE).unwrap();
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(LARGE as u64)
-            .unwrap();
-        // What was read is not taken away.
-        assert_eq!(
-            before.iter().map(|&x| usize::from(x)).sum::<usize>(),
-            3 * LARGE
-        );
-        source.window(0, 3 * LARGE).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_file_that_is_shortened_while_it_is_open_is_named() {
-        // Files of other tests may have closed it; then it is opened anew, and is not what it was.
-        let mut refusals = (0..100).map(|_| refusal_of_a_shortened_file());
-        let error = refusals
-            .find(|error| !error.contains("rows: was changed"))
-            .unwrap();
-        assert!(error.contains("rows: has 65536 bytes"), "{error}");
-        assert!(error.contains("shortened while it was read"), "{error}");
-    }
 }
