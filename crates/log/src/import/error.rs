@@ -2,7 +2,7 @@
 
 use crate::log::LogError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why an export is refused, or the log cannot be written.
 ///
@@ -49,6 +49,15 @@ pub enum ImportError {
     /// The log cannot be written, or a file of arrays is refused.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl ImportError {
+    pub(super) fn input(path: &Path, message: impl Into<String>) -> Self {
+        Self::Input {
+            path: path.to_owned(),
+            message: message.into(),
+        }
+    }
 }
 
 /// What is wrong with a record, before it is known where the record is.

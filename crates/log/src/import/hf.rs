@@ -7,7 +7,7 @@
 
 use super::error::ImportError;
 use super::options::Request;
-use crate::log::{Dtype, LogError, RawTensor, Scratch, Tensor, tensors};
+use crate::log::{LogError, RawTensor, Scratch, Tensor, filled, tensors};
 use specgap_base::sorted::Map;
 use std::path::{Path, PathBuf};
 
@@ -114,12 +114,13 @@ impl Arrays {
 
 /// The first `vocabulary` entries of some rows, as they are in the file, all checked.
 fn copy(
+    name: &'static str,
     path: &Path,
     tensor: &Tensor,
-    rows: impl Iterator<Item = usize>,
+    rows: impl ExactSizeIterator<Item = usize>,
     vocabulary: usize,
-) -> Result<Vec<u8>, ImportError> {
-    let mut bytes = Vec::new();
+) -> Result<RawTensor, ImportError> {
+    let (shape, mut data) = (vec![rows.len(), vocabulary], Vec::new());
     let (mut scratch, mut floats) = (Scratch::default(), Vec::new());
     for row in rows {
         let window = tensor.window(row..row + 1)?;
@@ -139,9 +140,14 @@ fn copy(
             return Err(LogError::row(path, &tensor.name, row, message).into());
         }
         let kept = vocabulary * tensor.dtype.size();
-        bytes.extend(window.bytes().get(..kept).unwrap_or_default());
+        data.extend(window.bytes().get(..kept).unwrap_or_default());
     }
-    Ok(bytes)
+    Ok(RawTensor {
+        name,
+        dtype: tensor.dtype,
+        shape,
+        data,
+    })
 }
 
 /// V of both models' rows.
@@ -249,18 +255,8 @@ pub(super) fn two_files(
         }
     }
     let mut tensors = vec![
-        rows_tensor(
-            "target_logits",
-            &p,
-            copy(target_path, &p, 0..positions, vocabulary)?,
-            vocabulary,
-        ),
-        rows_tensor(
-            "draft_logits",
-            &q,
-            copy(draft_path, &q, 0..positions, vocabulary)?,
-            vocabulary,
-        ),
+        copy("target_logits", target_path, &p, 0..positions, vocabulary)?,
+        copy("draft_logits", draft_path, &q, 0..positions, vocabulary)?,
         RawTensor::integers("prompt_id", &vec![text; positions]),
         RawTensor::integers("position", &(0..positions as i64).collect::<Vec<_>>()),
     ];
@@ -297,16 +293,6 @@ fn rows_name(arrays: &Arrays) -> Result<&'static str, ImportError> {
     }
 }
 
-fn rows_tensor(name: &'static str, rows: &Tensor, data: Vec<u8>, vocabulary: usize) -> RawTensor {
-    let row = (vocabulary * rows.dtype.size()).max(1);
-    RawTensor {
-        name,
-        dtype: rows.dtype,
-        shape: vec![data.len() / row, vocabulary],
-        data,
-    }
-}
-
 /// Rows from calls of `_speculative_sampling`, one after the other.
 ///
 /// A call with K candidates of which m match has the target's rows on K + 1 prefixes, of
@@ -339,7 +325,9 @@ pub(super) fn recorded(
     let vocabulary = width(path, &p, &q, request.vocabulary)?;
     check_tokens(path, "candidate_input_ids", &candidates, vocabulary)?;
     check_tokens(path, "valid_tokens", &valid, vocabulary)?;
-    let mut taken = Taken::default();
+    // Of each logged position its text, its place there, the token, the drafts that were accepted
+    // and the place in its round; the drafts.
+    let (mut taken, mut drafts) = (Vec::<[i64; 5]>::new(), Vec::<&[i64]>::new());
     let (mut p_rows, mut q_rows) = (Vec::new(), Vec::new());
     let (mut at_p, mut at_q, mut at_valid) = (0usize, 0usize, 0usize);
     let (mut text, mut index, mut last) = (first_text, 0i64, None);
@@ -394,15 +382,13 @@ pub(super) fn recorded(
         for place in 0..(matched + 1).min(length) {
             p_rows.push(at_p + place);
             q_rows.push(at_q + place);
-            taken.text.push(text);
-            taken.index.push(index + place as i64);
-            taken.output.push(put_out.get(place).copied().unwrap_or(-1));
+            let first = place == 0;
+            let accepted = if first { matched as i64 } else { -1 };
+            let output = put_out.get(place).copied().unwrap_or(-1);
+            let place = place as i64;
+            taken.push([text, index + place, output, accepted, place]);
             // A round's chain stands at its first position.
-            taken.drafts.push(if place == 0 { drafted } else { &[] });
-            taken.round.push(place as i64);
-            taken
-                .accepted
-                .push(if place == 0 { matched as i64 } else { -1 });
+            drafts.push(if first { drafted } else { &[] });
         }
         rounds[0] += 1;
         rounds[1] += length as u64;
@@ -429,27 +415,22 @@ pub(super) fn recorded(
     if positions == 0 {
         return Err(arrays.refuse("candidate_length", "has no calls"));
     }
-    let tensors = vec![
-        rows_tensor(
-            "target_logits",
-            &p,
-            copy(path, &p, p_rows.into_iter(), vocabulary)?,
-            vocabulary,
-        ),
-        rows_tensor(
-            "draft_logits",
-            &q,
-            copy(path, &q, q_rows.into_iter(), vocabulary)?,
-            vocabulary,
-        ),
-        RawTensor::integers("prompt_id", &taken.text),
-        RawTensor::integers("position", &taken.index),
-        RawTensor::integers("token", &taken.output),
-        RawTensor::integers("output", &taken.output),
-        chains(&taken.drafts),
-        RawTensor::integers("accepted", &taken.accepted),
-        RawTensor::integers("round", &taken.round),
+    let mut tensors = vec![
+        copy("target_logits", path, &p, p_rows.into_iter(), vocabulary)?,
+        copy("draft_logits", path, &q, q_rows.into_iter(), vocabulary)?,
+        chains(&drafts),
     ];
+    for (name, at) in [
+        ("prompt_id", 0),
+        ("position", 1),
+        ("token", 2),
+        ("output", 2),
+        ("accepted", 3),
+        ("round", 4),
+    ] {
+        let column: Vec<i64> = taken.iter().map(|one| one[at]).collect();
+        tensors.push(RawTensor::integers(name, &column));
+    }
     Ok(Shard {
         positions,
         vocabulary,
@@ -463,26 +444,9 @@ pub(super) fn recorded(
 
 /// Lists of unequal length, filled up with -1.
 fn chains(lists: &[&[i64]]) -> RawTensor {
-    let width = lists.iter().map(|list| list.len()).max().unwrap_or(0);
-    let filled = lists.iter().flat_map(|list| {
-        let rest = std::iter::repeat_n(-1, width - list.len());
-        list.iter().copied().chain(rest)
-    });
+    let (width, ids) = filled(lists, -1);
     RawTensor {
-        name: "drafts",
-        dtype: Dtype::I64,
         shape: vec![lists.len(), width],
-        data: filled.flat_map(i64::to_le_bytes).collect(),
+        ..RawTensor::integers("drafts", &ids)
     }
-}
-
-/// What is said of each logged position.
-#[derive(Default)]
-struct Taken<'a> {
-    text: Vec<i64>,
-    index: Vec<i64>,
-    output: Vec<i64>,
-    drafts: Vec<&'a [i64]>,
-    round: Vec<i64>,
-    accepted: Vec<i64>,
 }

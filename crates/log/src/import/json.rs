@@ -37,16 +37,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, 
         action: "cannot be read",
         source,
     })?;
-    let records = split(&text).map_err(|message| ImportError::Input {
-        path: path.to_owned(),
-        message,
-    })?;
+    let records = split(&text).map_err(|message| ImportError::input(path, message))?;
     if records.is_empty() {
-        return Err(ImportError::Input {
-            path: path.to_owned(),
-            message: "has no records; it is to hold the engine's responses, one JSON object each"
-                .to_owned(),
-        });
+        return Err(ImportError::input(
+            path,
+            "has no records; it is to hold the engine's responses, one JSON object each",
+        ));
     }
     let mut all = Vec::with_capacity(records.len());
     for (record, (line, text)) in records.into_iter().enumerate() {

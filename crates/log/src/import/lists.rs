@@ -1,7 +1,7 @@
 //! What both models say along one text, put together.
 
 use super::error::{Fault, ImportError};
-use super::json::Place;
+use super::json::{LogProb, Place};
 use std::collections::{HashMap, HashSet};
 
 /// A list is over 1 by this much at most: its entries are rounded, and engines compute in
@@ -14,7 +14,7 @@ const SAMPLER_TOLERANCE: f64 = 2e-3;
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
     /// No token twice.
-    pub entries: Vec<(u32, f64)>,
+    pub entries: Listed,
     /// No token that is not listed has a larger log-probability.
     pub largest_unlisted: f64,
     /// How many of the entries are the most probable tokens of the row, for certain.
@@ -26,7 +26,7 @@ impl List {
     ///
     /// The text's token is listed even where it is not among the most probable, so that
     /// it says nothing of the others where it is the least.
-    pub(super) fn top(entries: Vec<(u32, f64)>, token: u32) -> Result<Self, String> {
+    pub(super) fn top(entries: Listed, token: u32) -> Result<Self, String> {
         let mut list = Self {
             entries: Vec::with_capacity(entries.len()),
             largest_unlisted: 0.0,
@@ -69,7 +69,7 @@ impl List {
     }
 
     /// Adds tokens that were asked for by id, which need not be among the most probable.
-    pub(super) fn add(&mut self, entries: Vec<(u32, f64)>) -> Result<(), String> {
+    pub(super) fn add(&mut self, entries: Listed) -> Result<(), String> {
         let known: HashMap<u32, f64> = self.entries.iter().copied().collect();
         let mut added = HashSet::new();
         for (id, value) in entries {
@@ -102,6 +102,57 @@ impl List {
     /// The mass of the others.
     pub(super) fn rest(&self) -> f64 {
         (1.0 - self.sum()).clamp(0.0, 1.0)
+    }
+}
+
+/// Tokens that a position lists, with their logarithms.
+pub(super) type Listed = Vec<(u32, f64)>;
+
+/// Entries by their tokens' ids, which `id` finds; `field` names the place of one that it refuses.
+pub(super) fn listed<T>(
+    entries: impl IntoIterator<Item = (T, LogProb)>,
+    mut id: impl FnMut(T) -> Result<u32, String>,
+    field: impl Fn(usize) -> String,
+) -> Result<Listed, Fault> {
+    let each = entries.into_iter().enumerate();
+    each.map(|(at, (token, value))| {
+        let id = id(token).map_err(|message| Fault::new(field(at), message))?;
+        Ok((id, value.0))
+    })
+    .collect()
+}
+
+/// The text's token at a position and the list there, in which that token stands where what is
+/// said of it is known.
+pub(super) fn row(
+    token: u32,
+    mut entries: Listed,
+    own: Option<LogProb>,
+    field: impl FnOnce() -> String,
+) -> Result<(u32, List), Fault> {
+    if let Some(own) = own
+        && !entries.iter().any(|(listed, _)| *listed == token)
+    {
+        entries.push((token, own.0));
+    }
+    let list = List::top(entries, token).map_err(|message| Fault::new(field(), message))?;
+    Ok((token, list))
+}
+
+/// Refuses ids that are not those of the rows, which `of` names.
+pub(super) fn check_ids(
+    field: &str,
+    ids: &[i64],
+    rows: &[(u32, List)],
+    of: &str,
+) -> Result<(), Fault> {
+    let mut pairs = ids.iter().zip(rows).enumerate();
+    match pairs.find(|(_, (id, (token, _)))| **id != i64::from(*token)) {
+        None => Ok(()),
+        Some((index, (id, (token, _)))) => Err(Fault::new(
+            format!("{field}[{index}]"),
+            format!("is {id} where {of} has token {token}"),
+        )),
     }
 }
 
@@ -162,8 +213,8 @@ impl Counts {
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     pub token: u32,
-    pub target: List,
-    pub draft: List,
+    /// The target's and the draft's.
+    pub lists: [List; 2],
 }
 
 /// Rows of both models along one text. They have to be of the same tokens.
@@ -256,45 +307,36 @@ pub(super) fn pair(
     }
     let skip = |text: &Text| text.rows.len() - count;
     let (skip_target, skip_draft) = (skip(&target), skip(&draft));
-    // Where a row's token stands among the tokens that the field names.
-    let at = |text: &Text, skip: usize, index: usize| match text.origin {
-        Origin::Generated => skip + index,
-        Origin::Prompt { length } => length - text.rows.len() + skip + index,
+    // Where the first row's token stands among the tokens that the field names.
+    let at = |text: &Text, skip: usize| match text.origin {
+        Origin::Generated => skip,
+        Origin::Prompt { length } => length - text.rows.len() + skip,
     };
-    let (target_at, draft_at) = (at(&target, skip_target, 0), at(&draft, skip_draft, 0));
+    let target_ids = (target.token_field, at(&target, skip_target));
+    let draft_ids = (draft.token_field, at(&draft, skip_draft));
+    let named = |(field, first): (&str, usize), index: usize| format!("{field}[{}]", first + index);
     let rows = target.rows.into_iter().skip(skip_target);
     let others = draft.rows.into_iter().skip(skip_draft);
     let mut positions = Vec::with_capacity(count);
     for (index, ((token, row), (other_token, other))) in rows.zip(others).enumerate() {
         if token != other_token {
             return Err(of_draft(
-                format!("{}[{}]", draft.token_field, draft_at + index),
+                named(draft_ids, index),
                 format!(
-                    "is token {other_token} where the target's {}[{}] is {token}; score the same \
-                     ids with both",
-                    target.token_field,
-                    target_at + index
+                    "is token {other_token} where the target's {} is {token}; score the same ids \
+                     with both",
+                    named(target_ids, index)
                 ),
             ));
         }
-        for (text, place, list, field_at) in [
-            (
-                target.sampler,
-                target_place,
-                &row,
-                (target.token_field, target_at),
-            ),
-            (
-                draft.sampler,
-                draft_place,
-                &other,
-                (draft.token_field, draft_at),
-            ),
+        for (of_sampler, place, list, ids) in [
+            (target.sampler, target_place, &row, target_ids),
+            (draft.sampler, draft_place, &other, draft_ids),
         ] {
             let rest = list.rest();
-            if text && rest > SAMPLER_TOLERANCE {
+            if of_sampler && rest > SAMPLER_TOLERANCE {
                 return Err(place.refuse(Fault::new(
-                    format!("{}[{}]", field_at.0, field_at.1 + index),
+                    named(ids, index),
                     format!(
                         "its list of {} tokens leaves {rest:.4} out, so it is not all that the \
                          sampler keeps; ask for more logprobs, or for those before the sampler \
@@ -304,11 +346,8 @@ pub(super) fn pair(
                 )));
             }
         }
-        positions.push(Position {
-            token,
-            target: row,
-            draft: other,
-        });
+        let lists = [row, other];
+        positions.push(Position { token, lists });
     }
     Ok(positions)
 }
@@ -468,34 +507,23 @@ mod tests {
     #[test]
     fn texts_get_numbers_and_do_not_mix_with_them() {
         let mut vocabulary = Vocabulary::new(Some(2));
-        assert_eq!(vocabulary.written(" a"), Ok(0));
-        assert_eq!(vocabulary.written("b"), Ok(1));
-        assert_eq!(vocabulary.written(" a"), Ok(0));
-        assert!(
-            vocabulary
-                .written("c")
-                .unwrap_err()
-                .contains("vocabulary of 2")
-        );
-        assert!(
-            vocabulary
-                .written("\u{fffd}")
-                .unwrap_err()
-                .contains("collide")
-        );
+        for (text, id) in [(" a", 0), ("b", 1), (" a", 0)] {
+            assert_eq!(vocabulary.written(text), Ok(id));
+        }
+        let refused = |found: Result<u32, String>, why: &str| {
+            let said = found.unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(vocabulary.written("c"), "vocabulary of 2");
+        refused(vocabulary.written("\u{fffd}"), "collide");
         assert!(vocabulary.check_mixed().is_ok());
         assert_eq!(vocabulary.written("token_id:1"), Ok(1));
         assert!(vocabulary.check_mixed().is_err());
-        assert!(vocabulary.number(-1).is_err());
-        assert!(
-            vocabulary
-                .number(2)
-                .unwrap_err()
-                .contains("vocabulary of 2")
-        );
+        refused(vocabulary.number(-1), "no token id");
+        refused(vocabulary.number(2), "vocabulary of 2");
         let mut numbers = Vocabulary::new(None);
         assert_eq!(numbers.number(40_000), Ok(40_000));
-        assert!(numbers.number(1 << 31).is_err());
-        assert!(numbers.written("x").unwrap_err().contains("return_tokens"));
+        refused(numbers.number(1 << 31), "no token id");
+        refused(numbers.written("x"), "return_tokens");
     }
 }

@@ -4,18 +4,19 @@
 
 use super::error::Fault;
 use super::json::LogProb;
-use super::lists::{Counts, List, Origin, Text, Vocabulary};
+use super::lists::{Counts, Origin, Text, Vocabulary, listed, row};
 use super::options::Request;
+use super::texts::{InText, Record};
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    pub target: Option<Box<Self>>,
-    pub draft: Option<Box<Self>>,
-    pub prompt_id: Option<i64>,
-    pub position: Option<i64>,
-    pub token: Option<i64>,
+    target: Option<Box<Self>>,
+    draft: Option<Box<Self>>,
+    prompt_id: Option<i64>,
+    position: Option<i64>,
+    token: Option<i64>,
     model: Option<String>,
     stop: Option<bool>,
     generation_settings: Option<Settings>,
@@ -57,12 +58,18 @@ struct TopProb {
 
 const FIELD: &str = "completion_probabilities";
 
-impl Response {
-    /// The text of this response, as its model scored it.
-    ///
+impl Record for Response {
+    fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
+        (self.target.take(), self.draft.take())
+    }
+
+    fn place(&self) -> InText {
+        [self.prompt_id, self.position, self.token]
+    }
+
     /// `token` is the text's token where the response is of one step, made to score a
     /// prefix; what the server drew itself counts for nothing then.
-    pub(super) fn text(
+    fn text(
         self,
         token: Option<i64>,
         request: &Request,
@@ -107,22 +114,22 @@ impl Response {
                 None => (vocabulary.number(entry.id))
                     .map_err(|message| Fault::new(here(".id"), message))?,
             };
-            let (name, mut listed, own) = match (entry.top_logprobs, entry.top_probs) {
+            let (name, top, own) = match (entry.top_logprobs, entry.top_probs) {
                 (Some(top), None) if !after => {
-                    let listed = top.into_iter().map(|top| (top.id, top.logprob)).collect();
-                    (".top_logprobs", listed, entry.logprob)
+                    let top = top.into_iter().map(|top| (top.id, top.logprob));
+                    (".top_logprobs", top.collect::<Vec<_>>(), entry.logprob)
                 }
                 (None, Some(top)) => {
-                    let mut listed = Vec::with_capacity(top.len());
-                    for (at, top) in top.into_iter().enumerate() {
+                    let top = top.into_iter().enumerate().map(|(at, top)| {
                         let value = logarithm(top.prob).map_err(|message| {
                             Fault::new(here(&format!(".top_probs[{at}].prob")), message)
                         })?;
-                        listed.push((top.id, value));
-                    }
+                        Ok((top.id, value))
+                    });
+                    let top = top.collect::<Result<_, Fault>>()?;
                     let own = (entry.prob.map(logarithm).transpose())
                         .map_err(|message| Fault::new(here(".prob"), message))?;
-                    (".top_probs", listed, own)
+                    (".top_probs", top, own)
                 }
                 _ => {
                     return Err(Fault::new(
@@ -131,30 +138,17 @@ impl Response {
                     ));
                 }
             };
-            if listed.is_empty() {
+            if top.is_empty() {
                 return Err(Fault::new(
                     here(name),
                     "is empty: the row is missing, as after a draft token was accepted; score the \
                      text with \"n_probs\": K and speculation off",
                 ));
             }
-            if let Some(own) = own
-                && i64::from(token) == entry.id
-                && !listed
-                    .iter()
-                    .any(|(id, _): &(i64, LogProb)| *id == entry.id)
-            {
-                listed.push((entry.id, own));
-            }
-            let mut numbered = Vec::with_capacity(listed.len());
-            for (at, (id, value)) in listed.into_iter().enumerate() {
-                let id = (vocabulary.number(id))
-                    .map_err(|message| Fault::new(here(&format!("{name}[{at}].id")), message))?;
-                numbered.push((id, value.0));
-            }
-            let list =
-                List::top(numbered, token).map_err(|message| Fault::new(here(name), message))?;
-            rows.push((token, list));
+            let place = |at: usize| here(&format!("{name}[{at}].id"));
+            let entries = listed(top, |id| vocabulary.number(id), place)?;
+            let own = own.filter(|_| i64::from(token) == entry.id);
+            rows.push(row(token, entries, own, || here(name))?);
         }
         // Before the samplers, rows are softmax of the raw logits, whatever the
         // temperature.

@@ -4,17 +4,18 @@
 
 use super::error::Fault;
 use super::json::LogProb;
-use super::lists::{Counts, List, Origin, Text, Vocabulary};
+use super::lists::{Counts, Origin, Text, Vocabulary, check_ids, listed, row};
 use super::options::Request;
+use super::texts::{InText, Record};
 use serde::Deserialize;
 
 /// A response, or two of them under `target` and `draft`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    pub target: Option<Box<Self>>,
-    pub draft: Option<Box<Self>>,
-    pub prompt_id: Option<i64>,
-    pub position: Option<i64>,
+    target: Option<Box<Self>>,
+    draft: Option<Box<Self>>,
+    prompt_id: Option<i64>,
+    position: Option<i64>,
     prompt_length: Option<usize>,
     model: Option<String>,
     output_ids: Option<Vec<i64>>,
@@ -193,10 +194,18 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-impl Response {
-    /// The text of this response, as its model scored it.
-    pub(super) fn text(
+impl Record for Response {
+    fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
+        (self.target.take(), self.draft.take())
+    }
+
+    fn place(&self) -> InText {
+        [self.prompt_id, self.position, None]
+    }
+
+    fn text(
         self,
+        _: Option<i64>,
         request: &Request,
         vocabulary: &mut Vocabulary,
     ) -> Result<Text, Fault> {
@@ -308,39 +317,19 @@ impl Response {
                     "is null; only the first tokens of a prompt have no row",
                 ));
             };
-            let mut entries = Vec::with_capacity(list.len() + 1);
-            for (at, (id, value)) in list.into_iter().enumerate() {
-                let id = (vocabulary.number(id))
-                    .map_err(|message| Fault::new(format!("{}[{at}][1]", here()), message))?;
-                entries.push((id, value.0));
-            }
-            if !entries.iter().any(|(listed, _)| *listed == token) {
-                entries.push((token, own.0));
-            }
-            let mut list =
-                List::top(entries, token).map_err(|message| Fault::new(here(), message))?;
+            let place = |at: usize| format!("{}[{at}][1]", here());
+            let entries = listed(list, |id| vocabulary.number(id), place)?;
+            let (_, mut list) = row(token, entries, Some(own), here)?;
             if let Some(extra) = extra {
-                let mut ids = Vec::with_capacity(extra.len());
-                for (at, (id, value)) in extra.into_iter().enumerate() {
-                    let id = (vocabulary.number(id)).map_err(|message| {
-                        Fault::new(format!("{more_field}[{index}][{at}][1]"), message)
-                    })?;
-                    ids.push((id, value.0));
-                }
-                list.add(ids)
+                let place = |at: usize| format!("{more_field}[{index}][{at}][1]");
+                let extra = listed(extra, |id| vocabulary.number(id), place)?;
+                list.add(extra)
                     .map_err(|message| Fault::new(format!("{more_field}[{index}]"), message))?;
             }
             rows.push((token, list));
         }
         if let (false, Some(ids)) = (prompt, &self.output_ids) {
-            for (index, (&id, (token, _))) in ids.iter().zip(&rows).enumerate() {
-                if id != i64::from(*token) {
-                    return Err(Fault::new(
-                        format!("output_ids[{index}]"),
-                        format!("is {id} where {tokens_field} has token {token}"),
-                    ));
-                }
-            }
+            check_ids("output_ids", ids, &rows, tokens_field)?;
         }
         let length = info.prompt_tokens.unwrap_or(count);
         if prompt && length < rows.len() {

@@ -4,7 +4,6 @@ use super::error::{Fault, ImportError};
 use super::json::{self, Place};
 use super::lists::{Counts, Position, Text, Vocabulary, pair};
 use super::options::Request;
-use super::{llama_cpp, sglang, vllm};
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
@@ -13,11 +12,12 @@ pub(super) trait Record: DeserializeOwned + Sized {
     /// Two responses in one record, if that is what it is.
     fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>);
 
-    /// What was added to the record: whose text it is, where it stands there, and its token.
+    /// What was added to the record: whose text it is, where its first row stands there, and its
+    /// token.
     fn place(&self) -> InText;
 
     /// The text, as its model scored it.
-    fn read(
+    fn text(
         self,
         token: Option<i64>,
         request: &Request,
@@ -25,69 +25,13 @@ pub(super) trait Record: DeserializeOwned + Sized {
     ) -> Result<Text, Fault>;
 }
 
-/// Where a record's first row stands.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct InText {
-    prompt: Option<i64>,
-    position: Option<i64>,
-    token: Option<i64>,
+/// A prompt, a position and a token, as far as they are said.
+pub(super) type InText = [Option<i64>; 3];
+
+/// What one record says, or else another.
+fn or([a, b, c]: InText, other: InText) -> InText {
+    [a.or(other[0]), b.or(other[1]), c.or(other[2])]
 }
-
-impl InText {
-    fn or(self, other: Self) -> Self {
-        Self {
-            prompt: self.prompt.or(other.prompt),
-            position: self.position.or(other.position),
-            token: self.token.or(other.token),
-        }
-    }
-}
-
-macro_rules! record {
-    ($response:ty, $token:expr, $read:expr) => {
-        impl Record for $response {
-            fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
-                (self.target.take(), self.draft.take())
-            }
-
-            fn place(&self) -> InText {
-                let token: fn(&Self) -> Option<i64> = $token;
-                InText {
-                    prompt: self.prompt_id,
-                    position: self.position,
-                    token: token(self),
-                }
-            }
-
-            fn read(
-                self,
-                token: Option<i64>,
-                request: &Request,
-                vocabulary: &mut Vocabulary,
-            ) -> Result<Text, Fault> {
-                let read: fn(Self, Option<i64>, &Request, &mut Vocabulary) -> Result<Text, Fault> =
-                    $read;
-                read(self, token, request, vocabulary)
-            }
-        }
-    };
-}
-
-record!(
-    vllm::Response,
-    |_| None,
-    |record, _, request, vocabulary| { record.text(request, vocabulary) }
-);
-record!(
-    sglang::Response,
-    |_| None,
-    |record, _, request, vocabulary| { record.text(request, vocabulary) }
-);
-record!(
-    llama_cpp::Response,
-    |record| record.token,
-    llama_cpp::Response::text
-);
 
 /// The texts of an export, each with the number of its prompt and the index of its first
 /// row.
@@ -140,7 +84,7 @@ pub(super) fn read<R: Record>(
                     )));
                 }
             }
-            pairs.push((target.1.place().or(draft.1.place()), target, draft));
+            pairs.push((or(target.1.place(), draft.1.place()), target, draft));
         }
     } else {
         for (place, mut record) in records::<R>(&request.joint)? {
@@ -156,16 +100,16 @@ pub(super) fn read<R: Record>(
                     )));
                 }
             };
-            let inner = outer.or(target.place()).or(draft.place());
+            let inner = or(or(outer, target.place()), draft.place());
             pairs.push((inner, (place.clone(), target), (place, draft)));
         }
     }
     let joint = !request.joint.is_empty();
     let mut texts = Texts::default();
-    for (number, (place, target, draft)) in pairs.into_iter().enumerate() {
+    for (number, ([prompt, position, token], target, draft)) in pairs.into_iter().enumerate() {
         let mut scored = |(at, record): (Place, R), model: &str| {
             let text = record
-                .read(place.token, request, vocabulary)
+                .text(token, request, vocabulary)
                 .map_err(|mut fault| {
                     if joint {
                         fault.field = format!("{model}.{}", fault.field);
@@ -177,24 +121,20 @@ pub(super) fn read<R: Record>(
         let (target_place, mut target) = scored(target, "target")?;
         let (draft_place, mut draft) = scored(draft, "draft")?;
         for (model, text) in [&mut target, &mut draft].into_iter().enumerate() {
-            let name = text.model.take();
-            if let Some(slot) = texts.models.get_mut(model) {
-                match (&slot, name) {
-                    (None, name) => *slot = name,
-                    (Some(before), Some(name)) if *before != name => {
-                        let place = [&target_place, &draft_place][model];
-                        return Err(place.refuse(Fault::new(
-                            "model",
-                            format!("is {name:?} where records before it are of {before:?}"),
-                        )));
-                    }
-                    _ => {}
+            let slot = &mut texts.models[model];
+            match (&slot, text.model.take()) {
+                (None, name) => *slot = name,
+                (Some(before), Some(name)) if *before != name => {
+                    let place = [&target_place, &draft_place][model];
+                    return Err(place.refuse(Fault::new(
+                        "model",
+                        format!("is {name:?} where records before it are of {before:?}"),
+                    )));
                 }
+                _ => {}
             }
             texts.counts.add(text.counts);
-            if text.sampler {
-                texts.sampler[model] = true;
-            }
+            texts.sampler[model] |= text.sampler;
         }
         if texts
             .temperature_applied
@@ -218,10 +158,8 @@ pub(super) fn read<R: Record>(
         if positions.is_empty() {
             return Err(target_place.refuse(Fault::new("the record", "has no tokens")));
         }
-        let prompt = place.prompt.unwrap_or(number as i64);
-        texts
-            .all
-            .push((prompt, place.position.unwrap_or(0), positions));
+        let prompt = prompt.unwrap_or(number as i64);
+        texts.all.push((prompt, position.unwrap_or(0), positions));
     }
     Ok(texts)
 }

@@ -15,7 +15,6 @@ use specgap_base::files::{DOCUMENT, read_lines};
 use specgap_base::sorted::Map;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Columns that have to be there.
 const NEEDED: [&str; 4] = ["prompt", "position", "logp", "logq"];
@@ -64,12 +63,7 @@ pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportE
     let held = tokens
         .tensors(0, &metadata.groups)
         .into_iter()
-        .map(|tensor| HeldTensor {
-            name: tensor.name.to_owned(),
-            dtype: tensor.dtype,
-            shape: tensor.shape,
-            entries: Arc::new(tensor.data),
-        });
+        .map(|one| HeldTensor::new(one.name, one.dtype, &one.shape, one.data));
     Ok(Log::held(path, metadata, held.collect(), None)?)
 }
 
@@ -211,6 +205,15 @@ impl Reading<'_> {
         }
     }
 
+    /// What a prompt or a group is called.
+    fn name(&self, record: usize, column: usize, missing: &str) -> Result<String, ImportError> {
+        match self.cell(record, column) {
+            Cell::Text(text) => Ok(text.clone()),
+            Cell::Number(x) => Ok(x.to_string()),
+            Cell::Missing => Err(self.refused(record, column, missing.to_owned())),
+        }
+    }
+
     fn whole(&self, record: usize, column: usize) -> Result<i64, ImportError> {
         let x = self.number(record, column)?;
         let fits = x.fract() == 0.0 && (0.0..9e15).contains(&x);
@@ -237,13 +240,13 @@ impl Reading<'_> {
             depth.is_some_and(|depth: usize| depth > depths)
         };
         if depths > MOST_DEPTHS {
-            return Err(input(
+            return Err(ImportError::input(
                 self.path,
                 format!("has columns of {depths} depths; keep the first {MOST_DEPTHS} at most"),
             ));
         }
         match self.table.names.iter().find(behind) {
-            Some(name) => Err(input(
+            Some(name) => Err(ImportError::input(
                 self.path,
                 format!(
                     "has a column {name} and none logq_{}; depths count from 1, as logq, logq_2, \
@@ -320,9 +323,9 @@ impl Tokens {
             Some("jsonl") => jsonl(path, &text(path)?)?,
             Some("parquet") => parquet(path)?,
             _ => {
-                return Err(input(
+                return Err(ImportError::input(
                     path,
-                    "is no file of tokens: these end in .csv, .jsonl or .parquet".to_owned(),
+                    "is no file of tokens: these end in .csv, .jsonl or .parquet",
                 ));
             }
         };
@@ -332,7 +335,7 @@ impl Tokens {
     fn new(path: &Path, table: &Table) -> Result<Self, ImportError> {
         let reading = Reading { path, table };
         if let Some(missing) = NEEDED.iter().find(|name| table.column(name).is_none()) {
-            return Err(input(
+            return Err(ImportError::input(
                 path,
                 format!(
                     "has no column {missing}; it has {}. A line is a token of the text, with {}, \
@@ -358,13 +361,7 @@ impl Tokens {
         // The last line of each prompt's text, and its position.
         let mut ends: Map<i64, (usize, i64)> = Map::new();
         for record in 0..table.lines.len() {
-            let name = match reading.cell(record, prompt) {
-                Cell::Text(text) => text.clone(),
-                Cell::Number(x) => x.to_string(),
-                Cell::Missing => {
-                    return Err(reading.refused(record, prompt, "is missing".to_owned()));
-                }
-            };
+            let name = reading.name(record, prompt, "is missing")?;
             let count = prompts.len() as i64;
             let id = *prompts.entry(name).or_insert(count);
             if let Some(column) = group {
@@ -399,7 +396,7 @@ impl Tokens {
             tokens.next.push(None);
         }
         if tokens.logp.is_empty() {
-            return Err(input(path, "has no line of a token".to_owned()));
+            return Err(ImportError::input(path, "has no line of a token"));
         }
         tokens.prompts = prompts.len();
         for (ahead, columns) in by_depth.iter().enumerate() {
@@ -422,17 +419,8 @@ impl Tokens {
         (record, column): (usize, usize),
         prompt: i64,
     ) -> Result<(), ImportError> {
-        let name = match reading.cell(record, column) {
-            Cell::Text(text) => text.trim().to_owned(),
-            Cell::Number(x) => x.to_string(),
-            Cell::Missing => {
-                return Err(reading.refused(
-                    record,
-                    column,
-                    "is missing; name the group of every line, or leave the column out".to_owned(),
-                ));
-            }
-        };
+        let missing = "is missing; name the group of every line, or leave the column out";
+        let name = reading.name(record, column, missing)?;
         let known = self.groups.iter().position(|other| *other == name);
         let before = usize::try_from(prompt).ok();
         let before = before.and_then(|prompt| self.of_prompt.get(prompt).copied());
@@ -552,16 +540,9 @@ fn not_a_logarithm(x: f64) -> String {
     )
 }
 
-fn input(path: &Path, message: String) -> ImportError {
-    ImportError::Input {
-        path: path.to_owned(),
-        message,
-    }
-}
-
 fn text(path: &Path) -> Result<String, ImportError> {
     let read = read_lines(path, DOCUMENT);
-    read.map_err(|error| input(path, format!("cannot be read: {error}")))
+    read.map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))
 }
 
 /// A text of a table as a cell.
@@ -583,7 +564,7 @@ fn csv(path: &Path, text: &str) -> Result<Table, ImportError> {
         .filter(|(_, line)| !line.trim().is_empty());
     let (_, names) = lines
         .next()
-        .ok_or_else(|| input(path, "is empty".to_owned()))?;
+        .ok_or_else(|| ImportError::input(path, "is empty"))?;
     let names: Vec<String> = fields(names)
         .into_iter()
         .map(|name| name.trim().to_owned())
@@ -593,7 +574,7 @@ fn csv(path: &Path, text: &str) -> Result<Table, ImportError> {
         if cells.len() == names.len() {
             return Ok((number, cells));
         }
-        Err(input(
+        Err(ImportError::input(
             path,
             format!(
                 "line {number} has {} entries where the first line names {} columns; quote entries \
@@ -616,7 +597,9 @@ fn jsonl(path: &Path, text: &str) -> Result<Table, ImportError> {
         .filter(|(_, line)| !line.trim().is_empty());
     for (number, line) in text {
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
-            .map_err(|error| input(path, format!("line {number} is no JSON object: {error}")))?;
+            .map_err(|error| {
+                ImportError::input(path, format!("line {number} is no JSON object: {error}"))
+            })?;
         let mut cells = vec![Cell::Missing; names.len()];
         // A list is depth by depth.
         let fields = object.into_iter().flat_map(|(name, value)| match value {
@@ -654,7 +637,7 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::Field;
     let refused = |error: ::parquet::errors::ParquetError| {
-        input(
+        ImportError::input(
             path,
             format!(
                 "cannot be read: {error}. Compressed files are not read: write it without \
@@ -663,7 +646,7 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
         )
     };
     let file = std::fs::File::open(path)
-        .map_err(|error| input(path, format!("cannot be read: {error}")))?;
+        .map_err(|error| ImportError::input(path, format!("cannot be read: {error}")))?;
     let reader = SerializedFileReader::new(file).map_err(refused)?;
     let fields = reader.metadata().file_metadata().schema().get_fields();
     let names = fields.iter().map(|field| field.name().to_owned()).collect();
@@ -694,17 +677,18 @@ fn parquet(path: &Path) -> Result<Table, ImportError> {
 
 #[cfg(not(feature = "parquet"))]
 fn parquet(path: &Path) -> Result<Table, ImportError> {
-    Err(input(
+    Err(ImportError::input(
         path,
         "is Parquet, which this build of specgap does not read: build it with the feature parquet, \
-         or write the same columns as .csv or .jsonl"
-            .to_owned(),
+         or write the same columns as .csv or .jsonl",
     ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "parquet")]
+    use std::sync::Arc;
 
     fn refused(name: &str, text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
@@ -820,9 +804,19 @@ mod tests {
     #[cfg(feature = "parquet")]
     #[test]
     fn parquet_holds_the_same() {
-        use ::parquet::data_type::{ByteArrayType, DoubleType, Int64Type};
-        use ::parquet::file::writer::SerializedFileWriter;
+        use ::parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
+        use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
         use ::parquet::schema::parser::parse_message_type;
+        fn column<T: DataType>(
+            group: &mut SerializedRowGroupWriter<'_, std::fs::File>,
+            values: &[T::T],
+            there: Option<&[i16]>,
+        ) {
+            let mut column = group.next_column().unwrap().unwrap();
+            let typed = column.typed::<T>();
+            typed.write_batch(values, there, None).unwrap();
+            column.close().unwrap();
+        }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet");
         let schema = "message tokens { REQUIRED BYTE_ARRAY prompt (UTF8); REQUIRED INT64 position; \
@@ -833,24 +827,12 @@ mod tests {
             let mut out =
                 SerializedFileWriter::new(file, Arc::clone(&schema), Arc::default()).unwrap();
             let mut group = out.next_row_group().unwrap();
-            let mut column = group.next_column().unwrap().unwrap();
             let prompts = ["a", "a", "b"].map(|name| name.as_bytes().to_vec().into());
-            let typed = column.typed::<ByteArrayType>();
-            typed.write_batch(&prompts, None, None).unwrap();
-            column.close().unwrap();
-            let mut column = group.next_column().unwrap().unwrap();
-            let typed = column.typed::<Int64Type>();
-            typed.write_batch(&[0, 1, 0], None, None).unwrap();
-            column.close().unwrap();
-            let mut column = group.next_column().unwrap().unwrap();
-            let typed = column.typed::<DoubleType>();
-            typed.write_batch(&[-0.5, -0.25, -1.0], None, None).unwrap();
-            column.close().unwrap();
-            let mut column = group.next_column().unwrap().unwrap();
+            column::<ByteArrayType>(&mut group, &prompts, None);
+            column::<Int64Type>(&mut group, &[0, 1, 0], None);
+            column::<DoubleType>(&mut group, &[-0.5, -0.25, -1.0], None);
             let values = &[-1.0, -0.75, -0.125][..there.iter().sum::<i16>() as usize];
-            let typed = column.typed::<DoubleType>();
-            typed.write_batch(values, Some(there), None).unwrap();
-            column.close().unwrap();
+            column::<DoubleType>(&mut group, values, Some(there));
             group.close().unwrap();
             out.close().unwrap();
         };

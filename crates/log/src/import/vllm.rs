@@ -5,8 +5,11 @@
 
 use super::error::Fault;
 use super::json::{Entries, LogProb};
-use super::lists::{Counts, List, Origin, Text, Vocabulary, refuse_collision};
+use super::lists::{
+    Counts, List, Listed, Origin, Text, Vocabulary, check_ids, listed, refuse_collision, row,
+};
 use super::options::{LogprobsMode, Request};
+use super::texts::{InText, Record};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -15,10 +18,10 @@ use std::fmt;
 /// A response, a dump of one, or two of them under `target` and `draft`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
-    pub target: Option<Box<Self>>,
-    pub draft: Option<Box<Self>>,
-    pub prompt_id: Option<i64>,
-    pub position: Option<i64>,
+    target: Option<Box<Self>>,
+    draft: Option<Box<Self>>,
+    prompt_id: Option<i64>,
+    position: Option<i64>,
     prompt_length: Option<usize>,
     model: Option<String>,
     object: Option<String>,
@@ -29,7 +32,7 @@ pub(super) struct Response {
     metrics: Option<Metrics>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Choice {
     logprobs: Option<ChoiceLogprobs>,
     token_ids: Option<Vec<i64>>,
@@ -158,9 +161,6 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Tokens that a position lists, with their logarithms.
-type Listed = Vec<(u32, f64)>;
-
 impl Rows {
     /// The entries of each position, by number; nothing where there are none.
     fn each(self, field: &str, vocabulary: &mut Vocabulary) -> Result<Vec<Option<Listed>>, Fault> {
@@ -189,25 +189,17 @@ impl Rows {
 impl Flat {
     fn each(self, field: &str, vocabulary: &mut Vocabulary) -> Result<Vec<Option<Listed>>, Fault> {
         let (starts, ends) = (&self.start_indices, &self.end_indices);
-        if starts.len() != ends.len() {
-            return Err(Fault::new(
-                format!("{field}.end_indices"),
-                format!(
-                    "has {} entries and start_indices {}",
-                    ends.len(),
-                    starts.len()
-                ),
-            ));
-        }
-        if self.token_ids.len() != self.logprobs.len() {
-            return Err(Fault::new(
-                format!("{field}.logprobs"),
-                format!(
-                    "has {} entries and token_ids {}",
-                    self.logprobs.len(),
-                    self.token_ids.len()
-                ),
-            ));
+        let (ids, values) = (self.token_ids.len(), self.logprobs.len());
+        for (name, count, other, expected) in [
+            ("end_indices", ends.len(), "start_indices", starts.len()),
+            ("logprobs", values, "token_ids", ids),
+        ] {
+            if count != expected {
+                return Err(Fault::new(
+                    format!("{field}.{name}"),
+                    format!("has {count} entries and {other} {expected}"),
+                ));
+            }
         }
         let rows = starts.iter().zip(ends).enumerate();
         rows.map(|(index, (&start, &end))| {
@@ -224,26 +216,26 @@ impl Flat {
             if ids.is_empty() {
                 return Ok(None);
             }
-            let entries = ids
-                .iter()
-                .zip(values)
-                .zip(start..)
-                .map(|((&id, value), at)| {
-                    let id = (vocabulary.number(id)).map_err(|message| {
-                        Fault::new(format!("{field}.token_ids[{at}]"), message)
-                    })?;
-                    Ok((id, value.0))
-                });
-            entries.collect::<Result<Vec<_>, Fault>>().map(Some)
+            let entries = ids.iter().copied().zip(values.iter().copied());
+            let place = |at: usize| format!("{field}.token_ids[{}]", start + at);
+            listed(entries, |id| vocabulary.number(id), place).map(Some)
         })
         .collect()
     }
 }
 
-impl Response {
-    /// The text of this response, as its model scored it.
-    pub(super) fn text(
+impl Record for Response {
+    fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
+        (self.target.take(), self.draft.take())
+    }
+
+    fn place(&self) -> InText {
+        [self.prompt_id, self.position, None]
+    }
+
+    fn text(
         self,
+        _: Option<i64>,
         request: &Request,
         vocabulary: &mut Vocabulary,
     ) -> Result<Text, Fault> {
@@ -265,30 +257,21 @@ impl Response {
                 steps: counts.num_spec_steps,
             });
         let choice = match self.choices {
-            None => None,
-            Some(choices) => Some(the_one("choices", choices)?),
+            None => Choice::default(),
+            Some(choices) => the_one("choices", choices)?,
         };
         let output = match self.outputs {
             None => None,
             Some(outputs) => Some(the_one("outputs", outputs)?),
         };
-        let (of_choice, choice_ids, logprobs, generated_ids) = match choice {
-            Some(choice) => (
-                choice.prompt_logprobs,
-                choice.prompt_token_ids,
-                choice.logprobs,
-                choice.token_ids,
-            ),
-            None => (None, None, None, None),
-        };
         // Who asks for the prompt's logprobs scores a text that is written already.
-        let scored = match (self.prompt_logprobs, of_choice) {
+        let scored = match (self.prompt_logprobs, choice.prompt_logprobs) {
             (Some(rows), _) => Some(("prompt_logprobs", rows)),
             (None, Some(rows)) => Some(("choices[0].prompt_logprobs", rows)),
             (None, None) => None,
         };
         let (origin, rows, token_field, sampled) = if let Some((field, rows)) = scored {
-            let (ids_field, ids) = match (self.prompt_token_ids, choice_ids) {
+            let (ids_field, ids) = match (self.prompt_token_ids, choice.prompt_token_ids) {
                 (Some(ids), _) => ("prompt_token_ids", ids),
                 (None, Some(ids)) => ("choices[0].prompt_token_ids", ids),
                 (None, None) => {
@@ -301,8 +284,8 @@ impl Response {
             };
             let rows = scored_rows(field, rows, ids_field, &ids, vocabulary)?;
             (Origin::Prompt { length: ids.len() }, rows, ids_field, false)
-        } else if let Some(logprobs) = logprobs {
-            let rows = logprobs.rows(generated_ids, vocabulary)?;
+        } else if let Some(logprobs) = choice.logprobs {
+            let rows = logprobs.rows(choice.token_ids, vocabulary)?;
             (Origin::Generated, rows, "choices[0].logprobs", true)
         } else if let Some(output) = output {
             let rows = output.rows(vocabulary)?;
@@ -342,15 +325,6 @@ fn the_one<T>(field: &str, entries: Vec<T>) -> Result<T, Fault> {
     }
 }
 
-fn list(
-    field: impl FnOnce() -> String,
-    entries: Vec<(u32, f64)>,
-    token: u32,
-) -> Result<(u32, List), Fault> {
-    let list = List::top(entries, token).map_err(|message| Fault::new(field(), message))?;
-    Ok((token, list))
-}
-
 /// Rows of a prompt: none at its first token, one at each other.
 fn scored_rows(
     field: &str,
@@ -387,7 +361,7 @@ fn scored_rows(
                 format!("does not list token {token}, which {ids_field} has there"),
             ));
         }
-        list(field, entries, token)
+        row(token, entries, None, field)
     })
     .collect()
 }
@@ -419,7 +393,7 @@ impl Output {
             let token = vocabulary
                 .number(id)
                 .map_err(|message| Fault::new(format!("outputs[0].token_ids[{index}]"), message))?;
-            list(field, entries, token)
+            row(token, entries, None, field)
         })
         .collect()
     }
@@ -444,14 +418,7 @@ impl ChoiceLogprobs {
                     format!("has {} tokens and logprobs {} rows", ids.len(), rows.len()),
                 ));
             }
-            for (index, (&id, (token, _))) in ids.iter().zip(&rows).enumerate() {
-                if id != i64::from(*token) {
-                    return Err(Fault::new(
-                        format!("choices[0].token_ids[{index}]"),
-                        format!("is {id} where logprobs has token {token}"),
-                    ));
-                }
-            }
+            check_ids("choices[0].token_ids", &ids, &rows, "logprobs")?;
         }
         Ok(rows)
     }
@@ -482,9 +449,9 @@ impl ChoiceLogprobs {
         let counts = rows.iter().flatten().map(|Entries(entries)| entries.len());
         let most = counts.max().unwrap_or(0);
         let mut all = Vec::with_capacity(tokens.len());
-        for (index, ((token, own), row)) in tokens.into_iter().zip(own).zip(rows).enumerate() {
+        for (index, ((token, own), list)) in tokens.into_iter().zip(own).zip(rows).enumerate() {
             let here = || format!("{field}.top_logprobs[{index}]");
-            let (Some(own), Some(Entries(entries))) = (own, row) else {
+            let (Some(own), Some(Entries(entries))) = (own, list) else {
                 return Err(Fault::new(
                     here(),
                     "is null: the row is missing; \"echo\" adds such entries, score a text with \
@@ -507,17 +474,8 @@ impl ChoiceLogprobs {
             let id = vocabulary
                 .written(&token)
                 .map_err(|message| Fault::new(format!("{field}.tokens[{index}]"), message))?;
-            let mut listed = Vec::with_capacity(entries.len() + 1);
-            for (token, value) in entries {
-                let token = vocabulary
-                    .written(&token)
-                    .map_err(|message| Fault::new(here(), message))?;
-                listed.push((token, value.0));
-            }
-            if !listed.iter().any(|(token, _)| *token == id) {
-                listed.push((id, own.0));
-            }
-            all.push(list(here, listed, id)?);
+            let entries = listed(entries, |token| vocabulary.written(&token), |_| here())?;
+            all.push(row(id, entries, Some(own), here)?);
         }
         Ok(all)
     }
@@ -542,17 +500,11 @@ fn chat_rows(
         let id = vocabulary
             .written(&entry.token)
             .map_err(|message| Fault::new(format!("{}.token", here()), message))?;
-        let mut listed = Vec::with_capacity(entry.top_logprobs.len() + 1);
-        for (at, top) in entry.top_logprobs.iter().enumerate() {
-            let token = vocabulary.written(&top.token).map_err(|message| {
-                Fault::new(format!("{}.top_logprobs[{at}].token", here()), message)
-            })?;
-            listed.push((token, top.logprob.0));
-        }
-        if !listed.iter().any(|(token, _)| *token == id) {
-            listed.push((id, entry.logprob.0));
-        }
-        list(here, listed, id)
+        let tops = entry.top_logprobs.iter();
+        let tops = tops.map(|top| (top.token.as_str(), top.logprob));
+        let place = |at: usize| format!("{}.top_logprobs[{at}].token", here());
+        let entries = listed(tops, |token| vocabulary.written(token), place)?;
+        row(id, entries, Some(entry.logprob), here)
     })
     .collect()
 }

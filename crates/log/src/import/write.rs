@@ -2,10 +2,10 @@
 
 use super::error::ImportError;
 use super::hf;
-use super::lists::{List, Position, Vocabulary};
+use super::lists::{Listed, Position, Vocabulary};
 use super::options::Request;
 use super::texts::Texts;
-use crate::log::{Dtype, FileIdentity, RawTensor, WholeLog};
+use crate::log::{Dtype, FileIdentity, RawTensor, WholeLog, filled};
 use serde::Serialize;
 use specgap_base::sorted::Map;
 use std::collections::BTreeSet;
@@ -97,13 +97,13 @@ pub(super) fn arrays(request: &Request, log: &mut WholeLog) -> Result<Imported, 
         };
         let this = (shard.vocabulary, shard.temperature_applied);
         if let Some(before) = alike.filter(|&before| before != this) {
-            return Err(ImportError::Input {
-                path: path.to_owned(),
-                message: format!(
+            return Err(ImportError::input(
+                path,
+                format!(
                     "has V = {} and temperature {} where the files before it have {} and {}",
                     this.0, this.1, before.0, before.1
                 ),
-            });
+            ));
         }
         alike = Some(this);
         log.shard(shard.positions, &shard.tensors)?;
@@ -152,16 +152,17 @@ pub(super) fn lists(
     let count = positions().count();
     let prompts = prompts(&texts)?;
     let complete = |position: &Position, size: usize| {
-        position.target.entries.len() == size && position.draft.entries.len() == size
+        let mut lists = position.lists.iter();
+        lists.all(|list| list.entries.len() == size)
     };
     let size = match request.vocabulary {
         Some(size) => size,
         // Texts alone: there may be any number of others.
         None => {
             let first = positions().next();
-            let listed = first.map_or(0, |position| position.target.entries.len());
+            let listed = first.map_or(0, |position| position.lists[0].entries.len());
             let largest = positions()
-                .flat_map(|position| position.target.entries.iter())
+                .flat_map(|position| position.lists[0].entries.iter())
                 .map(|&(id, _)| id as usize + 1)
                 .max();
             // A list that has every id from 0 on has all of them.
@@ -178,29 +179,23 @@ pub(super) fn lists(
     };
     let full =
         vocabulary.texts().is_empty() && positions().all(|position| complete(position, size));
-    let mut unlisted = Unlisted::default();
     let (mut same_tokens, mut listed) = (0, 0);
-    let mut tops = [usize::MAX; 2];
+    let (mut means, mut most, mut tops) = ([0.0; 2], [0.0f64; 2], [usize::MAX; 2]);
+    let mut alone = [true; 2];
     for position in positions() {
-        let (a, b) = (position.target.rest(), position.draft.rest());
-        unlisted.target_mean += a / count as f64;
-        unlisted.draft_mean += b / count as f64;
-        unlisted.target_max = unlisted.target_max.max(a);
-        unlisted.draft_max = unlisted.draft_max.max(b);
-        for (top, list) in tops.iter_mut().zip([&position.target, &position.draft]) {
-            *top = (*top).min(list.most_probable);
+        for (model, list) in position.lists.iter().enumerate() {
+            let rest = list.rest();
+            means[model] += rest / count as f64;
+            most[model] = most[model].max(rest);
+            tops[model] = tops[model].min(list.most_probable);
+            alone[model] &= list.entries.len() == 1;
         }
         let ids = union(position).len();
         listed = listed.max(ids);
-        same_tokens += usize::from(
-            ids == position.target.entries.len() && ids == position.draft.entries.len(),
-        );
+        same_tokens += usize::from(complete(position, ids));
     }
     // The text's own token alone, which is listed because it came out.
-    for (top, alone) in tops.iter_mut().zip([
-        positions().all(|position| position.target.entries.len() == 1),
-        positions().all(|position| position.draft.entries.len() == 1),
-    ]) {
+    for (top, alone) in tops.iter_mut().zip(alone) {
         if alone {
             *top = 0;
         }
@@ -255,7 +250,12 @@ pub(super) fn lists(
         }
         .to_owned(),
         temperature_applied,
-        unlisted: (!full && !never_drawn).then_some(unlisted),
+        unlisted: (!full && !never_drawn).then_some(Unlisted {
+            target_mean: means[0],
+            target_max: most[0],
+            draft_mean: means[1],
+            draft_max: most[1],
+        }),
         same_tokens,
         engine_acceptance: (counts.drafted > 0)
             .then(|| counts.accepted as f64 / counts.drafted as f64),
@@ -284,7 +284,7 @@ fn prompts(texts: &Texts) -> Result<usize, ImportError> {
 /// The tokens of both lists, ascending, each with what either says of it.
 fn union(position: &Position) -> Map<u32, [Option<f64>; 2]> {
     let mut tokens: Map<u32, [Option<f64>; 2]> = Map::new();
-    for (model, list) in [&position.target, &position.draft].into_iter().enumerate() {
+    for (model, list) in position.lists.iter().enumerate() {
         for &(id, value) in &list.entries {
             if let Some(slot) = tokens.at(id).get_mut(model) {
                 *slot = Some(value);
@@ -308,27 +308,22 @@ enum Form {
     Own,
 }
 
-/// Ids and log-probabilities of each position, by ascending id.
-type Listed = Vec<Vec<(u32, f64)>>;
-
 /// Writes positions as a shard.
 fn shard(rows: &[(i64, i64, Position)], form: Form, log: &mut WholeLog) -> Result<(), ImportError> {
-    let sorted = |list: &List| {
-        let mut entries = list.entries.clone();
-        entries.sort_unstable_by_key(|&(id, _)| id);
-        entries
-    };
-    let mut lists: [Listed; 2] = Default::default();
+    // Ids and log-probabilities of each position, by ascending id.
+    let mut lists: [Vec<Listed>; 2] = Default::default();
     for (_, _, position) in rows {
-        let [target, draft] = &mut lists;
-        if form == Form::NeverDrawn {
-            let value = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
-            let tokens = union(position);
-            target.push(tokens.iter().map(|(&id, [p, _])| (id, value(*p))).collect());
-            draft.push(tokens.iter().map(|(&id, [_, q])| (id, value(*q))).collect());
-        } else {
-            target.push(sorted(&position.target));
-            draft.push(sorted(&position.draft));
+        let tokens = (form == Form::NeverDrawn).then(|| union(position));
+        for (model, (all, list)) in lists.iter_mut().zip(&position.lists).enumerate() {
+            let value = |said: &[Option<f64>; 2]| said[model].unwrap_or(f64::NEG_INFINITY);
+            all.push(match &tokens {
+                Some(tokens) => tokens.iter().map(|(&id, said)| (id, value(said))).collect(),
+                None => {
+                    let mut entries = list.entries.clone();
+                    entries.sort_unstable_by_key(|&(id, _)| id);
+                    entries
+                }
+            });
         }
     }
     let [target, draft] = &lists;
@@ -358,30 +353,26 @@ fn shard(rows: &[(i64, i64, Position)], form: Form, log: &mut WholeLog) -> Resul
 }
 
 /// Lists of unequal length, filled up at the end.
-fn filled(
+fn tensor(
     name: &'static str,
     dtype: Dtype,
-    lists: &Listed,
-    entry: impl Fn((u32, f64)) -> [u8; 4],
+    lists: &[Listed],
+    entry: impl Fn(&(u32, f64)) -> [u8; 4],
     unused: [u8; 4],
 ) -> RawTensor {
-    let width = lists.iter().map(Vec::len).max().unwrap_or(0);
-    let mut data = Vec::with_capacity(4 * lists.len() * width);
-    for list in lists {
-        let rest = std::iter::repeat_n(unused, width - list.len());
-        data.extend(list.iter().map(|&one| entry(one)).chain(rest).flatten());
-    }
+    let rows = lists.iter().map(|list| list.iter().map(&entry).collect());
+    let (width, entries) = filled(&rows.collect::<Vec<Vec<_>>>(), unused);
     RawTensor {
         name,
         dtype,
         shape: vec![lists.len(), width],
-        data,
+        data: entries.into_flattened(),
     }
 }
 
-fn values(name: &'static str, lists: &Listed) -> RawTensor {
-    let entry = |(_, value): (u32, f64)| (value as f32).to_le_bytes();
-    filled(
+fn values(name: &'static str, lists: &[Listed]) -> RawTensor {
+    let entry = |&(_, value): &(u32, f64)| (value as f32).to_le_bytes();
+    tensor(
         name,
         Dtype::F32,
         lists,
@@ -390,7 +381,7 @@ fn values(name: &'static str, lists: &Listed) -> RawTensor {
     )
 }
 
-fn ids(name: &'static str, lists: &Listed) -> RawTensor {
-    let entry = |(id, _): (u32, f64)| id.cast_signed().to_le_bytes();
-    filled(name, Dtype::I32, lists, entry, (-1i32).to_le_bytes())
+fn ids(name: &'static str, lists: &[Listed]) -> RawTensor {
+    let entry = |&(id, _): &(u32, f64)| id.cast_signed().to_le_bytes();
+    tensor(name, Dtype::I32, lists, entry, (-1i32).to_le_bytes())
 }

@@ -21,6 +21,17 @@ pub(super) fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut V
     }
 }
 
+/// Lists of unequal length as rows of one width, filled up at the end: the width, and all entries.
+pub(crate) fn filled<T: Copy>(lists: &[impl AsRef<[T]>], unused: T) -> (usize, Vec<T>) {
+    let lists = || lists.iter().map(AsRef::as_ref);
+    let width = lists().map(<[T]>::len).max().unwrap_or(0);
+    let each = lists().flat_map(|list| {
+        let rest = std::iter::repeat_n(unused, width - list.len());
+        list.iter().copied().chain(rest)
+    });
+    (width, each.collect())
+}
+
 /// A tensor to be written.
 pub(super) struct Encoded<'a> {
     pub dtype: Dtype,

@@ -86,6 +86,7 @@ mod writer;
 pub(crate) use beside::SCORED;
 pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
+pub(crate) use encoded::filled;
 pub use engine::EngineRecord;
 pub use error::LogError;
 pub use forms::MissingMass;
