@@ -1,7 +1,7 @@
 //! Writing a log that survives being killed.
 
 use super::beside::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP};
-use super::encoded::{Encoded, encode, write_npz, write_safetensors};
+use super::encoded::{Encoded, encode, filled, write_npz, write_safetensors};
 use super::engine::EngineRecord;
 use super::error::{LogError, outside};
 use super::joined::join;
@@ -182,9 +182,20 @@ pub struct LogWriter {
     _lock: File,
 }
 
+/// What is beside a position's rows.
+#[derive(Debug)]
+struct Said {
+    /// Prompt, place and token.
+    numbers: [i64; 3],
+    lacks_draft: bool,
+    heads: HeadValues,
+    engine: Option<EngineRecord>,
+}
+
 #[derive(Debug, Default)]
 struct Buffer {
-    positions: usize,
+    /// Of each position.
+    said: Vec<Said>,
     /// Bytes of rows, each `width` entries wide; top-heavy rows are padded
     /// when they are written.
     target: Vec<u8>,
@@ -194,14 +205,6 @@ struct Buffer {
     draft_ids: Vec<Vec<u32>>,
     target_rest: Vec<f64>,
     draft_rest: Vec<f64>,
-    prompt_id: Vec<i64>,
-    position: Vec<i64>,
-    token: Vec<i64>,
-    /// `None` at positions without.
-    head_acceptance: Vec<Option<f64>>,
-    head_overlap: Vec<Option<f64>>,
-    engine: Vec<Option<EngineRecord>>,
-    lacks_draft: Vec<bool>,
     rollouts: Columns,
 }
 
@@ -348,7 +351,7 @@ impl LogWriter {
     /// Positions that were appended, committed or not: the number of the next one.
     pub fn positions(&self) -> usize {
         let pending: usize = self.pending.iter().map(|shard| shard.positions).sum();
-        self.committed() + pending + self.buffer.positions
+        self.committed() + pending + self.buffer.said.len()
     }
 
     /// Bytes of one position's rows, about.
@@ -361,7 +364,7 @@ impl LogWriter {
                 (2 * entry + 4) * (count + count / 2).min(self.layout.vocabulary)
             }
             // As those in memory, with their ids.
-            KeptTokens::Lists => 2 * self.held_bytes() / self.buffer.positions.max(1),
+            KeptTokens::Lists => 2 * self.held_bytes() / self.buffer.said.len().max(1),
         }
     }
 
@@ -513,25 +516,18 @@ impl LogWriter {
             return Err(LogError::format(&self.directory, message));
         }
         self.check_token(position.token, number)?;
+        let depths = self.layout.depths;
         let rows = [
-            ("target_logits", position.target),
-            ("draft_logits", position.draft),
+            ("target_logits", position.target, 1),
+            ("draft_logits", position.draft, depths),
         ];
-        let rows = || {
-            let has_row = |&(name, row): &(_, &[f32])| name == "target_logits" || !row.is_empty();
-            rows.into_iter()
-                .zip(0..)
-                .filter(move |(one, _)| has_row(one))
-        };
-        for ((name, row), _) in rows() {
-            let depths = match name {
-                "draft_logits" => self.layout.depths,
-                _ => 1,
-            };
+        // The draft may have none.
+        let given = if position.draft.is_empty() { 1 } else { 2 };
+        let rows = || rows.into_iter().take(given);
+        for (name, row, depths) in rows() {
             self.check_rows(name, row, (number, depths))?;
         }
-        for ((name, row), model) in rows() {
-            let guard = &mut self.guards[model];
+        for ((name, row, _), guard) in rows().zip(&mut self.guards) {
             if guard.is_done() {
                 continue;
             }
@@ -627,17 +623,13 @@ impl LogWriter {
         self.add_numbers(numbers, lacks_draft);
     }
 
-    /// What is beside a position's rows: prompt, place and token.
-    fn add_numbers(&mut self, [prompt_id, position, token]: [i64; 3], lacks_draft: bool) {
-        let buffer = &mut self.buffer;
-        buffer.prompt_id.push(prompt_id);
-        buffer.position.push(position);
-        buffer.token.push(token);
-        buffer.head_acceptance.push(None);
-        buffer.head_overlap.push(None);
-        buffer.engine.push(None);
-        buffer.lacks_draft.push(lacks_draft);
-        buffer.positions += 1;
+    fn add_numbers(&mut self, numbers: [i64; 3], lacks_draft: bool) {
+        self.buffer.said.push(Said {
+            numbers,
+            lacks_draft,
+            heads: HeadValues::default(),
+            engine: None,
+        });
     }
 
     /// Says what heads predict at the position that was appended last. Of positions of which
@@ -648,24 +640,21 @@ impl LogWriter {
     /// Values outside \[0, 1\]; a position that is on the disk already, or none.
     pub fn set_head(&mut self, values: &HeadValues) -> Result<(), LogError> {
         let number = self.positions().saturating_sub(1);
-        for (name, value, list) in [
-            (
-                HEAD_ACCEPTANCE,
-                values.acceptance,
-                &mut self.buffer.head_acceptance,
-            ),
-            (HEAD_OVERLAP, values.overlap, &mut self.buffer.head_overlap),
+        for (name, value) in [
+            (HEAD_ACCEPTANCE, values.acceptance),
+            (HEAD_OVERLAP, values.overlap),
         ] {
             let refused =
-                |message: String| LogError::entry(&self.directory, name, number, 0, message);
+                |message: String| Err(LogError::entry(&self.directory, name, number, 0, message));
             if let Some(x) = value.filter(|x| !(0.0..=1.0).contains(x)) {
-                let message = format!("is {x}; what a head predicts is in [0, 1]");
-                return Err(refused(message));
+                return refused(format!("is {x}; what a head predicts is in [0, 1]"));
             }
-            let last = list.last_mut();
-            *last
-                .ok_or_else(|| refused("belongs to no position that was appended".to_owned()))? =
-                value;
+            if self.buffer.said.is_empty() {
+                return refused("belongs to no position that was appended".to_owned());
+            }
+        }
+        if let Some(last) = self.buffer.said.last_mut() {
+            last.heads = *values;
         }
         Ok(())
     }
@@ -703,7 +692,7 @@ impl LogWriter {
     pub fn set_engine(&mut self, record: &EngineRecord) -> Result<(), LogError> {
         let number = self.positions().saturating_sub(1);
         self.check_engine(record, number)?;
-        let last = self.buffer.engine.last_mut().ok_or_else(|| {
+        let last = self.buffer.said.last_mut().ok_or_else(|| {
             LogError::row(
                 &self.directory,
                 "drafts",
@@ -711,7 +700,7 @@ impl LogWriter {
                 "belongs to no position that was appended",
             )
         })?;
-        *last = Some(record.clone());
+        last.engine = Some(record.clone());
         Ok(())
     }
 
@@ -755,7 +744,7 @@ impl LogWriter {
     /// together, or not with the rollouts before it.
     pub fn append_rollout(&mut self, rollout: &Rollout<'_>) -> Result<(), LogError> {
         let (first, end) = (self.committed(), self.positions());
-        if !(first..end).contains(&rollout.position) || self.buffer.positions == 0 {
+        if !(first..end).contains(&rollout.position) || self.buffer.said.is_empty() {
             return Err(LogError::format(
                 &self.directory,
                 format!(
@@ -782,7 +771,7 @@ impl LogWriter {
     /// If the disk is full or a file cannot be written; the log then is what it
     /// was after the last commit.
     pub fn commit(&mut self) -> Result<(), LogError> {
-        if self.buffer.positions > 0 {
+        if !self.buffer.said.is_empty() {
             self.write_shard()?;
         }
         self.list_pending()
@@ -939,7 +928,7 @@ impl LogWriter {
 
     /// Positions in memory.
     pub(super) fn held(&self) -> usize {
-        self.buffer.positions
+        self.buffer.said.len()
     }
 
     /// Shards that are on the disk and listed.
@@ -1006,7 +995,7 @@ impl LogWriter {
             self.join_small()?;
         }
         let name = self.shard_name(self.next_shard);
-        let positions = self.buffer.positions;
+        let positions = self.buffer.said.len();
         let mut tensors = self.tensors();
         if target.is_some() {
             tensors.retain(|(name, _)| !SHARED.contains(name));
@@ -1040,7 +1029,7 @@ impl LogWriter {
 
     fn tensors<'a>(&'a self) -> Vec<(&'static str, Encoded<'a>)> {
         let buffer = &self.buffer;
-        let (n, dtype) = (buffer.positions, self.layout.dtype);
+        let (n, dtype) = (buffer.said.len(), self.layout.dtype);
         let mut tensors = Vec::new();
         let mut put = |name, dtype, shape: Vec<usize>, data: Cow<'a, [u8]>| {
             tensors.push((name, Encoded { dtype, shape, data }));
@@ -1093,26 +1082,29 @@ impl LogWriter {
             }
         }
         let integers = |all: &[i64]| all.iter().flat_map(|x| x.to_le_bytes()).collect();
-        for (name, values) in [
-            ("prompt_id", &buffer.prompt_id),
-            ("position", &buffer.position),
-            ("token", &buffer.token),
-        ] {
-            put(name, Dtype::I64, vec![n], Cow::Owned(integers(values)));
+        let said = &buffer.said;
+        for (at, name) in ["prompt_id", "position", "token"].into_iter().enumerate() {
+            let values: Vec<i64> = said.iter().map(|one| one.numbers[at]).collect();
+            put(name, Dtype::I64, vec![n], Cow::Owned(integers(&values)));
         }
-        for (name, values) in [
-            (HEAD_ACCEPTANCE, &buffer.head_acceptance),
-            (HEAD_OVERLAP, &buffer.head_overlap),
-        ] {
-            if values.iter().any(Option::is_some) {
-                let bytes = floats(&mut values.iter().map(|value| value.unwrap_or(-1.0)));
+        type Head = fn(&HeadValues) -> Option<f64>;
+        let heads: [(_, Head); 2] = [
+            (HEAD_ACCEPTANCE, |heads| heads.acceptance),
+            (HEAD_OVERLAP, |heads| heads.overlap),
+        ];
+        for (name, of) in heads {
+            let values = said.iter().map(|one| of(&one.heads));
+            if values.clone().any(|value| value.is_some()) {
+                let bytes = floats(&mut values.map(|value| value.unwrap_or(-1.0)));
                 put(name, Dtype::F64, vec![n], Cow::Owned(bytes));
             }
         }
-        let rows = buffer.lacks_draft.iter().map(|&lacks| i64::from(!lacks));
-        let rows =
-            (buffer.lacks_draft.contains(&true)).then(|| (DRAFT_ROW, vec![n], rows.collect()));
-        for (name, shape, values) in engine_tensors(&buffer.engine).into_iter().chain(rows) {
+        let rows = said.iter().map(|one| i64::from(!one.lacks_draft));
+        let rows = said
+            .iter()
+            .any(|one| one.lacks_draft)
+            .then(|| (DRAFT_ROW, vec![n], rows.collect()));
+        for (name, shape, values) in engine_tensors(said).into_iter().chain(rows) {
             put(name, Dtype::I64, shape, Cow::Owned(integers(&values)));
         }
         for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
@@ -1274,18 +1266,12 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
 }
 
 /// What an engine did, as tensors: those of which anything was said, -1 where it was not.
-fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
-    let rows = records.len();
-    let said = |record: &Option<EngineRecord>| record.as_ref().map_or(0, |one| one.drafts.len());
-    let width = records.iter().map(said).max().unwrap_or(0);
+fn engine_tensors(said: &[Said]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
+    let (rows, records) = (said.len(), || said.iter().map(|one| one.engine.as_ref()));
+    let drafts = records().map(|record| record.map_or(&[][..], |one| &one.drafts));
     let mut tensors = Vec::new();
+    let (width, chains) = filled(&drafts.collect::<Vec<_>>(), -1);
     if width > 0 {
-        let mut chains = Vec::with_capacity(rows * width);
-        for record in records {
-            let drafts = record.as_ref().map_or(&[][..], |one| &one.drafts);
-            chains.extend(drafts);
-            chains.extend(std::iter::repeat_n(-1, width - drafts.len()));
-        }
         tensors.push(("drafts", vec![rows, width], chains));
     }
     type Field = fn(&EngineRecord) -> Option<i64>;
@@ -1297,11 +1283,9 @@ fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<us
         ("seed", |one| one.seed),
     ];
     for (name, field) in fields {
-        let values: Vec<Option<i64>> = (records.iter())
-            .map(|record| record.as_ref().and_then(field))
-            .collect();
-        if values.iter().any(Option::is_some) {
-            let values = values.iter().map(|value| value.unwrap_or(-1)).collect();
+        let values = records().map(|record| record.and_then(field));
+        if values.clone().any(|value| value.is_some()) {
+            let values = values.map(|value| value.unwrap_or(-1)).collect();
             tensors.push((name, vec![rows], values));
         }
     }
@@ -1310,15 +1294,9 @@ fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<us
 
 /// Lists as rows of one width, -1 behind them.
 fn padded_ids(lists: &[Vec<u32>]) -> (usize, Vec<u8>) {
-    let width = lists.iter().map(Vec::len).max().unwrap_or(0);
-    let mut ids = Vec::with_capacity(lists.len() * width * 4);
-    for row in lists {
-        let padding = std::iter::repeat_n(-1, width - row.len());
-        for id in row.iter().map(|&id| id.cast_signed()).chain(padding) {
-            ids.extend(id.to_le_bytes());
-        }
-    }
-    (width, ids)
+    // The bytes of -1.
+    let (width, ids) = filled(lists, u32::MAX);
+    (width, ids.into_iter().flat_map(u32::to_le_bytes).collect())
 }
 
 /// Ragged rows, each filled up with -inf.
