@@ -60,18 +60,10 @@ impl FileDigest {
         }
     }
 
-    fn read(name: &str, mut from: impl Read) -> io::Result<Self> {
-        let (mut hash, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
-        loop {
-            let count = match from.read(&mut piece) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            hash.update(piece.get(..count).unwrap_or(&[]));
-            bytes += count as u64;
-        }
+    fn read(name: &str, from: impl Read) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let mut from = io::BufReader::with_capacity(PIECE, from);
+        let bytes = io::copy(&mut from, &mut hash)?;
         Ok(Self {
             name: name.to_owned(),
             bytes,
