@@ -7,8 +7,8 @@ use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::{Recorded, file_name};
 use crate::audit::{
-    AuditReport, Claimed, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
-    audit_counts, audit_records, claimed_of, negative_control, plan,
+    AuditReport, Claimed, Conclusion, Counts, CountsReport, Records, Rule, Seeds, Settings, audit,
+    audit_counts, audit_records, claimed_of, negative_control,
 };
 use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
@@ -26,9 +26,8 @@ pub(super) struct AuditArgs {
     /// A log with the tensors drafts, output and accepted, or with output or token alone; or a
     /// .csv file of records (docs/guide/audit.md).
     ///
-    /// Bets are multiplied over requests that drew random numbers of their own, and e-values are
-    /// averaged over requests that may share numbers: where an honest engine is run with one
-    /// seed for all requests, a product would refute it.
+    /// Exit code 0: as claimed, or lossless by another rule (a warning); 1: lossy, or not the
+    /// rule; 4: undecided, with what would decide.
     #[arg(value_name = "LOG")]
     log: PathBuf,
     #[arg(long, value_name = "RULE", value_parser = Rule::from_str, help = rule_names(), long_help = rules())]
@@ -43,10 +42,23 @@ pub(super) struct AuditArgs {
     /// same (shared); what the log says, if not given, and shared where it does not.
     #[arg(long, value_name = "fresh|shared", value_parser = Seeds::from_str)]
     seeds: Option<Seeds>,
-    /// How much the mean of a score may differ from the log's rows before it counts.
+    /// The noise of another pass of the models on each logit, as a standard deviation: what the
+    /// engine's rows may differ from the log's.
+    ///
+    /// 0 where the log says that its rows are the engine's (rows_from), and 0.1 where it does not.
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    noise: Option<f64>,
+    /// Of records: how much the mean of a score may differ before it counts.
     #[arg(long, value_name = "EPS", default_value_t = Settings::TOLERANCE, allow_negative_numbers = true)]
     tolerance: f64,
-    /// The level at which a part is refuted.
+    /// What has to be excluded before anything is as claimed: a total variation of a step's
+    /// outputs from p. Else the verdict is undecided.
+    #[arg(long, value_name = "TV", default_value_t = Settings::EXCLUDE, allow_negative_numbers = true)]
+    exclude: f64,
+    /// Fail a lossless rule that is not the claimed one, too.
+    #[arg(long)]
+    strict: bool,
+    /// The probability with which an honest engine is refuted, at most.
     #[arg(long, value_name = "A", default_value_t = Settings::ALPHA, allow_negative_numbers = true)]
     alpha: f64,
     /// What a server counted of its rounds (docs/guide/counters.md), held against the acceptance
@@ -162,6 +174,9 @@ impl AuditArgs {
     ) -> Result<Settings, CliError> {
         let mut settings = Settings {
             tolerance: self.tolerance,
+            noise: self.noise,
+            exclude: self.exclude,
+            strict: self.strict,
             alpha: self.alpha,
             stop: self.stop.clone(),
             seed: common.seed,
@@ -196,6 +211,7 @@ impl AuditArgs {
                 draft_cut: self.draft_cut,
                 draft_top_k: self.draft_top_k,
                 draft_mask: self.draft_mask,
+                cut_order: said.cut_order,
             });
         } else if asked {
             return Err(CliError::input(
@@ -245,7 +261,10 @@ impl AuditArgs {
             .option("rule", self.rule)
             .option("law", self.scheme.as_ref())
             .option("seeds", self.seeds)
+            .number("noise", self.noise)
             .number("tolerance", changed(self.tolerance, Settings::TOLERANCE))
+            .number("exclude", changed(self.exclude, Settings::EXCLUDE))
+            .flag("strict", self.strict)
             .number("alpha", changed(self.alpha, Settings::ALPHA))
             .number("temperature", self.temperature)
             .number("draft-temperature", self.draft_temperature)
@@ -306,16 +325,14 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;
         let rule = args.rule(log.engine_tensors().contains(&"drafts"))?;
         let settings = args.settings(rule, Some(&log), common)?;
-        let planned = plan(&log, &settings)?;
         let bar = common.progress(log.positions());
         let found = audit(&log, &settings, &command, &|done| bar.inc(done))?;
         bar.finish_and_clear();
         let found = if args.negative_control {
-            found.with_control(negative_control(&log, &settings, &planned)?)
+            found.with_control(negative_control(&log, &settings)?)
         } else {
             found
         };
-        let found = found.with_plan(planned);
         match args.counted(&log, &settings)? {
             Some(counts) => found.with_counts(counts),
             None => found,
@@ -340,5 +357,8 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     if args.markdown.is_some() && markdown.is_none() && common.format == Format::Text {
         write!(std::io::stdout(), "\n{block}")?;
     }
-    Ok(Verdict::of(made.ok))
+    Ok(match (made.ok, made.conclusion) {
+        (true, Conclusion::Undecided) => Verdict::Undecided,
+        (ok, _) => Verdict::of(ok),
+    })
 }

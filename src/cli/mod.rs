@@ -224,6 +224,7 @@ pub fn run(cli: Cli) -> u8 {
     match outcome {
         Ok(Verdict::Agrees) => 0,
         Ok(Verdict::Disagrees) => 1,
+        Ok(Verdict::Undecided) => 4,
         // The reader went away, as in `specgap solve ... | head`.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {

@@ -20,6 +20,8 @@ pub enum Verdict {
     Agrees,
     /// Exit code 1.
     Disagrees,
+    /// Nothing is wrong, and too little is known: exit code 4.
+    Undecided,
 }
 
 impl Verdict {

@@ -163,12 +163,19 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
         "Bugs and scores with an e-value of 100 or more, by part.",
         if_any(evidence(report)),
     );
-    [groups, evidence].into_iter().flatten().map(Section::main)
-}
-
-/// The four parts, and whether numbers are fresh.
-fn all_parts(report: &AuditReport) -> impl Iterator<Item = &PartReport> {
-    report.parts.iter().chain(&report.fresh_numbers)
+    let suspects = of_table(
+        "suspects",
+        "Suspects",
+        "Laws that explain the log better than the claim does, strongest first.",
+        if_any(suspects(report)),
+    );
+    let excluded = of_table(
+        "excluded",
+        "What would have been found",
+        "Departures from the claim, by cause and size.",
+        if_any(excluded(report)),
+    );
+    [suspects, excluded, groups, evidence].into_iter().flatten().map(Section::main)
 }
 
 /// What every word of the report means.
@@ -176,76 +183,71 @@ pub fn definitions() -> Vec<(String, String)> {
     glossary(include_str!("audit.txt"))
 }
 
-/// The conclusion in words.
+/// The verdict in a line: what it is, what was excluded, and on how much it rests.
 pub fn conclusion(report: &AuditReport) -> String {
-    let rule = &report.rule;
     if let Some(words) = beside::refuted_counts(report) {
         return words;
     }
+    format!("{} {}", verdict(report), looked(report))
+}
+
+fn verdict(report: &AuditReport) -> String {
+    let (rule, is_text) = (&report.rule, report.rule == "text");
+    let cause = report.cause.as_ref().map(|cause| cause.name.as_str());
     match report.conclusion {
-        Conclusion::AsClaimed if report.rule == "text" => {
-            "As claimed: nothing was found against p as the law of this text.".to_owned()
+        Conclusion::AsClaimed => {
+            let what = match (is_text, report.lossy_by_design) {
+                (true, _) => "nothing was found against p as the law of this text.".to_owned(),
+                (false, Some(tv)) => format!(
+                    "nothing was found against {rule}. The rule itself is lossy: its outputs are {} \
+                     from p in total variation on these rows.",
+                    rate(tv)
+                ),
+                (false, None) => format!("nothing was found against {rule}."),
+            };
+            format!(
+                "As claimed: {what} A departure of TV {} a step would have been found.",
+                rate(report.exclude)
+            )
         }
-        Conclusion::AsClaimed => match report.lossy_by_design {
-            Some(tv) => format!(
-                "As claimed: nothing was found against {rule}. The rule itself is lossy: its \
-                 outputs are {} from p in total variation on these rows.",
-                rate(tv)
-            ),
-            None => format!("As claimed: nothing was found against {rule}."),
-        },
-        Conclusion::LosslessAnotherRule => format!(
+        Conclusion::LosslessOther => format!(
             "Lossless, but not the rule you name: the log fits {} and not {rule}.",
             report.fits.as_deref().unwrap_or("another rule")
         ),
-        Conclusion::Lossy => match &report.fresh_numbers {
-            Some(fresh)
-                if fresh.verdict == Outcome::Refuted
-                    && report
-                        .parts
-                        .iter()
-                        .all(|one| one.verdict != Outcome::Refuted) =>
-            {
-                "Lossy: each round follows the rule, and rounds of one text draw with the same \
-                 random numbers."
-                    .to_owned()
-            }
-            _ => "Lossy: what comes out does not follow p.".to_owned(),
+        Conclusion::Lossy if cause == Some("seed-reset-each-round") => {
+            "Lossy: rounds of one text draw with the same random numbers.".to_owned()
+        }
+        Conclusion::Lossy => "Lossy: what comes out does not follow p.".to_owned(),
+        Conclusion::NotTheRule if cause == Some("shared-stream") => {
+            format!("Not {rule} with numbers of its own: requests share random numbers.")
+        }
+        Conclusion::NotTheRule => match report.cause.as_ref().and_then(|cause| cause.tv) {
+            Some(tv) if tv > 1e-3 => format!(
+                "Not {rule}: the engine does something else, which would move outputs {} from p in \
+                 total variation; outputs by themselves are not refuted yet.",
+                rate(tv)
+            ),
+            _ => format!("Not {rule}: whether outputs follow p is not decided at this N."),
         },
-        Conclusion::NotTheRule => {
-            format!("Not {rule}: {}", implied(report))
-        }
-        Conclusion::NotAsClaimed => format!("Not as claimed: the engine does not follow {rule}."),
-        Conclusion::Undecided if report.requests.averaged > 0 => {
-            "Undecided: each text by itself is too short to tell anything, and texts that may \
-             share random numbers are not multiplied. If each request drew its own, say --seeds \
-             fresh."
-                .to_owned()
-        }
-        Conclusion::Undecided => {
-            "Undecided: the log is too short to tell anything. Log more.".to_owned()
-        }
+        Conclusion::Undecided => match report.open.first() {
+            Some(open) => format!("Undecided: {open}."),
+            None => "Undecided: the log is too short to tell anything. Log more.".to_owned(),
+        },
     }
 }
 
-/// Whether the suspect costs p, where outputs alone do not show it yet.
-fn implied(report: &AuditReport) -> String {
-    let suspects = report
-        .parts
-        .iter()
-        .filter_map(|part| part.suspect.as_deref());
-    let bugs = report.plan.iter().flat_map(|plan| &plan.minimum);
-    let known: Vec<&MinimumN> = suspects
-        .filter_map(|suspect| bugs.clone().find(|one| one.bug == suspect))
-        .collect();
-    match known.iter().find_map(|one| Some((one, one.output_tv?))) {
-        Some((one, tv)) if tv > 1e-9 => format!(
-            "it fits {}, which moves outputs {} from p in total variation (computed from these \
-             rows, not yet seen in the outputs).",
-            one.bug,
-            rate(tv)
+fn looked(report: &AuditReport) -> String {
+    if report.capital.is_none() {
+        return format!("({})", counted(report.positions, "record"));
+    }
+    let texts = counted(report.requests.texts, "text");
+    match report.looked_at == report.positions {
+        true => format!("({}, {texts}, all looked at)", counted(report.positions, "token")),
+        false => format!(
+            "({} of {} looked at, {texts})",
+            count(report.looked_at),
+            counted(report.positions, "token")
         ),
-        _ => "whether outputs follow p is not decided at this N.".to_owned(),
     }
 }
 
@@ -328,19 +330,37 @@ fn findings(report: &AuditReport) -> Vec<String> {
     let counts = report.counts.as_ref();
     let counts = counts.filter(|counts| counts.verdict == Outcome::Refuted);
     items.extend(counts.map(|counts| format!("{}.", beside::counted_words(counts))));
-    for part in all_parts(report).filter(|part| part.verdict == Outcome::Refuted) {
-        if beside::explains(report, part) {
-            continue;
-        }
-        items.push(match part.evidence.first() {
+    items.extend(report.open.iter().skip(1).map(|open| format!("also open: {open}")));
+    let refuted = report.parts.iter().any(|part| part.verdict == Outcome::Refuted);
+    if report.cause.is_none() && refuted && report.capital.is_some() {
+        items.push(nearest(report));
+    }
+    if report.capital.is_none() {
+        let refuted = report.parts.iter();
+        let refuted = refuted.filter(|part| part.verdict == Outcome::Refuted);
+        items.extend(refuted.map(|part| match part.evidence.first() {
             Some(best) => format!(
                 "{}: fits {}: {}. What to do: {}.",
                 part.part, best.name, best.words, best.cure
             ),
             None => format!("{}: fails in some groups alone, see below", part.part),
-        });
+        }));
     }
     items
+}
+
+/// What comes nearest, where no law explains the log by far.
+fn nearest(report: &AuditReport) -> String {
+    let near: Vec<String> = (report.suspects.iter().take(3))
+        .map(|one| format!("{} (1e{:+.0})", one.words, one.log10_e_value))
+        .collect();
+    match near.is_empty() {
+        true => "nothing that is known explains it".to_owned(),
+        false => format!(
+            "no single cause stands out; nearest, with their likelihood over the claim's: {}",
+            near.join("; or ")
+        ),
+    }
 }
 
 fn violation(check: &HardCheck) -> String {
@@ -367,34 +387,44 @@ fn e_value(part: &PartReport) -> String {
 }
 
 fn verdicts(report: &AuditReport) -> Table {
-    let columns = head("part | verdict | #steps | #e-value | #smallest TV excluded");
-    let rows = all_parts(report).map(|part| {
-        let limit = part
-            .smallest_tv_excluded
-            .map_or_else(|| "–".to_owned(), rate);
+    let columns = head("part | verdict | #steps | #e-value");
+    let rows = report.parts.iter().map(|part| {
         Row::new([
             Entry::plain(part.part.clone()),
             Entry::plain(outcome(part.verdict)).bold(part.verdict == Outcome::Refuted),
             Entry::plain(count_of(part.steps)),
             Entry::plain(e_value(part)),
-            Entry::plain(limit),
         ])
     });
     let mut table = Table::new("verdicts", "", columns).rows(rows);
-    for part in all_parts(report) {
+    for part in report.parts.iter() {
         if let Some(reason) = &part.reason {
             table = table.note(format!("{}: {reason}.", part.part));
         }
     }
-    table.note(format!(
-        "A part is refuted by an e-value of {:.0e}, or by a group that e-BH names. An engine that \
-         does what it claims, within a drift of {} of the mean of every score, fails this audit \
-         with probability {:.1e} at most{}.",
-        1.0 / report.alpha,
-        report.tolerance,
-        report.false_alarm,
-        provided(report)
-    ))
+    match &report.capital {
+        Some(capital) => table.note(format!(
+            "Against the rule as a whole 1e{:+.1} was won, against p as the law of what comes out \
+             1e{:+.1}; either refutes from 1e{:+.1} on. An engine that does what it claims, with \
+             noise of {} on each logit, fails this audit with probability {:.0e} at most, whatever \
+             numbers its requests share{}.",
+            capital.log10_rule,
+            capital.log10_outputs,
+            capital.log10_needed,
+            report.noise,
+            report.false_alarm,
+            if report.noise > 0.0 { " (proved without noise)" } else { "" }
+        )),
+        None => table.note(format!(
+            "A part is refuted by an e-value of {:.0e}. An engine that does what it claims, within \
+             a drift of {} of the mean of every score, fails this audit with probability {:.1e} at \
+             most{}.",
+            1.0 / report.alpha,
+            report.tolerance,
+            report.false_alarm,
+            provided(report)
+        )),
+    }
 }
 
 /// What the guarantee takes for granted of random numbers.
@@ -423,9 +453,45 @@ fn hard_checks(report: &AuditReport) -> Table {
     Table::new("hard-checks", "", columns).rows(rows)
 }
 
+/// What has evidence, for logs.
+fn suspects(report: &AuditReport) -> Table {
+    let columns = head("suspect | #log10 of its likelihood | what it says | what to do");
+    let rows = report.suspects.iter().map(|one| {
+        Row::texts([
+            one.name.clone(),
+            format!("{:.1}", one.log10_e_value),
+            one.words.clone(),
+            one.cure.clone(),
+        ])
+    });
+    Table::new("suspects", "", columns).rows(rows).note(
+        "Each is a law of what an engine does, by its likelihood over the claim's. These are no \
+         e-values: the best of many sizes is shown.",
+    )
+}
+
+/// What this log would have shown, and what it would not.
+fn excluded(report: &AuditReport) -> Table {
+    let columns = head("cause | size | #TV of a step | #tokens it takes | would have been found");
+    let rows = report.excluded.iter().map(|one| {
+        Row::new([
+            Entry::plain(one.name.clone()),
+            Entry::plain(one.words.clone()),
+            Entry::plain(rate(one.tv)),
+            Entry::plain(one.tokens.map_or_else(|| "–".to_owned(), count_of)),
+            Entry::plain(if one.found { "yes" } else { "no" }),
+        ])
+    });
+    Table::new("excluded", "", columns).rows(rows).note(
+        "By cause the least size that would have been found with probability 99%, and the largest \
+         that would not. Estimates from the log's own tokens. TV: total variation of what comes out \
+         of a step from p.",
+    )
+}
+
 fn evidence(report: &AuditReport) -> Table {
     let columns = head("part | #log10 e | bug or score, and what it says");
-    let rows = all_parts(report).flat_map(|part| {
+    let rows = report.parts.iter().flat_map(|part| {
         part.evidence.iter().map(|one| {
             Row::texts([
                 part.part.clone(),
@@ -439,7 +505,7 @@ fn evidence(report: &AuditReport) -> Table {
 
 fn groups(report: &AuditReport) -> Table {
     let columns = head("part | group | #steps | #log10 of its e-value");
-    let rows = all_parts(report).flat_map(|part| {
+    let rows = report.parts.iter().flat_map(|part| {
         part.groups.iter().map(|one| {
             Row::texts([
                 part.part.clone(),
@@ -545,18 +611,16 @@ pub fn issue(report: &AuditReport) -> String {
         report.rule,
         conclusion(report)
     );
-    out.push_str("| part | verdict | steps | e-value | smallest TV excluded | fits best |\n");
-    out.push_str("| --- | --- | ---: | ---: | ---: | --- |\n");
-    for part in all_parts(report) {
+    out.push_str("| part | verdict | steps | e-value | fits best |\n");
+    out.push_str("| --- | --- | ---: | ---: | --- |\n");
+    for part in report.parts.iter() {
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             part.part,
             outcome(part.verdict),
             part.steps,
             e_value(part),
-            part.smallest_tv_excluded
-                .map_or_else(|| "–".to_owned(), rate),
             part.suspect.as_deref().unwrap_or("")
         );
     }
@@ -574,17 +638,7 @@ pub fn issue(report: &AuditReport) -> String {
     if let Some(counts) = &report.counts {
         let _ = writeln!(out, "- {}", beside::counted_words(counts));
     }
-    for part in all_parts(report) {
-        if part.verdict == Outcome::Refuted
-            && !beside::explains(report, part)
-            && let Some(best) = part.evidence.first()
-        {
-            let _ = writeln!(
-                out,
-                "- **{}** fits `{}`: {}",
-                part.part, best.name, best.words
-            );
-        }
+    for part in report.parts.iter() {
         for group in &part.groups {
             let _ = writeln!(
                 out,
@@ -598,17 +652,15 @@ pub fn issue(report: &AuditReport) -> String {
     }
     let _ = writeln!(
         out,
-        "\nAn e-value of {:.0e} refutes. An engine that does what it claims, within a drift of {}, \
-         fails with probability {:.1e} at most{}. {} Made by `{}` ({}) on {} positions, {} rounds.",
-        1.0 / report.alpha,
-        report.tolerance,
+        "\nAn engine that does what it claims fails with probability {:.1e} at most. {} Made by `{}` \
+         ({}) on {} positions, {} rounds; {} tokens were looked at.",
         report.false_alarm,
-        provided(report),
         whose(report),
         report.command,
         report.tool,
         report.positions,
-        report.rounds
+        report.rounds,
+        report.looked_at
     );
     visible(out)
 }
@@ -629,6 +681,13 @@ pub fn junit(report: &AuditReport) -> String {
         ..case
     };
     let mut cases: Vec<Case> = Vec::new();
+    let verdict = case("verdict", &report.rule);
+    cases.push(match report.conclusion {
+        Conclusion::AsClaimed => verdict,
+        Conclusion::LosslessOther if report.ok => verdict,
+        Conclusion::Undecided => skipped(verdict, conclusion(report)),
+        _ => failed(verdict, conclusion(report)),
+    });
     for check in &report.hard_checks {
         let case = case("hard-checks", &check.name);
         cases.push(match check.violations {
@@ -636,16 +695,17 @@ pub fn junit(report: &AuditReport) -> String {
             _ => failed(case, violation(check)),
         });
     }
-    for part in all_parts(report) {
+    for part in report.parts.iter() {
         let case = case("parts", &part.part);
         cases.push(match part.verdict {
             Outcome::Consistent => case,
             Outcome::NotTestable => skipped(case, part.reason.clone().unwrap_or_default()),
             Outcome::Refuted => {
-                let fits = beside::suspect(report, part).map_or_else(
-                    || "no bug of the table".to_owned(),
-                    |(name, words)| format!("{name}: {words}"),
-                );
+                let fits = match (&report.cause, part.evidence.first()) {
+                    (Some(cause), _) => format!("{}: {}", cause.name, cause.words),
+                    (None, Some(best)) => format!("{}: {}", best.name, best.words),
+                    (None, None) => "no single cause".to_owned(),
+                };
                 let (e_value, steps) = (e_value(part), part.steps);
                 failed(
                     case,

@@ -1,6 +1,6 @@
 //! What stands beside the verdicts of an audit, in words.
 
-use crate::audit::{AuditReport, Cause, CountsReport, Outcome, PartReport, Surprise};
+use crate::audit::{AuditReport, Cause, CountsReport, Outcome, Surprise};
 use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Section};
@@ -46,46 +46,20 @@ pub(super) fn surprise(found: &Surprise) -> Block {
 
 /// A cause with its cure.
 pub(super) fn cause(cause: &Cause) -> String {
-    let ratio = cause
-        .log10_likelihood_ratio
-        .map_or_else(String::new, |log| {
-            format!(" (a ratio of likelihoods of 1e{log:+.0})")
-        });
+    let moved = match cause.tv {
+        Some(tv) if tv > 5e-5 => format!(" It moves a step by TV {}.", rate(tv)),
+        _ => String::new(),
+    };
     format!(
-        "{}: {}: {}{ratio}. What to do: {}.",
-        match cause.parts.as_slice() {
-            [] => "outputs".to_owned(),
-            parts => parts.join(", "),
-        },
-        cause.name,
-        cause.words,
-        cause.cure
+        "{}: {}.{moved} What to do: {}.",
+        cause.name, cause.words, cause.cure
     )
-}
-
-/// Whether a report's cause explains a part.
-pub(super) fn explains(report: &AuditReport, part: &PartReport) -> bool {
-    let cause = report.cause.as_ref();
-    cause.is_some_and(|cause| cause.parts.contains(&part.part))
-}
-
-/// What fits a part best: name and words.
-pub(super) fn suspect<'a>(
-    report: &'a AuditReport,
-    part: &'a PartReport,
-) -> Option<(&'a str, &'a str)> {
-    match &report.cause {
-        Some(cause) if explains(report, part) => Some((&cause.name, &cause.words)),
-        _ => (part.evidence.first()).map(|one| (one.name.as_str(), one.words.as_str())),
-    }
 }
 
 /// The conclusion where counts alone are refuted.
 pub(super) fn refuted_counts(report: &AuditReport) -> Option<String> {
     let counts = report.counts.as_ref()?;
-    let others = report.parts.iter().chain(&report.fresh_numbers);
-    let alone = others
-        .into_iter()
+    let alone = (report.parts.iter())
         .all(|one| one.verdict != Outcome::Refuted)
         && report.hard_checks.iter().all(|check| check.violations == 0);
     (alone && counts.verdict == Outcome::Refuted).then(|| {

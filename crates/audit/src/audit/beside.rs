@@ -29,21 +29,23 @@ pub struct Surprise {
     pub z: Option<f64>,
 }
 
-/// What explains refuted parts together, where no bug of the table does.
+/// The law that explains what was refuted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
-    /// `rows-off-by-one-place` or `noise-unlike-any-known-bug`.
+    /// Its name (docs/guide/audit.md has them all).
     pub name: String,
-    /// What it says of the log or the engine, with its numbers.
+    /// Its size, by name; with `_range`, all sizes that fit nearly as well.
+    pub fit: serde_json::Map<String, serde_json::Value>,
+    /// ln of its likelihood over that of the next best of another name.
+    pub log_ratio_to_next: f64,
+    /// What it says of the engine.
     pub words: String,
-    /// What to do, or what to record next.
+    /// What to do.
     pub cure: String,
-    /// The refuted parts that it explains.
-    pub parts: Vec<String>,
-    /// log10 of the likelihood of the tokens under the explanation, over that under p: a ratio of
-    /// likelihoods, and no e-value. `None` where nothing explains them.
-    pub log10_likelihood_ratio: Option<f64>,
+    /// How far it moves a step's output from p, in total variation: an estimate from the log's
+    /// tokens; none where outputs are not known by themselves.
+    pub tv: Option<f64>,
 }
 
 /// Rounds as a server counted them.

@@ -22,6 +22,9 @@ pub struct Claimed {
     pub top_p: Option<f64>,
     /// Of these, those of at least this share of the largest probability.
     pub min_p: Option<f64>,
+    /// The order of the cuts; the usual one where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_order: Option<String>,
     /// The draft's row is cut in the same way.
     pub draft_cut: bool,
     /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to.
@@ -114,11 +117,22 @@ pub struct Settings {
     pub seeds: Option<Seeds>,
     /// Seed of the simulations that minimum N comes from.
     pub seed: u64,
+    /// The standard deviation of another pass's noise on each logit; if absent, 0 where the log
+    /// says that its rows are the engine's, and [`Settings::NOISE`] where it does not.
+    pub noise: Option<f64>,
+    /// A departure of this total variation has to be excluded before anything is as claimed.
+    pub exclude: f64,
+    /// Another lossless rule than the claimed one fails, too.
+    pub strict: bool,
 }
 
 impl Settings {
     /// eps if nothing else is said.
     pub const TOLERANCE: f64 = 0.002;
+    /// The noise of rows that another pass of the models made.
+    pub const NOISE: f64 = 0.1;
+    /// What has to be excluded if nothing else is said.
+    pub const EXCLUDE: f64 = 0.05;
     /// alpha if nothing else is said.
     pub const ALPHA: f64 = 1e-6;
 
@@ -132,6 +146,9 @@ impl Settings {
             stop: Vec::new(),
             seeds: None,
             seed: 0,
+            noise: None,
+            exclude: Self::EXCLUDE,
+            strict: false,
         }
     }
 }
@@ -213,24 +230,57 @@ impl PartReport {
     }
 }
 
-/// What all parts say together.
+/// What all evidence says together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// Nothing was found.
+    /// Nothing was found, and what is excluded would have been.
     AsClaimed,
-    /// Outputs follow p, by another rule.
-    LosslessAnotherRule,
+    /// Outputs follow p, by another lossless rule than the claimed one.
+    LosslessOther,
     /// Outputs do not follow p.
     Lossy,
     /// Not the rule, and whether outputs follow p is not decided.
     NotTheRule,
-    /// A lossy rule does something else than it says.
-    NotAsClaimed,
-    /// Too little to say anything.
+    /// Nothing was found, and too little would have been.
     #[default]
     Undecided,
+}
+
+/// A departure that a log would have shown, or would not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Excluded {
+    /// The name of the cause.
+    pub name: String,
+    /// Its size.
+    pub fit: serde_json::Map<String, serde_json::Value>,
+    /// What it says of the engine.
+    pub words: String,
+    /// How far it moves a step's output from p, in total variation: a mean over the log's rows,
+    /// estimated from its tokens.
+    pub tv: f64,
+    /// Tokens until it would be refuted with probability 99%: an estimate from the same.
+    pub tokens: Option<u64>,
+    /// So many tokens are there.
+    pub found: bool,
+}
+
+/// What was won against the claim.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Capital {
+    /// log10 of the e-value against the rule: drafts, acceptance, corrections.
+    pub log10_rule: f64,
+    /// The same against p as the law of what comes out.
+    pub log10_outputs: f64,
+    /// What either has to reach.
+    pub log10_needed: f64,
+    /// log10 of the evidence that numbers come again: in rounds of a text, and in texts.
+    pub log10_rounds_share: f64,
+    /// In texts.
+    pub log10_texts_share: f64,
 }
 
 /// How many positions it takes to find a bug.
@@ -323,8 +373,17 @@ pub struct AuditReport {
     pub rounds: usize,
     /// Positions that belong to no round, or to one that contradicts itself.
     pub not_audited: usize,
-    /// eps.
+    /// Positions whose token was held against its row.
+    #[serde(default)]
+    pub looked_at: usize,
+    /// eps, of records; 0 of logs.
     pub tolerance: f64,
+    /// The standard deviation of noise on logits that is allowed for.
+    #[serde(default)]
+    pub noise: f64,
+    /// What has to be excluded before anything is as claimed, in total variation of a step.
+    #[serde(default)]
+    pub exclude: f64,
     /// alpha.
     pub alpha: f64,
     /// An honest engine fails this audit with at most this probability.
@@ -341,13 +400,25 @@ pub struct AuditReport {
     pub hard_checks: Vec<HardCheck>,
     /// The four verdicts.
     pub parts: Vec<PartReport>,
-    /// Whether rounds of one text draw random numbers of their own: `fresh-numbers`, beside the
-    /// four.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh_numbers: Option<PartReport>,
-    /// What explains refuted parts together, where no bug of the table does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The one law that explains what was refuted, if one does by a factor of e^7.
+    #[serde(default)]
     pub cause: Option<Cause>,
+    /// What has most evidence, strongest first, one of a name: logarithms of likelihood ratios to
+    /// the claim, and no e-values.
+    #[serde(default)]
+    pub suspects: Vec<Suspect>,
+    /// What was won against the claim; none of records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capital: Option<Capital>,
+    /// By cause: the least size that would have been found, and the largest that would not.
+    #[serde(default)]
+    pub excluded: Vec<Excluded>,
+    /// Why nothing is decided, and what would decide.
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// About how many more tokens would decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_wanted: Option<u64>,
     /// Surprise of the tokens against the entropy of their rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surprise: Option<Surprise>,
@@ -383,7 +454,7 @@ impl AuditReport {
             log,
             rule: settings.rule.to_string(),
             rule_words: settings.rule.words().to_owned(),
-            tolerance: settings.tolerance,
+            exclude: settings.exclude,
             alpha: settings.alpha,
             requests,
             ..Self::default()

@@ -33,12 +33,13 @@ mod data;
 mod evidence;
 mod model;
 mod outcome;
+mod suspects;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use beside::{Cause, Counts, CountsReport, PlaceCount, Surprise};
-pub use data::{
+pub use data::{Capital, Excluded,
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, PartReport, Plan,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };

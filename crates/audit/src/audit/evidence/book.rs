@@ -90,18 +90,6 @@ impl Tally {
         }
     }
 
-    /// The same without the steps of one part.
-    pub(crate) fn without(&self, part: Part, book: &Book) -> Self {
-        let mut left = self.clone();
-        if let Some(steps) = left.steps.get_mut(part.index()) {
-            *steps = 0;
-        }
-        for one in book.of(part) {
-            book.slots(&mut left, one).fill(0.0);
-        }
-        left
-    }
-
     pub(crate) fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
             *mine += theirs;

@@ -2,7 +2,6 @@
 //!
 //! Nothing here knows a level, a verdict or a report's shape but for its hard checks.
 
-pub(super) mod again;
 pub(super) mod bets;
 pub(super) mod book;
 pub(super) mod judge;

@@ -4,14 +4,14 @@ use crate::audit::data::Claimed;
 use crate::audit::model::engine::{Position, get};
 use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
-use specgap_log::log::{Log, Row};
+use specgap_log::log::{Log, Row, RowKind};
 use specgap_number::distribution::Softmax;
 use specgap_sampling::sampling::{Lists, probabilities};
 use std::collections::BTreeMap;
 
-/// A token that the sampler should have cut is forgiven if it is this near, in nats, to the
-/// last one that is kept: two passes of a model may order them otherwise.
-const SLACK: f64 = 0.25;
+/// A token that the sampler should have cut is forgiven if it is this near to the last one that is
+/// kept, in nats for each unit of noise: two passes of a model may order them otherwise.
+const SLACK: f64 = 3.0 * std::f64::consts::SQRT_2;
 
 /// A position's rows.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub(crate) struct Pair {
     pub lacks_draft: bool,
     /// What the log's mask allows; empty where it has none.
     pub allowed: Vec<bool>,
+    /// Raw logits of the target; empty where the log has none, or lists some tokens only.
+    pub logits: Vec<f64>,
     places: BTreeMap<u32, usize>,
 }
 
@@ -45,6 +47,7 @@ impl Pair {
             rest,
             lacks_draft: false,
             allowed: Vec::new(),
+            logits: Vec::new(),
             places: BTreeMap::new(),
         }
     }
@@ -92,8 +95,8 @@ impl Pair {
     }
 
     /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
-    pub(crate) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
-        let slack = if tolerance > 0.0 { (-SLACK).exp() } else { 1.0 };
+    pub(crate) fn is_outside(&self, place: usize, noise: f64) -> bool {
+        let slack = (-SLACK * noise).exp();
         let whole = get(&self.whole, place);
         get(&self.p, place) <= 0.0 && whole > 0.0 && whole < slack * self.least
     }
@@ -205,6 +208,10 @@ impl<'a> Reader<'a> {
             };
             probabilities(entries, kind, &rule, &mut self.logits, out).map_err(refused)?;
         }
+        pair.logits.clear();
+        if row.target_kind == RowKind::Logits && row.token_ids.is_empty() {
+            pair.logits.extend(&row.target);
+        }
         pair.places.clear();
         pair.rest = !row.token_ids.is_empty();
         if pair.rest {
@@ -304,9 +311,14 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     Ok(())
 }
 
+/// The same claim with its cuts in each other order that is known.
+pub(crate) fn orders_of(_claimed: &Claimed) -> Vec<Claimed> {
+    Vec::new()
+}
+
 /// Keeps the top-k, of these the top-p, of these those of at least min-p times the largest,
 /// and renormalises. Ties at an end are all kept.
-fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
+pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
     let listed = row.len() - usize::from(rest);
     let mut sorted: Vec<f64> = row.iter().take(listed).copied().collect();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));

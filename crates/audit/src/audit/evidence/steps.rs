@@ -22,6 +22,8 @@ pub(crate) struct Happened {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {
     pub at: Vec<Option<Happened>>,
+    /// By position, what came out where no round is.
+    pub outside: Vec<Option<u32>>,
     /// The columns of `drafts` are alternatives for one position.
     pub siblings: bool,
     pub rounds: usize,
@@ -121,6 +123,7 @@ impl Steps {
     ) -> Result<Self, (usize, String)> {
         let mut steps = Self {
             at: vec![None; records.len()],
+            outside: vec![None; records.len()],
             ..Self::default()
         };
         // Drafts behind a round's first position can only be alternatives.
@@ -198,7 +201,12 @@ impl Steps {
                     next: 0,
                 });
             }
-            let Some(open) = &mut round else { continue };
+            let Some(open) = &mut round else {
+                if let Some(slot) = steps.outside.get_mut(index) {
+                    *slot = token(record.output);
+                }
+                continue;
+            };
             let depth = open.next;
             open.next += 1;
             if let Some(said) = record.round.filter(|said| *said >= 0)

@@ -584,7 +584,7 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
 ///
 /// F is a line A s - B between two ratios, where the integral is the difference of
 /// -1/(A (1 + A s - B)).
-fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
+pub(crate) fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
     let mut law = vec![0.0; residual.len()];
     normalise(&mut scaled);

@@ -527,7 +527,7 @@ pub fn audit_records(
         let other = audit_records(records, &other, command)?;
         report.fits = other.ok.then(|| "exact-match".to_owned());
     }
-    conclude(&mut report, rule);
+    conclude(&mut report, rule, settings.exclude);
     Ok(report)
 }
 

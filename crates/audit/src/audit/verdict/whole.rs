@@ -1,9 +1,18 @@
-//! A whole audit of a log: its verdicts, and then what explains them.
+//! A whole audit of a log: its verdict, and what explains it.
 
 use crate::audit::AuditError;
-use crate::audit::data::{AuditReport, PartReport, Settings};
-use crate::audit::verdict::causes::cause;
-use crate::audit::verdict::measure::judged_log;
+use crate::audit::beside::Cause;
+use crate::audit::data::{AuditReport, Conclusion, HardCheck, Settings};
+use crate::audit::evidence::rows::orders_of;
+use crate::audit::evidence::steps::Steps;
+use crate::audit::evidence::surprise::summed;
+use crate::audit::model::rule::Rule;
+use crate::audit::suspects::capital::best;
+use crate::audit::suspects::family::{Families, Law, Suspect};
+use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
+use crate::audit::verdict::laws::{Asked, Found};
+use crate::audit::verdict::measure::{MASKED, Opened, lost, notes};
+use serde_json::json;
 use specgap_log::log::Log;
 
 /// Audits a log. `command` is what is printed as the command; `progress` is told of positions
@@ -17,23 +26,340 @@ use specgap_log::log::Log;
 /// rows that list some tokens only, where the rule needs all; settings out of range.
 ///
 /// # Complexity
-/// O(N B V) for B bugs (about 20), with top-k, top-p or min-p a sort of each row; memory
-/// O(V B + N).
+/// O(N V) for each suspect that asks whole rows, some 100 of 500, on rejected drafts, and for few
+/// of them elsewhere; a sort of the heaviest tokens of each row. Memory O(V + N).
 pub fn audit(
     log: &Log,
     settings: &Settings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<AuditReport, AuditError> {
-    let (opened, mut report) = judged_log(log, settings, command, progress)?;
-    if report.fits.is_none() {
-        report.cause = cause(&opened, settings, &report)?;
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    let first = audited(&opened, settings, command, progress)?;
+    let is_order = first.cause.as_ref().is_some_and(|cause| cause.name == "cut-order");
+    if !is_order || opened.claimed.cut_order.is_some() {
+        return Ok(first);
     }
-    if let Some(cause) = &report.cause {
-        let explained = |part: &&mut PartReport| cause.parts.contains(&part.part);
-        for part in report.parts.iter_mut().filter(explained) {
-            part.suspect = Some(cause.name.clone());
+    // Nobody said in which order: one that explains the tokens is as good as the usual one.
+    for claimed in orders_of(&opened.claimed) {
+        let order = claimed.cut_order.clone();
+        let other = Settings {
+            claimed: Some(claimed),
+            ..settings.clone()
+        };
+        let opened = Opened::new(log, &other, settings.rule, None)?;
+        let mut found = audited(&opened, &other, command, &|_| {})?;
+        if matches!(found.conclusion, Conclusion::AsClaimed | Conclusion::Undecided) {
+            if let Some(order) = order {
+                found.notes.insert(
+                    0,
+                    format!(
+                        "nothing says in which order the row is cut, and the usual one is refuted: \
+                         this is the verdict for the order {order}. Say --cut-order {order}, or write \
+                         sampling.cut_order into the log"
+                    ),
+                );
+            }
+            return Ok(found);
         }
     }
-    Ok(report)
+    Ok(first)
+}
+
+/// Checks that fail a text by themselves.
+const LOSSY: [&str; 3] = ["target-zero", MASKED, "text-after-its-end"];
+
+/// A token outside of a claimed cut is a finding of the suspects, which know other orders.
+const OUTSIDE: &str = "outside-claimed-cut";
+
+fn audited(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<AuditReport, AuditError> {
+    let log = opened.log;
+    let asked = Asked::new(opened, settings, Asked::families(opened));
+    let (noise, noises, shares) = (asked.noise, asked.noises, asked.shares);
+    let found = asked.found(progress)?;
+    let weighed = Weighed::new(&found, opened.rule, settings.alpha, [shares, noises]);
+    let surprise = summed(&found.surprises);
+    let hard_checks = checks(opened, &found);
+    let broken = |name: &str| {
+        hard_checks.iter().any(|check| check.name == name && check.violations > 0)
+    };
+    let falls = [
+        weighed.of_rule >= weighed.needed(),
+        weighed.of_outputs >= weighed.needed() && opened.rule.is_lossless(),
+    ];
+    let numbers = weighed.numbers();
+    let (excluded, wanted) = weighed.excluded(settings.exclude);
+    let left_out = log.metadata().not_comparable.as_ref().map_or(0, |left| left.count);
+    let lost_rounds = log.metadata().lost_rounds.as_ref().map_or(0, |lost| lost.count);
+    let left_out = usize::try_from(left_out + lost_rounds).unwrap_or(usize::MAX);
+    let mut open = open(
+        &found,
+        settings,
+        [log.positions(), left_out],
+        surprise.as_ref(),
+        wanted,
+    );
+    let mut conclusion = concluded(&weighed, falls, numbers, !shares);
+    let of_rule = hard_checks.iter().filter(|check| {
+        check.violations > 0 && check.name != OUTSIDE && check.name != "lost-rounds"
+    });
+    let of_rule = of_rule.count() > 0;
+    if LOSSY.iter().any(|name| broken(name)) && opened.rule.is_lossless() {
+        conclusion = Some(Conclusion::Lossy);
+    } else if conclusion.is_none() && of_rule {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    if conclusion == Some(Conclusion::Lossy) && !opened.rule.is_lossless() {
+        conclusion = Some(Conclusion::NotTheRule);
+    }
+    if numbers == Some("shared-stream") && conclusion.is_none() {
+        open.insert(
+            0,
+            "requests share random numbers, and the log does not say whether they were sent with \
+             one seed: log seed [N], or say --seeds shared if they were and --seeds fresh if not"
+                .to_owned(),
+        );
+    }
+    let mut fits = None;
+    if conclusion.is_some() && numbers.is_none() && !of_rule && !broken("lost-rounds") {
+        fits = another(opened, settings, &weighed, falls, conclusion)?;
+    }
+    if fits.is_some() {
+        conclusion = Some(Conclusion::LosslessOther);
+    }
+    let refuted = falls.contains(&true) || numbers.is_some();
+    let leader = weighed.leader().filter(|_| refuted);
+    let mut cause = leader
+        .filter(|(one, margin)| {
+            *margin >= NAMED && one.name != "outputs-unlike-their-rows"
+        })
+        .map(|(one, margin)| (one.clone(), margin));
+    if let Some(name) = numbers {
+        let own = weighed.candidates.iter().find(|one| one.name == name);
+        cause = own.map(|one| (one.clone(), weighed.needed()));
+    }
+    if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
+        conclusion = None;
+        open.insert(0, "the rows are those of another pass, with more noise than is allowed for".to_owned());
+    }
+    let cause = match cause {
+        Some((one, margin)) => Some(sized(opened, settings, &weighed, &one, margin)?),
+        None => None,
+    };
+    let conclusion = conclusion.unwrap_or(match open.is_empty() {
+        true => Conclusion::AsClaimed,
+        false => Conclusion::Undecided,
+    });
+    let ok = match conclusion {
+        Conclusion::AsClaimed | Conclusion::Undecided => true,
+        Conclusion::LosslessOther => !settings.strict,
+        Conclusion::Lossy | Conclusion::NotTheRule => false,
+    };
+    let mut parts = weighed.parts();
+    for part in &mut parts {
+        let refuted = part.is_refuted();
+        part.suspect = cause.as_ref().filter(|_| refuted).map(|cause| cause.name.clone());
+    }
+    if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
+        part.groups = weighed.groups();
+    }
+    if opened.rule == Rule::TEXT {
+        parts.retain(|part| part.part == "target-law");
+    }
+    let lossy = found.lossy;
+    let command = if log.is_held() { "" } else { command };
+    Ok(AuditReport {
+        files: (log.digests(&(0..log.positions())))
+            .map_err(|error| AuditError::Log(error.to_string()))?
+            .into_values()
+            .collect(),
+        unfinished: log.metadata().unfinished(),
+        target: log.metadata().target.as_ref().map(|file| file.name.clone()),
+        draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
+        claimed: Some(opened.claimed.clone()),
+        positions: log.positions(),
+        rounds: opened.steps.rounds,
+        not_audited: log.positions() - found.looked,
+        looked_at: found.looked,
+        noise: noise.sigma,
+        false_alarm: settings.alpha,
+        rows_from: log.metadata().rows_from,
+        not_comparable: log.metadata().not_comparable.clone(),
+        hard_checks,
+        parts,
+        lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
+        notes: notes(opened, settings),
+        surprise,
+        cause,
+        suspects: weighed.listed(),
+        capital: Some(weighed.capital()),
+        excluded: if refuted { Vec::new() } else { excluded },
+        tokens_wanted: wanted.filter(|more| !refuted && *more > 0 && *more < 1_000_000_000),
+        open: if conclusion == Conclusion::Undecided { open } else { Vec::new() },
+        conclusion,
+        fits: fits.or_else(|| named(&weighed, conclusion)),
+        ok,
+        tolerance: 0.0,
+        ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
+    })
+}
+
+/// The lossless rule that leads, by its name.
+fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
+    let (lossless, _) = weighed.is_lossless();
+    lossless
+        .filter(|_| conclusion == Conclusion::LosslessOther)
+        .map(|one| match (one.name, one.share < 1.0) {
+            ("draft-sampled", _) => "exact-match".to_owned(),
+            (name, false) => name.to_owned(),
+            (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
+        })
+}
+
+fn checks(opened: &Opened<'_>, found: &Found) -> Vec<HardCheck> {
+    let mut all = found.checks.list(&opened.steps, opened.claimed.cuts());
+    if opened.rule == Rule::TEXT {
+        let of_texts = ["target-zero", MASKED, OUTSIDE, "text-after-its-end"];
+        all.retain(|one| of_texts.contains(&one.name.as_str()));
+    }
+    all.extend(lost(opened.log));
+    all
+}
+
+/// A lossless rule under which nothing is refuted, and acceptance is tested.
+fn another(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    [rule_falls, outputs_fall]: [bool; 2],
+    conclusion: Option<Conclusion>,
+) -> Result<Option<String>, AuditError> {
+    if !rule_falls || conclusion == Some(Conclusion::LosslessOther) {
+        return Ok(None);
+    }
+    // A law of the table that leads by far explains the log better than another rule would.
+    let leads = weighed.leader().is_some_and(|(one, margin)| {
+        !one.lossless && margin >= weighed.needed() && matches!(one.law, Some(law) if !matches!(law, Law::Decide(..)))
+    });
+    let mut candidates: Vec<Rule> = Rule::with_laws()
+        .filter(|rule: &Rule| match opened.steps.siblings {
+            true => rule.has_siblings(),
+            false => rule.has_chains(),
+        })
+        .collect();
+    if opened.steps.siblings {
+        // Rules of drawn drafts claim more.
+        candidates.sort_by_key(|rule| !rule.tests_drafts());
+    }
+    // Other rules claim that outputs follow p given all that was before; one claims less.
+    candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
+    if leads && !opened.steps.siblings {
+        candidates.clear();
+    }
+    for rule in candidates {
+        let lists = opened.log.is_top_heavy() && rule.needs_full_rows().is_some();
+        if rule == settings.rule || lists {
+            continue;
+        }
+        // A rule may need more of a log than it has.
+        let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
+            continue;
+        };
+        let asked = Asked::new(&other, settings, Asked::families(&other));
+        let (noises, shares) = (asked.noises, asked.shares);
+        let found = asked.found(&|_| {})?;
+        let own = Weighed::new(&found, rule, settings.alpha, [shares, noises]);
+        let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
+        let broken = broken.iter().any(|check| check.violations > 0);
+        let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
+        if holds && !broken && found.tally.steps[1] > 0 {
+            return Ok(Some(rule.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// A cause with its size, from a finer grid around the best, and all sizes that fit nearly as well.
+fn sized(
+    opened: &Opened<'_>,
+    settings: &Settings,
+    weighed: &Weighed<'_>,
+    one: &Candidate,
+    margin: f64,
+) -> Result<Cause, AuditError> {
+    let mut cause = weighed.cause(one, margin);
+    let around = one.law.map(Law::around).unwrap_or_default();
+    if around.len() > 1 {
+        let suspects = around.iter().map(|&law| Suspect { family: 0, law }).collect();
+        let families = Families {
+            names: vec![one.name],
+            suspects,
+        };
+        let found = Asked::new(opened, settings, families).found(&|_| {})?;
+        let logs: Vec<f64> = (found.tally.won.iter())
+            .map(|won| match won.rule.iter().any(|log| *log != 0.0) {
+                true => best(&won.rule).0,
+                false => best(&won.output).0,
+            })
+            .collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let size = around.len() as f64;
+        let mean = most + (logs.iter().map(|log| (log - most).exp()).sum::<f64>() / size).ln();
+        let fits: Vec<Law> = (around.iter().zip(&logs))
+            .filter(|(_, log)| **log >= mean - 20f64.ln())
+            .map(|(law, _)| *law)
+            .collect();
+        if let Some((law, _)) = around.iter().zip(&logs).find(|(_, log)| **log == most) {
+            let share = cause.fit.get("share").cloned();
+            cause.fit = law.fit();
+            cause.words = law.words();
+            for (name, value) in law.fit() {
+                let of = |law: &Law| law.fit().get(&name).and_then(serde_json::Value::as_f64);
+                let values: Vec<f64> = fits.iter().filter_map(of).collect();
+                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                if value.is_number() && low.is_finite() && law.is_sized_by(&name) {
+                    cause.fit.insert(format!("{name}_range"), json!([low, high]));
+                    cause.words = format!("{} ({low} to {high})", cause.words);
+                }
+            }
+            if let Some(share) = share {
+                cause.words = format!("{}, at about {share} of the steps", cause.words);
+                cause.fit.insert("share".to_owned(), share);
+            }
+        }
+    }
+    if let Some(factor) = cause.fit.get("factor").and_then(serde_json::Value::as_f64)
+        && cause.name == "temperature"
+    {
+        let own = opened.claimed.temperature;
+        let rounded = |x: f64| (x * own * 1e4).round() / 1e4;
+        cause.fit.insert("temperature".to_owned(), json!(rounded(factor)));
+        cause.words = format!("{}: {}", cause.words, rounded(factor));
+    }
+    if let (Some(Law::Target(change, _)), "cut-order") = (one.law, cause.name.as_str())
+        && let Some(order) = change.order_of(&opened.claimed)
+    {
+        cause.fit.insert("order".to_owned(), json!(order));
+        cause.words = format!("the row is cut in another order: {order}");
+        cause.cure = format!("if that is your tool's order, say --cut-order {order}, or write sampling.cut_order into the log");
+    }
+    if cause.name == "accepts-more"
+        && let Some(factor) = cause.fit.get("factor").and_then(serde_json::Value::as_f64)
+    {
+        // Of the drafts that the rule refuses, so many are kept.
+        cause.fit.insert("share".to_owned(), json!(share_of(weighed.kept_share(), factor)));
+    }
+    Ok(cause)
+}
+
+/// By how much a share of drafts grows that is kept so many times as often.
+fn share_of(kept: f64, factor: f64) -> f64 {
+    let more = (kept * (1.0 - 1.0 / factor)).clamp(0.0, 1.0);
+    (more * 1e4).round() / 1e4
 }

@@ -1,0 +1,224 @@
+//! What suspects have won along a log.
+
+use super::family::{Families, Suspect};
+use super::step::{Factor, Told};
+use crate::audit::evidence::requests::Group;
+use specgap_base::sorted::Map;
+
+/// Shares of steps at which a suspect's law is followed, and their weights.
+pub(crate) const SHARES: [(f64, f64); 5] = [
+    (1.0, 0.52),
+    (0.5, 0.12),
+    (0.15, 0.12),
+    (0.04, 0.12),
+    (0.01, 0.12),
+];
+
+const EACH: usize = SHARES.len();
+
+/// ln of capital, by share.
+pub(crate) type Logs = [f64; EACH];
+
+/// What one suspect has won.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Won {
+    pub rule: Logs,
+    pub output: Logs,
+    pub parts: [Logs; 4],
+    /// Of the rule and of outputs: the sums of r l and r l^2 over steps, l = ln r - ln(1 + price):
+    /// the growth of capital if the suspect were true, and its square, weighed back from the claim.
+    pub growth: [[f64; 2]; 2],
+    /// The sum of |r - 1|/2 of outputs: total variation, likewise; and of (1 - 1/r)+: the same if
+    /// the suspect is true.
+    pub apart: [f64; 2],
+}
+
+/// The sums over some positions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub won: Vec<Won>,
+    /// Drafts, decisions, corrections, tokens without a draft, and tokens that came out.
+    pub steps: [u64; 5],
+    /// By group its steps, and what suspects have won there at all steps.
+    pub groups: Map<Group, (u64, Vec<f64>)>,
+}
+
+/// ln(1 - s + s r) - ln(1 + s price), and the share that is left for the next part of the step.
+fn go_on(share: f64, factor: &Factor) -> (f64, f64) {
+    let mixed = 1.0 + share * (factor.ratio - 1.0);
+    if mixed <= 0.0 {
+        return (f64::NEG_INFINITY, share);
+    }
+    let paid = match factor.price > 0.0 {
+        true => (share * factor.price).ln_1p(),
+        false => 0.0,
+    };
+    (mixed.ln() - paid, (share * factor.ratio / mixed).min(1.0))
+}
+
+impl Won {
+    fn add(&mut self, other: &Self) {
+        for (own, more) in self.rule.iter_mut().zip(&other.rule) {
+            *own += more;
+        }
+        for (own, more) in self.output.iter_mut().zip(&other.output) {
+            *own += more;
+        }
+        for (own, more) in self.parts.iter_mut().flatten().zip(other.parts.iter().flatten()) {
+            *own += more;
+        }
+        for (own, more) in self.growth.iter_mut().flatten().zip(other.growth.iter().flatten()) {
+            *own += more;
+        }
+        for (own, more) in self.apart.iter_mut().zip(other.apart) {
+            *own += more;
+        }
+    }
+
+    /// One step.
+    fn look(&mut self, told: &Told) {
+        if told.rule != [Factor::ONE; 4] {
+            for (slot, (share, _)) in SHARES.iter().enumerate() {
+                let mut left = *share;
+                for (part, factor) in told.rule.iter().enumerate() {
+                    if *factor == Factor::ONE {
+                        continue;
+                    }
+                    let (log, next) = go_on(left, factor);
+                    self.rule[slot] += log;
+                    left = next;
+                    self.parts[part][slot] += go_on(*share, factor).0;
+                }
+            }
+            let ratio: f64 = told.rule.iter().map(|one| one.ratio).product();
+            let paid: f64 = told.rule.iter().map(|one| one.price.ln_1p()).sum();
+            grow(&mut self.growth[0], ratio, paid);
+        }
+        if told.output != Factor::ONE {
+            for (slot, (share, _)) in SHARES.iter().enumerate() {
+                self.output[slot] += go_on(*share, &told.output).0;
+            }
+            grow(&mut self.growth[1], told.output.ratio, told.output.price.ln_1p());
+            if told.output.ratio < 1e20 {
+                self.apart[0] += 0.5 * (told.output.ratio - 1.0).abs();
+            }
+            self.apart[1] += (1.0 - 1.0 / told.output.ratio.max(1e-300)).max(0.0);
+        }
+    }
+}
+
+fn grow(sums: &mut [f64; 2], ratio: f64, paid: f64) {
+    if ratio > 0.0 && ratio < 1e20 {
+        let log = ratio.ln() - paid;
+        sums[0] += ratio * log;
+        sums[1] += ratio * log * log;
+    }
+}
+
+impl Tally {
+    pub(crate) fn new(families: &Families) -> Self {
+        Self {
+            won: vec![Won::default(); families.suspects.len()],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (own, more) in self.won.iter_mut().zip(&other.won) {
+            own.add(more);
+        }
+        for (own, more) in self.steps.iter_mut().zip(other.steps) {
+            *own += more;
+        }
+        for (group, (steps, logs)) in &other.groups {
+            let (own, sums) = self.groups.at_or(*group, || (0, vec![0.0; logs.len()]));
+            *own += steps;
+            for (sum, log) in sums.iter_mut().zip(logs) {
+                *sum += log;
+            }
+        }
+    }
+
+    /// One step; `groups` are those that it is in.
+    pub(crate) fn look(
+        &mut self,
+        suspects: &[Suspect],
+        groups: &[Group],
+        tell: impl Fn(&Suspect) -> Told,
+    ) {
+        let size = suspects.len();
+        for group in groups {
+            self.groups.at_or(*group, || (0, vec![0.0; size])).0 += 1;
+        }
+        for (place, (suspect, won)) in suspects.iter().zip(&mut self.won).enumerate() {
+            let told = tell(suspect);
+            won.look(&told);
+            if told.rule == [Factor::ONE; 4] {
+                continue;
+            }
+            let log: f64 = told.rule.iter().map(|one| go_on(1.0, one).0).sum();
+            for group in groups {
+                if let Some((_, logs)) = self.groups.get_mut(group)
+                    && let Some(sum) = logs.get_mut(place)
+                {
+                    *sum += log;
+                }
+            }
+        }
+    }
+}
+
+/// The largest of a suspect's logs, and its share.
+pub(crate) fn best(logs: &Logs) -> (f64, f64) {
+    let mut found = (f64::NEG_INFINITY, 1.0);
+    for (log, (share, _)) in logs.iter().zip(SHARES) {
+        if *log > found.0 {
+            found = (*log, share);
+        }
+    }
+    found
+}
+
+/// ln of weighted logs of all shares.
+pub(crate) fn of_shares(logs: &Logs) -> f64 {
+    let terms = logs.iter().zip(SHARES).map(|(log, (_, weight))| log + weight.ln());
+    crate::audit::evidence::bets::log_sum(terms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(ratios: [f64; 4]) -> Told {
+        let mut told = Told::NOTHING;
+        told.rule = ratios.map(|ratio| Factor { ratio, price: 0.0 });
+        told
+    }
+
+    #[test]
+    fn a_share_of_steps_is_a_share_of_products() {
+        // 1 - s + s times the product, however it is split.
+        let mut won = Won::default();
+        won.look(&told([2.0, 0.25, 3.0, 1.0]));
+        for (log, (share, _)) in won.rule.iter().zip(SHARES) {
+            assert!((log.exp() - (1.0 - share + share * 1.5)).abs() < 1e-12);
+        }
+        let mut dead = Won::default();
+        dead.look(&told([1.0, 0.0, 1.0, 1.0]));
+        assert_eq!(dead.rule[0], f64::NEG_INFINITY);
+        assert!((dead.rule[1].exp() - 0.5).abs() < 1e-12);
+        assert!((SHARES.iter().map(|one| one.1).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn noise_is_paid_for() {
+        let mut won = Won::default();
+        won.look(&Told {
+            output: Factor { ratio: 2.0, price: 0.5 },
+            ..Told::NOTHING
+        });
+        assert!((won.output[0].exp() - 2.0 / 1.5).abs() < 1e-12);
+        assert!((won.output[1].exp() - 1.5 / 1.25).abs() < 1e-12);
+        assert!((won.apart[0] - 0.5).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,611 @@
+//! All suspects: what they change, at which sizes, under which name, and in which words.
+
+use super::target::Change;
+use crate::audit::data::Claimed;
+use crate::audit::model::bugs::{BUGS, Bug};
+use crate::audit::model::rule::Rule;
+use serde_json::{Map, Value, json};
+use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
+
+/// Where a change of p is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Everywhere,
+    Check,
+    Correction,
+    Drafted,
+    Bonus,
+}
+
+/// How drafts are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Keep {
+    /// min(1, p/(c q)), or min(1, p/c) where the rule looks at p alone.
+    Over(f64),
+    All,
+    None,
+    /// p/(its largest).
+    OfLargest,
+    /// If it is the likeliest token.
+    IfLikeliest,
+    /// p(x).
+    Target,
+    /// min(1, p/q).
+    Ratio,
+}
+
+/// What replaces a rejected draft.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Correct {
+    Claimed,
+    Residual,
+    Target,
+    Draft,
+    OffDraft,
+    Likeliest,
+    First,
+    /// exp of the residual, scaled.
+    Softmax,
+    /// The residual as it is, and what it lacks to 1 on the last token.
+    NotNormalised,
+}
+
+/// A number that is used twice within a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reused {
+    /// The draft's number is the coin.
+    Coin,
+    /// One minus it.
+    OtherCoin,
+    /// The coin draws the correction.
+    CoinCorrects,
+    /// The draft's number does.
+    DraftCorrects,
+    /// The exponential clocks that drew the draft do.
+    ClocksCorrect,
+}
+
+/// A law of what an engine does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Law {
+    Target(Change, Place),
+    /// p and q at another temperature.
+    Both(f64),
+    Draft(Change),
+    /// Drafts are drawn where the likeliest is claimed, or the other way around.
+    Sampled,
+    Likeliest,
+    Decide(Keep, Correct),
+    Number(Reused, bool),
+    /// Whatever it does with several drafts.
+    Engine(usize),
+}
+
+/// A suspect: a law in its family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Suspect {
+    /// Its place in [`Families::names`].
+    pub family: usize,
+    pub law: Law,
+}
+
+/// All suspects of a rule, family after family.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Families {
+    pub names: Vec<&'static str>,
+    pub suspects: Vec<Suspect>,
+}
+
+/// Factors of a temperature. 0 is greedy.
+const FACTORS: [f64; 20] = [
+    0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.25, 1.4, 1.6, 1.8, 2.0,
+    2.5, 3.0,
+];
+const TOP_K: [usize; 28] = [
+    1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200,
+    256, 320, 400, 512,
+];
+const TOP_P: [f64; 18] = [
+    0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
+    0.998, 0.999,
+];
+const MIN_P: [f64; 10] = [0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3];
+const FLOOR: [f64; 4] = [1e-2, 3e-3, 1e-3, 1e-4];
+const MIXED: [f64; 8] = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
+const PENALTY: [f64; 6] = [0.1, 0.3, 0.5, 1.0, 1.5, 2.0];
+const OVER: [f64; 12] = [
+    0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0,
+];
+
+/// A few of a grid, for changes at one place of a round.
+fn few<T: Copy>(grid: &[T], every: usize) -> impl Iterator<Item = T> + '_ {
+    grid.iter().copied().skip(every / 2).step_by(every)
+}
+
+impl Families {
+    fn add(&mut self, name: &'static str, laws: impl IntoIterator<Item = Law>) {
+        let laws: Vec<Law> = laws.into_iter().collect();
+        if laws.is_empty() {
+            return;
+        }
+        let family = self.names.len();
+        self.names.push(name);
+        let of = laws.into_iter().map(|law| Suspect { family, law });
+        self.suspects.extend(of);
+    }
+
+    /// All suspects of a rule. `cuts` says how many cuts are claimed, `siblings` that drafts are
+    /// alternatives for one position.
+    pub(crate) fn of(rule: Rule, cuts: usize, orders: usize, siblings: bool) -> Self {
+        let mut all = Self::default();
+        all.changes_of_p(Place::Everywhere, cuts, orders);
+        if rule == Rule::TEXT {
+            return all;
+        }
+        if siblings {
+            let bugs = BUGS.iter().enumerate().filter(|(_, bug)| (bug.of)(rule));
+            for (number, bug) in bugs.filter(|(_, bug)| !is_of_p(bug)) {
+                all.add(bug.name, [Law::Engine(number)]);
+            }
+            return all;
+        }
+        for place in [Place::Check, Place::Correction, Place::Drafted, Place::Bonus] {
+            all.changes_at(place, cuts);
+        }
+        let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+        if drawn {
+            all.add("temperature", FACTORS.into_iter().skip(1).map(Law::Both));
+        }
+        all.drafts(rule, drawn);
+        all.decisions(rule);
+        if rule.tests_drafts() && rule != Rule::CARRIED && drawn {
+            let both = |reused| [false, true].map(|sorted| Law::Number(reused, sorted));
+            all.add("coin-is-the-drafts-number", both(Reused::Coin));
+            all.add("coin-is-the-drafts-number", both(Reused::OtherCoin));
+            all.add("correction-reuses-the-coin", both(Reused::CoinCorrects));
+            all.add("correction-reuses-the-drafts-number", both(Reused::DraftCorrects));
+            let clocks = Law::Number(Reused::ClocksCorrect, false);
+            all.add("correction-reuses-the-drafts-number", [clocks]);
+        }
+        if rule == Rule::CARRIED {
+            let bugs = BUGS.iter().enumerate();
+            for (number, bug) in bugs.filter(|(_, bug)| bug.name == "carries-nothing" || bug.name == "bonus-from-p") {
+                all.add(bug.name, [Law::Engine(number)]);
+            }
+        }
+        all
+    }
+
+    fn changes_of_p(&mut self, place: Place, cuts: usize, orders: usize) {
+        let law = |change| Law::Target(change, place);
+        self.add("temperature", FACTORS.map(Change::Temperature).map(law));
+        self.add("target-cut", TOP_K.map(Change::TopK).map(law));
+        self.add("target-cut", TOP_P.map(Change::TopP).map(law));
+        self.add("target-cut", MIN_P.map(Change::MinP).map(law));
+        self.add("target-cut", FLOOR.map(Change::Floor).map(law));
+        if cuts > 0 {
+            let missing = if cuts > 1 { 0..4 } else { 0..1 };
+            self.add("cut-missing", missing.map(Change::Uncut).map(law));
+            self.add("cut-order", (0..orders).map(Change::Order).map(law));
+        }
+        self.add("ensemble", MIXED.map(Change::Ensemble).map(law));
+        let factors = [0.0, 0.35, 0.75, 1.35, 2.7];
+        let parts = [2u8, 4, 8].into_iter().flat_map(|of| (0..of).map(move |at| (of, at)));
+        let ranges = parts.flat_map(|(of, at)| {
+            factors.map(|factor| law(Change::Range { of, at, factor }))
+        });
+        self.add("id-range", ranges);
+        let windows = [usize::MAX, 64, 10];
+        let presence = windows.into_iter().flat_map(|window| {
+            PENALTY.map(|b| law(Change::Presence { b, window }))
+        });
+        self.add("presence-penalty", presence);
+        let frequency = windows.into_iter().flat_map(|window| {
+            PENALTY.map(|b| law(Change::Frequency { b, window }))
+        });
+        self.add("frequency-penalty", frequency);
+        let repetition = [1.05, 1.1, 1.2, 1.3, 1.5, 2.0];
+        self.add("repetition-penalty", repetition.map(Change::Repetition).map(law));
+        self.add("no-repeat", [1, 2, 3].map(Change::NoRepeat).map(law));
+        self.add("rows-off-by-one-place", [law(Change::Before)]);
+        self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
+    }
+
+    /// The same at one place of a round, at fewer sizes.
+    fn changes_at(&mut self, place: Place, cuts: usize) {
+        let law = |change| Law::Target(change, place);
+        self.add("temperature", few(&FACTORS, 2).map(Change::Temperature).map(law));
+        let cut = few(&TOP_K, 3).map(Change::TopK);
+        let cut = cut.chain(few(&TOP_P, 2).map(Change::TopP));
+        let cut = cut.chain(few(&MIN_P, 2).map(Change::MinP));
+        self.add("target-cut", cut.map(law));
+        if cuts > 0 {
+            let missing = if cuts > 1 { 0..4 } else { 0..1 };
+            self.add("cut-missing", missing.map(Change::Uncut).map(law));
+        }
+        self.add("ensemble", few(&MIXED, 3).map(Change::Ensemble).map(law));
+        let windows = [usize::MAX, 10];
+        let b = windows.into_iter().flat_map(|window| {
+            few(&PENALTY, 2).flat_map(move |b| [Change::Presence { b, window }, Change::Frequency { b, window }])
+        });
+        self.add("presence-penalty", b.map(law));
+        if place == Place::Drafted {
+            let lags = few(&PENALTY, 2).flat_map(|b| [false, true].map(|counts| Change::Lag { b, counts }));
+            self.add("penalty-lag", lags.map(law));
+        }
+    }
+
+    fn drafts(&mut self, rule: Rule, drawn: bool) {
+        if drawn {
+            let factors = FACTORS.into_iter().skip(1).map(Change::Temperature);
+            self.add("draft-temperature", factors.map(Law::Draft));
+            self.add("draft-cut", TOP_K.map(Change::TopK).map(Law::Draft));
+            self.add("draft-cut", TOP_P.map(Change::TopP).map(Law::Draft));
+            self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
+            self.add("draft-likeliest", [Law::Likeliest]);
+            self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
+            self.add("draft-rows-off-by-one-place", [Law::Draft(Change::Before)]);
+        } else if rule.drafts() == Drafts::Likeliest {
+            self.add("draft-sampled", [Law::Sampled]);
+        }
+    }
+
+    fn decisions(&mut self, rule: Rule) {
+        use Law::Decide;
+        let claimed = Correct::Claimed;
+        self.add("accepts-more", OVER.into_iter().filter(|c| *c < 1.0).map(|c| Decide(Keep::Over(c), claimed)));
+        self.add("accepts-less", OVER.into_iter().filter(|c| *c > 1.0).map(|c| Decide(Keep::Over(c), claimed)));
+        self.add("accepts-everything", [Decide(Keep::All, claimed)]);
+        let of_p = Decide(Keep::None, Correct::Target);
+        self.add("never-accepts", [of_p]);
+        self.add("never-accepts-and-corrects", [Decide(Keep::None, claimed)]);
+        self.add("accepts-by-the-largest", [Decide(Keep::OfLargest, claimed), Decide(Keep::OfLargest, Correct::OffDraft)]);
+        self.add("accepts-the-likeliest", [Decide(Keep::IfLikeliest, claimed), Decide(Keep::IfLikeliest, Correct::Target)]);
+        if rule.tests_drafts() {
+            self.add("exact-match", [Decide(Keep::Target, Correct::OffDraft)]);
+            self.add("accepts-with-p", [Decide(Keep::Target, claimed)]);
+            self.add("correction-off-the-draft-only", [Decide(Keep::Over(1.0), Correct::OffDraft)]);
+        } else {
+            self.add("token", [Decide(Keep::Ratio, Correct::Residual)]);
+            self.add("accepts-with-ratio", [Decide(Keep::Ratio, claimed)]);
+            self.add("correction-from-the-residual", [Decide(Keep::Over(1.0), Correct::Residual)]);
+        }
+        let corrects = |correct| Decide(Keep::Over(1.0), correct);
+        self.add("correction-from-p", [corrects(Correct::Target)]);
+        self.add("correction-from-q", [corrects(Correct::Draft)]);
+        self.add("correction-likeliest", [corrects(Correct::Likeliest)]);
+        self.add("correction-first-token", [corrects(Correct::First)]);
+        self.add("correction-by-softmax", [corrects(Correct::Softmax)]);
+        self.add("correction-not-normalised", [corrects(Correct::NotNormalised)]);
+    }
+}
+
+/// Whether an engine is honest but for its p: those are suspects of their own.
+fn is_of_p(bug: &Bug) -> bool {
+    use crate::audit::model::engine::{Change, Engine};
+    bug.engine.target != Change::Same && Engine { target: Change::Same, ..bug.engine } == Engine::HONEST
+}
+
+/// Where the place of a change is a part of its name.
+fn at(place: Place) -> Option<(&'static str, &'static str)> {
+    match place {
+        Place::Everywhere => None,
+        Place::Check => Some(("acceptance", "where drafts are accepted")),
+        Place::Correction => Some(("correction", "where a rejected draft is replaced")),
+        Place::Drafted => Some(("drafted", "where drafts are verified, and not behind whole chains")),
+        Place::Bonus => Some(("bonus", "behind whole chains alone")),
+    }
+}
+
+impl Law {
+    /// Whether outputs follow p whatever it does to acceptance.
+    pub(crate) fn is_lossless(self, rule: Rule) -> bool {
+        match self {
+            Self::Decide(Keep::Target, Correct::OffDraft) | Self::Decide(Keep::None, Correct::Target) | Self::Sampled => true,
+            Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
+            Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
+            Self::Engine(number) => BUGS.get(number).is_some_and(|bug| bug.name == "levels-inside-strata" || bug.name == "carries-nothing"),
+            _ => false,
+        }
+    }
+
+    /// Its size, by name.
+    pub(crate) fn fit(self) -> Map<String, Value> {
+        let mut fit = Map::new();
+        let mut put = |name: &str, value: Value| {
+            fit.insert(name.to_owned(), value);
+        };
+        match self {
+            Self::Target(change, place) => {
+                change.put(&mut put);
+                if let Some((name, _)) = at(place) {
+                    put("at", json!(name));
+                }
+            }
+            Self::Both(factor) => {
+                put("factor", json!(factor));
+                put("of", json!("p and q"));
+            }
+            Self::Draft(change) => change.put(&mut put),
+            Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
+            Self::Number(reused, sorted) => {
+                put("order", json!(if sorted { "by falling mass" } else { "by id" }));
+                if reused == Reused::OtherCoin {
+                    put("coin", json!("1 - u"));
+                }
+            }
+            _ => {}
+        }
+        fit
+    }
+
+    /// What it says of the engine.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Target(change, place) => {
+                let place = at(place).map_or(String::new(), |(_, words)| format!(" {words}"));
+                format!("{}{place}", change.words("the target's row"))
+            }
+            Self::Both(factor) => format!("p and q are taken at {} times the claimed temperature", short(factor)),
+            Self::Draft(change) => match change {
+                Change::Before => "drafts are drawn from the draft's row of the place before".to_owned(),
+                Change::Uniform => "drafts are any token".to_owned(),
+                _ => format!("{}, for the draws of drafts alone", change.words("the draft's row")),
+            },
+            Self::Likeliest => "drafts are the likeliest token of q, and are tested as if drawn from q".to_owned(),
+            Self::Sampled => "drafts are drawn from q where the likeliest token is claimed".to_owned(),
+            Self::Decide(keep, correct) => decision(keep, correct),
+            Self::Number(reused, _) => match reused {
+                Reused::Coin => "the coin of acceptance is the number that drew the draft",
+                Reused::OtherCoin => "the coin of acceptance is one minus the number that drew the draft",
+                Reused::CoinCorrects => "the correction is drawn with the coin that refused the draft",
+                Reused::DraftCorrects => "the correction is drawn with the number that drew the draft",
+                Reused::ClocksCorrect => "the correction is drawn with the clocks that drew the draft",
+            }.to_owned(),
+            Self::Engine(number) => BUGS.get(number).map_or(String::new(), |bug| bug.words.to_owned()),
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn cure(self) -> String {
+        let words = match self {
+            Self::Target(change, Place::Everywhere) => return change.cure(),
+            Self::Target(..) => "let every place of a round use the row that plain sampling uses: the same temperature, cuts and penalties for acceptance, correction and the token behind a whole chain",
+            Self::Both(_) => "pass --temperature as the request had it, or give the engine the temperature of the request",
+            Self::Draft(_) => "test drafts with the row that they were drawn from, or draw them from the claimed one",
+            Self::Likeliest => "sample the drafts, or test them as one-hot (keep with p(x)) and name the rule one-hot",
+            Self::Sampled => "nothing is lost if they are kept with p(x): name the rule exact-match, or draft the likeliest",
+            Self::Decide(keep, correct) => return cure_of(keep, correct).to_owned(),
+            Self::Number(..) => "draw a new random number for each draft, each coin and each correction",
+            Self::Engine(number) => return BUGS.get(number).map_or(String::new(), |bug| bug.cure.to_owned()),
+        };
+        words.to_owned()
+    }
+}
+
+/// So many sizes between the neighbours of one in a grid.
+const FINER: usize = 41;
+
+/// Sizes between the neighbours of one: evenly, of what `of` makes of them.
+fn between(grid: &[f64], at: f64, of: fn(f64) -> f64, back: fn(f64) -> f64) -> Vec<f64> {
+    let mut sorted = grid.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let below = sorted.iter().copied().filter(|x| *x < at && *x > 0.0).fold(f64::NAN, f64::max);
+    let above = sorted.iter().copied().find(|x| *x > at).unwrap_or(f64::NAN);
+    let step = |x: f64, y: f64| if x.is_nan() { 2.0 * of(at) - of(y) } else { of(x) };
+    let (low, high) = (step(below, above), step(above, below));
+    let each = (high - low) / (FINER - 1) as f64;
+    let all = (0..FINER).map(|i| back(low + each * i as f64));
+    all.map(|x| (x * 1e4).round() / 1e4).filter(|x| x.is_finite()).collect()
+}
+
+impl Law {
+    /// The same law at sizes around its own.
+    pub(crate) fn around(self) -> Vec<Self> {
+        let plain = |x: f64| x;
+        let finer = |change: Change| -> Vec<Change> {
+            match change {
+                Change::Temperature(at) if at > 0.0 => between(&FACTORS, at, f64::ln, f64::exp).into_iter().map(Change::Temperature).collect(),
+                Change::TopK(k) => {
+                    let below = TOP_K.into_iter().filter(|other| *other < k).max().unwrap_or(k);
+                    let above = TOP_K.into_iter().find(|other| *other > k).unwrap_or(2 * k);
+                    let step = (above - below).div_ceil(64).max(1);
+                    (below..=above).step_by(step).chain([k]).map(Change::TopK).collect()
+                }
+                Change::TopP(p) => between(&TOP_P, p, |p| (1.0 - p).ln(), |x| 1.0 - x.exp()).into_iter().filter(|p| *p > 0.0 && *p < 1.0).map(Change::TopP).collect(),
+                Change::MinP(p) => between(&MIN_P, p, f64::ln, f64::exp).into_iter().map(Change::MinP).collect(),
+                Change::Ensemble(w) => between(&MIXED, w, plain, plain).into_iter().filter(|w| *w > 0.0 && *w < 1.0).map(Change::Ensemble).collect(),
+                Change::Presence { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Presence { b, window }).collect(),
+                Change::Frequency { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Frequency { b, window }).collect(),
+                Change::Lag { b, counts } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Lag { b, counts }).collect(),
+                Change::Repetition(r) => between(&[1.05, 1.1, 1.2, 1.3, 1.5, 2.0], r, f64::ln, f64::exp).into_iter().map(Change::Repetition).collect(),
+                _ => Vec::new(),
+            }
+        };
+        match self {
+            Self::Target(change, place) => finer(change).into_iter().map(|change| Self::Target(change, place)).collect(),
+            Self::Draft(change) => finer(change).into_iter().map(Self::Draft).collect(),
+            Self::Both(factor) => between(&FACTORS, factor, f64::ln, f64::exp).into_iter().map(Self::Both).collect(),
+            Self::Decide(Keep::Over(over), Correct::Claimed) => {
+                let all = between(&OVER, over, f64::ln, f64::exp);
+                all.into_iter().map(|over| Self::Decide(Keep::Over(over), Correct::Claimed)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a number of its fit is its size.
+    pub(crate) fn is_sized_by(self, name: &str) -> bool {
+        matches!(name, "factor" | "top_k" | "top_p" | "min_p" | "weight" | "penalty")
+    }
+}
+
+fn decision(keep: Keep, correct: Correct) -> String {
+    let keeps = match keep {
+        Keep::Over(1.0) => String::new(),
+        Keep::Over(over) => format!("drafts are kept with {} times the rule's probability, at most 1", short(1.0 / over)),
+        Keep::All => "every draft is kept".to_owned(),
+        Keep::None => "no draft is ever kept".to_owned(),
+        Keep::OfLargest => "drafts are kept with p(x) over the largest p".to_owned(),
+        Keep::IfLikeliest => "a draft is kept if it is the target's likeliest token".to_owned(),
+        Keep::Target => "drafts are kept with p(x)".to_owned(),
+        Keep::Ratio => "drafts are kept with min(1, p/q)".to_owned(),
+    };
+    let corrects = match correct {
+        Correct::Claimed => return keeps,
+        Correct::Residual => "rejected drafts are replaced from (p - q)+",
+        Correct::Target if keep == Keep::None => "every token is the target's own draw",
+        Correct::Target => "rejected drafts are replaced from all of p",
+        Correct::Draft => "rejected drafts are replaced from q",
+        Correct::OffDraft => "rejected drafts are replaced from p without them",
+        Correct::Likeliest => "rejected drafts are replaced by the target's likeliest token",
+        Correct::First => "rejected drafts are replaced by token 0",
+        Correct::Softmax => "rejected drafts are replaced from a softmax of (p - q)+",
+        Correct::NotNormalised => "rejected drafts are replaced from (p - q)+ that is not normalised, so that the last token takes what it lacks",
+    };
+    match keeps.is_empty() {
+        true => corrects.to_owned(),
+        false => format!("{keeps}, and {corrects}"),
+    }
+}
+
+fn cure_of(keep: Keep, correct: Correct) -> &'static str {
+    match (keep, correct) {
+        (Keep::None, Correct::Target) => "nothing is lost but time: look at why p(x) >= u q(x) never holds (a NaN, a stale q, a counter)",
+        (Keep::None, _) => "look at why p(x) >= u q(x) never holds (a NaN, a stale q); while no draft is kept, draw from p",
+        (Keep::All, _) => "look for an acceptance test that is skipped",
+        (Keep::IfLikeliest, _) => "the verifier's temperature is taken for 0: pass it the request's",
+        (Keep::Target, Correct::OffDraft) => "nothing is lost: name the rule exact-match (or one-hot), or test drafts with min(1, p/q), which keeps more",
+        (Keep::Ratio, Correct::Residual) => "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
+        (Keep::Over(1.0), Correct::OffDraft) => "subtract all of q: (p - q)+",
+        (Keep::Over(1.0), Correct::Softmax | Correct::NotNormalised) => "divide (p - q)+ by its sum",
+        (Keep::Over(1.0), _) => "draw it from what the rule leaves of p",
+        (Keep::Over(_), _) => "set acceptance thresholds to 1, and test p and q of the same temperature and cuts",
+        _ => "keep drafts with the rule's own probability",
+    }
+}
+
+/// A number in as few digits as tell it.
+pub(crate) fn short(x: f64) -> String {
+    let rounded = (x * 1e4).round() / 1e4;
+    match rounded == 0.0 && x > 0.0 {
+        true => format!("{x:.1e}"),
+        false => format!("{rounded}"),
+    }
+}
+
+fn window_words(window: usize) -> String {
+    match window {
+        usize::MAX => "the text".to_owned(),
+        window => format!("the last {window} tokens"),
+    }
+}
+
+impl Change {
+    /// The order of cuts that it is.
+    pub(crate) fn order_of(self, claimed: &Claimed) -> Option<String> {
+        let Self::Order(number) = self else {
+            return None;
+        };
+        let all = crate::audit::evidence::rows::orders_of(claimed);
+        all.get(number)?.cut_order.as_ref().map(ToString::to_string)
+    }
+
+    fn put(self, put: &mut dyn FnMut(&str, Value)) {
+        let mut window = |size: usize| {
+            if size < usize::MAX {
+                put("window", json!(size));
+            }
+        };
+        match self {
+            Self::Presence { window: size, .. } | Self::Frequency { window: size, .. } => window(size),
+            _ => {}
+        }
+        match self {
+            Self::Temperature(factor) => put("factor", json!(factor)),
+            Self::TopK(k) => put("top_k", json!(k)),
+            Self::TopP(p) => put("top_p", json!(p)),
+            Self::MinP(p) => put("min_p", json!(p)),
+            Self::Floor(p) => put("floor", json!(p)),
+            Self::Ensemble(w) => put("weight", json!(w)),
+            Self::Range { of, at, factor } => {
+                put("part", json!(at));
+                put("of", json!(of));
+                put("times", json!(factor));
+            }
+            Self::Presence { b, .. } | Self::Frequency { b, .. } => put("penalty", json!(b)),
+            Self::Repetition(r) | Self::Lag { b: r, .. } => put("penalty", json!(r)),
+            Self::NoRepeat(n) => put("tokens", json!(n)),
+            Self::Uncut(which) => put("cut", json!(CUTS.get(usize::from(which)).copied().unwrap_or("all"))),
+            Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) => {}
+        }
+    }
+
+    fn words(self, row: &str) -> String {
+        match self {
+            Self::Temperature(0.0) => format!("{row} is taken at temperature 0: its likeliest token"),
+            Self::Temperature(factor) => format!("{row} is taken at {} times the claimed temperature", short(factor)),
+            Self::TopK(k) => format!("{row} is cut: top-k {k}"),
+            Self::TopP(p) => format!("{row} is cut: top-p {}", short(p)),
+            Self::MinP(p) => format!("{row} is cut: min-p {}", short(p)),
+            Self::Floor(p) => format!("tokens of {row} below {} never come", short(p)),
+            Self::Order(_) => format!("{row} is cut in another order"),
+            Self::Uncut(0) => format!("the claimed cuts of {row} are not made"),
+            Self::Uncut(which) => format!("{} of {row} is not made", CUTS.get(usize::from(which)).copied().unwrap_or("a cut")),
+            Self::Ensemble(w) => format!("{row} is mixed with the draft's: {} p + {} q", short(w), short(1.0 - w)),
+            Self::Range { of, at, factor: 0.0 } => format!("no token of part {} of {of} of the ids comes", at + 1),
+            Self::Range { of, at, factor } => format!("tokens of part {} of {of} of the ids come {} times as often against the others", at + 1, short(factor)),
+            Self::Presence { b, window } => format!("a presence penalty of {} over {}", short(b), window_words(window)),
+            Self::Frequency { b, window } => format!("a frequency penalty of {} over {}", short(b), window_words(window)),
+            Self::Repetition(r) => format!("a repetition penalty of {}", short(r)),
+            Self::NoRepeat(1) => "the token before never comes again".to_owned(),
+            Self::NoRepeat(n) => format!("no {n} tokens that came before come again in a row"),
+            Self::Lag { b, counts } => format!("a {} penalty of {} counts the tokens of a round late", if counts { "frequency" } else { "presence" }, short(b)),
+            Self::Before => format!("{row} is that of the place before"),
+            Self::Uniform => "any token".to_owned(),
+            Self::Learnt(_) => "some tokens come more often than they should, and others less, whatever stands before".to_owned(),
+        }
+    }
+
+    fn cure(self) -> String {
+        match self {
+            Self::Temperature(0.0) => "pass the request's temperature to the sampler; a greedy engine has no law to test",
+            Self::Temperature(_) => "pass --temperature as the request had it, or give the sampler the temperature of the request, once",
+            Self::TopK(_) | Self::TopP(_) | Self::MinP(_) | Self::Floor(_) => "asked for no cut? Look for a default: generation_config.json, or the server's own; if it was asked for, pass --top-k, --top-p or --min-p",
+            Self::Order(_) => "if that is your tool's order, say it with --cut-order, or in the log's sampling.cut_order",
+            Self::Uncut(_) => "make the claimed cuts wherever p is used, or claim what is made",
+            Self::Ensemble(_) => "set the weight of the draft to 0",
+            Self::Range { .. } => "look for ids that are masked, biased, or padded: bad words, logit_bias, a vocabulary that is cut",
+            Self::Presence { .. } | Self::Frequency { .. } | Self::Repetition(_) => "set penalties to none, or log rows behind them",
+            Self::NoRepeat(_) => "set no_repeat_ngram_size to 0, or log rows behind it",
+            Self::Lag { .. } => "count each accepted token before the next position is verified",
+            Self::Before => "move rows by one place: the row of a position is computed from the tokens before it",
+            Self::Uniform => "draw from the row",
+            Self::Learnt(_) => "look for a logit bias, or for rows of another head",
+        }
+        .to_owned()
+    }
+}
+
+const CUTS: [&str; 4] = ["all", "top-k", "top-p", "min-p"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suspect_has_words_and_a_cure() {
+        for rule in Rule::all() {
+            for siblings in [false, true] {
+                let all = Families::of(rule, 2, 3, siblings);
+                assert!(all.names.len() > 10, "{rule}");
+                for suspect in &all.suspects {
+                    assert!(suspect.family < all.names.len());
+                    assert!(!suspect.law.words().is_empty(), "{:?}", suspect.law);
+                    assert!(!suspect.law.cure().is_empty(), "{:?}", suspect.law);
+                }
+            }
+        }
+    }
+}

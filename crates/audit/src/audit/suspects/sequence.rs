@@ -1,0 +1,334 @@
+//! Suspects that learn from the past, and numbers that come again.
+//!
+//! They are told of positions in the order of the log. What each says of an outcome follows from
+//! what came before.
+
+use super::view::common;
+use crate::audit::evidence::bets::log_sum;
+use specgap_base::sorted::Map;
+
+/// What is drawn: what stands in the same place of a round is drawn with one number, if numbers
+/// come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Drawn {
+    Draft,
+    Coin,
+    Token,
+}
+
+/// What an outcome says of its number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Number {
+    pub drawn: Drawn,
+    /// Where it lies, with tokens in the row's order and by falling mass; coins have one cell.
+    pub cells: [Option<[f64; 2]>; 2],
+    /// Of tokens that earlier rounds of the text, and earlier texts, drew there: whether it is one
+    /// of them, and their mass.
+    pub again: [Option<(bool, f64)>; 2],
+}
+
+/// A position, as far as the past has a say in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fact {
+    pub text: usize,
+    /// Which round of its text, and how far into the round.
+    pub round: usize,
+    pub depth: usize,
+    /// p(x), q(x), the chance of being kept, and the half-width of that.
+    pub acceptance: Option<[f64; 4]>,
+    pub kept: bool,
+    /// Behind a draft that was kept: the cells of the token that came without one.
+    pub bonus: Option<[[f64; 2]; 2]>,
+    /// The cell of what came out in p by falling mass, and of the draft in its law.
+    pub output: Option<[f64; 2]>,
+    pub draft: Option<[f64; 2]>,
+    pub numbers: Vec<Number>,
+    /// ln of what other passes of the models make of it, by size of noise.
+    pub noise: Vec<f64>,
+}
+
+/// Sizes of noise that are looked for where nothing says whose the rows are.
+pub(crate) const NOISES: [f64; 3] = [0.03, 0.1, 0.3];
+
+/// A threshold of acceptance, as the past leaves it open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threshold {
+    /// The largest value that was refused, and the smallest that was kept.
+    pub refused: f64,
+    pub kept: f64,
+    pub log: f64,
+    pub steps: u64,
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self {
+            refused: 0.0,
+            kept: f64::INFINITY,
+            log: 0.0,
+            steps: 0,
+        }
+    }
+}
+
+/// How often a threshold is taken to be missed.
+const MISSES: f64 = 0.01;
+
+impl Threshold {
+    fn look(&mut self, value: f64, kept: bool, [keep, width]: [f64; 2]) {
+        let own = match (value >= self.kept, value <= self.refused) {
+            (true, false) => 1.0 - MISSES,
+            (false, true) => MISSES,
+            _ => keep,
+        };
+        if own != keep && keep > 0.0 && keep < 1.0 {
+            let ratio = match kept {
+                true => own / keep,
+                false => (1.0 - own) / (1.0 - keep),
+            };
+            let price = width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs());
+            self.log += ratio.ln() - price.ln_1p();
+        }
+        self.steps += 1;
+        match kept {
+            true => self.kept = self.kept.min(value),
+            false => self.refused = self.refused.max(value),
+        }
+    }
+
+    /// What is left of it is a threshold, and no law of another kind.
+    pub(crate) fn is_one(&self) -> bool {
+        self.kept.is_finite() && self.refused <= self.kept * (1.0 + 1e-9)
+    }
+}
+
+/// Cells of p's own order that outputs are counted in.
+const CELLS: usize = 8;
+
+/// Outcomes by rank: counts of the past, and ln of what they foretell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rank {
+    cells: [f64; CELLS],
+    pub log: f64,
+}
+
+impl Rank {
+    fn look(&mut self, [low, high]: [f64; 2]) {
+        let own = (high - low).max(1e-300);
+        let total: f64 = self.cells.iter().sum();
+        let each = 1.0 / CELLS as f64;
+        let mut chance = 0.0;
+        let mut parts = [0.0; CELLS];
+        for (place, (part, count)) in parts.iter_mut().zip(self.cells).enumerate() {
+            let from = place as f64 * each;
+            *part = common([low, high], [from, from + each]) / own;
+            let height = (count + 16.0) / (total + 16.0 * CELLS as f64) / each;
+            chance += *part * height;
+        }
+        if chance > 0.0 {
+            self.log += chance.ln();
+        }
+        for (count, part) in self.cells.iter_mut().zip(parts) {
+            *count += part;
+        }
+    }
+}
+
+/// Stakes of a law of numbers.
+const STAKES: [f64; 3] = [1.0, 0.5, 0.1];
+
+/// What tokens that came before there gain.
+const GAINS: [f64; 3] = [1.0, 8.0, 60.0];
+
+/// Kinds: cells by id, by mass, and tokens that come again, of drafts and tokens; and coins.
+pub(crate) const KINDS: [&str; 7] = [
+    "drafts, with tokens in the row's order",
+    "drafts, with tokens by falling probability",
+    "drafts that come again",
+    "tokens, in the row's order",
+    "tokens, by falling probability",
+    "tokens that come again",
+    "coins of acceptance",
+];
+
+/// No set is shorter: sums over many tokens are known to about 1e-12.
+const SHORTEST: f64 = 1.0 / 1024.0;
+
+/// Laws of one scope: rounds of a text, or texts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// By place and kind: what the cells have in common.
+    common: Map<(usize, usize, usize, usize), [f64; 2]>,
+    /// ln of capital by kind and stake; of tokens that come again by gain.
+    pub logs: [[f64; STAKES.len()]; KINDS.len()],
+    pub steps: u64,
+}
+
+impl Scope {
+    fn look(&mut self, place: (usize, usize, usize), number: &Number, again: Option<(bool, f64)>) {
+        let (text, round, depth) = place;
+        let first = match number.drawn {
+            Drawn::Draft => 0,
+            Drawn::Token => 3,
+            Drawn::Coin => 6,
+        };
+        for (order, cell) in number.cells.iter().enumerate() {
+            let Some([low, high]) = *cell else { continue };
+            let kind = first + order;
+            let key = (text, round, depth, kind);
+            let known = self.common.get(&key).copied();
+            let both = known.map(|[from, to]| [from.max(low), to.min(high)]);
+            let left = both.filter(|[from, to]| to > from);
+            self.common
+                .insert(key, wide(left.unwrap_or([low, high]), known));
+            let Some(known) = known else { continue };
+            self.steps += 1;
+            let shared = common(known, [low, high]);
+            let ratio = shared / ((high - low).max(1e-300) * (known[1] - known[0]).max(1e-300));
+            if let Some(logs) = self.logs.get_mut(kind) {
+                for (log, stake) in logs.iter_mut().zip(STAKES) {
+                    *log += (1.0 + stake * (ratio - 1.0)).max(0.0).ln() - 1e-8;
+                }
+            }
+        }
+        if let (Some((hit, mass)), true) = (again, first < 6)
+            && mass > 1e-6
+            && mass < 1.0 - 1e-9
+            && let Some(logs) = self.logs.get_mut(first + 2)
+        {
+            self.steps += 1;
+            for (log, gain) in logs.iter_mut().zip(GAINS) {
+                let own = if hit { 1.0 + gain } else { 1.0 };
+                *log += (own / (1.0 + gain * mass)).ln() - 1e-8;
+            }
+        }
+    }
+
+    /// The largest: of each kind by itself, and of all of them together.
+    pub(crate) fn largest(&self) -> (f64, &'static str) {
+        let mut found = (0.0, "");
+        let mut together = 0.0;
+        for (logs, kind) in self.logs.iter().zip(KINDS) {
+            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            together += most.max(0.0);
+            if most > found.0 {
+                found = (most, kind);
+            }
+        }
+        if together > found.0 && !found.1.is_empty() {
+            found.0 = together;
+        }
+        found
+    }
+
+    /// ln of the mixture of all kinds: an e-value against fresh numbers.
+    pub(crate) fn mixture(&self) -> f64 {
+        let count = (KINDS.len() * STAKES.len()) as f64;
+        log_sum(self.logs.iter().flatten().copied()) - count.ln()
+    }
+}
+
+/// A set that is not shorter than [`SHORTEST`]: what was known before, or what is around it.
+fn wide(found: [f64; 2], known: Option<[f64; 2]>) -> [f64; 2] {
+    let [from, to] = found;
+    if to - from >= SHORTEST {
+        return found;
+    }
+    let inside = known.filter(|[low, high]| *low <= from && to <= *high);
+    inside.unwrap_or_else(|| {
+        let low = (0.5 * (from + to) - 0.5 * SHORTEST).clamp(0.0, 1.0 - SHORTEST);
+        [low, low + SHORTEST]
+    })
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sequence {
+    pub ratio: Threshold,
+    pub share: Threshold,
+    /// By rank: of outputs, and of drafts.
+    pub ranks: [Rank; 2],
+    /// The coin of the last draft draws the token behind the chain, by id and by mass.
+    pub bonus: [f64; 2],
+    last: Option<(usize, usize, f64)>,
+    pub rounds: Scope,
+    pub texts: Scope,
+    pub noise: [f64; NOISES.len()],
+}
+
+impl Sequence {
+    pub(crate) fn look(&mut self, fact: &Fact) {
+        if let Some([p, q, keep, width]) = fact.acceptance {
+            if q > 0.0 {
+                self.ratio.look(p / q, fact.kept, [keep, width]);
+            }
+            self.share.look(p, fact.kept, [keep, width]);
+        }
+        for (rank, cell) in self.ranks.iter_mut().zip([fact.output, fact.draft]) {
+            if let Some(cell) = cell {
+                rank.look(cell);
+            }
+        }
+        if let Some(cells) = fact.bonus
+            && let Some((text, depth, keep)) = self.last
+            && (text, depth + 1) == (fact.text, fact.depth)
+            && keep > 1e-9
+            && keep < 1.0
+        {
+            for (log, cell) in self.bonus.iter_mut().zip(cells) {
+                let own = common(cell, [0.0, keep]) / keep;
+                *log += (own / (cell[1] - cell[0]).max(1e-300)).ln();
+            }
+        }
+        let kept = fact.acceptance.filter(|_| fact.kept);
+        self.last = kept.map(|[_, _, keep, _]| (fact.text, fact.depth, keep));
+        for number in &fact.numbers {
+            self.rounds
+                .look((fact.text, usize::MAX, fact.depth), number, number.again[0]);
+            self.texts
+                .look((usize::MAX, fact.round, fact.depth), number, number.again[1]);
+        }
+        for (sum, log) in self.noise.iter_mut().zip(&fact.noise) {
+            *sum += log;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_learnt() {
+        let mut one = Threshold::default();
+        for (value, kept) in [(0.2, false), (0.8, true), (0.9, true), (0.1, false), (0.85, true)] {
+            one.look(value, kept, [0.5, 0.0]);
+        }
+        // Three of the five were foretold with .99 where .5 is claimed.
+        assert!((one.log - 3.0 * (0.99f64 / 0.5).ln()).abs() < 1e-12);
+        assert!(one.is_one() && one.refused == 0.2 && one.kept == 0.8);
+        one.look(0.5, true, [0.5, 0.0]);
+        one.look(0.6, false, [0.5, 0.0]);
+        assert!(!one.is_one());
+    }
+
+    #[test]
+    fn cells_that_come_again_win_and_others_lose() {
+        let coin = |low, high| Number {
+            drawn: Drawn::Coin,
+            cells: [Some([low, high]), None],
+            again: [None; 2],
+        };
+        let mut scope = Scope::default();
+        scope.look((0, 0, 0), &coin(0.0, 0.5), None);
+        scope.look((0, 0, 0), &coin(0.25, 1.0), None);
+        // A third of [.25, 1) is in [0, .5): .25/(.75 .5).
+        assert!((scope.logs[6][0] - (0.25f64 / 0.375).ln()).abs() < 1e-6);
+        scope.look((0, 0, 0), &coin(0.0, 0.3), None);
+        let after = (0.25f64 / 0.375).ln() + (0.05f64 / (0.3 * 0.25)).ln();
+        assert!((scope.logs[6][0] - after).abs() < 1e-6);
+        // Another place has numbers of its own.
+        scope.look((0, 0, 1), &coin(0.5, 1.0), None);
+        assert_eq!(scope.steps, 2);
+    }
+}

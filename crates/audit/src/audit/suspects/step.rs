@@ -1,0 +1,1144 @@
+//! A step of the log: what each suspect says of it, over what is claimed.
+
+use super::family::{Correct, Keep, Law, Place, Reused};
+use super::target::{Change, Changed, cut, scaled, tilted};
+use super::view::{View, by_id, by_mass, common};
+use crate::audit::data::Claimed;
+use crate::audit::evidence::rows::{cut as cut_row, orders_of};
+use crate::audit::model::bugs::BUGS;
+use crate::audit::model::engine::{Engine, Laws, Position, own_noise};
+use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
+use crate::audit::model::rule::Rule;
+use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
+use statrs::function::erf::erfc;
+
+/// What an outcome that the claim excludes counts for under a law that has it.
+const IMPOSSIBLE: f64 = 1e30;
+
+/// A law over the claim at what happened, and how much the claim's noise could add to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Factor {
+    pub ratio: f64,
+    /// The sum over outcomes of the half-width of the claim times |f/c - 1|.
+    pub price: f64,
+}
+
+impl Factor {
+    pub(crate) const ONE: Self = Self {
+        ratio: 1.0,
+        price: 0.0,
+    };
+
+    fn of(law: f64, claim: f64, price: f64) -> Self {
+        let ratio = match claim > 0.0 {
+            true => law.max(0.0) / claim,
+            false if law > 0.0 => IMPOSSIBLE * law,
+            false => 1.0,
+        };
+        Self { ratio, price }
+    }
+}
+
+/// What a suspect says of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Told {
+    /// What was drafted, whether it was kept, what replaced it, and what came out where nothing
+    /// was drafted.
+    pub rule: [Factor; 4],
+    /// Of what came out, whatever was drafted.
+    pub output: Factor,
+}
+
+impl Told {
+    pub(crate) const NOTHING: Self = Self {
+        rule: [Factor::ONE; 4],
+        output: Factor::ONE,
+    };
+}
+
+/// How far the engine's rows may be from the log's: normal noise on every logit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Noise {
+    /// Its standard deviation.
+    pub sigma: f64,
+}
+
+impl Noise {
+    /// What a mean over noise may add to a probability, relatively.
+    fn width(self) -> f64 {
+        (self.sigma * self.sigma).exp_m1()
+    }
+
+    /// The standard deviation of ln(p/q).
+    fn spread(self) -> f64 {
+        self.sigma * std::f64::consts::SQRT_2
+    }
+
+    /// E (p' - q')+, up to the normalisers: the price of an option.
+    fn call(self, p: f64, q: f64) -> f64 {
+        if p <= 0.0 {
+            return 0.0;
+        }
+        if q <= 0.0 {
+            return p;
+        }
+        let s = self.spread();
+        let log = (p / q).ln();
+        if log.abs() > 6.0 * s {
+            return (p - q).max(0.0);
+        }
+        let normal = |x: f64| 0.5 * erfc(-x / std::f64::consts::SQRT_2);
+        let d = log / s + 0.5 * s;
+        (p * normal(d) - q * normal(d - s)).max(0.0)
+    }
+}
+
+/// Tokens that came out before, by their places in the row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    /// How often each came, in the whole text, in the last 64 tokens, and in the last 10.
+    pub seen: [Vec<(usize, u32)>; 3],
+    /// What would repeat 1, 2 or 3 tokens in a row.
+    pub banned: [Vec<usize>; 3],
+    /// How often each came in this round before, and whether it came before the round.
+    pub round: Vec<(usize, u32, bool)>,
+}
+
+/// What happened at a position, and the rows that it is held against.
+pub(crate) struct Here<'a> {
+    pub rule: Rule,
+    pub claimed: &'a Claimed,
+    pub noise: Noise,
+    pub p: View<'a>,
+    pub q: View<'a>,
+    /// p before it is cut.
+    pub whole: &'a [f64],
+    /// The smallest probability of `whole` that the cuts keep.
+    pub least: f64,
+    /// Raw logits of the target, where the log has them.
+    pub logits: &'a [f64],
+    pub reach: f64,
+    pub stands: f64,
+    pub drafts: &'a [usize],
+    pub siblings: bool,
+    pub kept: bool,
+    pub output: usize,
+    /// It belongs to no round.
+    pub outside: bool,
+    /// p and q of the place before, in the same text.
+    pub before: Option<[&'a [f64]; 2]>,
+    pub past: &'a Past,
+    /// How often each token came so far, and how often it should have.
+    pub came: Option<[&'a [f64]; 2]>,
+    known: Known,
+}
+
+/// What the claim says at what happened.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The listed sum of (reach p - stands q)+.
+    left: f64,
+    /// The same under noise.
+    noisy_left: f64,
+    keep: f64,
+    keep_width: f64,
+    /// Tokens whose p and q are so near that noise decides which is larger.
+    near: Vec<u32>,
+    /// What noise may do to p, relatively; with cuts also by moving their ends.
+    width: f64,
+    /// Engines of several drafts.
+    several: Option<Several>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Several {
+    drafts: Vec<Option<Vec<f64>>>,
+    place: Option<usize>,
+    law: Vec<f64>,
+    correction: Vec<f64>,
+}
+
+impl<'a> Here<'a> {
+    fn draft(&self) -> Option<usize> {
+        match self.siblings {
+            true => None,
+            false => self.drafts.first().copied(),
+        }
+    }
+
+    fn position(&self) -> Position<'a> {
+        Position {
+            p: self.p.row,
+            q: self.q.row,
+            rest: self.p.rest,
+            reach: self.reach,
+            stands: self.stands,
+        }
+    }
+
+    fn compares(&self) -> bool {
+        self.rule.tests_drafts()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.reach >= 1.0 && self.stands >= 1.0
+    }
+
+    fn over(&self, place: usize) -> f64 {
+        (self.reach * self.p.at(place) - self.stands * self.q.at(place)).max(0.0)
+    }
+
+    /// Settles what the claim says. O(V).
+    pub(crate) fn settle(mut self) -> Self {
+        let size = self.p.row.len();
+        let listed = size - usize::from(self.p.rest && size > 0);
+        let mut known = Known {
+            width: self.noise.width(),
+            ..Known::default()
+        };
+        if self.noise.sigma > 0.0 && self.claimed.cuts() {
+            let (mut edge, mut kept) = (0.0, 0.0);
+            for x in self.whole.iter().filter(|x| **x > 0.0) {
+                if (x / self.least).ln().abs() < 3.0 * self.noise.spread() {
+                    edge += x;
+                }
+                if *x >= self.least {
+                    kept += x;
+                }
+            }
+            known.width = (known.width + edge / f64::max(kept, 1e-300)).min(0.9);
+        }
+        if self.compares() {
+            known.left = (0..listed).map(|place| self.over(place)).sum();
+            known.noisy_left = known.left;
+            if self.noise.sigma > 0.0 {
+                let reach = 6.0 * self.noise.spread();
+                for place in 0..listed {
+                    let (p, q) = (self.reach * self.p.at(place), self.stands * self.q.at(place));
+                    if p > 0.0 && q > 0.0 && (p / q).ln().abs() < reach {
+                        known.near.push(u32::try_from(place).unwrap_or(u32::MAX));
+                        known.noisy_left += self.noise.call(p, q) - (p - q).max(0.0);
+                    }
+                }
+            }
+        }
+        self.known = known;
+        if let Some(x) = self.draft() {
+            let (p, q) = (self.reach * self.p.at(x), self.stands * self.q.at(x));
+            let exact = self.keep_of(self.p.at(x), q, self.known.left);
+            let mut other = exact;
+            if self.noise.sigma > 0.0 && self.compares() && q > 0.0 {
+                let ratio = ((p - self.noise.call(p, q)) / q).clamp(0.0, 1.0);
+                other = self.stop(ratio, self.known.left);
+            }
+            let keep = 0.5 * (exact + other);
+            self.known.keep = keep;
+            self.known.keep_width =
+                0.5 * (exact - other).abs() + self.known.width * keep.min(1.0 - keep);
+        }
+        if self.siblings && !self.drafts.is_empty() && !self.outside {
+            self.known.several = Some(self.several(&Engine::HONEST, None));
+        }
+        self
+    }
+
+    /// Keeping a draft of this p, the rest as claimed.
+    fn keep_of(&self, p: f64, offered: f64, left: f64) -> f64 {
+        if !self.compares() {
+            return (p / self.rule.over()).min(1.0);
+        }
+        let wanted = self.reach * p;
+        let ratio = match wanted > 0.0 {
+            false => 0.0,
+            true if wanted >= offered => 1.0,
+            true => wanted / offered,
+        };
+        self.stop(ratio, left)
+    }
+
+    /// Of block verification: a prefix that is kept as the longest, too.
+    fn stop(&self, ratio: f64, left: f64) -> f64 {
+        if self.rule != Rule::BLOCK || ratio <= 0.0 {
+            return ratio;
+        }
+        let spent = left + 1.0 - self.reach;
+        let stop = if spent > 0.0 { left / spent } else { 1.0 };
+        ratio / (ratio + (1.0 - ratio) * stop)
+    }
+
+    /// The claimed law of a correction, at the middle of what noise leaves open.
+    fn correction(&self, place: usize) -> f64 {
+        if !self.compares() {
+            let x = self.draft().unwrap_or(usize::MAX);
+            return match place == x {
+                true => 0.0,
+                false => self.p.at(place) / (1.0 - self.p.at(x)).max(1e-300),
+            };
+        }
+        if self.known.left <= 0.0 {
+            return self.p.at(place);
+        }
+        let exact = self.over(place) / self.known.left;
+        match self.noise.sigma > 0.0 {
+            false => exact,
+            true => {
+                let (p, q) = (self.reach * self.p.at(place), self.stands * self.q.at(place));
+                0.5 * (exact + self.noise.call(p, q) / self.known.noisy_left)
+            }
+        }
+    }
+
+    /// A law of corrections over the claimed one, at what came out.
+    fn on_correction(&self, law: impl Fn(usize) -> f64) -> Factor {
+        let claim = self.correction(self.output);
+        let mut price = 0.0;
+        if self.noise.sigma > 0.0 {
+            let size = self.p.row.len() - usize::from(self.p.rest);
+            let moved: f64 = (0..size)
+                .map(|place| (law(place) - self.correction(place)).max(0.0))
+                .sum();
+            let ends = self.known.left / self.known.noisy_left.max(1e-300);
+            let apart = ((1.0 - ends) / (1.0 + ends)).abs();
+            price = 2.0 * moved * (apart + 2.0 * self.known.width);
+            if self.known.left > 0.0 {
+                for &place in &self.known.near {
+                    let place = place as usize;
+                    let exact = self.over(place) / self.known.left;
+                    let claim = self.correction(place);
+                    if claim > 0.0 {
+                        price += (claim - exact).abs() * (law(place) / claim - 1.0).abs();
+                    }
+                }
+            }
+        }
+        Factor::of(law(self.output), claim, price)
+    }
+
+    fn on_acceptance(&self, keep: f64) -> Factor {
+        let (claim, law) = match self.kept {
+            true => (self.known.keep, keep),
+            false => (1.0 - self.known.keep, 1.0 - keep),
+        };
+        let own = self.known.keep;
+        let mut price = 0.0;
+        if self.noise.sigma > 0.0 && own > 0.0 && own < 1.0 {
+            let apart = (keep / own - 1.0).abs() + ((1.0 - keep) / (1.0 - own) - 1.0).abs();
+            price = self.known.keep_width * apart;
+        }
+        // Sums of many tokens are off by rounding: what it alone excludes is not impossible.
+        let claim = if claim > 1e-12 { claim } else { 0.0 };
+        Factor::of(law, claim, price)
+    }
+
+    fn on_output(&self, law: f64, moved: impl FnOnce() -> f64) -> Factor {
+        let claim = self.p.at(self.output);
+        if claim <= 0.0 && self.is_edge() {
+            return Factor::ONE;
+        }
+        let price = match self.noise.sigma > 0.0 {
+            true => 2.0 * self.known.width * moved().clamp(0.0, 1.0),
+            false => 0.0,
+        };
+        Factor::of(law, claim, price)
+    }
+
+    /// Whether what came out is cut, but so near to the end of the cut that noise decides.
+    fn is_edge(&self) -> bool {
+        let whole = self.whole.get(self.output).copied().unwrap_or(0.0);
+        self.noise.sigma > 0.0
+            && whole > 0.0
+            && self.least.is_finite()
+            && (whole / self.least).ln().abs() < 3.0 * self.noise.spread()
+    }
+
+    /// p changed; `None` where nothing changes.
+    fn changed(&self, change: Change) -> Option<Changed<'_>> {
+        match change {
+            Change::Temperature(factor) if self.claimed.cuts() && factor > 0.0 => {
+                self.recut(factor, self.claimed)
+            }
+            Change::Ensemble(weight) => Some(Changed::Mixed {
+                p: self.p.row,
+                q: self.q.row,
+                weight,
+            }),
+            Change::Order(number) => {
+                let other = orders_of(self.claimed).into_iter().nth(number)?;
+                self.recut(1.0, &other)
+            }
+            Change::Uncut(which) => {
+                let mut other = self.claimed.clone();
+                let cut = |all: u8| which == 0 || which == all;
+                if cut(1) {
+                    other.top_k = None;
+                }
+                if cut(2) {
+                    other.top_p = None;
+                }
+                if cut(3) {
+                    other.min_p = None;
+                }
+                match (&other == self.claimed, other.cuts()) {
+                    (true, _) => None,
+                    (false, true) => self.recut(1.0, &other),
+                    (false, false) => Some(Changed::Whole(self.whole)),
+                }
+            }
+            Change::Presence { b, window } | Change::Frequency { b, window } => {
+                let counts = matches!(change, Change::Frequency { .. });
+                let which = match window {
+                    usize::MAX => 0,
+                    64 => 1,
+                    _ => 2,
+                };
+                let seen = self.past.seen.get(which)?;
+                let factor = |count: u32| match counts {
+                    true => (-b * f64::from(count)).exp(),
+                    false => (-b).exp(),
+                };
+                let factors = seen.iter().map(|(place, count)| (*place, factor(*count)));
+                scaled(self.p.row, factors.collect())
+            }
+            Change::Repetition(by) => {
+                let seen = self.past.seen.first()?;
+                let temperature = self.claimed.temperature;
+                let factor = |place: usize| {
+                    let logit = self.logits.get(place)?;
+                    let other = if *logit > 0.0 { logit / by } else { logit * by };
+                    Some((place, ((other - logit) / temperature).exp()))
+                };
+                let factors = seen.iter().filter_map(|(place, _)| factor(*place));
+                scaled(self.p.row, factors.collect())
+            }
+            Change::NoRepeat(tokens) => {
+                let banned = self.past.banned.get(tokens.checked_sub(1)?)?;
+                scaled(self.p.row, banned.iter().map(|place| (*place, 0.0)).collect())
+            }
+            Change::Lag { b, counts } => {
+                let factor = |count: u32, before: bool| match (counts, before) {
+                    (true, _) => (b * f64::from(count)).exp(),
+                    (false, false) => b.exp(),
+                    (false, true) => 1.0,
+                };
+                let round = self.past.round.iter();
+                let factors = round.map(|(place, count, before)| (*place, factor(*count, *before)));
+                scaled(self.p.row, factors.collect())
+            }
+            Change::Before => self.before.map(|[p, _]| Changed::Whole(p)),
+            Change::Learnt(add) => self.learnt(add),
+            _ => changed_row(&self.p, change),
+        }
+    }
+
+    /// p by how often each token came so far.
+    fn learnt(&self, add: f64) -> Option<Changed<'_>> {
+        let [came, expected] = self.came?;
+        let all = self.p.row.iter().zip(came).zip(expected);
+        let mut row: Vec<f64> = all
+            .map(|((p, came), expected)| p * (came + add) / (expected + add))
+            .collect();
+        specgap_core::rule::normalise(&mut row).then_some(Changed::Owned(row))
+    }
+
+    /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
+    /// heaviest tokens.
+    fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
+        let whole = View::new(self.whole, self.p.rest);
+        let mut row: Vec<f64> = (whole.order.iter())
+            .map(|token| whole.at(*token as usize).powf(1.0 / factor))
+            .collect();
+        specgap_core::rule::normalise(&mut row);
+        cut_row(&mut row, claimed, false).ok()?;
+        let places = whole.order.iter().map(|token| *token as usize);
+        let mut few: Vec<(usize, f64)> = places.zip(row).filter(|(_, x)| *x > 0.0).collect();
+        few.sort_unstable_by_key(|one| one.0);
+        let same = (few.iter()).all(|(place, x)| (x - self.p.at(*place)).abs() < 1e-12);
+        (!same && !few.is_empty()).then_some(Changed::Few(few))
+    }
+
+    /// The listed sum of (reach p' - stands q)+.
+    fn left_of(&self, changed: &Changed<'_>) -> f64 {
+        if let (Changed::Mixed { weight, .. }, true) = (changed, self.is_plain()) {
+            return weight * self.known.left;
+        }
+        changed.sum(self.p.row.len(), self.p.rest, |place, x| {
+            (self.reach * x - self.stands * self.q.at(place)).max(0.0)
+        })
+    }
+
+    /// What a suspect says.
+    pub(crate) fn told(&self, law: Law) -> Told {
+        if self.siblings && !self.drafts.is_empty() {
+            return self.of_several(law);
+        }
+        match law {
+            Law::Target(change, place) => self.target(change, place),
+            Law::Engine(number) => self.carried(number),
+            _ if self.outside || self.draft().is_none() => Told::NOTHING,
+            Law::Both(factor) => self.both(factor),
+            Law::Draft(change) => self.drafted(change),
+            Law::Sampled | Law::Likeliest => self.likeliest(law),
+            Law::Decide(keep, correct) => self.decided(keep, correct),
+            Law::Number(reused, sorted) => self.reused(reused, sorted),
+        }
+    }
+
+    fn target(&self, change: Change, place: Place) -> Told {
+        let mut told = Told::NOTHING;
+        let drafted = self.draft().is_some();
+        let (checks, corrects) = match place {
+            Place::Everywhere | Place::Drafted => (drafted, drafted && !self.kept),
+            Place::Check => (drafted, false),
+            Place::Correction => (false, drafted && !self.kept),
+            Place::Bonus => (false, false),
+        };
+        let alone = !drafted && matches!(place, Place::Everywhere | Place::Bonus);
+        if self.outside && place != Place::Everywhere {
+            return told;
+        }
+        let outputs = match place {
+            Place::Everywhere => true,
+            Place::Bonus => !drafted,
+            _ => drafted,
+        };
+        if !(checks || corrects || alone || outputs) {
+            return told;
+        }
+        let Some(row) = self.changed(change) else {
+            return told;
+        };
+        let moved = || row.moved(self.p.row);
+        let left = std::cell::OnceCell::new();
+        let left = || *left.get_or_init(|| self.left_of(&row));
+        if let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) {
+            let offered = self.stands * self.q.at(x);
+            if checks {
+                let block = self.rule == Rule::BLOCK && self.reach < 1.0;
+                let left = if block { left() } else { 0.0 };
+                told.rule[1] = self.on_acceptance(self.keep_of(row.at(x), offered, left));
+            }
+            if corrects && !self.p.is_rest(self.output) {
+                told.rule[2] = self.corrected(&row, left);
+            }
+        }
+        if alone && !self.outside {
+            let claim = self.undrafted(self.p.at(self.output), self.known.left);
+            let own = match self.rule == Rule::CARRIED {
+                true => self.undrafted_of(&row, left()),
+                false => row.at(self.output),
+            };
+            let edge = claim <= 0.0 && self.is_edge();
+            let price = match self.noise.sigma > 0.0 {
+                true => 2.0 * self.known.width * moved(),
+                false => 0.0,
+            };
+            told.rule[3] = match edge {
+                true => Factor::ONE,
+                false => Factor::of(own, claim, price),
+            };
+        }
+        if outputs {
+            told.output = match place {
+                Place::Check | Place::Correction => self.output_of_place(&row, place, left),
+                _ => self.on_output(row.at(self.output), moved),
+            };
+        }
+        told
+    }
+
+    fn undrafted(&self, p: f64, left: f64) -> f64 {
+        match self.rule == Rule::CARRIED && left > 0.0 {
+            true => (p - self.stands * self.q.at(self.output)).max(0.0) / left,
+            false => p,
+        }
+    }
+
+    fn undrafted_of(&self, row: &Changed<'_>, left: f64) -> f64 {
+        self.undrafted(row.at(self.output), left)
+    }
+
+    fn corrected(&self, row: &Changed<'_>, left: impl Fn() -> f64) -> Factor {
+        if !self.compares() {
+            let x = self.draft().unwrap_or(usize::MAX);
+            let rest = (1.0 - row.at(x)).max(1e-300);
+            return self.on_correction(|place| match place == x {
+                true => 0.0,
+                false => row.at(place) / rest,
+            });
+        }
+        let left = left();
+        self.on_correction(|place| match left > 0.0 {
+            true => (self.reach * row.at(place) - self.stands * self.q.at(place)).max(0.0) / left,
+            false => row.at(place),
+        })
+    }
+
+    /// Of one place of a round: what comes out of drafts.
+    fn output_of_place(&self, row: &Changed<'_>, place: Place, left: impl Fn() -> f64) -> Factor {
+        let Some(x) = self.draft().filter(|_| self.is_plain() && !self.p.rest) else {
+            return Factor::ONE;
+        };
+        let y = self.output;
+        if !self.compares() {
+            let (keep, keep_here) = (self.p.at(x), row.at(x));
+            let correct = |p: f64, of_x: f64| match y == x {
+                true => 0.0,
+                false => p / (1.0 - of_x).max(1e-300),
+            };
+            let hit = f64::from(u8::from(y == x));
+            let law = match place {
+                Place::Check => hit * keep_here + (1.0 - keep_here) * correct(self.p.at(y), keep),
+                _ => hit * keep + (1.0 - keep) * correct(row.at(y), keep_here),
+            };
+            return self.on_output(law, || row.moved(self.p.row));
+        }
+        if self.rule != Rule::TOKEN {
+            return Factor::ONE;
+        }
+        let left = left();
+        let (p, q) = (self.p.at(y), self.q.at(y));
+        let law = match place {
+            Place::Check => q.min(row.at(y)) + left * self.correction(y),
+            _ if left > 0.0 => q.min(p) + self.known.left * (row.at(y) - q).max(0.0) / left,
+            _ => q.min(p) + self.known.left * row.at(y),
+        };
+        self.on_output(law, || row.moved(self.p.row))
+    }
+
+    /// What comes out of drafts with this law, kept and replaced as claimed.
+    fn of_drafts(&self, sum_kept: f64, kept: f64) -> f64 {
+        kept + (1.0 - sum_kept).max(0.0) * self.correction(self.output)
+    }
+
+    fn keep_exactly(&self, place: usize) -> f64 {
+        let (p, q) = (self.p.at(place), self.q.at(place));
+        match p >= q {
+            true => 1.0,
+            false => p / q,
+        }
+    }
+
+    fn drafted(&self, change: Change) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(x) = self.draft().filter(|_| self.reach >= 1.0) else {
+            return told;
+        };
+        let row = match change {
+            Change::Before => self.before.map(|[_, q]| Changed::Whole(q)),
+            _ => changed_row(&self.q, change),
+        };
+        let Some(row) = row else {
+            return told;
+        };
+        let price = match self.noise.sigma > 0.0 {
+            true => 2.0 * self.known.width * row.moved(self.q.row),
+            false => 0.0,
+        };
+        told.rule[0] = Factor::of(row.at(x), self.q.at(x), price);
+        if self.rule == Rule::TOKEN && !self.p.rest {
+            let kept = row.sum(self.q.row.len(), false, |place, mass| match mass > 0.0 {
+                true => mass * self.keep_exactly(place),
+                false => 0.0,
+            });
+            let y = self.output;
+            let law = self.of_drafts(kept, row.at(y) * self.keep_exactly(y));
+            told.output = self.on_output(law, || row.moved(self.q.row));
+        }
+        told
+    }
+
+    fn likeliest(&self, law: Law) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(x) = self.draft().filter(|_| self.reach >= 1.0) else {
+            return told;
+        };
+        if law == Law::Likeliest {
+            let best = self.q.likeliest();
+            let is_best = self.q.at(x) >= self.q.largest() * (-6.0 * self.noise.spread()).exp();
+            let hit = f64::from(u8::from(is_best && !self.q.is_rest(x)));
+            let price = match self.noise.sigma > 0.0 {
+                true => 2.0 * self.known.width,
+                false => 0.0,
+            };
+            told.rule[0] = Factor::of(hit, self.q.at(x), price);
+            if self.rule == Rule::TOKEN && !self.p.rest {
+                let keep = self.keep_exactly(best);
+                let kept = if self.output == best { keep } else { 0.0 };
+                told.output = self.on_output(self.of_drafts(keep, kept), || 1.0 - self.q.largest());
+            }
+            return told;
+        }
+        let least = self.q.largest() * (-6.0 * self.noise.spread()).exp();
+        let is_near = |place: usize| self.q.at(place) >= least && !self.q.is_rest(place);
+        let near: f64 = (0..self.q.row.len())
+            .filter(|&place| is_near(place))
+            .map(|place| self.q.at(place))
+            .sum();
+        told.rule[0] = match is_near(x) {
+            true => Factor::of(near, 1.0, 0.0),
+            false => Factor::of(1.0 - near, 0.0, 0.0),
+        };
+        told
+    }
+
+    fn keeps(&self, keep: Keep, place: usize) -> f64 {
+        let (p, q) = (self.p.at(place), self.q.at(place));
+        let ratio = if p >= q { 1.0 } else { p / q };
+        match keep {
+            Keep::Over(over) if self.compares() => (self.stop_at(ratio) / over).min(1.0),
+            Keep::Over(over) => (p / self.rule.over() / over).min(1.0),
+            Keep::All => 1.0,
+            Keep::None => 0.0,
+            Keep::OfLargest => p / self.p.largest().max(1e-300),
+            Keep::IfLikeliest => f64::from(u8::from(place == self.p.likeliest())),
+            Keep::Target => p,
+            Keep::Ratio => ratio,
+        }
+    }
+
+    fn stop_at(&self, ratio: f64) -> f64 {
+        match self.is_plain() {
+            true => ratio,
+            // Of the draft that was made alone.
+            false => self.known.keep,
+        }
+    }
+
+    /// The residual, or p where none is left.
+    fn residual(&self, place: usize) -> f64 {
+        match self.known.left > 0.0 && self.compares() {
+            true => self.over(place) / self.known.left,
+            false => {
+                let left = (self.p.at(place) - self.q.at(place)).max(0.0);
+                let sum: f64 = (0..self.p.row.len())
+                    .map(|other| (self.p.at(other) - self.q.at(other)).max(0.0))
+                    .sum();
+                if sum > 0.0 { left / sum } else { self.p.at(place) }
+            }
+        }
+    }
+
+    fn decided(&self, keep: Keep, correct: Correct) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) else {
+            return told;
+        };
+        let as_claimed = keep == Keep::Over(1.0);
+        let keep_here = match as_claimed {
+            true => self.known.keep,
+            false => self.keeps(keep, x),
+        };
+        if !as_claimed {
+            told.rule[1] = self.on_acceptance(keep_here);
+        }
+        let size = self.p.row.len();
+        let p_of_x = self.p.at(x);
+        // What corrections need of the whole row.
+        let sum: f64 = match correct {
+            Correct::Softmax => (0..size).map(|place| self.residual(place).exp()).sum(),
+            Correct::NotNormalised => self.known.left,
+            _ => 1.0,
+        };
+        let residual_sum = match correct {
+            Correct::Residual if !self.compares() => {
+                let all = (0..size).map(|i| (self.p.at(i) - self.q.at(i)).max(0.0));
+                all.sum::<f64>()
+            }
+            _ => 0.0,
+        };
+        let best = self.p.likeliest();
+        let last = size.saturating_sub(1);
+        let law = |place: usize| -> f64 {
+            match correct {
+                Correct::Claimed => self.correction(place),
+                Correct::Residual if residual_sum > 0.0 => {
+                    (self.p.at(place) - self.q.at(place)).max(0.0) / residual_sum
+                }
+                Correct::Residual | Correct::Target => self.p.at(place),
+                Correct::Draft => self.q.at(place),
+                Correct::OffDraft if place == x => 0.0,
+                Correct::OffDraft => self.p.at(place) / (1.0 - p_of_x).max(1e-300),
+                Correct::Likeliest => f64::from(u8::from(place == best)),
+                Correct::First => f64::from(u8::from(place == 0)),
+                Correct::Softmax => self.residual(place).exp() / sum,
+                Correct::NotNormalised => {
+                    let lacks = if place == last { 1.0 - sum } else { 0.0 };
+                    self.over(place) + lacks.max(0.0)
+                }
+            }
+        };
+        let y = self.output;
+        if !self.kept && correct != Correct::Claimed && !self.p.is_rest(y) && !self.p.rest {
+            told.rule[2] = self.on_correction(law);
+        }
+        if self.p.rest || !self.is_plain() {
+            return told;
+        }
+        if !self.compares() {
+            let hit = f64::from(u8::from(y == x));
+            let law = hit * keep_here + (1.0 - keep_here) * law(y);
+            told.output = self.on_output(law, || 1.0);
+        } else if self.rule == Rule::TOKEN {
+            let kept: f64 = match as_claimed {
+                true => 1.0 - self.known.left,
+                false => (0..size)
+                    .map(|place| self.q.at(place) * self.keeps(keep, place))
+                    .sum(),
+            };
+            let own = match as_claimed {
+                true => self.q.at(y).min(self.p.at(y)),
+                false => self.q.at(y) * self.keeps(keep, y),
+            };
+            let out = own + (1.0 - kept).max(0.0) * law(y);
+            told.output = self.on_output(out, || 0.5);
+        }
+        told
+    }
+
+    fn both(&self, factor: f64) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(x) = self.draft().filter(|_| self.is_plain()) else {
+            return told;
+        };
+        let Some(p) = self.changed(Change::Temperature(factor)) else {
+            return told;
+        };
+        let q = tilted(&self.q, factor);
+        let price = match self.noise.sigma > 0.0 {
+            true => 2.0 * self.known.width * q.moved(self.q.row),
+            false => 0.0,
+        };
+        told.rule[0] = Factor::of(q.at(x), self.q.at(x), price);
+        if !self.p.is_rest(x) {
+            let keep = if p.at(x) >= q.at(x) { 1.0 } else { p.at(x) / q.at(x) };
+            told.rule[1] = self.on_acceptance(keep);
+            if !self.kept && !self.p.is_rest(self.output) {
+                let left = p.sum(self.p.row.len(), self.p.rest, |place, x| (x - q.at(place)).max(0.0));
+                if left > 0.0 {
+                    told.rule[2] = self.on_correction(|place| (p.at(place) - q.at(place)).max(0.0) / left);
+                }
+            }
+        }
+        told.output = self.on_output(p.at(self.output), || p.moved(self.p.row));
+        told
+    }
+
+    fn reused(&self, reused: Reused, sorted: bool) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(x) = self.draft().filter(|_| self.is_plain() && !self.p.rest) else {
+            return told;
+        };
+        let cell_of = |row: &[f64], place: usize| match sorted {
+            true => by_mass(row, place),
+            false => by_id(row, place),
+        };
+        let keep = self.known.keep;
+        let own = self.q.at(x);
+        if own <= 0.0 {
+            return told;
+        }
+        let y = self.output;
+        match reused {
+            Reused::Coin | Reused::OtherCoin => {
+                let coin = |place: usize, cell: [f64; 2]| {
+                    let keep = self.keep_exactly(place);
+                    let kept = match reused {
+                        Reused::Coin => [0.0, keep],
+                        _ => [1.0 - keep, 1.0],
+                    };
+                    common(cell, kept)
+                };
+                told.rule[1] = self.on_acceptance(coin(x, cell_of(self.q.row, x)) / own);
+                if self.rule == Rule::TOKEN && !sorted {
+                    let mut below = 0.0;
+                    let (mut all, mut here) = (0.0, 0.0);
+                    for (place, q) in self.q.row.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+                        let kept = coin(place, [below, below + q]);
+                        below += q;
+                        all += kept;
+                        if place == y {
+                            here = kept;
+                        }
+                    }
+                    told.output = self.on_output(self.of_drafts(all, here), || 1.0);
+                }
+            }
+            _ if self.kept => {}
+            Reused::CoinCorrects | Reused::DraftCorrects => {
+                let law: Vec<f64> = (0..self.p.row.len()).map(|place| self.residual(place)).collect();
+                let cell = cell_of(&law, y);
+                let (number, length) = match reused {
+                    Reused::CoinCorrects => ([keep, 1.0], 1.0 - keep),
+                    _ => (cell_of(self.q.row, x), own),
+                };
+                if length > 1e-9 {
+                    let claim = self.correction(y);
+                    told.rule[2] = Factor::of(common(cell, number) / length, claim, self.known.width);
+                }
+            }
+            Reused::ClocksCorrect => {
+                let over: Vec<f64> = (0..self.p.row.len()).map(|place| self.over(place)).collect();
+                let law = own_noise(&over, self.q.row);
+                if self.known.left > 0.0 {
+                    told.rule[2] = self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                }
+            }
+        }
+        told
+    }
+
+    /// Engines of the rule that carries.
+    fn carried(&self, number: usize) -> Told {
+        let mut told = Told::NOTHING;
+        let Some(bug) = BUGS.get(number).filter(|_| !self.outside) else {
+            return told;
+        };
+        let laws = Laws::new(self.rule, &bug.engine, &self.position());
+        match self.draft() {
+            Some(x) => {
+                told.rule[1] = self.on_acceptance(laws.keep(x));
+                if !self.kept {
+                    let law = laws.correction(x);
+                    told.rule[2] = self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                }
+            }
+            None => {
+                let claim = self.undrafted(self.p.at(self.output), self.known.left);
+                let own = laws.bonus.get(self.output).copied().unwrap_or(0.0);
+                told.rule[3] = Factor::of(own, claim, 2.0 * self.known.width);
+            }
+        }
+        told
+    }
+
+    /// What an engine makes of several drafts, with p as said.
+    fn several(&self, engine: &Engine, p: Option<&[f64]>) -> Several {
+        let at = Position {
+            p: p.unwrap_or(self.p.row),
+            ..self.position()
+        };
+        let drafts = match drawn_from(self.rule, engine, &at) {
+            Some((law, row)) if self.rule.drafts() != Drafts::Any => {
+                let drafting = law.drafting(&row, self.drafts.len());
+                (0..self.drafts.len())
+                    .map(|k| next_draft(&drafting, self.drafts.get(..k).unwrap_or_default()))
+                    .collect()
+            }
+            _ => vec![None; self.drafts.len()],
+        };
+        let decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        let place = match self.kept {
+            true => decided.tokens.binary_search(&self.output).ok(),
+            false => Some(decided.tokens.len()),
+        };
+        Several {
+            drafts,
+            place,
+            law: decided.law,
+            correction: decided.correction,
+        }
+    }
+
+    fn of_several(&self, law: Law) -> Told {
+        let mut told = Told::NOTHING;
+        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let Some(claim) = self.known.several.as_ref() else {
+            if let (Law::Target(change, Place::Everywhere), Some(row)) = (law, self.of_p(law)) {
+                let _ = change;
+                told.output = self.on_output(row.at(self.output), || row.moved(self.p.row));
+            }
+            return told;
+        };
+        let other = match law {
+            Law::Engine(number) => BUGS.get(number).map(|bug| self.several(&bug.engine, None)),
+            Law::Target(_, Place::Everywhere) => self.of_p(law).and_then(|row| {
+                told.output = self.on_output(row.at(self.output), || row.moved(self.p.row));
+                // Rows are long where drafts are tested once for each suspect.
+                (self.p.row.len() <= 1024).then(|| {
+                    self.several(&Engine::HONEST, Some(&row.row(self.p.row.len())))
+                })
+            }),
+            _ => None,
+        };
+        let Some(other) = other else {
+            return told;
+        };
+        let price = 2.0 * self.known.width;
+        if self.rule.drafts() != Drafts::Any {
+            let mut ratio = 1.0;
+            let laws = claim.drafts.iter().zip(&other.drafts).zip(self.drafts);
+            for ((claim, other), &draft) in laws {
+                if let (Some(claim), Some(other)) = (claim, other) {
+                    ratio *= Factor::of(get(other, draft), get(claim, draft), 0.0).ratio;
+                }
+            }
+            told.rule[0] = Factor { ratio, price: if ratio == 1.0 { 0.0 } else { price } };
+        }
+        if let Some(place) = claim.place {
+            let (own, honest) = (get(&other.law, place), get(&claim.law, place));
+            let price = if own == honest { 0.0 } else { price };
+            let honest = if honest > 1e-12 { honest } else { 0.0 };
+            told.rule[1] = Factor::of(own, honest, price);
+        }
+        if !self.kept && !self.p.is_rest(self.output) {
+            let (own, honest) = (get(&other.correction, self.output), get(&claim.correction, self.output));
+            let price = if own == honest { 0.0 } else { price };
+            told.rule[2] = Factor::of(own, honest, price);
+        }
+        told
+    }
+
+    fn of_p(&self, law: Law) -> Option<Changed<'_>> {
+        match law {
+            Law::Target(change, Place::Everywhere) => self.changed(change),
+            _ => None,
+        }
+    }
+
+    /// What an engine with noise on its logits does where a rule compares p and q: for what is
+    /// nothing but another pass of the models.
+    pub(crate) fn noisy(&self, sigma: f64) -> [f64; 2] {
+        let noise = Noise { sigma };
+        let Some(x) = self.draft().filter(|x| self.compares() && !self.p.is_rest(*x)) else {
+            return [1.0; 2];
+        };
+        let (p, q) = (self.reach * self.p.at(x), self.stands * self.q.at(x));
+        if q <= 0.0 {
+            return [1.0; 2];
+        }
+        let keep = self.stop(((p - noise.call(p, q)) / q).clamp(0.0, 1.0), self.known.left);
+        let first = self.on_acceptance(keep).ratio;
+        let y = self.output;
+        if self.kept || self.p.is_rest(y) || self.known.left <= 0.0 {
+            return [first, 1.0];
+        }
+        let (p, q) = (self.reach * self.p.at(y), self.stands * self.q.at(y));
+        let size = self.p.row.len() - usize::from(self.p.rest);
+        let sum: f64 = (0..size)
+            .map(|place| noise.call(self.reach * self.p.at(place), self.stands * self.q.at(place)))
+            .sum();
+        let own = noise.call(p, q) / sum.max(1e-300);
+        [first, Factor::of(own, self.correction(y), 0.0).ratio]
+    }
+
+    /// Whether drafts are a draw of the draft's row.
+    pub(crate) fn drafts_are_drawn(&self) -> bool {
+        self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
+    }
+
+    /// How the draft was accepted: p, q, and the chance of being kept.
+    pub(crate) fn acceptance(&self) -> Option<[f64; 4]> {
+        let x = self.draft().filter(|x| !self.p.is_rest(*x) && !self.outside)?;
+        let known = &self.known;
+        Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
+    }
+
+    /// The law of a token where nothing was drafted.
+    pub(crate) fn law_alone(&self) -> Vec<f64> {
+        match self.rule == Rule::CARRIED && self.known.left > 0.0 {
+            true => (0..self.p.row.len())
+                .map(|place| self.over(place) / self.known.left)
+                .collect(),
+            false => self.p.row.to_vec(),
+        }
+    }
+
+    /// The law of a draft that is drawn.
+    pub(crate) fn law_of_drafts(&self) -> Option<Vec<f64>> {
+        if !self.drafts_are_drawn() {
+            return None;
+        }
+        if self.rule != Rule::BLOCK || self.reach >= 1.0 {
+            return Some(self.q.row.to_vec());
+        }
+        let mut law: Vec<f64> = (0..self.q.row.len())
+            .map(|place| {
+                let (p, q) = (self.reach * self.p.at(place), self.q.at(place));
+                let ratio = if p >= q { 1.0 } else { p / q };
+                let spent = self.known.left + 1.0 - self.reach;
+                let stop = if spent > 0.0 { self.known.left / spent } else { 1.0 };
+                q * (ratio + (1.0 - ratio) * stop)
+            })
+            .collect();
+        specgap_core::rule::normalise(&mut law);
+        Some(law)
+    }
+
+    /// The law of what replaces the draft, given that it is listed.
+    pub(crate) fn law_of_corrections(&self) -> Vec<f64> {
+        let size = self.p.row.len() - usize::from(self.p.rest);
+        (0..size).map(|place| self.correction(place)).collect()
+    }
+
+    /// A step, and what is claimed of it.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        (rule, claimed, noise): (Rule, &'a Claimed, Noise),
+        [p, q]: [View<'a>; 2],
+        (whole, least, logits): (&'a [f64], f64, &'a [f64]),
+        [reach, stands]: [f64; 2],
+        (drafts, siblings, kept, output): (&'a [usize], bool, bool, usize),
+        (outside, before, past, came): (
+            bool,
+            Option<[&'a [f64]; 2]>,
+            &'a Past,
+            Option<[&'a [f64]; 2]>,
+        ),
+    ) -> Self {
+        Self {
+            rule,
+            claimed,
+            noise,
+            p,
+            q,
+            whole,
+            least,
+            logits,
+            reach,
+            stands,
+            drafts,
+            siblings,
+            kept,
+            output,
+            outside,
+            before,
+            past,
+            came,
+            known: Known::default(),
+        }
+        .settle()
+    }
+}
+
+/// A row changed by itself.
+fn changed_row<'a>(row: &'a View<'a>, change: Change) -> Option<Changed<'a>> {
+    match change {
+        Change::Temperature(0.0) => Some(Changed::Few(vec![(row.likeliest(), 1.0)])),
+        Change::Temperature(factor) => Some(tilted(row, factor)),
+        Change::TopK(k) => cut(row, k.checked_sub(1).and_then(|last| row.value(last))),
+        Change::TopP(share) => cut(row, row.nucleus(share)),
+        Change::MinP(share) => cut(row, Some(share * row.largest())),
+        Change::Floor(least) => cut(row, Some(least)),
+        Change::Range { of, at, factor } => {
+            if row.rest {
+                return None;
+            }
+            let size = row.row.len();
+            let end = |part: usize| part * size / usize::from(of);
+            let (from, to) = (end(usize::from(at)), end(usize::from(at) + 1));
+            let inside: f64 = row.row.get(from..to)?.iter().sum();
+            let norm = 1.0 + (factor - 1.0) * inside;
+            (norm > 1e-9 && inside > 0.0 && inside < 1.0).then_some(Changed::Range {
+                row: row.row,
+                from,
+                to,
+                factor,
+                norm,
+                inside,
+            })
+        }
+        Change::Uniform => Some(Changed::Flat(row.row.len())),
+        _ => None,
+    }
+}

@@ -1,0 +1,282 @@
+//! Other rows in the place of p or q: tempered, cut, mixed, penalised, shifted.
+
+use super::view::{CELLS, View, cell, middle};
+
+/// A change of a row, by its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Change {
+    /// At this many times the claimed temperature; 0 is greedy.
+    Temperature(f64),
+    /// Of the row as it is claimed, cut to so many tokens.
+    TopK(usize),
+    TopP(f64),
+    MinP(f64),
+    /// Tokens below this probability are lost.
+    Floor(f64),
+    /// Another order of the claimed cuts, by its place among all orders.
+    Order(usize),
+    /// A claimed cut that is not made: 0 none of them, 1 top-k, 2 top-p, 3 min-p.
+    Uncut(u8),
+    /// w p + (1 - w) q.
+    Ensemble(f64),
+    /// Tokens of a part of the ids, part `at` of `of`, times a factor.
+    Range { of: u8, at: u8, factor: f64 },
+    /// Tokens that came out in the window before are divided by e^b (frequency: as often as they
+    /// came).
+    Presence { b: f64, window: usize },
+    Frequency { b: f64, window: usize },
+    /// Logits of tokens that came out before are divided (above 0) or multiplied by this.
+    Repetition(f64),
+    /// What would repeat so many tokens is never drawn.
+    NoRepeat(usize),
+    /// Penalties that the row has and the engine does not know yet in this round.
+    Lag { b: f64, counts: bool },
+    /// The row of the place before.
+    Before,
+    /// Each token by how often it came so far, over how often it should have; so much is
+    /// added to both.
+    Learnt(f64),
+    /// All tokens alike.
+    Uniform,
+}
+
+/// A changed row, ready to be asked.
+pub(crate) enum Changed<'a> {
+    /// By the cell of a probability.
+    Tilted {
+        view: &'a View<'a>,
+        weights: Vec<f64>,
+        rest: f64,
+    },
+    /// Tokens of at least this probability.
+    Cut {
+        view: &'a View<'a>,
+        least: f64,
+        kept: usize,
+        mass: f64,
+    },
+    Mixed {
+        p: &'a [f64],
+        q: &'a [f64],
+        weight: f64,
+    },
+    /// Some tokens times a factor each; all over `norm`.
+    Scaled {
+        row: &'a [f64],
+        factors: Vec<(usize, f64)>,
+        norm: f64,
+        lost: f64,
+    },
+    Range {
+        row: &'a [f64],
+        from: usize,
+        to: usize,
+        factor: f64,
+        norm: f64,
+        inside: f64,
+    },
+    Whole(&'a [f64]),
+    Owned(Vec<f64>),
+    /// Few tokens, by place; sorted.
+    Few(Vec<(usize, f64)>),
+    Flat(usize),
+}
+
+impl Changed<'_> {
+    /// What it gives a token.
+    pub(crate) fn at(&self, place: usize) -> f64 {
+        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
+        match self {
+            Self::Tilted {
+                view,
+                weights,
+                rest,
+            } => {
+                if view.is_rest(place) {
+                    return *rest;
+                }
+                let x = view.at(place);
+                x * weights.get(cell(x)).copied().unwrap_or(0.0)
+            }
+            Self::Cut {
+                view, least, mass, ..
+            } => {
+                let x = view.at(place);
+                match x >= *least && !view.is_rest(place) {
+                    true => x / mass,
+                    false => 0.0,
+                }
+            }
+            Self::Mixed { p, q, weight } => weight * get(p) + (1.0 - weight) * get(q),
+            Self::Scaled {
+                row, factors, norm, ..
+            } => {
+                let factor = factors.binary_search_by_key(&place, |one| one.0);
+                let factor = factor.ok().and_then(|at| factors.get(at));
+                get(row) * factor.map_or(1.0, |one| one.1) / norm
+            }
+            Self::Range {
+                row,
+                from,
+                to,
+                factor,
+                norm,
+                ..
+            } => {
+                let own = if (*from..*to).contains(&place) {
+                    *factor
+                } else {
+                    1.0
+                };
+                get(row) * own / norm
+            }
+            Self::Whole(row) => get(row),
+            Self::Owned(row) => get(row),
+            Self::Few(tokens) => {
+                let found = tokens.binary_search_by_key(&place, |one| one.0);
+                found
+                    .ok()
+                    .and_then(|at| tokens.get(at))
+                    .map_or(0.0, |one| one.1)
+            }
+            Self::Flat(size) => match place < *size {
+                true => 1.0 / *size as f64,
+                false => 0.0,
+            },
+        }
+    }
+
+    /// The sum over listed tokens of f(token, what it gives it), where f is 0 at 0 mass. O(V), or
+    /// what is left of a cut.
+    pub(crate) fn sum(&self, size: usize, rest: bool, mut f: impl FnMut(usize, f64) -> f64) -> f64 {
+        let size = size - usize::from(rest && size > 0);
+        match self {
+            Self::Cut {
+                view, kept, mass, ..
+            } => {
+                let kept = view.order.iter().take(*kept);
+                kept.map(|&token| {
+                    let place = token as usize;
+                    f(place, view.at(place) / mass)
+                })
+                .sum()
+            }
+            Self::Few(tokens) => {
+                let all = tokens.iter().filter(|(place, _)| *place < size);
+                all.map(|(place, x)| f(*place, *x)).sum()
+            }
+            Self::Scaled {
+                row, factors, norm, ..
+            } => {
+                let over = 1.0 / norm;
+                let all = row.iter().take(size).enumerate();
+                let plain: f64 = all.map(|(place, x)| f(place, x * over)).sum();
+                let own = factors.iter().filter(|(place, _)| *place < size);
+                own.fold(plain, |sum, (place, factor)| {
+                    let x = row.get(*place).copied().unwrap_or(0.0) * over;
+                    sum - f(*place, x) + f(*place, x * factor)
+                })
+            }
+            _ => (0..size).map(|place| f(place, self.at(place))).sum(),
+        }
+    }
+
+    /// At most this much is moved from the row: total variation, or a bound of it.
+    pub(crate) fn moved(&self, row: &[f64]) -> f64 {
+        match self {
+            Self::Cut { mass, .. } => (1.0 - mass).max(0.0),
+            Self::Scaled { lost, .. } => lost.abs().min(1.0),
+            Self::Range {
+                factor,
+                norm,
+                inside,
+                ..
+            } => (inside * (factor / norm - 1.0)).abs(),
+            Self::Tilted {
+                view,
+                weights,
+                rest,
+            } => {
+                let masses = view.masses.iter().zip(weights);
+                let listed: f64 = masses.map(|(mass, weight)| mass * (weight - 1.0).max(0.0)).sum();
+                let own = match view.rest {
+                    true => row.last().copied().unwrap_or(0.0),
+                    false => 0.0,
+                };
+                listed + (rest - own).max(0.0)
+            }
+            _ => {
+                let all = row.iter().enumerate();
+                all.map(|(place, x)| (self.at(place) - x).max(0.0)).sum()
+            }
+        }
+    }
+
+    /// As a list of all that it gives.
+    pub(crate) fn row(&self, size: usize) -> Vec<f64> {
+        (0..size).map(|place| self.at(place)).collect()
+    }
+}
+
+/// A row at another temperature, by cells: an exact law that is within a sixteenth of an octave of
+/// the true one.
+pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
+    let power = 1.0 / factor - 1.0;
+    let top = view.largest().ln();
+    let mut weights: Vec<f64> = vec![0.0; CELLS];
+    let mut total = 0.0;
+    let mut last = 0;
+    for (place, (weight, mass)) in weights.iter_mut().zip(&view.masses).enumerate() {
+        if *mass > 0.0 {
+            *weight = (power * (middle(place) - top)).exp();
+            total += *mass * *weight;
+            last = place;
+        }
+    }
+    let own = match view.rest {
+        true => view.row.last().copied().unwrap_or(0.0),
+        false => 0.0,
+    };
+    // Unlisted tokens are lighter than those that are listed.
+    let rest = own * (power * (middle(last) - 2f64.ln() - top)).exp();
+    total += rest;
+    if !(total > 0.0 && total.is_finite()) {
+        return Changed::Whole(view.row);
+    }
+    weights.iter_mut().for_each(|weight| *weight /= total);
+    Changed::Tilted {
+        view,
+        weights,
+        rest: rest / total,
+    }
+}
+
+/// The tokens of a row that have at least this probability; `None` where that is all of it.
+pub(crate) fn cut<'a>(view: &'a View<'a>, least: Option<f64>) -> Option<Changed<'a>> {
+    let least = least?;
+    let (kept, mass) = view.down_to(least);
+    // Where the last token in order is kept, what lies beyond is not known to be cut.
+    let cuts = kept > 0 && kept < view.order.len() && mass < 1.0 - 1e-9;
+    cuts.then_some(Changed::Cut {
+        view,
+        least,
+        kept,
+        mass,
+    })
+}
+
+/// Tokens of a row times factors; `None` where nothing changes or nothing is left.
+pub(crate) fn scaled<'a>(row: &'a [f64], mut factors: Vec<(usize, f64)>) -> Option<Changed<'a>> {
+    factors.sort_unstable_by_key(|one| one.0);
+    factors.dedup_by_key(|one| one.0);
+    let gained: f64 = (factors.iter())
+        .map(|(place, factor)| row.get(*place).copied().unwrap_or(0.0) * (factor - 1.0))
+        .sum();
+    let norm = 1.0 + gained;
+    (norm > 1e-9 && gained.abs() > 1e-12).then_some(Changed::Scaled {
+        row,
+        factors,
+        norm,
+        lost: gained / norm.min(1.0),
+    })
+}

@@ -1,0 +1,180 @@
+//! A row in the forms that suspects ask it in: masses by size, and its heaviest tokens in order.
+
+/// Cells of a binary order of magnitude.
+const EACH: u32 = 16;
+
+/// Probabilities below 2^-64 share the last cell.
+const OCTAVES: u32 = 64;
+
+/// Cells of probabilities by size.
+pub(crate) const CELLS: usize = (EACH * OCTAVES) as usize + 1;
+
+/// What the heaviest tokens that are kept in order leave to the others, at most.
+const LEFT: f64 = 2e-4;
+
+/// The cell of a probability: 16 to a factor of 2, from 1 downwards.
+pub(crate) fn cell(x: f64) -> usize {
+    // Exponent and the first four bits of the significand.
+    let top = 1023u64 << 4;
+    let own = x.to_bits() >> 48;
+    usize::try_from(top.saturating_sub(own)).map_or(CELLS - 1, |cell| cell.min(CELLS - 1))
+}
+
+/// ln of the middle of a cell.
+pub(crate) fn middle(cell: usize) -> f64 {
+    let bits = (1023u64 << 4).saturating_sub(cell as u64);
+    let low = f64::from_bits(bits << 48);
+    let high = f64::from_bits((bits + 1) << 48);
+    (0.5 * (low + high)).ln()
+}
+
+/// A row: p or q, as claimed.
+#[derive(Clone, Debug)]
+pub(crate) struct View<'a> {
+    pub row: &'a [f64],
+    /// The last entry stands for unlisted tokens.
+    pub rest: bool,
+    /// Mass by size of listed tokens.
+    pub masses: Vec<f64>,
+    /// The heaviest tokens, heaviest first, that hold all but [`LEFT`] of what is listed.
+    pub order: Vec<u32>,
+    /// Mass of the first k of them, k = 1, 2, ..
+    pub sums: Vec<f64>,
+}
+
+impl<'a> View<'a> {
+    /// O(V), and a sort of the heaviest tokens.
+    pub(crate) fn new(row: &'a [f64], rest: bool) -> Self {
+        let listed = row.len() - usize::from(rest && !row.is_empty());
+        let tokens = row.get(..listed).unwrap_or(row);
+        let mut masses = vec![0.0; CELLS];
+        for x in tokens.iter().filter(|x| **x > 0.0) {
+            if let Some(mass) = masses.get_mut(cell(*x)) {
+                *mass += x;
+            }
+        }
+        let total: f64 = masses.iter().sum();
+        let mut held = 0.0;
+        let mut last = CELLS - 1;
+        if listed > 4096 {
+            for (place, mass) in masses.iter().enumerate() {
+                held += mass;
+                if held >= total * (1.0 - LEFT) {
+                    last = place;
+                    break;
+                }
+            }
+        }
+        let mut order: Vec<u32> = (0u32..)
+            .zip(tokens)
+            .filter(|(_, x)| **x > 0.0 && cell(**x) <= last)
+            .map(|(token, _)| token)
+            .collect();
+        let at = |token: &u32| tokens.get(*token as usize).copied().unwrap_or(0.0);
+        order.sort_unstable_by(|a, b| at(b).total_cmp(&at(a)).then(a.cmp(b)));
+        let mut sum = 0.0;
+        let sums = order
+            .iter()
+            .map(|token| {
+                sum += at(token);
+                sum
+            })
+            .collect();
+        Self {
+            row,
+            rest,
+            masses,
+            order,
+            sums,
+        }
+    }
+
+    pub(crate) fn at(&self, place: usize) -> f64 {
+        self.row.get(place).copied().unwrap_or(0.0)
+    }
+
+    pub(crate) fn is_rest(&self, place: usize) -> bool {
+        self.rest && place + 1 == self.row.len()
+    }
+
+    /// The k-th heaviest of the tokens in order, from 0.
+    pub(crate) fn value(&self, k: usize) -> Option<f64> {
+        self.order.get(k).map(|token| self.at(*token as usize))
+    }
+
+    pub(crate) fn largest(&self) -> f64 {
+        self.value(0).unwrap_or(0.0)
+    }
+
+    /// How many of the tokens in order have at least this probability, and their mass.
+    pub(crate) fn down_to(&self, least: f64) -> (usize, f64) {
+        let kept = (self.order).partition_point(|token| self.at(*token as usize) >= least);
+        let mass = kept.checked_sub(1).and_then(|last| self.sums.get(last));
+        (kept, mass.copied().unwrap_or(0.0))
+    }
+
+    /// The smallest probability that is kept of the fewest heaviest tokens with this share of all.
+    pub(crate) fn nucleus(&self, share: f64) -> Option<f64> {
+        let total: f64 = self.row.iter().sum();
+        let enough = self.sums.partition_point(|sum| *sum < share * total);
+        self.value(enough)
+    }
+
+    /// The heaviest token.
+    pub(crate) fn likeliest(&self) -> usize {
+        self.order.first().map_or(0, |token| *token as usize)
+    }
+}
+
+/// Where an outcome's cell lies if tokens stand in the row's order: [below, below + own).
+pub(crate) fn by_id(row: &[f64], place: usize) -> [f64; 2] {
+    let below: f64 = row.iter().take(place).sum();
+    [below, below + row.get(place).copied().unwrap_or(0.0)]
+}
+
+/// The same if they stand by falling mass.
+pub(crate) fn by_mass(row: &[f64], place: usize) -> [f64; 2] {
+    let own = row.get(place).copied().unwrap_or(0.0);
+    let mut above = 0.0;
+    for (other, x) in row.iter().enumerate() {
+        if *x > own || (*x == own && other < place) {
+            above += x;
+        }
+    }
+    [above, above + own]
+}
+
+/// How long what two intervals have in common is.
+pub(crate) fn common(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[1].min(b[1]) - a[0].max(b[0])).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_fall_with_size() {
+        assert_eq!(cell(1.0), 0);
+        assert_eq!(cell(0.5), 16);
+        assert_eq!([cell(0.0), cell(1e-300)], [CELLS - 1; 2]);
+        for place in [1, 7, 100, 900] {
+            assert_eq!(cell(middle(place).exp()), place);
+        }
+    }
+
+    #[test]
+    fn the_heaviest_stand_in_order() {
+        let row = [0.1, 0.4, 0.0, 0.3, 0.2];
+        let view = View::new(&row, false);
+        assert_eq!(view.order, [1, 3, 4, 0]);
+        assert!((view.sums[2] - 0.9).abs() < 1e-15);
+        assert_eq!(view.down_to(0.2).0, 3);
+        assert_eq!(view.nucleus(0.65), Some(0.3));
+        assert_eq!(view.nucleus(0.75), Some(0.2));
+        let listed = View::new(&row, true);
+        assert_eq!(listed.order, [1, 3, 0]);
+        assert_eq!(by_mass(&row, 4), [0.7, 0.7 + 0.2]);
+        assert_eq!(by_id(&row, 1), [0.1, 0.5]);
+    }
+}

@@ -1,0 +1,594 @@
+//! From what suspects have won to a verdict, its cause, and what would have been found.
+
+use crate::audit::beside::{Cause, Surprise};
+use crate::audit::data::{
+    Capital, Conclusion, Excluded, FlaggedGroup, PartReport, Settings, Suspect as Listed,
+};
+use crate::audit::evidence::bets::log_sum;
+use crate::audit::evidence::requests::Family as Grouping;
+use crate::audit::model::rule::Rule;
+use crate::audit::outcome::Outcome;
+use crate::audit::suspects::capital::{SHARES, Won, best, of_shares};
+use crate::audit::suspects::family::{Law, short};
+use crate::audit::suspects::sequence::{NOISES, Threshold};
+use crate::audit::verdict::capital::e_bh;
+use crate::audit::verdict::laws::Found;
+use crate::audit::verdict::measure::positions_for;
+use serde_json::{Map, Value, json};
+use specgap_core::rule::Drafts;
+use std::f64::consts::LN_10;
+
+/// A cause is named if its likelihood is this much above the next, in nats.
+pub(crate) const NAMED: f64 = 7.0;
+
+/// Suspects beside those of the table, for their weight in the mixture.
+const BESIDE: usize = 7;
+
+/// How far the surprise of a text may be from its entropy.
+const SURPRISED: f64 = 5.0;
+
+/// The share of a log that has to be looked at.
+const LOOKED: f64 = 0.95;
+
+/// A law, and what speaks for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub name: &'static str,
+    pub law: Option<Law>,
+    pub share: f64,
+    /// ln of its likelihood over the claim's.
+    pub log: f64,
+    fit: Map<String, Value>,
+    words: String,
+    cure: String,
+    pub lossless: bool,
+    pub tv: Option<f64>,
+}
+
+/// What all of it comes to.
+pub(crate) struct Weighed<'a> {
+    found: &'a Found,
+    rule: Rule,
+    alpha: f64,
+    /// ln of e-values: of the rule and of outputs, beyond what honest engines may do.
+    pub of_rule: f64,
+    pub of_outputs: f64,
+    /// One a name, strongest first.
+    pub candidates: Vec<Candidate>,
+}
+
+impl<'a> Weighed<'a> {
+    /// `shares` says that texts may share numbers, `noises` that rows may be another pass's.
+    pub(crate) fn new(found: &'a Found, rule: Rule, alpha: f64, [shares, noises]: [bool; 2]) -> Self {
+        let mut weighed = Self {
+            found,
+            rule,
+            alpha,
+            of_rule: 0.0,
+            of_outputs: 0.0,
+            candidates: Vec::new(),
+        };
+        let sequence = &found.sequence;
+        let texts = sequence.texts.largest().0;
+        let rounds = sequence.rounds.largest().0;
+        let texts = if shares { texts } else { 0.0 };
+        let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
+        let noise = if noises { noise } else { 0.0 };
+        weighed.of_rule = weighed.mixed(|won| &won.rule, &weighed.beside(false)) - noise.max(texts.max(rounds)).max(texts + rounds);
+        weighed.of_outputs = weighed.mixed(|won| &won.output, &weighed.beside(true)) - texts;
+        weighed.candidates = weighed.all(noises);
+        weighed
+    }
+
+    /// What it takes: half of the level each.
+    pub(crate) fn needed(&self) -> f64 {
+        (2.0 / self.alpha).ln()
+    }
+
+    fn families(&self) -> f64 {
+        (self.found.families.names.len() + BESIDE) as f64
+    }
+
+    /// ln of a suspect's weight, without that of its shares.
+    fn weight(&self, family: usize) -> f64 {
+        let of = self.found.families.suspects.iter();
+        let size = of.filter(|one| one.family == family).count().max(1);
+        -self.families().ln() - (size as f64).ln()
+    }
+
+    /// ln of what stands beside the table of suspects, each with its weight.
+    fn beside(&self, outputs: bool) -> Vec<f64> {
+        let sequence = &self.found.sequence;
+        let each = -self.families().ln();
+        let tokens = self.found.never.len().max(1) as f64;
+        let never = log_sum(self.found.never.iter().copied()) - tokens.ln();
+        let is_text = self.rule == Rule::TEXT;
+        let mut all = Vec::new();
+        if outputs || is_text {
+            all.extend([sequence.ranks[0].log, never]);
+        }
+        if !outputs {
+            all.extend([sequence.ratio.log, sequence.share.log, sequence.ranks[1].log]);
+            all.extend(sequence.bonus);
+        }
+        all.into_iter().map(|log| log + each).collect()
+    }
+
+    fn mixed(&self, of: impl Fn(&Won) -> &[f64; SHARES.len()], beside: &[f64]) -> f64 {
+        let families = &self.found.families;
+        let weights: Vec<f64> = (0..families.names.len()).map(|family| self.weight(family)).collect();
+        let suspects = families.suspects.iter().zip(&self.found.tally.won);
+        let own: Vec<f64> = suspects
+            .map(|(suspect, won)| {
+                of_shares(of(won)) + weights.get(suspect.family).copied().unwrap_or(f64::NEG_INFINITY)
+            })
+            .collect();
+        log_sum(own.iter().chain(beside).copied())
+    }
+
+    fn all(&self, noises: bool) -> Vec<Candidate> {
+        let families = &self.found.families;
+        let looked = self.found.looked.max(1) as f64;
+        let mut all: Vec<Candidate> = Vec::new();
+        for (suspect, won) in families.suspects.iter().zip(&self.found.tally.won) {
+            let of_rule = won.rule.iter().any(|log| *log != 0.0);
+            let (log, share) = best(if of_rule { &won.rule } else { &won.output });
+            let law = suspect.law;
+            let mut fit = law.fit();
+            let mut words = law.words();
+            if share < 1.0 {
+                fit.insert("share".to_owned(), json!(share));
+                words = format!("{words}, at about {}% of the steps", short(100.0 * share));
+            }
+            let name = families.names.get(suspect.family).copied().unwrap_or_default();
+            let name = match (name, share < 1.0) {
+                ("accepts-everything", true) => "accepts-more",
+                _ => name,
+            };
+            let knows_outputs = won.apart != [0.0; 2];
+            all.push(Candidate {
+                name,
+                law: Some(law),
+                share,
+                log,
+                fit,
+                words,
+                cure: law.cure(),
+                lossless: law.is_lossless(self.rule),
+                tv: knows_outputs.then_some(won.apart[1] / looked),
+            });
+        }
+        all.extend(self.learnt());
+        if noises {
+            let noise = NOISES.iter().zip(self.found.sequence.noise);
+            all.extend(noise.map(|(sigma, log)| Candidate {
+                fit: json_map([("noise", json!(sigma))]),
+                words: format!("rows are those of another pass, with noise of about {sigma} on each logit"),
+                cure: format!("pass --noise {sigma}, or log the engine's own rows"),
+                lossless: true,
+                ..Candidate::new("noise", log)
+            }));
+        }
+        all.sort_by(|a, b| b.log.total_cmp(&a.log));
+        let mut names: Vec<&str> = Vec::new();
+        all.retain(|one| {
+            let is_new = one.log > 0.0 && !names.contains(&one.name);
+            names.push(one.name);
+            is_new
+        });
+        // A cut that is not made and another order may leave the same tokens.
+        let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
+        if let (Some(order), Some(missing)) = (of("cut-order"), of("cut-missing"))
+            && (order - missing).abs() < 0.01
+        {
+            all.retain(|one| one.name != "cut-missing");
+        }
+        all
+    }
+
+    /// Laws that were learnt along the log.
+    fn learnt(&self) -> Vec<Candidate> {
+        let sequence = &self.found.sequence;
+        let mut all = Vec::new();
+        for (threshold, of) in [(&sequence.ratio, "p/q"), (&sequence.share, "p")] {
+            if threshold.is_one() {
+                all.push(of_threshold(threshold, of));
+            }
+        }
+        for (log, order) in sequence.bonus.into_iter().zip(["by id", "by falling mass"]) {
+            all.push(Candidate {
+                fit: json_map([("order", json!(order))]),
+                words: "the token behind a whole chain is drawn with the coin of the last draft".to_owned(),
+                cure: "draw a new random number behind a whole chain".to_owned(),
+                ..Candidate::new("bonus-reuses-the-coin", log)
+            });
+        }
+        let never = self.found.never.iter().enumerate();
+        if let Some((token, log)) = never.max_by(|a, b| a.1.total_cmp(b.1)) {
+            let expected = self.found.never.get(token).copied().unwrap_or(0.0);
+            all.push(Candidate {
+                fit: json_map([("token", json!(token))]),
+                words: format!("token {token} never comes, where about {expected:.0} were expected"),
+                cure: "look for what bans it: bad words, logit_bias, an ended or reserved token".to_owned(),
+                tv: Some(expected / self.found.looked.max(1) as f64),
+                ..Candidate::new("token-banned", *log)
+            });
+        }
+        let [outputs, drafts] = &sequence.ranks;
+        all.push(Candidate {
+            words: "tokens fall elsewhere in the row's own order than draws from it do, in no way that is known".to_owned(),
+            cure: "compare rows with the text: another prefix, another model, another position".to_owned(),
+            ..Candidate::new("outputs-unlike-their-rows", outputs.log)
+        });
+        all.push(Candidate {
+            words: "drafts fall elsewhere in the draft's row than draws from it do: the q of the log is not the q that drafted".to_owned(),
+            cure: "log the row that the draft was drawn from, of the same prefix; what was verified with another q is not told apart".to_owned(),
+            ..Candidate::new("drafts-unlike-their-rows", drafts.log)
+        });
+        let (rounds, kind) = sequence.rounds.largest();
+        all.push(Candidate {
+            fit: json_map([("numbers", json!(kind))]),
+            words: format!("rounds of one text draw with the same random numbers ({kind})"),
+            cure: "seed the generator once a request, and not once a round".to_owned(),
+            ..Candidate::new("seed-reset-each-round", rounds)
+        });
+        let (texts, kind) = sequence.texts.largest();
+        all.push(Candidate {
+            fit: json_map([("numbers", json!(kind))]),
+            words: format!("requests share random numbers: the same step of each text draws with one number ({kind}). Each text by itself follows its law"),
+            cure: "give each request a generator, or a seed, of its own; if the requests were sent with one seed, log seed [N] or say --seeds shared".to_owned(),
+            lossless: true,
+            ..Candidate::new("shared-stream", texts)
+        });
+        all
+    }
+
+    /// The strongest, if it beats all others.
+    pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
+        let first = self.candidates.first()?;
+        let next = self.candidates.get(1).map_or(0.0, |one| one.log);
+        Some((first, first.log - next.max(0.0)))
+    }
+
+    fn of(&self, name: &str) -> f64 {
+        let found = self.candidates.iter().find(|one| one.name == name);
+        found.map_or(0.0, |one| one.log)
+    }
+
+    /// Numbers that come again, in rounds of a text or in texts, if laws do not explain them.
+    pub(crate) fn numbers(&self) -> Option<&'static str> {
+        let sequence = &self.found.sequence;
+        let laws = self.candidates.iter();
+        let laws = laws.filter(|one| !matches!(one.name, "seed-reset-each-round" | "shared-stream"));
+        let laws = laws.map(|one| one.log).fold(0.0, f64::max);
+        let both = [
+            ("seed-reset-each-round", sequence.rounds.mixture()),
+            ("shared-stream", sequence.texts.mixture()),
+        ];
+        let mut fired: Vec<(&str, f64)> = both
+            .into_iter()
+            .filter(|(name, log)| *log >= self.needed() && self.of(name) >= laws + self.needed())
+            .collect();
+        fired.sort_by(|a, b| b.1.total_cmp(&a.1));
+        fired.first().map(|one| one.0)
+    }
+
+    /// What has evidence, for reports.
+    pub(crate) fn listed(&self) -> Vec<Listed> {
+        let strong = self.candidates.iter().take(6).filter(|one| one.log > 2.0 * LN_10);
+        strong
+            .map(|one| Listed {
+                name: one.name.to_owned(),
+                words: one.words.clone(),
+                cure: one.cure.clone(),
+                log10_e_value: one.log / LN_10,
+                is_bug: one.law.is_some(),
+            })
+            .collect()
+    }
+
+    pub(crate) fn capital(&self) -> Capital {
+        let sequence = &self.found.sequence;
+        Capital {
+            log10_rule: self.of_rule / LN_10,
+            log10_outputs: self.of_outputs / LN_10,
+            log10_needed: self.needed() / LN_10,
+            log10_rounds_share: sequence.rounds.mixture() / LN_10,
+            log10_texts_share: sequence.texts.mixture() / LN_10,
+        }
+    }
+
+    /// The parts of a round, each by itself: where what was refuted shows.
+    pub(crate) fn parts(&self) -> Vec<PartReport> {
+        let steps = self.found.tally.steps;
+        let none = [0.0; SHARES.len()];
+        let beside = |part: usize| -> Vec<f64> {
+            let sequence = &self.found.sequence;
+            let logs: &[f64] = match part {
+                0 => &[sequence.ranks[1].log],
+                1 => &[sequence.ratio.log, sequence.share.log],
+                2 => &sequence.bonus,
+                _ => &[],
+            };
+            logs.iter().map(|log| log - self.families().ln()).collect()
+        };
+        let log = |part: usize| match part {
+            3 => self.of_outputs,
+            _ => {
+                let of = |won: &Won| -> [f64; SHARES.len()] {
+                    let mut logs = won.parts.get(part).copied().unwrap_or(none);
+                    if part == 2 {
+                        for (log, more) in logs.iter_mut().zip(won.parts[3]) {
+                            *log += more;
+                        }
+                    }
+                    logs
+                };
+                let families = &self.found.families;
+                let own: Vec<f64> = (families.suspects.iter().zip(&self.found.tally.won))
+                    .map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family))
+                    .collect();
+                log_sum(own.iter().copied().chain(beside(part)))
+            }
+        };
+        let counts = [steps[0], steps[1], steps[2] + steps[3], steps[4]];
+        let names = ["draft-law", "acceptance", "correction", "target-law"];
+        let logs = [0, 1, 2, 3].map(log);
+        let drafts_fall = logs[0] >= self.needed();
+        (0..4)
+            .map(|part| {
+                let rests = drafts_fall && (part == 1 || part == 2);
+                let reason = match (part, counts[part]) {
+                    (0, _) if self.rule.drafts() == Drafts::Any => {
+                        Some(format!("{} claims nothing of how drafts are drawn", self.rule))
+                    }
+                    (_, 0) => Some("the log has no step of this kind".to_owned()),
+                    _ if rests => Some("it rests on the law of the drafts, which is refuted".to_owned()),
+                    _ => None,
+                };
+                let verdict = match (&reason, logs[part] >= self.needed()) {
+                    (Some(_), _) => Outcome::NotTestable,
+                    (None, true) => Outcome::Refuted,
+                    (None, false) => Outcome::Consistent,
+                };
+                PartReport {
+                    part: names[part].to_owned(),
+                    verdict,
+                    steps: counts[part],
+                    e_value: logs[part].min(300.0 * LN_10).exp(),
+                    log10_e_value: logs[part] / LN_10,
+                    smallest_tv_excluded: None,
+                    suspect: None,
+                    evidence: Vec::new(),
+                    groups: Vec::new(),
+                    reason,
+                }
+            })
+            .collect()
+    }
+
+    /// Groups of steps in which the rule fails by themselves.
+    pub(crate) fn groups(&self) -> Vec<FlaggedGroup> {
+        let tally = &self.found.tally;
+        let mut all = Vec::new();
+        for family in Grouping::ALL {
+            let of: Vec<_> = (tally.groups.iter())
+                .filter(|((one, _), _)| *one == family)
+                .map(|((_, group), (steps, logs))| {
+                    let weighted = self.found.families.suspects.iter().zip(logs);
+                    let weighted: Vec<f64> = weighted
+                        .map(|(suspect, log)| log + self.weight(suspect.family))
+                        .collect();
+                    (*group, *steps, log_sum(weighted.iter().copied()))
+                })
+                .collect();
+            if of.len() < 2 {
+                continue;
+            }
+            let logs: Vec<f64> = of.iter().map(|one| one.2).collect();
+            all.extend(e_bh(&logs, self.alpha).into_iter().filter_map(|at| {
+                let &(group, steps, log) = of.get(at)?;
+                Some(FlaggedGroup {
+                    family: family.name().to_owned(),
+                    group,
+                    steps,
+                    log10_e_value: log / LN_10,
+                })
+            }));
+        }
+        all
+    }
+
+    /// By suspect: how far it moves outputs, and how many tokens show it.
+    fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
+        let n = self.found.looked.max(1) as f64;
+        let suspects = self.found.families.suspects.iter().zip(&self.found.tally.won);
+        suspects
+            .enumerate()
+            .map(|(place, (suspect, won))| {
+                let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
+                let needs = won.growth.map(|[sum, squares]| positions_for(sum / n, squares / n, wanted));
+                let first = needs.into_iter().flatten().min();
+                (place, won.apart[0] / n, first)
+            })
+            .collect()
+    }
+
+    /// What would have been found and what would not, by cause; and the tokens that would do.
+    pub(crate) fn excluded(&self, exclude: f64) -> (Vec<Excluded>, Option<u64>) {
+        let reaches = self.reaches();
+        let have = self.found.looked as u64;
+        let families = &self.found.families;
+        let one = |&(place, tv, tokens): &(usize, f64, Option<u64>)| {
+            let suspect = families.suspects.get(place)?;
+            Some(Excluded {
+                name: families.names.get(suspect.family).copied()?.to_owned(),
+                fit: suspect.law.fit(),
+                words: suspect.law.words(),
+                tv,
+                tokens,
+                found: tokens.is_some_and(|tokens| tokens <= have),
+            })
+        };
+        let all: Vec<Excluded> = reaches.iter().filter_map(one).collect();
+        let mut names: Vec<&str> = Vec::new();
+        let mut listed = Vec::new();
+        for each in &all {
+            if names.contains(&each.name.as_str()) {
+                continue;
+            }
+            names.push(&each.name);
+            let own = || all.iter().filter(|other| other.name == each.name && other.tv > 1e-4);
+            let found = own().filter(|one| one.found).min_by(|a, b| a.tv.total_cmp(&b.tv));
+            let missed = own().filter(|one| !one.found).max_by(|a, b| a.tv.total_cmp(&b.tv));
+            listed.extend(found.cloned());
+            listed.extend(missed.cloned());
+        }
+        let open = all.iter().filter(|one| one.tv >= exclude && !one.found);
+        let wanted = open.map(|one| one.tokens.unwrap_or(u64::MAX)).max();
+        (listed, wanted.map(|tokens| tokens.saturating_sub(have)))
+    }
+
+    /// The share of drafts that were kept.
+    pub(crate) fn kept_share(&self) -> f64 {
+        let [_, tested, refused, ..] = self.found.tally.steps;
+        1.0 - refused as f64 / (tested.max(1)) as f64
+    }
+
+    /// A candidate as a cause.
+    pub(crate) fn cause(&self, one: &Candidate, margin: f64) -> Cause {
+        Cause {
+            name: one.name.to_owned(),
+            fit: one.fit.clone(),
+            log_ratio_to_next: margin,
+            words: one.words.clone(),
+            cure: one.cure.clone(),
+            tv: one.tv,
+        }
+    }
+
+    /// Whether the strongest lossless law beats what is lossy, and the other way around.
+    pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
+        let laws = || self.candidates.iter().filter(|one| one.name != "noise" && one.name != "shared-stream");
+        let lossless = laws().find(|one| one.lossless);
+        let lossy = laws().find(|one| !one.lossless).map_or(0.0, |one| one.log.max(0.0));
+        let own = lossless.map_or(0.0, |one| one.log);
+        (lossless, own - lossy)
+    }
+}
+
+impl Candidate {
+    fn new(name: &'static str, log: f64) -> Self {
+        Self {
+            name,
+            law: None,
+            share: 1.0,
+            log,
+            fit: Map::new(),
+            words: String::new(),
+            cure: String::new(),
+            lossless: false,
+            tv: None,
+        }
+    }
+}
+
+fn json_map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
+    let (low, high) = (threshold.refused, threshold.kept);
+    let middle = 0.5 * (low + high);
+    let value = (middle * 1e4).round() / 1e4;
+    Candidate {
+        fit: json_map([
+            ("of", json!(of)),
+            ("value", json!(value)),
+            ("value_range", json!([low, high])),
+        ]),
+        words: format!(
+            "drafts are kept without a coin, where {of} is at least {} ({} to {})",
+            short(middle),
+            short(low),
+            short(high)
+        ),
+        cure: "draw a uniform number for each draft, and keep it if u <= p/q".to_owned(),
+        ..Candidate::new("threshold", threshold.log)
+    }
+}
+
+/// What stands against "as claimed" though nothing was refuted, and what would decide.
+pub(crate) fn open(
+    found: &Found,
+    settings: &Settings,
+    [positions, left_out]: [usize; 2],
+    surprise: Option<&Surprise>,
+    wanted: Option<u64>,
+) -> Vec<String> {
+    let mut open = Vec::new();
+    let all = positions + left_out;
+    if (found.looked as f64) < LOOKED * all as f64 {
+        open.push(format!(
+            "{}% of this log was looked at ({} of {all} positions): record the drafts, the outputs and the rows of the others",
+            short((100.0 * found.looked as f64 / all.max(1) as f64).floor()),
+            found.looked,
+        ));
+    }
+    if let Some(z) = surprise.and_then(|one| one.z).filter(|z| z.abs() > SURPRISED) {
+        open.push(format!(
+            "the text surprises p {} than it should (z = {z:+.1}), in no way that is known: compare the rows, the temperature and the cuts with what the engine was asked for",
+            if z > 0.0 { "more" } else { "less" }
+        ));
+    }
+    if settings.rule != Rule::TEXT && found.tally.steps[1] == 0 {
+        open.push("no draft was tested: log drafts and accepted".to_owned());
+    }
+    match wanted {
+        Some(u64::MAX) | None if found.looked == 0 => open.push("nothing was looked at: log rows and outputs".to_owned()),
+        Some(tokens) if tokens > 0 => open.push(match tokens < 1_000_000_000 {
+            true => format!(
+                "departures of {} or more in total variation would not all have been found in {} tokens: about {tokens} more would do",
+                short(settings.exclude), found.looked
+            ),
+            false => format!(
+                "departures of {} or more in total variation would not all have been found: log much more text",
+                short(settings.exclude)
+            ),
+        }),
+        _ => {}
+    }
+    open
+}
+
+/// What the verdict is, where nothing is refuted by a hard check.
+pub(crate) fn concluded(
+    weighed: &Weighed<'_>,
+    [rule_falls, outputs_fall]: [bool; 2],
+    numbers: Option<&str>,
+    shares_known: bool,
+) -> Option<Conclusion> {
+    match numbers {
+        Some("seed-reset-each-round") => return Some(Conclusion::Lossy),
+        Some(_) if shares_known => return Some(Conclusion::NotTheRule),
+        Some(_) => return None,
+        None => {}
+    }
+    if outputs_fall {
+        return Some(Conclusion::Lossy);
+    }
+    if !rule_falls {
+        return None;
+    }
+    let (lossless, ahead) = weighed.is_lossless();
+    if lossless.is_some() && ahead >= NAMED {
+        return Some(Conclusion::LosslessOther);
+    }
+    let moves = weighed.candidates.first().is_some_and(|one| {
+        !one.lossless && one.name != "drafts-unlike-their-rows" && one.tv.is_some_and(|tv| tv > 1e-3)
+    });
+    match moves && -ahead >= weighed.needed() {
+        true => Some(Conclusion::Lossy),
+        false => Some(Conclusion::NotTheRule),
+    }
+}

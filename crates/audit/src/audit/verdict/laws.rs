@@ -1,0 +1,532 @@
+//! A log, step by step, held against the claim and every suspect.
+
+use crate::audit::data::Settings;
+use crate::audit::evidence::requests::{Family as Grouping, Group};
+use crate::audit::evidence::rows::{Pair, Reader, orders_of};
+use crate::audit::evidence::steps::{Happened, follows};
+use crate::audit::evidence::surprise;
+use crate::audit::model::engine::get;
+use crate::audit::model::rule::Rule;
+use crate::audit::suspects::capital::Tally;
+use crate::audit::suspects::family::Families;
+use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
+use crate::audit::suspects::step::{Here, Noise, Past};
+use crate::audit::suspects::view::{View, by_id, by_mass};
+use crate::audit::evidence::judge::Step;
+use crate::audit::verdict::measure::{Opened, RowChecks, drafted_nowhere};
+use crate::audit::{AuditError, refused_at};
+use specgap_base::side_by_side;
+use specgap_base::sorted::Map;
+use specgap_core::rule::Drafts;
+use specgap_log::log::{RowsFrom, Span};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
+const SPAN: usize = 16;
+
+/// Positions between two looks at how often tokens came: at least, and at most.
+const BATCH: [usize; 2] = [128, 4096];
+
+/// How many earlier texts are looked at for tokens that come again, at most.
+const TEXTS: usize = 64;
+
+/// Probabilities below this add nothing to what a token should have come to.
+const SMALL: f64 = 1e-7;
+
+/// Sums over positions in units of 2^-32, so that they do not depend on their order.
+#[derive(Debug, Default)]
+struct Sums(Vec<AtomicU64>);
+
+impl Sums {
+    const UNIT: f64 = 4_294_967_296.0;
+
+    fn new(size: usize) -> Self {
+        Self((0..size).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn add(&self, place: usize, x: f64) {
+        if let Some(sum) = self.0.get(place) {
+            sum.fetch_add((x * Self::UNIT).round() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn values(&self) -> Vec<f64> {
+        let all = self.0.iter();
+        all.map(|sum| sum.load(Ordering::Relaxed) as f64 / Self::UNIT)
+            .collect()
+    }
+}
+
+/// What a log shows.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub families: Families,
+    pub tally: Tally,
+    pub sequence: Sequence,
+    /// By token: ln of the capital of "it never comes"; none of tokens that came.
+    pub never: Vec<f64>,
+    pub checks: RowChecks,
+    /// Sum of total variations between p and a lossy rule's output, and how many.
+    pub lossy: (f64, u64),
+    /// In the order of positions.
+    pub surprises: Vec<surprise::Told>,
+    /// Positions whose token was held against its row.
+    pub looked: usize,
+}
+
+/// How a text goes: for each position, which text, which step and round of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct At {
+    text: usize,
+    step: usize,
+    round: usize,
+}
+
+/// What stands before each position, of the log's records alone.
+struct Course<'a> {
+    opened: &'a Opened<'a>,
+    at: Vec<At>,
+    /// By text, the tokens that came out, with the positions of their rows.
+    texts: Vec<Vec<(usize, u32)>>,
+    /// By round and place in it, positions of all texts.
+    places: Map<(usize, usize), Vec<usize>>,
+}
+
+impl<'a> Course<'a> {
+    fn new(opened: &'a Opened<'a>) -> Self {
+        let mut texts: Vec<Vec<(usize, u32)>> = vec![Vec::new(); opened.requests.texts()];
+        let mut rounds = vec![0usize; texts.len()];
+        let mut at = Vec::with_capacity(opened.steps.at.len());
+        let mut places = Map::<(usize, usize), Vec<usize>>::new();
+        for (index, step) in opened.steps.at.iter().enumerate() {
+            let text = opened.requests.text.get(index).copied().unwrap_or(0);
+            let tokens = texts.get(text).map_or(0, Vec::len);
+            if let (Some(step), Some(round)) = (step, rounds.get_mut(text)) {
+                *round += usize::from(step.depth == 0);
+                places.at((*round, step.depth)).push(index);
+            }
+            at.push(At {
+                text,
+                step: tokens,
+                round: rounds.get(text).copied().unwrap_or(0),
+            });
+            let outside = opened.steps.outside.get(index).copied().flatten();
+            let token = step.as_ref().map(|step| step.output).or(outside);
+            if let (Some(token), Some(tokens)) = (token, texts.get_mut(text)) {
+                tokens.push((index, token));
+            }
+        }
+        Self {
+            opened,
+            at,
+            texts,
+            places,
+        }
+    }
+
+    fn at(&self, index: usize) -> At {
+        self.at.get(index).copied().unwrap_or_default()
+    }
+
+    /// Tokens before a position in its text. O(tokens of the text).
+    fn past(&self, index: usize, pair: &Pair, depth: usize) -> Past {
+        let at = self.at(index);
+        let all = self.texts.get(at.text).map_or(&[][..], Vec::as_slice);
+        let before = all.get(..at.step).unwrap_or(all);
+        let count = |tokens: &[(usize, u32)]| {
+            let mut seen = Map::<u32, u32>::new();
+            for (_, token) in tokens {
+                *seen.at(*token) += 1;
+            }
+            seen
+        };
+        let placed = |seen: Map<u32, u32>| -> Vec<(usize, u32)> {
+            let all = seen.into_iter();
+            all.map(|(token, count)| (pair.place(token), count))
+                .filter(|(place, _)| !(pair.rest && place + 1 == pair.p.len()))
+                .collect()
+        };
+        let last = |n: usize| before.get(before.len().saturating_sub(n)..).unwrap_or(before);
+        let mut past = Past {
+            seen: [before, last(64), last(10)].map(|tokens| placed(count(tokens))),
+            ..Past::default()
+        };
+        let tokens: Vec<u32> = before.iter().map(|(_, token)| *token).collect();
+        for (length, banned) in (0..).zip(&mut past.banned) {
+            let Some(end) = tokens.len().checked_sub(length) else {
+                break;
+            };
+            if length == 0 {
+                banned.extend(tokens.last().map(|token| pair.place(*token)));
+                continue;
+            }
+            let tail = tokens.get(end..).unwrap_or_default();
+            let again = tokens.windows(length + 1);
+            let again = again.filter(|window| window.get(..length) == Some(tail));
+            banned.extend(again.filter_map(|window| window.last()).map(|t| pair.place(*t)));
+            banned.sort_unstable();
+            banned.dedup();
+        }
+        let own = last(depth);
+        let earlier = before.get(..before.len() - own.len()).unwrap_or(before);
+        past.round = placed(count(own))
+            .into_iter()
+            .map(|(place, count)| {
+                let came = earlier.iter().any(|(_, token)| pair.place(*token) == place);
+                (place, count, came)
+            })
+            .collect();
+        past
+    }
+
+    /// Drafts and tokens of the same place in earlier rounds of the text, and in earlier texts, by
+    /// their places in a row.
+    fn earlier(&self, index: usize, happened: &Happened, pair: &Pair) -> [[Vec<usize>; 2]; 2] {
+        let own = self.opened.earlier(index, happened.depth, pair);
+        let at = self.at(index);
+        let others = self.places.get(&(at.round, happened.depth));
+        let others = others.map_or(&[][..], Vec::as_slice);
+        let here = others.partition_point(|other| *other < index);
+        let mut of_texts = [Vec::new(), Vec::new()];
+        for other in others.get(..here).unwrap_or_default().iter().take(TEXTS) {
+            let Some(step) = self.opened.steps.at.get(*other).and_then(Option::as_ref) else {
+                continue;
+            };
+            if self.at(*other).text == at.text {
+                continue;
+            }
+            let [drafts, tokens] = &mut of_texts;
+            drafts.extend(step.drafts.first().map(|&id| pair.place(id)));
+            if step.drafts.is_empty() || !step.accepted || self.opened.rule.drafts() == Drafts::Any {
+                tokens.push(pair.place(step.output));
+            }
+        }
+        for places in &mut of_texts {
+            places.retain(|place| !(pair.rest && place + 1 == pair.p.len()));
+            places.sort_unstable();
+            places.dedup();
+        }
+        [own, of_texts]
+    }
+}
+
+/// What is drawn, with its law: cells of its number, and whether it came before.
+fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> Option<Number> {
+    let own = get(law, outcome);
+    (own > 0.0).then(|| Number {
+        drawn,
+        cells: [by_id(law, outcome), by_mass(law, outcome)].map(Some),
+        again: earlier.map(|places| {
+            let mass = places.iter().map(|&place| get(law, place)).sum();
+            (!places.is_empty()).then(|| (places.contains(&outcome), mass))
+        }),
+    })
+}
+
+/// What is asked of a log.
+pub(crate) struct Asked<'a> {
+    pub opened: &'a Opened<'a>,
+    pub noise: Noise,
+    /// Other passes of the models are among what may explain it.
+    pub noises: bool,
+    /// Texts may share numbers.
+    pub shares: bool,
+    pub families: Families,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(opened: &'a Opened<'a>, settings: &Settings, families: Families) -> Self {
+        let own = matches!(
+            opened.log.metadata().rows_from,
+            Some(RowsFrom::EngineRaw | RowsFrom::EngineProcessed)
+        );
+        let sigma = settings.noise.unwrap_or(if own { 0.0 } else { Settings::NOISE });
+        Self {
+            opened,
+            noise: Noise { sigma },
+            noises: settings.noise.is_none() && !own,
+            shares: opened.requests.averaged() > 0,
+            families,
+        }
+    }
+
+    /// All suspects of what a log claims.
+    pub(crate) fn families(opened: &Opened<'_>) -> Families {
+        let claimed = &opened.claimed;
+        let cuts = [claimed.top_k.is_some(), claimed.top_p.is_some(), claimed.min_p.is_some()];
+        let cuts = cuts.into_iter().filter(|is| *is).count();
+        let orders = orders_of(claimed).len();
+        Families::of(opened.rule, cuts, orders, opened.steps.siblings)
+    }
+
+    /// Goes through the log. O(N V) for each suspect that asks whole rows.
+    pub(crate) fn found(self, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
+        let course = Course::new(self.opened);
+        let size = self.opened.log.vocabulary();
+        let lists = self.opened.log.is_top_heavy();
+        let sums = [0, 1].map(|_| Sums::new(if lists { 0 } else { size }));
+        let mut found = Found {
+            tally: Tally::new(&self.families),
+            families: Families::default(),
+            sequence: Sequence::default(),
+            never: Vec::new(),
+            checks: RowChecks::default(),
+            lossy: (0.0, 0),
+            surprises: Vec::new(),
+            looked: 0,
+        };
+        let mut came = vec![0.0; if lists { 0 } else { size }];
+        let mut expected = came.clone();
+        let mut done = 0;
+        let all = self.opened.log.positions();
+        while done < all {
+            let batch = (done / 4).clamp(BATCH[0], BATCH[1]).min(all - done);
+            let spans = self.opened.log.spans_of(done..done + batch, SPAN);
+            let parts: Vec<Part> = side_by_side::each_or_stop(&spans, |span| {
+                let part = self.span(&course, span, &sums, [&came, &expected])?;
+                progress(span.positions().len());
+                Ok::<_, AuditError>(part)
+            })?;
+            for part in parts {
+                found.tally.add(&part.tally);
+                found.checks.add(part.checks);
+                found.lossy.0 += part.lossy.0;
+                found.lossy.1 += part.lossy.1;
+                found.surprises.extend(part.surprises);
+                found.looked += part.looked;
+                for fact in &part.facts {
+                    found.sequence.look(fact);
+                }
+                for token in part.tokens {
+                    if let Some(count) = came.get_mut(token) {
+                        *count += 1.0;
+                    }
+                }
+            }
+            let [masses, _] = &sums;
+            expected = masses.values();
+            done += batch;
+        }
+        let [_, odds] = &sums;
+        found.never = odds.values();
+        for (never, came) in found.never.iter_mut().zip(&came) {
+            if *came > 0.0 {
+                *never = f64::NEG_INFINITY;
+            }
+        }
+        found.families = self.families;
+        Ok(found)
+    }
+
+    fn span(
+        &self,
+        course: &Course<'_>,
+        span: &Span,
+        sums: &[Sums; 2],
+        came: [&[f64]; 2],
+    ) -> Result<Part, AuditError> {
+        let opened = self.opened;
+        let mut part = Part {
+            tally: Tally::new(&self.families),
+            ..Part::default()
+        };
+        let mut reader = Reader::new(opened.log, &opened.claimed, opened.rule)?;
+        let mut before = Pair::default();
+        let first = span.positions().start;
+        let is_next = |index: usize| {
+            let text = |index: usize| opened.requests.text.get(index).copied();
+            index > 0
+                && text(index - 1) == text(index)
+                && follows(opened.place(index - 1), opened.place(index))
+        };
+        let mut has_before = is_next(first);
+        if has_before {
+            for one in opened.log.spans_of(first - 1..first, 1) {
+                reader.read(&opened.log.chunk(&one)?, first - 1, &mut before)?;
+            }
+        }
+        let chunk = opened.log.chunk(span)?;
+        let mut pair = Pair::default();
+        for index in chunk.positions() {
+            reader.read(&chunk, index, &mut pair)?;
+            has_before = if index == first { has_before } else { is_next(index) };
+            let rows = (has_before && before.p.len() == pair.p.len() && !pair.rest)
+                .then_some([before.p.as_slice(), before.q.as_slice()]);
+            self.one(course, index, (&pair, rows), came, sums, &mut part)?;
+            std::mem::swap(&mut before, &mut pair);
+        }
+        Ok(part)
+    }
+
+    fn one(
+        &self,
+        course: &Course<'_>,
+        index: usize,
+        (pair, before): (&Pair, Option<[&[f64]; 2]>),
+        came: [&[f64]; 2],
+        sums: &[Sums; 2],
+        part: &mut Part,
+    ) -> Result<(), AuditError> {
+        let opened = self.opened;
+        let happened = opened.steps.at.get(index).and_then(Option::as_ref);
+        let outside = opened.steps.outside.get(index).copied().flatten();
+        let is_outside = happened.is_none();
+        let Some(output) = happened.map(|step| step.output).or(outside) else {
+            return Ok(());
+        };
+        if is_outside && !opened.rule.is_lossless() {
+            return Ok(());
+        }
+        let ids = happened.map_or(&[][..], |step| step.drafts.as_slice());
+        if pair.lacks_draft && !ids.is_empty() {
+            return Err(refused_at(opened.log, index, drafted_nowhere()));
+        }
+        let step = Step {
+            drafts: ids.iter().map(|&id| pair.place(id)).collect(),
+            accepted: happened.is_some_and(|step| step.accepted),
+            output: pair.place(output),
+        };
+        let depth = happened.map_or(0, |step| step.depth);
+        (part.checks).look(opened.rule, pair, &step, self.noise.sigma, index);
+        part.looked += 1;
+        part.surprises
+            .push(surprise::Told::new(&pair.p, step.output));
+        if let (Some(step), true) = (happened, !opened.rule.is_lossless())
+            && !opened.steps.siblings
+            && !step.drafts.is_empty()
+            && let Some(off) = opened.lossy_by(index, pair)
+        {
+            part.lossy.0 += off;
+            part.lossy.1 += 1;
+        }
+        let past = course.past(index, pair, depth);
+        let here = Here::new(
+            (opened.rule, &opened.claimed, self.noise),
+            [View::new(&pair.p, pair.rest), View::new(&pair.q, pair.rest)],
+            (&pair.whole, pair.least, &pair.logits),
+            [opened.reach_at(index), opened.stands_at(index)],
+            (&step.drafts, opened.steps.siblings, step.accepted, step.output),
+            (is_outside, before, &past, (!came[0].is_empty() && !pair.rest).then_some(came)),
+        );
+        let at = course.at(index);
+        self.count(&here, part);
+        let mut groups: Vec<Group> = Vec::new();
+        if let Some(step) = happened {
+            groups.push((Grouping::Depth, i64::try_from(depth).unwrap_or(i64::MAX)));
+            groups.extend(step.prompt.map(|prompt| (Grouping::Prompt, prompt)));
+            groups.extend(step.batch.map(|size| (Grouping::BatchSize, size)));
+        }
+        part.tally
+            .look(&self.families.suspects, &groups, |suspect| here.told(suspect.law));
+        part.facts.push(self.fact(course, (index, at), &here, happened, pair));
+        if !pair.rest && !came[0].is_empty() {
+            let [masses, odds] = sums;
+            for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
+                masses.add(place, *p);
+                odds.add(place, -(-p.min(1.0 - 1e-9)).ln_1p());
+            }
+            part.tokens.push(step.output);
+        }
+        Ok(())
+    }
+
+    fn count(&self, here: &Here<'_>, part: &mut Part) {
+        let steps = &mut part.tally.steps;
+        steps[4] += 1;
+        if here.outside {
+            return;
+        }
+        if here.drafts.is_empty() {
+            steps[3] += 1;
+            return;
+        }
+        if self.opened.rule.drafts() != Drafts::Any {
+            steps[0] += 1;
+        }
+        steps[1] += u64::from(here.siblings || here.acceptance().is_some());
+        steps[2] += u64::from(!here.kept);
+    }
+
+    fn fact(
+        &self,
+        course: &Course<'_>,
+        (index, at): (usize, At),
+        here: &Here<'_>,
+        happened: Option<&Happened>,
+        pair: &Pair,
+    ) -> Fact {
+        let mut fact = Fact {
+            text: at.text,
+            round: at.round,
+            depth: happened.map_or(0, |step| step.depth),
+            kept: here.kept,
+            ..Fact::default()
+        };
+        let y = here.output;
+        if get(&pair.p, y) > 0.0 && self.opened.rule.is_lossless() {
+            fact.output = Some(by_mass(&pair.p, y));
+        }
+        let Some(happened) = happened else {
+            return fact;
+        };
+        let [own, others] = course.earlier(index, happened, pair);
+        let rule = self.opened.rule;
+        let of = |which: usize| [own[which].as_slice(), others[which].as_slice()];
+        if here.siblings || rule.drafts() == Drafts::Any {
+            if rule.is_lossless() && !here.p.is_rest(y) {
+                fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
+            }
+            if rule.drafts() == Drafts::Any && !here.siblings {
+                fact.acceptance = here.acceptance();
+            }
+            return fact;
+        }
+        let Some(&draft) = here.drafts.first() else {
+            let law = here.law_alone();
+            fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
+            if rule != Rule::CARRIED && fact.depth > 0 && get(&pair.p, y) > 0.0 {
+                fact.bonus = Some([by_id(&pair.p, y), by_mass(&pair.p, y)]);
+            }
+            return fact;
+        };
+        fact.acceptance = here.acceptance();
+        if let Some(law) = here.law_of_drafts() {
+            fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
+            fact.numbers.extend(number(Drawn::Draft, &law, draft, of(0)));
+        }
+        if let Some([_, _, keep, _]) = fact.acceptance
+            && keep > 0.0
+            && keep < 1.0
+        {
+            let cell = if here.kept { [0.0, keep] } else { [keep, 1.0] };
+            fact.numbers.push(Number {
+                drawn: Drawn::Coin,
+                cells: [Some(cell), None],
+                again: [None; 2],
+            });
+        }
+        if !here.kept && fact.acceptance.is_some() && !here.p.is_rest(y) {
+            let law = here.law_of_corrections();
+            fact.numbers.extend(number(Drawn::Token, &law, y, of(1)));
+        }
+        if self.noises {
+            fact.noise = NOISES
+                .iter()
+                .map(|sigma| here.noisy(*sigma).iter().map(|ratio| ratio.max(1e-12).ln()).sum())
+                .collect();
+        }
+        fact
+    }
+}
+
+/// What some positions show.
+#[derive(Debug, Default)]
+struct Part {
+    tally: Tally,
+    checks: RowChecks,
+    lossy: (f64, u64),
+    surprises: Vec<surprise::Told>,
+    facts: Vec<Fact>,
+    tokens: Vec<usize>,
+    looked: usize,
+}
