@@ -283,40 +283,6 @@ pub struct Capital {
     pub log10_texts_share: f64,
 }
 
-/// How many positions it takes to find a bug.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MinimumN {
-    /// The bug.
-    pub bug: String,
-    /// What the engine does.
-    pub words: String,
-    /// The part that shows it first.
-    pub part: Option<String>,
-    /// Positions of a log like this until that part is refuted with probability 99%: an
-    /// estimate by simulation on the log's rows.
-    pub positions: Option<u64>,
-    /// Positions until outputs alone would refute the target law, likewise.
-    pub positions_by_output: Option<u64>,
-    /// Mean total variation of the output's law from p on these rows, where it is a sum.
-    pub output_tv: Option<f64>,
-}
-
-/// What is known before anything that the engine did is looked at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Plan {
-    /// Positions of the log that have rows and belong to rounds.
-    pub positions: usize,
-    /// Positions whose bets are multiplied: all of them where requests have random numbers of
-    /// their own; where e-values are averaged, those of the longest text.
-    pub multiplied: usize,
-    /// Rows that were simulated on.
-    pub rows: usize,
-    /// One a bug.
-    pub minimum: Vec<MinimumN>,
-}
-
 /// One tampered log of the negative control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -394,8 +360,6 @@ pub struct AuditReport {
     pub not_comparable: Option<MissingRounds>,
     /// How the e-values of requests were put together.
     pub requests: RequestsReport,
-    /// Minimum N, from before the run.
-    pub plan: Option<Plan>,
     /// What may never happen.
     pub hard_checks: Vec<HardCheck>,
     /// The four verdicts.
@@ -459,12 +423,6 @@ impl AuditReport {
             requests,
             ..Self::default()
         }
-    }
-
-    /// Adds what was known before the run.
-    pub fn with_plan(mut self, plan: Plan) -> Self {
-        self.plan = Some(plan);
-        self
     }
 
     /// Adds what a server counted; counts that are refuted refute the rule.

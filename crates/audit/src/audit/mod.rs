@@ -40,7 +40,7 @@ mod verdict;
 
 pub use beside::{Cause, Counts, CountsReport, PlaceCount, Surprise};
 pub use data::{Capital, Excluded,
-    AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, PartReport, Plan,
+    AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, PartReport,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
 pub use evidence::book::Part;
@@ -48,9 +48,9 @@ pub use model::rule::Rule;
 pub use outcome::Outcome;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;
-pub use verdict::measure::{claimed_of, plan};
+pub use verdict::measure::claimed_of;
 pub use verdict::records::{Record, Records, audit_records};
-pub use verdict::simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
+pub use verdict::simulate::{BugName, SimulatedLog, Simulator};
 pub use verdict::whole::audit;
 
 use specgap_log::log::{Log, LogError};

@@ -4,22 +4,15 @@ mod beside;
 mod masks;
 
 use super::{
-    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, Part, PartReport, Plan, Rule,
-    Seeds, Settings, SimulatedRun, Simulator, Tampering, audit, negative_control, plan,
+    AuditReport, Claimed, Conclusion, HardCheck, Part, Rule, Seeds, Settings, Simulator,
+    audit, negative_control,
 };
-use crate::audit::evidence::bets::log_sum;
-use crate::audit::evidence::book::Tally;
-use crate::audit::evidence::judge::{Judge, Step};
-use crate::audit::evidence::play::{Player, draw};
-use crate::audit::evidence::rows::Pair;
-use crate::audit::model::bugs::BUGS;
-use crate::audit::model::engine::{Engine, Position};
-use crate::audit::verdict::capital::judged;
+use crate::audit::evidence::steps::Step;
+use crate::audit::evidence::play::draw;
 use crate::audit::verdict::measure::Opened;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
-use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 
 /// A log of these rows, and of what an engine did.
@@ -56,55 +49,6 @@ const ROUNDS: [([i64; 2], i64, i64); 4] = [
     ([-1, -1], -1, 1),
     ([0, 1], 0, 2),
 ];
-
-fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
-    Simulator {
-        bug: bug.map(|bug| bug.parse().unwrap()),
-        drafts: 2,
-        ..Simulator::new(Settings {
-            tolerance: 0.0,
-            seed: 9,
-            ..Settings::new(rule)
-        })
-    }
-}
-
-/// Of 500 honest engines each, 60 positions long, at a level of 5%: no part of them is refuted more
-/// often, but for 4 standard deviations (a probability of 3e-5). A broken engine's right part is.
-#[test]
-fn honest_engines_are_accused_no_more_often_than_promised() {
-    let rows = [
-        ([0.5, 0.25, 0.25], [0.75, 0.125, 0.125]),
-        ([0.1, 0.3, 0.6], [0.3, 0.3, 0.4]),
-        ([0.05, 0.9, 0.05], [0.2, 0.6, 0.2]),
-    ];
-    let log = log(&rows, &[([-1, -1], -1, 0); 3]);
-    let runs = 500;
-    for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH, Rule::TEXT] {
-        for tolerance in [0.0, 0.002] {
-            let mut honest = simulator(rule, None);
-            (honest.settings.alpha, honest.settings.tolerance) = (0.05, tolerance);
-            let found = honest.runs(&log, runs, 60).unwrap();
-            for part in Part::ALL {
-                let verdicts = found.iter().map(|run| run.verdicts[part.index()]);
-                let count = verdicts.filter(|one| *one == Outcome::Refuted).count();
-                assert!(count <= 25 + 20, "{rule} {tolerance} {part:?}: {count}");
-            }
-        }
-    }
-    let mut broken = simulator(Rule::TOKEN, Some("accepts-everything"));
-    broken.settings.alpha = 0.05;
-    let power = |share: f64| {
-        let found = broken.runs_at_a_share(&log, 200, 60, share).unwrap();
-        let of = |run: &&SimulatedRun| run.verdicts[Part::Acceptance.index()] == Outcome::Refuted;
-        found.iter().filter(of).count()
-    };
-    let [none, half, all] = [0.0, 0.5, 1.0].map(power);
-    assert!(
-        none < 10 && none < half && half < all && all > 180,
-        "{none} {half} {all}"
-    );
-}
 
 /// Rows that leave nothing to chance: what an engine did is known.
 #[test]
@@ -157,202 +101,6 @@ fn a_simulated_log_is_what_the_engine_did() {
         ..simulator(Rule::TOKEN, None)
     };
     assert_eq!(other.log(&log).unwrap().records[0].drafts, [0, 2]);
-}
-
-/// Runs that go around the log: which engine plays on which row, and with what it begins.
-#[test]
-fn runs_are_engines_on_rows_of_their_own() {
-    let rows: Vec<_> = (1..8u8)
-        .map(|k| {
-            let x = f32::from(k) / 16.0;
-            (
-                [x, 0.5 - x / 2.0, 0.5 - x / 2.0],
-                [0.5, x / 2.0, 0.5 - x / 2.0],
-            )
-        })
-        .collect();
-    let none = ([-1, -1], -1, 0);
-    let log = log(&rows, &vec![none; rows.len()]);
-    let opened = Opened::new(&log, &Settings::new(Rule::TEXT), Rule::TEXT, None).unwrap();
-    let mut read = Vec::new();
-    // Rows to the bit, since which of two equal stakes is best may hang on the last one.
-    let each = |_, pair: &Pair| read.push((pair.p.clone(), pair.q.clone()));
-    opened.for_each_row(rows.len(), each).unwrap();
-    for (rule, bug, siblings) in [
-        (Rule::TOKEN, Some("lenient-acceptance"), false),
-        (Rule::BLOCK, None, false),
-        (Rule::CARRIED, None, false),
-        (Rule::RRS, Some("correction-from-q"), true),
-    ] {
-        let simulator = Simulator {
-            siblings,
-            ..simulator(rule, bug)
-        };
-        let judge = Judge::new(rule, 0.0);
-        let engine = bug.map_or(Engine::HONEST, |name| {
-            BUGS.iter().find(|bug| bug.name == name).unwrap().engine
-        });
-        for positions in [3, 7, 17] {
-            let found = simulator.runs(&log, 3, positions).unwrap();
-            assert_eq!(found.len(), 3);
-            let copies = positions.div_ceil(7);
-            for (run, found) in found.iter().enumerate() {
-                let mut total = Tally::new(&judge.book);
-                for copy in 0..copies {
-                    let number = run * copies + copy;
-                    let mut player = Player::new(rule, &engine, 2, siblings, 9, number as u64);
-                    if rule == Rule::TOKEN {
-                        player.depth = number % 3;
-                    }
-                    let first = run * 7919 % 7;
-                    for (index, (p, q)) in read.iter().enumerate() {
-                        // The last copy plays on what is left of the positions, from the
-                        // run's first row on.
-                        let place = (index + 7 - first) % 7;
-                        if copy * 7 + place >= positions {
-                            continue;
-                        }
-                        let at = Position::new(p, q);
-                        let here = player.here(&at);
-                        let start = player.laws(&at);
-                        let step = player.step(&at, &start);
-                        judge.judge(&here, siblings, &[&step], std::slice::from_mut(&mut total));
-                    }
-                }
-                let total = crate::audit::evidence::requests::Settled::whole(total);
-                for one in Part::ALL {
-                    let expected = judged(&judge, one, &total, &Map::new(), 1e-6);
-                    let log10 = found.log10_e_values[one.index()];
-                    assert!(
-                        (log10 - expected.log10_e_value).abs() < 1e-9,
-                        "{rule} {positions} {run} {}: {log10} {}",
-                        one.name(),
-                        expected.log10_e_value
-                    );
-                    assert_eq!(found.verdicts[one.index()], expected.verdict);
-                    assert_eq!(found.suspects[one.index()], expected.suspect);
-                }
-            }
-        }
-    }
-    // Noise of another pass: the same seed gives the same, and noise something else.
-    let noisy = |noise: f64| -> Vec<SimulatedRun> {
-        let simulator = Simulator {
-            noise,
-            ..simulator(Rule::TOKEN, None)
-        };
-        simulator.runs(&log, 2, 40).unwrap()
-    };
-    assert_eq!(noisy(0.5), noisy(0.5));
-    assert_ne!(noisy(0.5), noisy(0.0));
-}
-
-fn minimum(bug: &str, positions: Option<u64>, output_tv: Option<f64>) -> MinimumN {
-    MinimumN {
-        bug: bug.to_owned(),
-        words: format!("words of {bug}"),
-        part: None,
-        positions,
-        positions_by_output: None,
-        output_tv,
-    }
-}
-
-#[test]
-fn the_negative_control_says_what_it_played_and_why_not() {
-    let rows = [ROW, ROW, ROW, ([0.5, 0.5, 0.0], [0.75, 0.125, 0.125])];
-    let log = log(&rows, &ROUNDS);
-    let settings = Settings {
-        tolerance: 0.0,
-        alpha: 0.01,
-        stop: vec![2],
-        ..Settings::new(Rule::TOKEN)
-    };
-    let plan = Plan {
-        positions: 300,
-        multiplied: 300,
-        rows: 4,
-        minimum: vec![
-            minimum("accepts-everything", Some(300), None),
-            minimum("argmax-drafts", Some(301), None),
-            minimum("bf16-drafts", None, Some(1e-4)),
-            minimum("correction-from-p", None, None),
-            minimum("exact-match", Some(400_001), None),
-            // Played too seldom to be seen.
-            minimum("target-flatter", Some(1), None),
-        ],
-    };
-    let all = negative_control(&log, &settings, &plan).unwrap();
-    let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
-    let harmless = "harmless at this size: it moves outputs by 1.0e-4";
-    let within = "within the tolerance on these rows";
-    let takes = "takes about 600051 positions";
-    // Half as many more than are needed, and 50, in whole turns of four rows.
-    for (name, refuted, positions, enough, by, reason) in [
-        (
-            "accepts-everything",
-            Some(true),
-            500,
-            true,
-            "acceptance",
-            "",
-        ),
-        ("argmax-drafts", Some(true), 504, false, "draft-law", ""),
-        ("bf16-drafts", None, 0, false, "", harmless),
-        ("correction-from-p", None, 0, false, "", within),
-        ("exact-match", None, 0, false, "", takes),
-        ("target-flatter", Some(false), 52, true, "", ""),
-    ] {
-        let one = of(name);
-        let found = (one.refuted, one.positions, one.own_positions_enough);
-        assert_eq!(found, (refuted, positions, enough), "{one:?}");
-        let said = one.reason.as_deref().unwrap_or_default();
-        let nothing = (one.by.is_empty(), said.is_empty());
-        assert_eq!(nothing, (by.is_empty(), reason.is_empty()), "{one:?}");
-        assert!(said.starts_with(reason), "{one:?}");
-        assert!(
-            by.is_empty() || one.by.iter().any(|part| part == by),
-            "{one:?}"
-        );
-        assert_eq!(one.words, format!("words of {name}"));
-    }
-    // What no engine may do, done once.
-    for name in [
-        "target-zero",
-        "accepted-after-rejection",
-        "accepted-not-emitted",
-        "text-after-its-end",
-    ] {
-        let one = of(name);
-        let found = name != "accepted-after-rejection";
-        assert_eq!(one.refuted, found.then_some(true), "{one:?}");
-        assert_eq!(one.own_positions_enough, found);
-        assert_eq!((one.positions, one.by.len()), (1, usize::from(found)));
-        assert_eq!(one.reason.is_none(), found);
-    }
-    assert!(all.iter().all(|one| one.name != "outside-claimed-cut"));
-    // Nothing is impossible at these rows, and no token ends texts; with a cut, what is left
-    // out is not to come out.
-    let log = self::log(&[ROW; 4], &ROUNDS);
-    let nothing = Plan {
-        minimum: Vec::new(),
-        ..plan
-    };
-    let cut = Settings {
-        claimed: Some(super::Claimed {
-            top_k: Some(1),
-            ..super::Claimed::at(1.0)
-        }),
-        stop: Vec::new(),
-        ..settings
-    };
-    let all = negative_control(&log, &cut, &nothing).unwrap();
-    let of = |name: &str| -> &Tampering { all.iter().find(|one| one.name == name).unwrap() };
-    assert_eq!(of("outside-claimed-cut").refuted, Some(true));
-    let reason = |name: &str| of(name).reason.clone().unwrap();
-    assert!(reason("target-zero").contains("no token of these rows"));
-    assert!(reason("text-after-its-end").contains("--stop"));
-    assert_eq!(of("target-zero").refuted, None);
 }
 
 /// Tensors by name: type, columns (0 of a vector) and bytes.
@@ -526,92 +274,6 @@ fn hard_check<'a>(report: &'a AuditReport, name: &str) -> Option<&'a HardCheck> 
     report.hard_checks.iter().find(|one| one.name == name)
 }
 
-/// An honest engine that is run with one seed for all requests: bets of one request foretell
-/// those of another, so that their product refutes it, and their mean does not.
-#[test]
-fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
-    let (mut multiplied, mut repeats) = (0, 0);
-    for seed in 0..40 {
-        // One prompt many times; and many prompts.
-        for rows in [Some(seed), None] {
-            if rows.is_none() && seed % 4 > 0 {
-                continue;
-            }
-            let log = engine_log(rows, 60, 8, Some(seed), None, seed % 2 == 0);
-            let unknown = audited(&log, &settings(Rule::TOKEN, None));
-            let seeds = if seed % 2 == 0 { "log" } else { "unknown" };
-            assert_eq!(
-                (unknown.requests.averaged, unknown.requests.seeds.as_str()),
-                (60, seeds)
-            );
-            assert!(
-                !unknown.parts.iter().any(PartReport::is_refuted),
-                "{seed} {unknown:#?}"
-            );
-            assert!(unknown.ok);
-            if rows.is_some() && seed % 4 == 0 {
-                let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
-                multiplied += usize::from(fresh.parts.iter().any(PartReport::is_refuted));
-                // That numbers are not fresh shows in the texts.
-                let repeat = hard_check(&fresh, "texts-repeat").unwrap().violations > 0;
-                repeats += usize::from(repeat);
-                assert_eq!(unknown.requests.repeated > 0, repeat);
-                assert!(unknown.hard_checks.iter().all(|one| one.violations == 0));
-            }
-        }
-    }
-    assert!(multiplied >= 9, "{multiplied}");
-    assert!(repeats >= 9, "{repeats}");
-}
-
-/// One stream for all requests: multiplied, honest engines pass and bugs are found. Averaged, a
-/// bug is found by a text that is long enough by itself.
-#[test]
-fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
-    for (texts, length, bug, seeds, found) in [
-        (100, 8, None, None, false),
-        (100, 8, Some("argmax-drafts"), None, true),
-        (100, 8, Some("accepts-everything"), None, true),
-        (100, 8, Some("correction-from-p"), None, true),
-        (100, 8, Some("argmax-drafts"), Some(Seeds::Shared), false),
-        (3, 300, Some("argmax-drafts"), Some(Seeds::Shared), true),
-        (
-            3,
-            300,
-            Some("accepts-everything"),
-            Some(Seeds::Shared),
-            true,
-        ),
-        (3, 300, None, Some(Seeds::Shared), false),
-    ] {
-        let log = engine_log(None, texts, length, None, bug, true);
-        let report = audited(&log, &settings(Rule::TOKEN, seeds));
-        let refuted = report.parts.iter().any(PartReport::is_refuted);
-        assert_eq!(refuted, found, "{bug:?} {texts} {seeds:?}");
-        if seeds.is_none() {
-            assert_eq!(
-                (report.requests.fresh, report.requests.seeds.as_str()),
-                (texts, "log")
-            );
-        }
-        // Where a verdict is not undecided it says what it would have found.
-        let planned = plan(&log, &settings(Rule::TOKEN, seeds)).unwrap();
-        let counted = if seeds.is_some() {
-            length
-        } else {
-            texts * length
-        };
-        assert_eq!(
-            (planned.positions, planned.multiplied),
-            (texts * length, counted)
-        );
-    }
-    let short = engine_log(None, 100, 8, None, None, false);
-    let report = audited(&short, &settings(Rule::TOKEN, None));
-    assert_eq!(report.conclusion, Conclusion::Undecided);
-    assert!(is_said(&report.notes, "--seeds fresh"));
-}
-
 /// How a text's rows are logged.
 const FORMS: [&str; 6] = [
     "target_logits",
@@ -713,7 +375,7 @@ fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
             let expected = if refuted {
                 Conclusion::Lossy
             } else {
-                Conclusion::AsClaimed
+                Conclusion::Undecided
             };
             let e = report.parts[0].log10_e_value;
             assert_eq!(
@@ -735,7 +397,7 @@ fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
     }
     // What it says of suspects is about the target.
     let cold = audited(&text_log("output", 0.6, 0), &fresh);
-    assert_eq!(cold.parts[0].suspect.as_deref(), Some("target-sharper"));
+    assert_eq!(cold.cause.unwrap().name, "temperature");
     // At its own temperature it is as claimed, but of lists nothing is known there.
     let at = Settings {
         claimed: Some(Claimed::at(0.6)),
@@ -749,19 +411,10 @@ fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
         message.contains("not known at temperature 0.6"),
         "{message}"
     );
-    // It can be planned and controlled as others are.
     let log = text_log("target_logits", 1.0, 0);
-    let planned = plan(&log, &fresh).unwrap();
-    assert_eq!((planned.positions, planned.minimum.len()), (800, 3));
-    let control = negative_control(&log, &fresh, &planned).unwrap();
+    let control = negative_control(&log, &fresh).unwrap();
     let names: Vec<&str> = control.iter().map(|one| one.name.as_str()).collect();
-    let bugs = ["temperature-ignored", "target-sharper", "target-flatter"];
-    assert_eq!(names[..3], bugs);
-    assert_eq!(names[3..], ["target-zero", "text-after-its-end"]);
-    assert!(
-        control[..3].iter().all(|one| one.refuted == Some(true)),
-        "{control:#?}"
-    );
+    assert_eq!(names, ["target-zero", "text-after-its-end"]);
     // Rounds need drafts, and a text its tokens.
     let single = settings(Rule::TOKEN, None);
     let message = audit(&log, &single, "", &|_| {}).unwrap_err().to_string();
@@ -794,8 +447,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     let of = |accepted: &[i64], output: &[i64], more| with(&drafts, accepted, output, more);
     let count = accepted.iter().take(rows - 1).sum::<i64>();
     let report = of(&accepted, &output, Vec::new()).unwrap();
-    assert_eq!(report.conclusion, Conclusion::AsClaimed, "{report:#?}");
-    assert!(report.ok && count > 300);
+    assert!(report.ok && count > 300, "{report:#?}");
     let note = format!("in all {count} rounds whose drafts were all accepted");
     let told = report.notes.iter().find(|one| one.contains(&note)).unwrap();
     assert!(
@@ -814,7 +466,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
     let report = with(&none, &some, &output, Vec::new()).unwrap();
     let missing = hard_check(&report, "tokens-missing");
     assert_eq!(missing.unwrap().violations, 0);
-    assert!(report.ok && report.conclusion == Conclusion::AsClaimed);
+    assert!(report.ok);
     let note = format!("in {} rounds whose drafts were all accepted", count - 1);
     assert!(is_said(&report.notes, &note), "{:?}", report.notes);
     // What no round does right is the form of the log, and is refused with the cure.
@@ -847,7 +499,7 @@ fn rounds_that_a_recorder_lost_fail_a_check() {
            "lost_rounds": {"count": 7, "reasons": {"row N: is inf": 7}}"#,
     );
     let check = hard_check(&lost, "lost-rounds").unwrap();
-    assert_eq!((check.violations, lost.ok), (7, false));
+    assert_eq!((check.violations, lost.conclusion), (7, Conclusion::Undecided));
     assert!(check.words.contains("7: row N: is inf"), "{}", check.words);
     assert_eq!(lost.rows_from, Some(specgap_log::log::RowsFrom::EngineRaw));
     let none = with(r#", "lost_rounds": {"count": 0}, "not_comparable": {"count": 3}"#);
@@ -867,66 +519,6 @@ fn flat_log(rows: usize, more: Tensors) -> Log {
 
 const BOTH_FORMS: [Rule; 2] = [Rule::LEVEL_4, Rule::LEVEL_4_INDEPENDENT];
 
-fn of_strata(rule: Rule, follows: Rule, bug: Option<&str>) -> Simulator {
-    Simulator {
-        follows: Some(follows),
-        siblings: true,
-        drafts: 3,
-        ..simulator(rule, bug)
-    }
-}
-
-/// The honest engine of a form passes; one of the other form, and every bug of strata, is refuted
-/// where it is, and named.
-fn told_apart(rule: Rule, other: Rule, drawn: &str, verified: &str) {
-    use Part::{Acceptance, DraftLaw, TargetLaw};
-    let log = flat_log(30, Vec::new());
-    let play = |simulator: Simulator, count, positions| {
-        let runs = simulator.runs(&log, count, positions).unwrap();
-        let refuted = |part: Part| {
-            let all = runs.iter().map(|run| run.verdicts[part.index()]);
-            all.filter(|verdict| *verdict == Outcome::Refuted).count()
-        };
-        (Part::ALL.map(refuted), runs[0].suspects.clone())
-    };
-    let (parts, _) = play(of_strata(rule, rule, None), 1, 6_000);
-    assert_eq!(parts, [0; 4], "{rule}");
-    let (parts, _) = play(of_strata(rule, other, None), 1, 6_000);
-    assert_eq!((parts[DraftLaw.index()], parts[TargetLaw.index()]), (1, 0));
-    for (bug, part) in [
-        (drawn, DraftLaw),
-        (verified, Acceptance),
-        ("levels-inside-strata", Acceptance),
-        ("drafts-from-all-of-q", DraftLaw),
-    ] {
-        let positions = if bug == verified { 24_000 } else { 6_000 };
-        let (parts, suspects) = play(of_strata(rule, rule, Some(bug)), 1, positions);
-        assert_eq!(parts[part.index()], 1, "{rule} {bug}: {parts:?}");
-        let innocent = if part == DraftLaw {
-            Acceptance
-        } else {
-            DraftLaw
-        };
-        assert_eq!(parts[innocent.index()], 0, "{rule} {bug}: {parts:?}");
-        assert_eq!(suspects[part.index()].as_deref(), Some(bug), "{rule}");
-        if bug == "levels-inside-strata" {
-            assert_eq!(parts[TargetLaw.index()], 0, "it is lossless");
-        }
-    }
-}
-
-#[test]
-fn bugs_of_strata_of_which_one_token_straddles_are_told_apart() {
-    let [drawn, verified] = ["straddler-drawn-twice", "verified-as-independent-strata"];
-    told_apart(Rule::LEVEL_4, Rule::LEVEL_4_INDEPENDENT, drawn, verified);
-}
-
-#[test]
-fn bugs_of_independent_strata_are_told_apart() {
-    let [drawn, verified] = ["straddler-drawn-once", "verified-as-straddling-once"];
-    told_apart(Rule::LEVEL_4_INDEPENDENT, Rule::LEVEL_4, drawn, verified);
-}
-
 /// A log of each form, audited as each: what fits is named, by the law and the rule.
 #[test]
 fn a_log_says_which_form_of_strata_it_fits() {
@@ -944,8 +536,7 @@ fn a_log_says_which_form_of_strata_it_fits() {
             if own == claimed {
                 assert!(found.ok, "{own}: {found:#?}");
             } else {
-                assert!(!found.ok);
-                assert_eq!(found.conclusion, Conclusion::LosslessAnotherRule);
+                assert_eq!(found.conclusion, Conclusion::LosslessOther);
                 assert_eq!(found.fits.as_deref(), Some(&*own.to_string()));
             }
         }
@@ -1045,24 +636,21 @@ fn an_engine_that_carries_is_audited_by_what_it_carries() {
     let honest = carried_log(400, Off::Nothing);
     let found = of(&honest, Rule::CARRIED);
     assert!(found.ok, "{found:#?}");
-    assert_eq!(found.conclusion, Conclusion::AsClaimed);
     assert!(of(&honest, Rule::TEXT).ok);
     // It is lossless, and not the rule that it is like.
     let token = of(&honest, Rule::TOKEN);
-    assert!(!token.ok);
-    assert_eq!(token.conclusion, Conclusion::LosslessAnotherRule);
+    assert_eq!(token.conclusion, Conclusion::LosslessOther);
     assert_eq!(token.fits.as_deref(), Some("carried"));
     // One that forgets what it carries is that rule.
     let forgets = of(&carried_log(400, Off::Carry), Rule::CARRIED);
     assert_eq!(forgets.fits.as_deref(), Some("token"));
-    let suspect = forgets.parts[Part::Acceptance.index()].suspect.as_deref();
-    assert_eq!(suspect, Some("carries-nothing"));
+    assert_eq!(forgets.cause.unwrap().name, "carries-nothing");
     // One that draws from p behind a whole chain is lossy, and is told so there first.
     let bonus = of(&carried_log(1_000, Off::Bonus), Rule::CARRIED);
     let correction = &bonus.parts[Part::Correction.index()];
     assert!(correction.is_refuted(), "{bonus:#?}");
-    assert_eq!(correction.suspect.as_deref(), Some("bonus-from-p"));
-    assert_ne!(bonus.conclusion, Conclusion::LosslessAnotherRule);
+    assert_eq!(bonus.cause.as_ref().unwrap().name, "bonus-from-p");
+    assert_ne!(bonus.conclusion, Conclusion::LosslessOther);
 }
 
 /// What a log lacks for the numbers that are carried is named.
@@ -1094,22 +682,6 @@ fn carried_needs_every_token_of_whole_texts() {
     }
 }
 
-/// A made-up pair of rows: a softmax, and the same with every logit moved.
-fn made_pairs(count: usize, size: usize, random: &mut ChaCha8Rng) -> Vec<[Vec<f64>; 2]> {
-    let pairs = (0..count).map(|_| {
-        let logits: Vec<f64> = (0..size).map(|_| 2.0 * nearly_normal(random)).collect();
-        let moved = logits.iter().map(|x| x + nearly_normal(random));
-        let moved: Vec<f64> = moved.collect();
-        [softmax(&logits, 1.0), softmax(&moved, 1.0)]
-    });
-    pairs.collect()
-}
-
-/// The sum of twelve uniform numbers, less 6: mean 0, variance 1.
-fn nearly_normal(random: &mut ChaCha8Rng) -> f64 {
-    (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
-}
-
 /// A step of rejection sampling on rows of its own, at which a share of drafts is kept whatever
 /// their probability, as where q is NaN and the test is `not (u > p/q)`.
 fn rejection([p, q]: &[Vec<f64>; 2], share: f64, random: &mut ChaCha8Rng) -> Step {
@@ -1128,105 +700,147 @@ fn rejection([p, q]: &[Vec<f64>; 2], share: f64, random: &mut ChaCha8Rng) -> Ste
     }
 }
 
-/// ln of a part's capital, of all that is bet on, and of what is no bet on a share.
-fn capitals(judge: &Judge, part: Part, tally: &Tally) -> [f64; 2] {
-    let book = &judge.book;
-    let logs = |shares: bool| {
-        let of = book.of(part).filter(|one| shares || !one.is_share);
-        let logs: Vec<f64> = of
-            .map(|one| one.weight.ln() + book.log_of(one, tally))
-            .collect();
-        log_sum(logs.iter().copied())
-    };
-    [logs(true), logs(false)]
-}
 
-/// 1% of the steps keep whatever was drafted: a total variation of .003 in what comes out, just
-/// above a tolerance of .002. Bets on all steps do not tell it in 120,000 steps, a bet on a share
-/// does.
-#[test]
-fn a_share_of_broken_steps_is_told_where_a_mean_is_not() {
-    let mut random = ChaCha8Rng::seed_from_u64(40);
-    // Where the draft goes wrong its tokens are far from what the target wants, as with models.
-    let mut pairs = made_pairs(120, 24, &mut random);
-    for pair in &mut pairs {
-        let other = &made_pairs(1, 24, &mut random)[0][0];
-        let mixed = pair[0].iter().zip(other).map(|(p, x)| 0.6 * p + 0.4 * x);
-        pair[1] = mixed.collect();
-    }
-    let off = pairs.iter().map(|[p, q]| {
-        let apart = p.iter().zip(q).map(|(p, q)| (p - q).abs());
-        0.01 * 0.5 * apart.sum::<f64>() / 120.0
-    });
-    let off: f64 = off.sum();
-    assert!((0.002..0.004).contains(&off), "{off}");
-    let judge = Judge::new(Rule::TOKEN, 0.002);
-    for (share, told) in [(0.01, true), (0.0, false)] {
-        let mut total = Tally::new(&judge.book);
-        for pair in &pairs {
-            let at = Position::new(&pair[0], &pair[1]);
-            let steps: Vec<Step> = (0..1000)
-                .map(|_| rejection(pair, share, &mut random))
-                .collect();
-            let steps: Vec<&Step> = steps.iter().collect();
-            let mut tallies = vec![Tally::new(&judge.book); steps.len()];
-            judge.judge(&at, false, &steps, &mut tallies);
-            tallies.iter().for_each(|tally| total.add(tally));
-        }
-        let limit = 1e6f64.ln();
-        let [with, without] = capitals(&judge, Part::Acceptance, &total);
-        assert_eq!(with >= limit, told, "{share}: {with}");
-        assert!(without < limit, "{share}: {without}");
-        let found = judged(
-            &judge,
-            Part::Acceptance,
-            &crate::audit::evidence::requests::Settled::whole(total),
-            &Map::new(),
-            1e-6,
-        );
-        let suspect = told.then_some("some-drafts-always-kept");
-        assert_eq!(found.suspect.as_deref(), suspect);
+fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
+    Simulator {
+        bug: bug.map(|bug| bug.parse().unwrap()),
+        drafts: 2,
+        ..Simulator::new(Settings {
+            seed: 9,
+            ..Settings::new(rule)
+        })
     }
 }
 
-/// Honest engines, whose forward pass moves every logit of both rows by normal noise of .1, at a
-/// level of 5%: bets on shares refute no more of them than that, in any part.
+fn of_strata(rule: Rule, follows: Rule, bug: Option<&str>) -> Simulator {
+    Simulator {
+        follows: Some(follows),
+        siblings: true,
+        drafts: 3,
+        ..simulator(rule, bug)
+    }
+}
+
+const EXACT: &str = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}, "rows_from": "engine-raw"}"#;
+
+/// Rows of two models and what an engine did on them; the rows are the engine's own.
+fn simulated(simulator: &Simulator, rows: usize, spread: f64, metadata: &str) -> Log {
+    let mut random = ChaCha8Rng::seed_from_u64(simulator.settings.seed ^ 77);
+    let target = logits(rows, 7, spread, &mut random);
+    let draft = logits(rows, 7, 0.7 * spread, &mut random);
+    let tensors = both(&target, &draft);
+    let alone = held(rows, &tensors, metadata);
+    let records = simulator.log(&alone).unwrap().records;
+    let mut all = both(&target, &draft);
+    all.extend(played(&records));
+    held(rows, &all, metadata)
+}
+
+/// Of 240 honest engines of 200 steps, at a level of 5%: 12 are expected at most, and 24 and more
+/// come with probability .1%. Noise on every logit that is stated changes nothing.
 #[test]
-fn bets_on_a_share_hold_their_level_for_honest_engines_with_noise() {
-    let mut random = ChaCha8Rng::seed_from_u64(41);
-    let judge = Judge::new(Rule::TOKEN, 0.002);
-    let pairs = made_pairs(150, 16, &mut random);
-    let engines = 300;
+fn honest_engines_are_accused_no_more_often_than_promised() {
+    let rules = [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH, Rule::BLOCK];
     for noise in [0.0, 0.1] {
-        let mut tallies = vec![Tally::new(&judge.book); engines];
-        for pair in &pairs {
-            // Each engine has a forward pass of its own.
-            let steps: Vec<Step> = (0..engines)
-                .map(|_| {
-                    let mut off = |row: &Vec<f64>| {
-                        let moved = row
-                            .iter()
-                            .map(|x| x.ln() + noise * nearly_normal(&mut random));
-                        softmax(&moved.collect::<Vec<f64>>(), 1.0)
-                    };
-                    let own = [off(&pair[0]), off(&pair[1])];
-                    rejection(&own, 0.0, &mut random)
-                })
-                .collect();
-            let steps: Vec<&Step> = steps.iter().collect();
-            let at = Position::new(&pair[0], &pair[1]);
-            judge.judge(&at, false, &steps, &mut tallies);
+        let mut accused = 0;
+        for (number, rule) in rules.into_iter().enumerate() {
+            for seed in 0..30 {
+                let mut engine = simulator(rule, None);
+                engine.noise = noise;
+                engine.settings.seed = 1000 * number as u64 + seed;
+                let log = simulated(&engine, 200, 1.2, EXACT);
+                let settings = Settings {
+                    alpha: 0.05,
+                    noise: Some(noise),
+                    ..Settings::new(rule)
+                };
+                let report = audited(&log, &settings);
+                accused += u32::from(!report.ok);
+            }
         }
-        for part in Part::ALL {
-            let refuted = tallies.iter().filter(|tally| {
-                let shares = judge.book.of(part).filter(|one| one.is_share);
-                let logs: Vec<f64> = shares.map(|one| judge.book.log_of(one, tally)).collect();
-                let mean = log_sum(logs.iter().copied()) - (logs.len() as f64).ln();
-                mean >= 20f64.ln()
-            });
-            // 15 are expected at most; 27 and more of 300 come with probability .2%.
-            let refuted = refuted.count();
-            assert!(refuted <= 26, "{noise} {part:?}: {refuted}");
+        assert!(accused < 24, "{noise}: {accused}");
+    }
+}
+
+/// A broken engine is refuted, by the name of what it does.
+#[test]
+fn broken_engines_are_named() {
+    for (rule, bug, names) in [
+        (Rule::TOKEN, "argmax-drafts", &["draft-likeliest"][..]),
+        (Rule::TOKEN, "flatter-drafts", &["draft-temperature"]),
+        (Rule::TOKEN, "accepts-everything", &["accepts-everything"]),
+        (Rule::TOKEN, "correction-from-q", &["correction-from-q"]),
+        (Rule::TOKEN, "correction-from-p", &["correction-from-p"]),
+        (Rule::TOKEN, "target-sharper", &["temperature"]),
+        (Rule::TOKEN, "ensemble", &["ensemble"]),
+        (Rule::TOKEN, "exact-match", &["exact-match"]),
+        (Rule::ONE_HOT, "rejection-sampling", &["token", "accepts-with-ratio"]),
+        (Rule::BLOCK, "target-flatter", &["temperature"]),
+    ] {
+        let log = simulated(&simulator(rule, Some(bug)), 3000, 1.5, EXACT);
+        let report = audited(&log, &Settings::new(rule));
+        let lossless = bug == "exact-match";
+        assert_eq!(report.ok, lossless, "{rule} {bug}");
+        let other = report.conclusion == Conclusion::LosslessOther;
+        assert_eq!(other, lossless, "{rule} {bug}");
+        let cause = report.cause.unwrap_or_else(|| panic!("{rule} {bug}: {:?}", report.suspects));
+        assert!(names.contains(&cause.name.as_str()), "{rule} {bug}: {cause:?}");
+        assert!(cause.log_ratio_to_next >= 7.0);
+    }
+    let sharper = simulated(&simulator(Rule::TOKEN, Some("target-sharper")), 3000, 1.5, EXACT);
+    let cause = audited(&sharper, &Settings::new(Rule::TOKEN)).cause.unwrap();
+    let factor = cause.fit["factor"].as_f64().unwrap();
+    assert!((factor - 0.7).abs() < 0.05, "{cause:?}");
+}
+
+/// Each tampered log is refused, or it is said why not.
+#[test]
+fn the_negative_control_plays_every_bug() {
+    let log = simulated(&simulator(Rule::TOKEN, None), 1500, 1.5, EXACT);
+    let settings = Settings {
+        stop: vec![2],
+        ..Settings::new(Rule::TOKEN)
+    };
+    let all = negative_control(&log, &settings).unwrap();
+    assert!(all.len() > 20);
+    for one in &all {
+        assert!(one.refuted != Some(false), "{one:?}");
+        assert_eq!(one.refuted.is_none(), one.reason.is_some(), "{one:?}");
+    }
+    let found = |name: &str| all.iter().any(|one| one.name == name && one.refuted == Some(true));
+    assert!(found("accepts-everything") && found("argmax-drafts") && found("correction-from-q"));
+}
+
+/// Honest requests with one seed: nothing is accused, and that they share numbers is told.
+#[test]
+fn honest_requests_that_share_numbers_are_not_accused() {
+    let mut told = 0;
+    for seed in 0..8 {
+        let log = engine_log(None, 60, 8, Some(seed), None, false);
+        let report = audited(&log, &Settings::new(Rule::TOKEN));
+        assert!(report.ok, "{seed} {report:#?}");
+        assert_eq!(report.conclusion, Conclusion::Undecided);
+        told += usize::from(report.cause.is_some_and(|cause| cause.name == "shared-stream"));
+        // Seeds that are logged, and equal, are no news.
+        let log = engine_log(None, 60, 8, Some(seed), None, true);
+        assert!(audited(&log, &Settings::new(Rule::TOKEN)).ok);
+        // Numbers that are said to be each request's own are not.
+        let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
+        assert!(!fresh.ok, "{seed}");
+    }
+    assert!(told >= 6, "{told}");
+}
+
+/// Without a word on seeds bugs are found, and a short log decides nothing.
+#[test]
+fn bugs_are_found_whatever_is_known_of_seeds() {
+    for bug in ["argmax-drafts", "accepts-everything", "correction-from-p"] {
+        for seeds in [None, Some(Seeds::Shared), Some(Seeds::Fresh)] {
+            let log = engine_log(None, 100, 8, None, Some(bug), false);
+            assert!(!audited(&log, &settings(Rule::TOKEN, seeds)).ok, "{bug}");
         }
     }
+    let short = audited(&engine_log(None, 20, 8, None, None, false), &settings(Rule::TOKEN, None));
+    assert_eq!((short.conclusion, short.ok), (Conclusion::Undecided, true));
+    assert!(short.tokens_wanted.is_some_and(|more| more > 100), "{:?}", short.open);
 }

@@ -1,6 +1,6 @@
 //! What is bet on, with which weights, and what the bets have come to.
 
-use super::bets::{Bet, SCORE_STAKES, SHARE_STAKES, STAKES, ShareBet, log_step, log_sum};
+use super::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
 
 /// The parts of a verdict, in the order of all arrays over parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +53,6 @@ pub(crate) struct Component {
     pub is_bug: bool,
     /// A score, with stakes up and down; else a bet, with stakes on it alone.
     pub is_score: bool,
-    /// A bet on a share of broken steps.
-    pub is_share: bool,
     /// Where its logarithms begin, one a stake: set by [`Book::push`].
     pub first: usize,
 }
@@ -62,10 +60,9 @@ pub(crate) struct Component {
 impl Component {
     /// How many stakes there are.
     pub(crate) fn stakes(&self) -> usize {
-        match (self.is_score, self.is_share) {
-            (true, _) => SCORE_STAKES.len(),
-            (false, true) => SHARE_STAKES.len(),
-            (false, false) => STAKES.len(),
+        match self.is_score {
+            true => SCORE_STAKES.len(),
+            false => STAKES.len(),
         }
     }
 }
@@ -143,7 +140,7 @@ impl Book {
     pub(crate) fn log_of(&self, component: &Component, tally: &Tally) -> f64 {
         let end = component.first + component.stakes();
         let logs = tally.logs.get(component.first..end).unwrap_or_default();
-        if component.is_score || component.is_share {
+        if component.is_score {
             let share = (component.stakes() as f64).ln();
             log_sum(logs.iter().map(|log| log - share))
         } else {
@@ -177,20 +174,6 @@ impl Book {
         if let Some(bet) = Bet::new(claimed, wrong, self.tolerance) {
             let gain = bet.gain_on([claimed, wrong], outcome);
             self.play(tally, component, gain, bet.range);
-        }
-    }
-
-    /// That a share of outcomes comes from a broken law: what both laws give the outcome.
-    pub(crate) fn share(
-        &self,
-        tally: &mut Tally,
-        component: &Component,
-        bet: &ShareBet,
-        masses: [f64; 2],
-    ) {
-        let steps = bet.log_steps(masses);
-        for (slot, step) in self.slots(tally, component).iter_mut().zip(steps) {
-            *slot += step;
         }
     }
 

@@ -4,7 +4,6 @@
 
 pub(super) mod bets;
 pub(super) mod book;
-pub(super) mod judge;
 pub(super) mod play;
 pub(super) mod requests;
 pub(super) mod rows;

@@ -4,8 +4,7 @@
 //! A player drafts, accepts and corrects on the rows in their order, whatever it put out before:
 //! as if both models answered by the place in the text alone.
 
-use crate::audit::evidence::book::Tally;
-use crate::audit::evidence::judge::{Judge, Step};
+use crate::audit::evidence::steps::Step;
 use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
@@ -26,8 +25,6 @@ pub(crate) struct Player {
     pub reach: f64,
     /// What the rule that carries knows of the text so far.
     carry: Option<Carry<f64>>,
-    /// The share of steps that the engine goes wrong at, if not at all, and what it does there.
-    sometimes: Option<(f64, Engine)>,
 }
 
 impl Player {
@@ -53,36 +50,7 @@ impl Player {
             depth: 0,
             reach: 1.0,
             carry: (rule == Rule::CARRIED).then(|| Carry::new(drafts.max(1))),
-            sometimes: None,
         }
-    }
-
-    /// The same engine, which goes wrong at a share of its steps and is honest at the others.
-    pub(crate) fn at_a_share(mut self, share: f64) -> Self {
-        self.sometimes = (share < 1.0).then_some((share, self.engine));
-        self
-    }
-
-    /// Settles what it is at the next step.
-    fn turn(&mut self) {
-        if let Some((share, broken)) = self.sometimes {
-            let honest = Engine {
-                draws: broken.draws,
-                ..Engine::HONEST
-            };
-            self.engine = match self.random.random::<f64>() < share {
-                true => broken,
-                false => honest,
-            };
-        }
-    }
-
-    /// The same, audited as another rule, which may carry what this one does not.
-    pub(crate) fn audited_as(mut self, rule: Rule) -> Self {
-        if rule == Rule::CARRIED {
-            self.carry = Some(Carry::new(self.drafts));
-        }
-        self
     }
 
     /// Begins a text.
@@ -209,47 +177,6 @@ pub(crate) fn draw(law: &[f64], uniform: f64) -> usize {
     last
 }
 
-/// Players that make one step each at a position, and the bets on them. `each` is told of every
-/// step. Players of one engine should stand together.
-pub(crate) fn visit(
-    judge: &Judge,
-    at: &Position<'_>,
-    siblings: bool,
-    players: &mut [Player],
-    tallies: &mut [Tally],
-    mut each: impl FnMut(usize, &Step),
-) {
-    let mut known: Vec<(Engine, Laws)> = Vec::with_capacity(2);
-    let mut steps = Vec::with_capacity(players.len());
-    let mut places = Vec::with_capacity(players.len());
-    for (index, player) in players.iter_mut().enumerate() {
-        player.turn();
-        places.push(player.here(at));
-        let place = known
-            .iter()
-            .position(|(engine, _)| *engine == player.engine);
-        let (_, laws) = match place {
-            Some(place) => known.swap_remove(place),
-            None => {
-                known.truncate(1);
-                (player.engine, player.laws(at))
-            }
-        };
-        let step = player.step(at, &laws);
-        known.push((player.engine, laws));
-        each(index, &step);
-        steps.push(step);
-    }
-    if judge.rule.remembers() {
-        for ((step, tally), at) in steps.iter().zip(tallies.iter_mut()).zip(places) {
-            judge.judge(&at, siblings, &[step], std::slice::from_mut(tally));
-        }
-    } else {
-        let steps: Vec<&Step> = steps.iter().collect();
-        judge.judge(at, siblings, &steps, tallies);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,30 +233,6 @@ mod tests {
                 let step = player.step(&at, &player.laws(&at));
                 assert_eq!(step.drafts.len(), drafts, "{least}");
             }
-        }
-    }
-
-    /// Rows on which an honest engine keeps nothing, and a broken one everything.
-    #[test]
-    fn an_engine_goes_wrong_at_a_share_of_its_steps() {
-        use crate::audit::model::engine::Keeps;
-        let (p, q) = ([1.0, 0.0], [0.0, 1.0]);
-        let at = Position::new(&p, &q);
-        let judge = Judge::new(Rule::TOKEN, 0.0);
-        let broken = Engine::HONEST.keeps(Keeps::Always);
-        for (share, least, most) in [(0.0, 0, 0), (0.25, 900, 1100), (1.0, 4000, 4000)] {
-            let player = Player::new(Rule::TOKEN, &broken, 9999, false, 3, 0).at_a_share(share);
-            let mut players = [player.clone(), player];
-            players[1].random.set_stream(1);
-            let mut tallies = [Tally::new(&judge.book), Tally::new(&judge.book)];
-            let mut kept = 0;
-            for _ in 0..2000 {
-                visit(&judge, &at, false, &mut players, &mut tallies, |_, step| {
-                    kept += usize::from(step.accepted);
-                });
-            }
-            // 1000 of 4000, and 27 is a standard deviation.
-            assert!((least..=most).contains(&kept), "{share}: {kept}");
         }
     }
 

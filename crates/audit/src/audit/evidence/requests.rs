@@ -223,17 +223,6 @@ pub(crate) struct Settled {
     pub price: f64,
 }
 
-impl Settled {
-    /// Of steps whose bets are multiplied.
-    pub(crate) fn whole(total: Tally) -> Self {
-        Self {
-            counted: total.steps,
-            price: 0.0,
-            total,
-        }
-    }
-}
-
 /// Texts that repeat others, where independent draws would with a probability below the level: two
 /// that begin alike, over all pairs, or any number that are the same from end to end. `tokens` is, by text, its tokens with ln of the probability of each.
 pub(crate) fn repeated(tokens: &[Vec<(u32, f64)>]) -> usize {

@@ -594,8 +594,9 @@ mod tests {
         // As likely as the last that is kept.
         assert_eq!(outside(0.2, 0.0), only(false));
         // A quarter of a nat is forgiven: exp(-1/4) is 0.7788.
-        assert_eq!(outside(0.2569, 1e-3), only(true));
-        assert_eq!(outside(0.2567, 1e-3), only(false));
+        const NOISE: f64 = 0.25 / SLACK;
+        assert_eq!(outside(0.2569, NOISE), only(true));
+        assert_eq!(outside(0.2567, NOISE), only(false));
         let mut pair = Pair::made(p, q, p, 0.25, false);
         assert_eq!(pair.place(2), 2);
         pair.rest = true;

@@ -18,6 +18,15 @@ pub(crate) struct Happened {
     pub batch: Option<i64>,
 }
 
+/// What an engine did at a position. Tokens are places in the row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Step {
+    pub drafts: Vec<usize>,
+    /// A draft was kept; meaningless without drafts.
+    pub accepted: bool,
+    pub output: usize,
+}
+
 /// The steps of a log, by position; positions outside any round have none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {

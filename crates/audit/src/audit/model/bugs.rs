@@ -14,8 +14,6 @@ pub(crate) struct Bug {
     pub words: &'static str,
     /// What to look at.
     pub cure: &'static str,
-    /// Weight in the mixture of each part: draft law, acceptance, correction, target law.
-    pub weights: [f64; 4],
     pub engine: Engine,
     /// Rules it is a bug of.
     pub of: fn(Rule) -> bool,
@@ -55,13 +53,12 @@ fn drafted(rule: Rule) -> bool {
 
 const HONEST: Engine = Engine::HONEST;
 
-/// All of them. Weights need not sum to one: those that apply to a rule are scaled.
-pub(crate) static BUGS: [Bug; 39] = [
+/// All of them.
+pub(crate) static BUGS: [Bug; 38] = [
     Bug {
         name: "argmax-drafts",
         words: "drafts are the likeliest token of q, and are tested as if drawn from q",
         cure: "sample the drafts, or test them as one-hot (keep with p(x))",
-        weights: [2.0, 0.0, 0.0, 2.0],
         engine: HONEST.likeliest().draft(Change::Argmax),
         of: sampled,
     },
@@ -69,7 +66,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "top-50-drafts",
         words: "drafts are drawn from q cut to its 50 likeliest tokens, and tested with all of q",
         cure: "test with the cut and renormalised q, or draw from all of q",
-        weights: [4.0, 0.0, 0.0, 2.0],
         engine: HONEST.draft(Change::Top(50)),
         of: sampled,
     },
@@ -77,7 +73,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "top-10-drafts",
         words: "drafts are drawn from q cut to its 10 likeliest tokens, and tested with all of q",
         cure: "test with the cut and renormalised q, or draw from all of q",
-        weights: [2.0, 0.0, 0.0, 1.0],
         engine: HONEST.draft(Change::Top(10)),
         of: sampled,
     },
@@ -86,7 +81,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts are drawn from the fewest likeliest tokens that hold 0.9 of q, and tested \
                 with all of q",
         cure: "test with the cut and renormalised q, or draw from all of q",
-        weights: [2.0, 0.0, 0.0, 1.0],
         engine: HONEST.draft(Change::TopP(0.9)),
         of: sampled,
     },
@@ -94,7 +88,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "ensemble",
         words: "the target is mixed with the draft: v = w p + (1 - w) q is verified, and not p",
         cure: "set the weight of the draft to 0 (transformers: assistant_ensemble_weight)",
-        weights: [0.0, 2.0, 2.0, 3.0],
         engine: HONEST.target(Change::Mixed(0.5)),
         of: drafted,
     },
@@ -102,7 +95,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "sharper-drafts",
         words: "drafts are drawn at 0.7 of the temperature of the q that they are tested with",
         cure: "use one temperature for the draft's draw and for the q of the ratio",
-        weights: [2.0, 0.0, 0.0, 1.0],
         engine: HONEST.draft(Change::Temperature(0.7)),
         of: sampled,
     },
@@ -110,7 +102,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "flatter-drafts",
         words: "drafts are drawn at 1.4 times the temperature of the q that they are tested with",
         cure: "use one temperature for the draft's draw and for the q of the ratio",
-        weights: [2.0, 0.0, 0.0, 1.0],
         engine: HONEST.draft(Change::Temperature(1.4)),
         of: sampled,
     },
@@ -119,7 +110,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts are drawn, and dropped if q(x) < 0.1; the target is asked instead",
         cure: "stop behind the token instead, or test against q restricted to the kept tokens \
                (claim prune-after-draw of `specgap check`)",
-        weights: [1.0, 0.0, 0.0, 1.0],
         engine: HONEST.drops(0.1),
         of: sampled,
     },
@@ -128,7 +118,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts are drawn, and dropped if q(x) < 0.4; the target is asked instead",
         cure: "stop behind the token instead, or test against q restricted to the kept tokens \
                (claim prune-after-draw of `specgap check`)",
-        weights: [1.0, 0.0, 0.0, 1.0],
         engine: HONEST.drops(0.4),
         of: sampled,
     },
@@ -136,7 +125,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "sampled-drafts",
         words: "drafts are drawn from q where the likeliest token is claimed",
         cure: "lossless if they are kept with p(x); name the rule exact-match, or draft greedily",
-        weights: [4.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws(),
         of: |rule| rule.drafts() == Drafts::Likeliest,
     },
@@ -144,7 +132,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "lenient-acceptance",
         words: "drafts are kept with 1/0.9 of the rule's probability",
         cure: "set acceptance thresholds to 1",
-        weights: [0.0, 4.0, 0.0, 3.0],
         engine: HONEST.keeps(Keeps::Over(0.9)),
         of: drafted,
     },
@@ -152,7 +139,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "accepts-everything",
         words: "every draft is kept",
         cure: "look for an acceptance test that is skipped",
-        weights: [0.0, 1.0, 0.0, 1.0],
         engine: HONEST.keeps(Keeps::Always),
         of: drafted,
     },
@@ -160,7 +146,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "greedy-acceptance",
         words: "a draft is kept if it is the target's likeliest token",
         cure: "the verifier's temperature is taken for 0",
-        weights: [0.0, 1.0, 0.0, 1.0],
         engine: HONEST.keeps(Keeps::IfLikeliest),
         of: drafted,
     },
@@ -168,7 +153,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "exact-match",
         words: "drafts are kept with p(x), and replaced by a draw from p without them",
         cure: "nothing is lost: name the rule exact-match (or one-hot)",
-        weights: [0.0, 1.0, 1.0, 0.0],
         engine: HONEST.keeps(Keeps::Target).corrects(Corrects::OffDraft),
         of: chain_sampled,
     },
@@ -176,7 +160,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "rejection-sampling",
         words: "drafts are kept with min(1, p/q), and replaced by a draw from (p - q)+",
         cure: "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
-        weights: [0.0, 2.0, 1.0, 2.0],
         engine: HONEST.keeps(Keeps::Ratio).corrects(Corrects::Residual),
         of: |rule| rule != Rule::TEXT && !rule.tests_drafts(),
     },
@@ -184,7 +167,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "ratio-of-cut-q",
         words: "drafts are drawn from q, and tested with q cut to its 50 likeliest tokens",
         cure: "test with the q that was drawn from",
-        weights: [0.0, 2.0, 1.0, 1.0],
         engine: HONEST.ratio(Change::Top(50)),
         of: chain_sampled,
     },
@@ -192,7 +174,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "ratio-at-another-temperature",
         words: "drafts are tested with q at 0.7 of the temperature that they were drawn at",
         cure: "test with the q that was drawn from",
-        weights: [0.0, 2.0, 2.0, 1.0],
         engine: HONEST.ratio(Change::Temperature(0.7)),
         of: chain_sampled,
     },
@@ -200,7 +181,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "own-noise-correction",
         words: "the correction is drawn with the random numbers that drew the draft",
         cure: "draw new random numbers for the correction",
-        weights: [0.0, 0.0, 4.0, 1.0],
         engine: HONEST.corrects(Corrects::OwnNoise),
         of: chain_sampled,
     },
@@ -208,7 +188,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "correction-from-q",
         words: "the correction is drawn from q",
         cure: "draw it from (p - q)+",
-        weights: [0.0, 0.0, 1.0, 1.0],
         engine: HONEST.corrects(Corrects::Draft),
         of: drafted,
     },
@@ -216,7 +195,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "correction-off-the-draft-only",
         words: "the correction is drawn from p less q at the drafted token alone",
         cure: "subtract all of q: (p - q)+",
-        weights: [0.0, 0.0, 1.0, 1.0],
         engine: HONEST.corrects(Corrects::OffDraft),
         of: sampled,
     },
@@ -224,7 +202,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "correction-from-p",
         words: "the correction is drawn from all of p",
         cure: "draw it from what the rule leaves of p",
-        weights: [0.0, 0.0, 1.0, 1.0],
         engine: HONEST.corrects(Corrects::Target),
         of: drafted,
     },
@@ -232,7 +209,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "temperature-ignored",
         words: "p is taken at temperature 0, its likeliest token",
         cure: "pass the request's temperature to the verifier",
-        weights: [0.0, 0.5, 0.5, 1.0],
         engine: HONEST.target(Change::Argmax),
         of: |_| true,
     },
@@ -240,7 +216,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "target-sharper",
         words: "p is taken at 0.7 of its temperature",
         cure: "pass the request's temperature to the verifier, once",
-        weights: [0.0, 2.0, 2.0, 3.0],
         engine: HONEST.target(Change::Temperature(0.7)),
         of: |_| true,
     },
@@ -248,7 +223,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "target-flatter",
         words: "p is taken at 1.4 times its temperature",
         cure: "pass the request's temperature to the verifier, once",
-        weights: [0.0, 2.0, 2.0, 3.0],
         engine: HONEST.target(Change::Temperature(1.4)),
         of: |_| true,
     },
@@ -256,7 +230,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "drafts-without-replacement",
         words: "drafts are drawn without replacement where i.i.d. drafts are claimed",
         cure: "name the rule rrs-wo and verify it as such, or draw every draft from all of q",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::RRS_WO),
         of: independent,
     },
@@ -265,7 +238,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts are drawn with replacement, so that children are duplicated, and verified \
                 as if without",
         cure: "mask what was drafted before, or name the rule rrs",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::RRS),
         of: distinct,
     },
@@ -273,7 +245,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "verified-without-replacement",
         words: "i.i.d. drafts are verified as if they were drawn without replacement",
         cure: "test every draft with all of q",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::RRS_WO),
         of: independent,
     },
@@ -281,7 +252,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "verified-with-replacement",
         words: "drafts without replacement are verified as if they were i.i.d.",
         cure: "take what was rejected out of q before the next test",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::RRS),
         of: distinct,
     },
@@ -290,7 +260,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "each draft is drawn from all of q, and verified as if it came from its stratum",
         cure: "draw the certain tokens and one token from each stratum, in that order; or name \
                the rule rrs and verify it as such",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::RRS),
         of: stratified,
     },
@@ -298,7 +267,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "strata-without-replacement",
         words: "drafts are drawn from what is left of q, and verified as if from strata",
         cure: "draw one token from each stratum, or name the rule rrs-wo and verify it as such",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::RRS_WO),
         of: stratified,
     },
@@ -307,7 +275,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "each draft of a stratum is tested with all of q: recursive rejection of i.i.d. \
                 drafts",
         cure: "test it with the law that it was drawn from, by falling level",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::RRS),
         of: stratified,
     },
@@ -317,7 +284,6 @@ pub(crate) static BUGS: [Bug; 39] = [
                 and verified as if it could not",
         cure: "if the draft before was the token across the cut, draw from the rest of the \
                stratum; or name the law stratified-independent and verify it as such",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::LEVEL_4_INDEPENDENT),
         of: straddling_once,
     },
@@ -326,7 +292,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts of which none comes twice are verified as if strata were independent",
         cure: "test each draft with its law given that all are still refused; or draw from each \
                stratum independently and name the law stratified-independent",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::LEVEL_4_INDEPENDENT),
         of: straddling_once,
     },
@@ -336,7 +301,6 @@ pub(crate) static BUGS: [Bug; 39] = [
                 were independent",
         cure: "draw from each stratum whatever was drawn before, or name the law stratified and \
                verify it as such",
-        weights: [3.0, 0.0, 0.0, 0.0],
         engine: HONEST.draws_as(Rule::LEVEL_4),
         of: independent_strata,
     },
@@ -345,7 +309,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "independent strata are verified as if no token could come twice",
         cure: "test each draft with what is left of its own stratum, or name the law stratified \
                and draw by it",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.tests_as(Rule::LEVEL_4),
         of: independent_strata,
     },
@@ -354,7 +317,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "loops are swapped: all levels of one stratum, then those of the next, which is \
                 one pass of recursive rejection",
         cure: "nothing is lost but acceptance: run the levels outermost, the strata inside",
-        weights: [0.0, 3.0, 2.0, 0.0],
         engine: HONEST.levels_inside(),
         of: stratified,
     },
@@ -363,7 +325,6 @@ pub(crate) static BUGS: [Bug; 39] = [
         words: "drafts are tested, and corrected, as if one stood at every token",
         cure: "nothing is lost but acceptance: name the rule token; or test with d q, d by the text \
                so far",
-        weights: [0.0, 4.0, 3.0, 0.0],
         engine: HONEST.carries(Carries::Nothing),
         of: |rule| rule == Rule::CARRIED,
     },
@@ -371,24 +332,14 @@ pub(crate) static BUGS: [Bug; 39] = [
         name: "bonus-from-p",
         words: "behind a whole chain the token is drawn from all of p",
         cure: "draw it from (p - d q)+, with one more row of the draft, as behind a rejected draft",
-        weights: [0.0, 0.0, 4.0, 3.0],
         engine: HONEST.carries(Carries::ButBehindChains),
         of: |rule| rule == Rule::CARRIED,
     },
-    Bug {
-        name: "bf16-drafts",
-        words: "drafts are drawn from q rounded to bf16, and tested with q as it was",
-        cure: "harmless at this size",
-        weights: [0.0; 4],
-        engine: HONEST.draft(Change::Bf16),
-        of: |rule| rule.drafts() != Drafts::Any,
-    },
 ];
 
-/// The bugs that a rule can have and that are bet on.
+/// The bugs that a rule can have.
 pub(crate) fn bugs_of(rule: Rule) -> impl Iterator<Item = &'static Bug> {
-    BUGS.iter()
-        .filter(move |bug| (bug.of)(rule) && bug.weights.iter().any(|weight| *weight > 0.0))
+    BUGS.iter().filter(move |bug| (bug.of)(rule))
 }
 
 #[cfg(test)]

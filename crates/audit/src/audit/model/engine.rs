@@ -75,8 +75,6 @@ pub(crate) enum Change {
     Temperature(f64),
     /// Tokens of at least this probability.
     AtLeast(f64),
-    /// Rounded to bf16.
-    Bf16,
 }
 
 /// How drafts are kept.
@@ -399,33 +397,6 @@ impl Laws {
         }
     }
 
-    /// Whether the law of a correction is the same whatever was rejected.
-    pub(crate) fn one_correction(&self) -> bool {
-        !self.off_draft
-    }
-
-    /// The law of what replaces a rejected draft, given that it is listed: what of a
-    /// residual is not listed is unknown, and the listed part is known up to its total.
-    pub(crate) fn listed_correction(&self, draft: usize, at: &Position<'_>) -> Vec<f64> {
-        let mut law = self.correction(draft);
-        if at.rest
-            && let Some(rest) = law.last_mut()
-            && *rest > 0.0
-        {
-            *rest = 0.0;
-            normalise(&mut law);
-        }
-        law
-    }
-
-    /// The same, and where nothing was drafted the law of the token that comes out.
-    pub(crate) fn behind(&self, draft: Option<usize>, at: &Position<'_>) -> Vec<f64> {
-        match draft {
-            None => self.bonus.clone(),
-            Some(draft) => self.listed_correction(draft, at),
-        }
-    }
-
     /// The law of what replaces a rejected draft, where what the rows do not list is one
     /// token.
     pub(crate) fn correction(&self, draft: usize) -> Vec<f64> {
@@ -558,11 +529,6 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
             out.iter_mut()
                 .filter(|x| **x < least)
                 .for_each(|x| *x = 0.0);
-        }
-        Change::Bf16 => {
-            for x in &mut out {
-                *x = half::bf16::from_f64(*x).to_f64();
-            }
         }
     }
     or_else(out, row)
@@ -700,15 +666,15 @@ mod tests {
 
     #[test]
     fn rows_are_changed_as_said() {
-        use Change::{Argmax, AtLeast, Bf16, Same, Temperature, Top};
+        use Change::{Argmax, AtLeast, Same, Temperature, Top};
         let position = |rest| Position { rest, ..at(1.0) };
         let of = |row: &[f64], how, rest| change(row, how, &position(rest));
-        let (quarters, thirds) = ([0.25; 4], [1. / 3., 2. / 3.]);
+        let quarters = [0.25; 4];
         let mostly_rest = [0.1, 0.2, 0.1, 0.1, 0.5];
         let top_4 = [2. / 19., 3. / 19., 10. / 19., 0., 4. / 19.];
         let at_least = [0., 3. / 17., 10. / 17., 0., 4. / 17.];
         type Case<'a> = (&'a [f64], Change, bool, &'a [f64]);
-        let cases: [Case<'_>; 17] = [
+        let cases: [Case<'_>; 16] = [
             (&Q, Same, true, &Q),
             (&Q, Argmax, false, &[0., 0., 1., 0., 0.]),
             // What is not listed is no token.
@@ -727,17 +693,11 @@ mod tests {
             (&Q, AtLeast(0.15), false, &at_least),
             // Nothing would be left.
             (&Q, AtLeast(0.9), false, &Q),
-            // Eight bits of significand: 171/512 and 342/512.
-            (&thirds, Bf16, false, &thirds),
         ];
         for (row, how, rest, expected) in cases {
             let found = of(row, how, rest);
             assert!(near(&found, expected), "{how:?} {rest}: {found:?}");
         }
-        // 0.1 and 0.9 become 205/2048 and 115/128.
-        let total = 205. / 2048. + 115. / 128.;
-        let expected = [205. / 2048. / total, 115. / 128. / total];
-        assert!(near(&of(&[0.1, 0.9], Change::Bf16, false), &expected));
         let mut none = [0.0, 0.0];
         assert!(!normalise(&mut none) && none == [0.0, 0.0]);
         let mut endless = [1.0, f64::INFINITY];
@@ -826,8 +786,6 @@ mod tests {
             assert!(near(&found, &correction), "{rule} {engine:?}: {found:?}");
             let dropped = if engine == drops { 0.15 } else { 0.0 };
             assert!((laws.dropped - dropped).abs() < 1e-15, "{rule} {engine:?}");
-            let off_draft = laws.correction(0) != laws.correction(2);
-            assert_eq!(laws.one_correction(), !off_draft, "{rule} {engine:?}");
         }
         // A block whose prefix is accepted with 1/2: min(1, p/(2 q)) is the ratio, and where a
         // token is not reached the block stops there with h = 0.1/(0.1 + 0.5).
@@ -862,20 +820,6 @@ mod tests {
         };
         let laws = Laws::new(Rule::ONE_HOT, &honest, &alone);
         assert_eq!(laws.correction(0), [1.0, 0.0]);
-    }
-
-    /// Of a residual that is not listed the law of what is listed is known.
-    #[test]
-    fn corrections_that_are_listed() {
-        let rows = |rest| Position {
-            rest,
-            ..Position::new(&[0.5, 0.2, 0.3], &[0.1, 0.7, 0.2])
-        };
-        for (rest, expected) in [(false, [0.8, 0., 0.2]), (true, [1., 0., 0.])] {
-            let laws = Laws::new(Rule::TOKEN, &Engine::HONEST, &rows(rest));
-            let found = laws.listed_correction(1, &rows(rest));
-            assert!(near(&found, &expected), "{found:?}");
-        }
     }
 
     /// What comes out, summed over all that can happen, for all bugs.

@@ -161,11 +161,6 @@ impl Rule {
         self != Self::TEXT && !self.needs_siblings()
     }
 
-    /// Whether what it does at a position follows from the positions before it too.
-    pub(crate) fn remembers(self) -> bool {
-        self == Self::BLOCK || self == Self::CARRIED
-    }
-
     /// Its law on a row; `scale` divides what it keeps drafts with where it looks at p alone.
     pub(crate) fn with_step<T>(self, scale: f64, ask: impl FnOnce(&dyn Step) -> T) -> T {
         let over = self.over * scale;

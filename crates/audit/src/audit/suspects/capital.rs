@@ -28,6 +28,9 @@ pub(crate) struct Won {
     /// Of the rule and of outputs: the sums of r l and r l^2 over steps, l = ln r - ln(1 + price):
     /// the growth of capital if the suspect were true, and its square, weighed back from the claim.
     pub growth: [[f64; 2]; 2],
+    /// Of the rule: steps that it says something of, and the sums of r and r^2 there. What they lack
+    /// to 1 on average, the suspect gives to what the claim excludes.
+    pub mass: [f64; 3],
     /// The sum of |r - 1|/2 of outputs: total variation, likewise; and of (1 - 1/r)+: the same if
     /// the suspect is true.
     pub apart: [f64; 2],
@@ -70,6 +73,9 @@ impl Won {
         for (own, more) in self.growth.iter_mut().flatten().zip(other.growth.iter().flatten()) {
             *own += more;
         }
+        for (own, more) in self.mass.iter_mut().zip(other.mass) {
+            *own += more;
+        }
         for (own, more) in self.apart.iter_mut().zip(other.apart) {
             *own += more;
         }
@@ -93,6 +99,11 @@ impl Won {
             let ratio: f64 = told.rule.iter().map(|one| one.ratio).product();
             let paid: f64 = told.rule.iter().map(|one| one.price.ln_1p()).sum();
             grow(&mut self.growth[0], ratio, paid);
+            if ratio < 1e20 {
+                for (sum, more) in self.mass.iter_mut().zip([1.0, ratio, ratio * ratio]) {
+                    *sum += more;
+                }
+            }
         }
         if told.output != Factor::ONE {
             for (slot, (share, _)) in SHARES.iter().enumerate() {
@@ -168,15 +179,21 @@ impl Tally {
     }
 }
 
-/// The largest of a suspect's logs, and its share.
+/// What speaks for a share has to be so much above what speaks for all steps, in nats.
+const SIMPLER: f64 = 3.0;
+
+/// The largest of a suspect's logs, and its share: all steps, if no other is better by far.
 pub(crate) fn best(logs: &Logs) -> (f64, f64) {
-    let mut found = (f64::NEG_INFINITY, 1.0);
-    for (log, (share, _)) in logs.iter().zip(SHARES) {
+    let mut found = (logs[0] + SIMPLER, 1.0);
+    for (log, (share, _)) in logs.iter().zip(SHARES).skip(1) {
         if *log > found.0 {
             found = (*log, share);
         }
     }
-    found
+    match found.1 < 1.0 {
+        true => found,
+        false => (logs[0], 1.0),
+    }
 }
 
 /// ln of weighted logs of all shares.

@@ -73,6 +73,10 @@ pub(crate) enum Law {
     /// p and q at another temperature.
     Both(f64),
     Draft(Change),
+    /// The row of the place before wherever q is used.
+    OtherDraft,
+    /// Each of several drafts is held against a draw of its own from p.
+    DrawForEach,
     /// Drafts are drawn where the likeliest is claimed, or the other way around.
     Sampled,
     Likeliest,
@@ -88,6 +92,8 @@ pub(crate) struct Suspect {
     /// Its place in [`Families::names`].
     pub family: usize,
     pub law: Law,
+    /// Its change of p, by its place in [`Families::changes`].
+    pub change: usize,
 }
 
 /// All suspects of a rule, family after family.
@@ -95,6 +101,8 @@ pub(crate) struct Suspect {
 pub(crate) struct Families {
     pub names: Vec<&'static str>,
     pub suspects: Vec<Suspect>,
+    /// All changes of p, each once.
+    pub changes: Vec<Change>,
 }
 
 /// Factors of a temperature. 0 is greedy.
@@ -102,8 +110,8 @@ const FACTORS: [f64; 20] = [
     0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.25, 1.4, 1.6, 1.8, 2.0,
     2.5, 3.0,
 ];
-const TOP_K: [usize; 28] = [
-    1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200,
+const TOP_K: [usize; 27] = [
+    2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200,
     256, 320, 400, 512,
 ];
 const TOP_P: [f64; 18] = [
@@ -131,8 +139,34 @@ impl Families {
         }
         let family = self.names.len();
         self.names.push(name);
-        let of = laws.into_iter().map(|law| Suspect { family, law });
-        self.suspects.extend(of);
+        for law in laws {
+            let change = self.change_of(law);
+            self.suspects.push(Suspect {
+                family,
+                law,
+                change,
+            });
+        }
+    }
+
+    fn change_of(&mut self, law: Law) -> usize {
+        let change = match law {
+            Law::Target(change, _) => change,
+            Law::Both(factor) => Change::Temperature(factor),
+            _ => return usize::MAX,
+        };
+        let found = self.changes.iter().position(|own| *own == change);
+        found.unwrap_or_else(|| {
+            self.changes.push(change);
+            self.changes.len() - 1
+        })
+    }
+
+    /// One family of these laws.
+    pub(crate) fn only(name: &'static str, laws: Vec<Law>) -> Self {
+        let mut all = Self::default();
+        all.add(name, laws);
+        all
     }
 
     /// All suspects of a rule. `cuts` says how many cuts are claimed, `siblings` that drafts are
@@ -148,6 +182,7 @@ impl Families {
             for (number, bug) in bugs.filter(|(_, bug)| !is_of_p(bug)) {
                 all.add(bug.name, [Law::Engine(number)]);
             }
+            all.add("target-draw-for-each-draft", [Law::DrawForEach]);
             return all;
         }
         for place in [Place::Check, Place::Correction, Place::Drafted, Place::Bonus] {
@@ -230,8 +265,9 @@ impl Families {
             few(&PENALTY, 2).flat_map(move |b| [Change::Presence { b, window }, Change::Frequency { b, window }])
         });
         self.add("presence-penalty", b.map(law));
-        if place == Place::Drafted {
-            let lags = few(&PENALTY, 2).flat_map(|b| [false, true].map(|counts| Change::Lag { b, counts }));
+        if place == Place::Drafted || place == Place::Bonus {
+            let kinds = [(false, false), (false, true), (true, false), (true, true)];
+            let lags = PENALTY.into_iter().flat_map(|b| kinds.map(|(counts, ever)| Change::Lag { b, counts, ever }));
             self.add("penalty-lag", lags.map(law));
         }
     }
@@ -245,7 +281,7 @@ impl Families {
             self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
             self.add("draft-likeliest", [Law::Likeliest]);
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
-            self.add("draft-rows-off-by-one-place", [Law::Draft(Change::Before)]);
+            self.add("draft-rows-off-by-one-place", [Law::Draft(Change::Before), Law::OtherDraft]);
         } else if rule.drafts() == Drafts::Likeliest {
             self.add("draft-sampled", [Law::Sampled]);
         }
@@ -353,6 +389,8 @@ impl Law {
                 Change::Uniform => "drafts are any token".to_owned(),
                 _ => format!("{}, for the draws of drafts alone", change.words("the draft's row")),
             },
+            Self::OtherDraft => "the q that drafts is that of the place before, and not the log's".to_owned(),
+            Self::DrawForEach => "each draft is held against a draw of its own from p".to_owned(),
             Self::Likeliest => "drafts are the likeliest token of q, and are tested as if drawn from q".to_owned(),
             Self::Sampled => "drafts are drawn from q where the likeliest token is claimed".to_owned(),
             Self::Decide(keep, correct) => decision(keep, correct),
@@ -373,6 +411,8 @@ impl Law {
             Self::Target(change, Place::Everywhere) => return change.cure(),
             Self::Target(..) => "let every place of a round use the row that plain sampling uses: the same temperature, cuts and penalties for acceptance, correction and the token behind a whole chain",
             Self::Both(_) => "pass --temperature as the request had it, or give the engine the temperature of the request",
+            Self::OtherDraft => "log the row that the draft was drawn from: move the draft's rows by one place, or look for a drafter that is a step behind",
+            Self::DrawForEach => "draw one token of the target, and keep the draft that equals it, if one does",
             Self::Draft(_) => "test drafts with the row that they were drawn from, or draw them from the claimed one",
             Self::Likeliest => "sample the drafts, or test them as one-hot (keep with p(x)) and name the rule one-hot",
             Self::Sampled => "nothing is lost if they are kept with p(x): name the rule exact-match, or draft the likeliest",
@@ -418,7 +458,7 @@ impl Law {
                 Change::Ensemble(w) => between(&MIXED, w, plain, plain).into_iter().filter(|w| *w > 0.0 && *w < 1.0).map(Change::Ensemble).collect(),
                 Change::Presence { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Presence { b, window }).collect(),
                 Change::Frequency { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Frequency { b, window }).collect(),
-                Change::Lag { b, counts } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Lag { b, counts }).collect(),
+                Change::Lag { b, counts, ever } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Lag { b, counts, ever }).collect(),
                 Change::Repetition(r) => between(&[1.05, 1.1, 1.2, 1.3, 1.5, 2.0], r, f64::ln, f64::exp).into_iter().map(Change::Repetition).collect(),
                 _ => Vec::new(),
             }
@@ -561,7 +601,7 @@ impl Change {
             Self::Repetition(r) => format!("a repetition penalty of {}", short(r)),
             Self::NoRepeat(1) => "the token before never comes again".to_owned(),
             Self::NoRepeat(n) => format!("no {n} tokens that came before come again in a row"),
-            Self::Lag { b, counts } => format!("a {} penalty of {} counts the tokens of a round late", if counts { "frequency" } else { "presence" }, short(b)),
+            Self::Lag { b, counts, ever } => format!("a {} penalty of {} {}", if counts { "frequency" } else { "presence" }, short(b), if ever { "never counts drafts that were kept" } else { "counts the tokens of a round late" }),
             Self::Before => format!("{row} is that of the place before"),
             Self::Uniform => "any token".to_owned(),
             Self::Learnt(_) => "some tokens come more often than they should, and others less, whatever stands before".to_owned(),

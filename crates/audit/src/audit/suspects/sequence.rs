@@ -72,13 +72,23 @@ impl Default for Threshold {
 }
 
 /// How often a threshold is taken to be missed.
-const MISSES: f64 = 0.01;
+const MISSES: f64 = 0.002;
+
+/// Where it is looked for.
+const LEAST: f64 = 0.02;
+const MOST: f64 = 10.0;
 
 impl Threshold {
     fn look(&mut self, value: f64, kept: bool, [keep, width]: [f64; 2]) {
+        // The threshold is anywhere between what was refused and what was kept, by its logarithm.
+        let (low, high) = (self.refused.max(LEAST), self.kept.min(MOST));
         let own = match (value >= self.kept, value <= self.refused) {
             (true, false) => 1.0 - MISSES,
             (false, true) => MISSES,
+            (false, false) if low < high => {
+                let share = (value.clamp(low, high) / low).ln() / (high / low).ln();
+                share.clamp(MISSES, 1.0 - MISSES)
+            }
             _ => keep,
         };
         if own != keep && keep > 0.0 && keep < 1.0 {
@@ -98,7 +108,7 @@ impl Threshold {
 
     /// What is left of it is a threshold, and no law of another kind.
     pub(crate) fn is_one(&self) -> bool {
-        self.kept.is_finite() && self.refused <= self.kept * (1.0 + 1e-9)
+        self.kept.is_finite() && self.refused > 0.0 && self.refused <= self.kept * (1.0 + 1e-9)
     }
 }
 
@@ -151,6 +161,10 @@ pub(crate) const KINDS: [&str; 7] = [
     "coins of acceptance",
 ];
 
+/// From how many steps on a kind of number was compared, and from what on it speaks, in nats.
+const COMPARED: u64 = 20;
+const SPEAKS: f64 = 3.0;
+
 /// No set is shorter: sums over many tokens are known to about 1e-12.
 const SHORTEST: f64 = 1.0 / 1024.0;
 
@@ -161,7 +175,8 @@ pub(crate) struct Scope {
     common: Map<(usize, usize, usize, usize), [f64; 2]>,
     /// ln of capital by kind and stake; of tokens that come again by gain.
     pub logs: [[f64; STAKES.len()]; KINDS.len()],
-    pub steps: u64,
+    /// Of drafts, tokens and coins: how many were compared.
+    pub steps: [u64; 3],
 }
 
 impl Scope {
@@ -182,7 +197,9 @@ impl Scope {
             self.common
                 .insert(key, wide(left.unwrap_or([low, high]), known));
             let Some(known) = known else { continue };
-            self.steps += 1;
+            if let Some(steps) = self.steps.get_mut(first / 3).filter(|_| order == 0) {
+                *steps += 1;
+            }
             let shared = common(known, [low, high]);
             let ratio = shared / ((high - low).max(1e-300) * (known[1] - known[0]).max(1e-300));
             if let Some(logs) = self.logs.get_mut(kind) {
@@ -196,7 +213,6 @@ impl Scope {
             && mass < 1.0 - 1e-9
             && let Some(logs) = self.logs.get_mut(first + 2)
         {
-            self.steps += 1;
             for (log, gain) in logs.iter_mut().zip(GAINS) {
                 let own = if hit { 1.0 + gain } else { 1.0 };
                 *log += (own / (1.0 + gain * mass)).ln() - 1e-8;
@@ -204,21 +220,27 @@ impl Scope {
         }
     }
 
-    /// The largest: of each kind by itself, and of all of them together.
+    /// The largest: of each kind by itself, and of all of them together. Where drafts, coins and
+    /// tokens were all compared, numbers of one kind alone that come again are a law of it, and no
+    /// generator.
     pub(crate) fn largest(&self) -> (f64, &'static str) {
-        let mut found = (0.0, "");
-        let mut together = 0.0;
-        for (logs, kind) in self.logs.iter().zip(KINDS) {
+        let mut of_class = [0.0f64; 3];
+        let mut kind = "";
+        for (number, (logs, name)) in self.logs.iter().zip(KINDS).enumerate() {
             let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            together += most.max(0.0);
-            if most > found.0 {
-                found = (most, kind);
+            if let Some(own) = of_class.get_mut(number / 3)
+                && most > *own
+            {
+                *own = most;
+                kind = name;
             }
         }
-        if together > found.0 && !found.1.is_empty() {
-            found.0 = together;
+        let compared = self.steps.iter().filter(|steps| **steps >= COMPARED).count();
+        let speak = of_class.iter().filter(|log| **log > SPEAKS).count();
+        match compared < 2 || speak > 1 {
+            true => (of_class.iter().sum(), kind),
+            false => (0.0, ""),
         }
-        found
     }
 
     /// ln of the mixture of all kinds: an e-value against fresh numbers.
@@ -301,11 +323,19 @@ mod tests {
     #[test]
     fn a_threshold_is_learnt() {
         let mut one = Threshold::default();
-        for (value, kept) in [(0.2, false), (0.8, true), (0.9, true), (0.1, false), (0.85, true)] {
+        for (value, kept) in [(0.2, false), (0.8, true)] {
             one.look(value, kept, [0.5, 0.0]);
         }
-        // Three of the five were foretold with .99 where .5 is claimed.
-        assert!((one.log - 3.0 * (0.99f64 / 0.5).ln()).abs() < 1e-12);
+        // By its logarithm the threshold lies below .2 with ln 10/ln 500, and below .8 with
+        // ln 4/ln 50 of what is left.
+        let first = (1.0 - 10f64.ln() / 500f64.ln()) / 0.5;
+        let second = (4f64.ln() / 50f64.ln()) / 0.5;
+        assert!((one.log - (first * second).ln()).abs() < 1e-12);
+        let before = one.log;
+        for (value, kept) in [(0.9, true), (0.1, false), (0.85, true)] {
+            one.look(value, kept, [0.5, 0.0]);
+        }
+        assert!((one.log - before - 3.0 * ((1.0 - MISSES) / 0.5).ln()).abs() < 1e-12);
         assert!(one.is_one() && one.refused == 0.2 && one.kept == 0.8);
         one.look(0.5, true, [0.5, 0.0]);
         one.look(0.6, false, [0.5, 0.0]);
@@ -329,6 +359,6 @@ mod tests {
         assert!((scope.logs[6][0] - after).abs() < 1e-6);
         // Another place has numbers of its own.
         scope.look((0, 0, 1), &coin(0.5, 1.0), None);
-        assert_eq!(scope.steps, 2);
+        assert_eq!(scope.steps, [0, 0, 2]);
     }
 }

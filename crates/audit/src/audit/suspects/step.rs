@@ -1,6 +1,6 @@
 //! A step of the log: what each suspect says of it, over what is claimed.
 
-use super::family::{Correct, Keep, Law, Place, Reused};
+use super::family::{Correct, Keep, Law, Place, Reused, Suspect};
 use super::target::{Change, Changed, cut, scaled, tilted};
 use super::view::{View, by_id, by_mass, common};
 use crate::audit::data::Claimed;
@@ -12,6 +12,7 @@ use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 use statrs::function::erf::erfc;
+use std::cell::OnceCell;
 
 /// What an outcome that the claim excludes counts for under a law that has it.
 const IMPOSSIBLE: f64 = 1e30;
@@ -62,11 +63,17 @@ impl Told {
 pub(crate) struct Noise {
     /// Its standard deviation.
     pub sigma: f64,
+    /// It is stated: laws may differ by it everywhere. Else they may where it decides which of two
+    /// near numbers is larger, and nowhere else.
+    pub stated: bool,
 }
 
 impl Noise {
     /// What a mean over noise may add to a probability, relatively.
     fn width(self) -> f64 {
+        if !self.stated {
+            return 0.0;
+        }
         (self.sigma * self.sigma).exp_m1()
     }
 
@@ -101,8 +108,9 @@ pub(crate) struct Past {
     pub seen: [Vec<(usize, u32)>; 3],
     /// What would repeat 1, 2 or 3 tokens in a row.
     pub banned: [Vec<usize>; 3],
-    /// How often each came in this round before, and whether it came before the round.
-    pub round: Vec<(usize, u32, bool)>,
+    /// How often each came in this round before, and as a draft that was kept; and whether it came
+    /// otherwise.
+    pub late: [Vec<(usize, u32, bool)>; 2],
 }
 
 /// What happened at a position, and the rows that it is held against.
@@ -134,6 +142,57 @@ pub(crate) struct Here<'a> {
     known: Known,
 }
 
+/// p changed in one way, and what is asked of it again and again.
+pub(crate) struct Prepared<'a> {
+    row: Changed<'a>,
+    moved: OnceCell<f64>,
+    left: OnceCell<f64>,
+    corrected: OnceCell<Factor>,
+}
+
+/// All changes of p at a step; each is made when it is first asked for.
+pub(crate) struct Changes<'a> {
+    of: &'a [Change],
+    made: Vec<OnceCell<Option<Prepared<'a>>>>,
+}
+
+impl<'a> Changes<'a> {
+    pub(crate) fn new(of: &'a [Change]) -> Self {
+        Self {
+            of,
+            made: of.iter().map(|_| OnceCell::new()).collect(),
+        }
+    }
+
+    fn get<'b>(&'b self, number: usize, here: &'a Here<'a>) -> Option<&'b Prepared<'a>> {
+        let change = *self.of.get(number)?;
+        let made = self.made.get(number)?.get_or_init(|| {
+            here.changed(change).map(|row| Prepared {
+                row,
+                moved: OnceCell::new(),
+                left: OnceCell::new(),
+                corrected: OnceCell::new(),
+            })
+        });
+        made.as_ref()
+    }
+}
+
+impl Prepared<'_> {
+    fn moved(&self, here: &Here<'_>) -> f64 {
+        *self.moved.get_or_init(|| self.row.moved(here.p.row))
+    }
+
+    fn left(&self, here: &Here<'_>) -> f64 {
+        *self.left.get_or_init(|| here.left_of(&self.row))
+    }
+
+    fn corrected(&self, here: &Here<'_>) -> Factor {
+        let made = || here.corrected(&self.row, || self.left(here));
+        *self.corrected.get_or_init(made)
+    }
+}
+
 /// What the claim says at what happened.
 #[derive(Clone, Debug, Default)]
 struct Known {
@@ -147,6 +206,8 @@ struct Known {
     near: Vec<u32>,
     /// What noise may do to p, relatively; with cuts also by moving their ends.
     width: f64,
+    /// By token, the claimed law of a correction, where one was made.
+    corrections: Vec<f64>,
     /// Engines of several drafts.
     several: Option<Several>,
 }
@@ -237,6 +298,10 @@ impl<'a> Here<'a> {
             self.known.keep_width =
                 0.5 * (exact - other).abs() + self.known.width * keep.min(1.0 - keep);
         }
+        if self.draft().is_some() && !self.outside {
+            let all = 0..self.p.row.len();
+            self.known.corrections = all.map(|place| self.correction_at(place)).collect();
+        }
         if self.siblings && !self.drafts.is_empty() && !self.outside {
             self.known.several = Some(self.several(&Engine::HONEST, None));
         }
@@ -267,8 +332,14 @@ impl<'a> Here<'a> {
         ratio / (ratio + (1.0 - ratio) * stop)
     }
 
-    /// The claimed law of a correction, at the middle of what noise leaves open.
+    /// The claimed law of a correction.
     fn correction(&self, place: usize) -> f64 {
+        let known = self.known.corrections.get(place).copied();
+        known.unwrap_or_else(|| self.correction_at(place))
+    }
+
+    /// The same, at the middle of what noise leaves open.
+    fn correction_at(&self, place: usize) -> f64 {
         if !self.compares() {
             let x = self.draft().unwrap_or(usize::MAX);
             return match place == x {
@@ -298,8 +369,13 @@ impl<'a> Here<'a> {
             let moved: f64 = (0..size)
                 .map(|place| (law(place) - self.correction(place)).max(0.0))
                 .sum();
-            let ends = self.known.left / self.known.noisy_left.max(1e-300);
-            let apart = ((1.0 - ends) / (1.0 + ends)).abs();
+            let apart = match self.known.noisy_left > 0.0 {
+                true => {
+                    let ends = self.known.left / self.known.noisy_left;
+                    ((1.0 - ends) / (1.0 + ends)).abs()
+                }
+                false => 0.0,
+            };
             price = 2.0 * moved * (apart + 2.0 * self.known.width);
             if self.known.left > 0.0 {
                 for &place in &self.known.near {
@@ -415,14 +491,15 @@ impl<'a> Here<'a> {
                 let banned = self.past.banned.get(tokens.checked_sub(1)?)?;
                 scaled(self.p.row, banned.iter().map(|place| (*place, 0.0)).collect())
             }
-            Change::Lag { b, counts } => {
+            Change::Lag { b, counts, ever } => {
                 let factor = |count: u32, before: bool| match (counts, before) {
                     (true, _) => (b * f64::from(count)).exp(),
                     (false, false) => b.exp(),
                     (false, true) => 1.0,
                 };
-                let round = self.past.round.iter();
-                let factors = round.map(|(place, count, before)| (*place, factor(*count, *before)));
+                let [round, kept] = &self.past.late;
+                let late = if ever { kept } else { round }.iter();
+                let factors = late.map(|(place, count, before)| (*place, factor(*count, *before)));
                 scaled(self.p.row, factors.collect())
             }
             Change::Before => self.before.map(|[p, _]| Changed::Whole(p)),
@@ -468,23 +545,31 @@ impl<'a> Here<'a> {
     }
 
     /// What a suspect says.
-    pub(crate) fn told(&self, law: Law) -> Told {
+    pub(crate) fn told<'b>(&'b self, suspect: &Suspect, changes: &Changes<'b>) -> Told {
+        let law = suspect.law;
+        let row = || changes.get(suspect.change, self);
         if self.siblings && !self.drafts.is_empty() {
-            return self.of_several(law);
+            return self.of_several(law, row());
         }
         match law {
-            Law::Target(change, place) => self.target(change, place),
+            Law::Target(_, place) => self.target(place, row),
             Law::Engine(number) => self.carried(number),
             _ if self.outside || self.draft().is_none() => Told::NOTHING,
-            Law::Both(factor) => self.both(factor),
+            Law::Both(factor) => row().map_or(Told::NOTHING, |row| self.both(factor, row)),
             Law::Draft(change) => self.drafted(change),
+            Law::OtherDraft => self.other_draft(),
+            Law::DrawForEach => Told::NOTHING,
             Law::Sampled | Law::Likeliest => self.likeliest(law),
             Law::Decide(keep, correct) => self.decided(keep, correct),
             Law::Number(reused, sorted) => self.reused(reused, sorted),
         }
     }
 
-    fn target(&self, change: Change, place: Place) -> Told {
+    fn target<'b, 'c: 'b>(
+        &self,
+        place: Place,
+        row: impl FnOnce() -> Option<&'b Prepared<'c>>,
+    ) -> Told {
         let mut told = Told::NOTHING;
         let drafted = self.draft().is_some();
         let (checks, corrects) = match place {
@@ -505,12 +590,11 @@ impl<'a> Here<'a> {
         if !(checks || corrects || alone || outputs) {
             return told;
         }
-        let Some(row) = self.changed(change) else {
+        let Some(prepared) = row() else {
             return told;
         };
-        let moved = || row.moved(self.p.row);
-        let left = std::cell::OnceCell::new();
-        let left = || *left.get_or_init(|| self.left_of(&row));
+        let row = &prepared.row;
+        let (moved, left) = (|| prepared.moved(self), || prepared.left(self));
         if let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) {
             let offered = self.stands * self.q.at(x);
             if checks {
@@ -519,13 +603,13 @@ impl<'a> Here<'a> {
                 told.rule[1] = self.on_acceptance(self.keep_of(row.at(x), offered, left));
             }
             if corrects && !self.p.is_rest(self.output) {
-                told.rule[2] = self.corrected(&row, left);
+                told.rule[2] = prepared.corrected(self);
             }
         }
         if alone && !self.outside {
             let claim = self.undrafted(self.p.at(self.output), self.known.left);
             let own = match self.rule == Rule::CARRIED {
-                true => self.undrafted_of(&row, left()),
+                true => self.undrafted_of(row, left()),
                 false => row.at(self.output),
             };
             let edge = claim <= 0.0 && self.is_edge();
@@ -540,7 +624,7 @@ impl<'a> Here<'a> {
         }
         if outputs {
             told.output = match place {
-                Place::Check | Place::Correction => self.output_of_place(&row, place, left),
+                Place::Check | Place::Correction => self.output_of_place(row, place, left),
                 _ => self.on_output(row.at(self.output), moved),
             };
         }
@@ -580,6 +664,9 @@ impl<'a> Here<'a> {
             return Factor::ONE;
         };
         let y = self.output;
+        if self.rule.drafts() == Drafts::Any {
+            return Factor::ONE;
+        }
         if !self.compares() {
             let (keep, keep_here) = (self.p.at(x), row.at(x));
             let correct = |p: f64, of_x: f64| match y == x {
@@ -648,29 +735,56 @@ impl<'a> Here<'a> {
         told
     }
 
+    /// The draft's row of the place before, wherever q is used.
+    fn other_draft(&self) -> Told {
+        let mut told = Told::NOTHING;
+        let (Some(x), Some([_, q])) = (self.draft().filter(|_| self.is_plain()), self.before) else {
+            return told;
+        };
+        let get = |place: usize| q.get(place).copied().unwrap_or(0.0);
+        told.rule[0] = Factor::of(get(x), self.q.at(x), 2.0 * self.known.width);
+        let p = self.p.at(x);
+        let keep = if p >= get(x) { 1.0 } else { p / get(x) };
+        told.rule[1] = self.on_acceptance(keep);
+        if !self.kept {
+            let all = 0..self.p.row.len();
+            let left: f64 = all.map(|place| (self.p.at(place) - get(place)).max(0.0)).sum();
+            if left > 0.0 {
+                told.rule[2] = self
+                    .on_correction(|place| (self.p.at(place) - get(place)).max(0.0) / left);
+            }
+        }
+        told
+    }
+
     fn likeliest(&self, law: Law) -> Told {
         let mut told = Told::NOTHING;
         let Some(x) = self.draft().filter(|_| self.reach >= 1.0) else {
             return told;
         };
+        let least = self.q.largest() * (-6.0 * self.noise.spread()).exp();
+        let is_near = |place: usize| self.q.at(place) >= least && !self.q.is_rest(place);
         if law == Law::Likeliest {
-            let best = self.q.likeliest();
-            let is_best = self.q.at(x) >= self.q.largest() * (-6.0 * self.noise.spread()).exp();
-            let hit = f64::from(u8::from(is_best && !self.q.is_rest(x)));
+            // Noise decides among the nearest: the heavier ones more often.
+            let spread = self.noise.spread();
+            let power = if spread > 0.0 { 1.0 / spread } else { 1.0 };
+            let weight = |place: usize| (self.q.at(place) / self.q.largest().max(1e-300)).powf(power);
+            let all = (0..self.q.row.len()).filter(|&place| is_near(place));
+            let sum: f64 = all.map(weight).sum();
+            let hit = if is_near(x) { weight(x) / sum.max(1e-300) } else { 0.0 };
             let price = match self.noise.sigma > 0.0 {
                 true => 2.0 * self.known.width,
                 false => 0.0,
             };
             told.rule[0] = Factor::of(hit, self.q.at(x), price);
             if self.rule == Rule::TOKEN && !self.p.rest {
+                let best = self.q.likeliest();
                 let keep = self.keep_exactly(best);
                 let kept = if self.output == best { keep } else { 0.0 };
                 told.output = self.on_output(self.of_drafts(keep, kept), || 1.0 - self.q.largest());
             }
             return told;
         }
-        let least = self.q.largest() * (-6.0 * self.noise.spread()).exp();
-        let is_near = |place: usize| self.q.at(place) >= least && !self.q.is_rest(place);
         let near: f64 = (0..self.q.row.len())
             .filter(|&place| is_near(place))
             .map(|place| self.q.at(place))
@@ -772,7 +886,7 @@ impl<'a> Here<'a> {
         if !self.kept && correct != Correct::Claimed && !self.p.is_rest(y) && !self.p.rest {
             told.rule[2] = self.on_correction(law);
         }
-        if self.p.rest || !self.is_plain() {
+        if self.p.rest || !self.is_plain() || self.rule.drafts() == Drafts::Any {
             return told;
         }
         if !self.compares() {
@@ -796,14 +910,12 @@ impl<'a> Here<'a> {
         told
     }
 
-    fn both(&self, factor: f64) -> Told {
+    fn both(&self, factor: f64, prepared: &Prepared<'_>) -> Told {
         let mut told = Told::NOTHING;
         let Some(x) = self.draft().filter(|_| self.is_plain()) else {
             return told;
         };
-        let Some(p) = self.changed(Change::Temperature(factor)) else {
-            return told;
-        };
+        let p = &prepared.row;
         let q = tilted(&self.q, factor);
         let price = match self.noise.sigma > 0.0 {
             true => 2.0 * self.known.width * q.moved(self.q.row),
@@ -820,7 +932,7 @@ impl<'a> Here<'a> {
                 }
             }
         }
-        told.output = self.on_output(p.at(self.output), || p.moved(self.p.row));
+        told.output = self.on_output(p.at(self.output), || prepared.moved(self));
         told
     }
 
@@ -940,26 +1052,24 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn of_several(&self, law: Law) -> Told {
+    fn of_several(&self, law: Law, row: Option<&Prepared<'_>>) -> Told {
         let mut told = Told::NOTHING;
         let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let everywhere = matches!(law, Law::Target(_, Place::Everywhere));
+        let row = row.filter(|_| everywhere);
+        if let Some(row) = row {
+            told.output = self.on_output(row.row.at(self.output), || row.moved(self));
+        }
         let Some(claim) = self.known.several.as_ref() else {
-            if let (Law::Target(change, Place::Everywhere), Some(row)) = (law, self.of_p(law)) {
-                let _ = change;
-                told.output = self.on_output(row.at(self.output), || row.moved(self.p.row));
-            }
             return told;
         };
+        let size = self.p.row.len();
         let other = match law {
             Law::Engine(number) => BUGS.get(number).map(|bug| self.several(&bug.engine, None)),
-            Law::Target(_, Place::Everywhere) => self.of_p(law).and_then(|row| {
-                told.output = self.on_output(row.at(self.output), || row.moved(self.p.row));
-                // Rows are long where drafts are tested once for each suspect.
-                (self.p.row.len() <= 1024).then(|| {
-                    self.several(&Engine::HONEST, Some(&row.row(self.p.row.len())))
-                })
-            }),
-            _ => None,
+            Law::DrawForEach => Some(self.draw_for_each(claim)),
+            // Rows are long where drafts are tested once for each suspect.
+            _ => (row.filter(|_| size <= 1024))
+                .map(|row| self.several(&Engine::HONEST, Some(&row.row.row(size)))),
         };
         let Some(other) = other else {
             return told;
@@ -989,17 +1099,47 @@ impl<'a> Here<'a> {
         told
     }
 
-    fn of_p(&self, law: Law) -> Option<Changed<'_>> {
-        match law {
-            Law::Target(change, Place::Everywhere) => self.changed(change),
-            _ => None,
+    /// Each draft is held against a draw of its own from p, and the first draw comes out where none is hit.
+    fn draw_for_each(&self, claim: &Several) -> Several {
+        let mut tokens = self.drafts.to_vec();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let mut law = vec![0.0; tokens.len() + 1];
+        let mut alive = 1.0;
+        for draft in self.drafts {
+            let keep = self.p.at(*draft);
+            if let Ok(place) = tokens.binary_search(draft)
+                && let Some(slot) = law.get_mut(place)
+            {
+                *slot += alive * keep;
+            }
+            alive *= 1.0 - keep;
+        }
+        if let Some(none) = law.last_mut() {
+            *none = alive;
+        }
+        Several {
+            law,
+            correction: {
+                // The first draw, which was not the first draft.
+                let mut law = self.p.row.to_vec();
+                if let Some(first) = self.drafts.first().and_then(|x| law.get_mut(*x)) {
+                    *first = 0.0;
+                }
+                specgap_core::rule::normalise(&mut law);
+                law
+            },
+            ..claim.clone()
         }
     }
 
     /// What an engine with noise on its logits does where a rule compares p and q: for what is
     /// nothing but another pass of the models.
     pub(crate) fn noisy(&self, sigma: f64) -> [f64; 2] {
-        let noise = Noise { sigma };
+        let noise = Noise {
+            sigma,
+            stated: true,
+        };
         let Some(x) = self.draft().filter(|x| self.compares() && !self.p.is_rest(*x)) else {
             return [1.0; 2];
         };
@@ -1140,5 +1280,260 @@ fn changed_row<'a>(row: &'a View<'a>, change: Change) -> Option<Changed<'a>> {
         }
         Change::Uniform => Some(Changed::Flat(row.row.len())),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::suspects::capital::SHARES;
+    use crate::audit::suspects::family::Families;
+
+    const P: [f64; 6] = [0.30, 0.25, 0.2, 0.15, 0.08, 0.02];
+    const Q: [f64; 6] = [0.1, 0.05, 0.4, 0.3, 0.1, 0.05];
+    const BEFORE: [[f64; 6]; 2] = [
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.5],
+        [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],
+    ];
+    const LOGITS: [f64; 6] = [3.0, 2.8, 2.6, 2.3, 1.7, 0.3];
+    const CAME: [[f64; 6]; 2] = [
+        [3.0, 1.0, 4.0, 1.0, 5.0, 0.0],
+        [2.5, 2.0, 3.0, 3.0, 2.0, 1.5],
+    ];
+
+    fn past() -> Past {
+        Past {
+            seen: [vec![(1, 2), (3, 1), (4, 4)], vec![(1, 1), (4, 2)], vec![(4, 1)]],
+            banned: [vec![4], vec![1, 2], vec![3]],
+            late: [vec![(1, 1, true)], vec![(1, 2, false), (3, 1, true)]],
+        }
+    }
+
+    struct Case {
+        rule: Rule,
+        carried: [f64; 2],
+        drafts: Vec<usize>,
+        siblings: bool,
+        kept: bool,
+        output: usize,
+        outside: bool,
+    }
+
+    fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(&Here<'_>, &Families)) {
+        let claimed = Claimed::at(1.0);
+        let past = past();
+        let here = Here::new(
+            (case.rule, &claimed, Noise { sigma: noise, stated: true }),
+            [View::new(&P, false), View::new(&Q, false)],
+            (&P, 0.02, &LOGITS),
+            case.carried,
+            (&case.drafts, case.siblings, case.kept, case.output),
+            (
+                case.outside,
+                Some([&BEFORE[0], &BEFORE[1]]),
+                &past,
+                Some([&CAME[0], &CAME[1]]),
+            ),
+        );
+        let families = Families::of(case.rule, 0, 0, case.siblings);
+        ask(&here, &families);
+    }
+
+    /// All that can happen at a step with one draft, with its chance under the claim.
+    fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
+        let at = Position {
+            reach,
+            stands,
+            ..Position::new(&P, &Q)
+        };
+        let laws = Laws::new(rule, &Engine::HONEST, &at);
+        let likeliest = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+        let drawn = match rule.drafts() {
+            Drafts::Any => Q.to_vec(),
+            Drafts::Likeliest => likeliest.to_vec(),
+            _ => laws.draft.clone().unwrap(),
+        };
+        let mut all = Vec::new();
+        let mut push = |x: Option<usize>, kept: bool, output: usize, mass: f64| {
+            let case = Case {
+                rule,
+                carried: [reach, stands],
+                drafts: x.into_iter().collect(),
+                siblings: false,
+                kept,
+                output,
+                outside: false,
+            };
+            all.push((case, mass));
+        };
+        for (x, mass) in drawn.iter().enumerate() {
+            let keep = laws.keep(x);
+            push(Some(x), true, x, mass * keep);
+            for (y, own) in laws.correction(x).iter().enumerate() {
+                push(Some(x), false, y, mass * (1.0 - keep) * own);
+            }
+        }
+        all.retain(|(_, mass)| *mass > 1e-14);
+        all
+    }
+
+    /// No suspect wins on average while the claim is true: the sum over all that can happen of what
+    /// it is claimed to have as chance, times what the suspect says. What the claim excludes may be
+    /// missing to 1, and nothing is above.
+    #[test]
+    fn no_suspect_wins_on_average() {
+        let rules = [
+            (Rule::TOKEN, [1.0, 1.0]),
+            (Rule::BLOCK, [0.6, 1.0]),
+            (Rule::BLOCK, [1.0, 1.0]),
+            (Rule::CARRIED, [1.0, 0.7]),
+            (Rule::ONE_HOT, [1.0, 1.0]),
+            (Rule::EXACT_MATCH, [1.0, 1.0]),
+        ];
+        for (rule, carried) in rules {
+            let families = Families::of(rule, 0, 0, false);
+            let size = families.suspects.len();
+            let mut sums = vec![[0.0f64; 2 * SHARES.len()]; size];
+            let mut total = 0.0;
+            let stands = carried[1];
+            for (case, mass) in outcomes(rule, carried) {
+                total += mass;
+                told(&case, 0.0, &mut |here, families| {
+                    let changes = Changes::new(&families.changes);
+                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                        let told = here.told(suspect, &changes);
+                        let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
+                        let ratios = [rule, told.output.ratio];
+                        for (slot, (share, _)) in SHARES.iter().enumerate() {
+                            for (which, ratio) in ratios.iter().enumerate() {
+                                // Given the text alone a draft may not stand.
+                                let mass = if which == 1 { mass * stands } else { mass };
+                                sum[2 * slot + which] += mass * (1.0 - share + share * ratio);
+                            }
+                        }
+                    }
+                });
+            }
+            assert!((total - 1.0).abs() < 1e-9, "{rule}: {total}");
+            if stands < 1.0 {
+                let over: Vec<f64> = P.iter().zip(Q).map(|(p, q)| (p - stands * q).max(0.0)).collect();
+                let left: f64 = over.iter().sum();
+                for (output, over) in over.iter().enumerate().filter(|(_, over)| **over > 0.0) {
+                    let case = Case {
+                        rule,
+                        carried,
+                        drafts: Vec::new(),
+                        siblings: false,
+                        kept: false,
+                        output,
+                        outside: false,
+                    };
+                    told(&case, 0.0, &mut |here, families| {
+                        let changes = Changes::new(&families.changes);
+                        for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                            let ratio = here.told(suspect, &changes).output.ratio;
+                            for (slot, (share, _)) in SHARES.iter().enumerate() {
+                                sum[2 * slot + 1] += (1.0 - stands) * over / left * (1.0 - share + share * ratio);
+                            }
+                        }
+                    });
+                }
+            }
+            for (suspect, sum) in families.suspects.iter().zip(&sums) {
+                for one in sum {
+                    assert!(*one <= 1.0 + 1e-9, "{rule} {:?}: {one}", suspect.law);
+                }
+            }
+            let moved = sums.iter().filter(|sum| sum[0] > 0.2).count();
+            assert!(moved > size / 2, "{rule}");
+        }
+    }
+
+    /// The same of a token that came without a draft, in a round and outside of any.
+    #[test]
+    fn no_suspect_wins_on_tokens_alone() {
+        for (rule, outside) in [
+            (Rule::TOKEN, false),
+            (Rule::TOKEN, true),
+            (Rule::TEXT, false),
+            (Rule::EXACT_MATCH, false),
+        ] {
+            let families = Families::of(rule, 0, 0, false);
+            let mut sums = vec![[0.0f64; 2]; families.suspects.len()];
+            for (output, mass) in P.iter().enumerate() {
+                let case = Case {
+                    rule,
+                    carried: [1.0, 1.0],
+                    drafts: Vec::new(),
+                    siblings: false,
+                    kept: false,
+                    output,
+                    outside,
+                };
+                told(&case, 0.0, &mut |here, families| {
+                    let changes = Changes::new(&families.changes);
+                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                        let told = here.told(suspect, &changes);
+                        let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
+                        sum[0] += mass * rule;
+                        sum[1] += mass * told.output.ratio;
+                    }
+                });
+            }
+            for (suspect, sum) in families.suspects.iter().zip(&sums) {
+                for one in sum {
+                    assert!((one - 1.0).abs() < 1e-9, "{rule} {:?}: {one}", suspect.law);
+                }
+            }
+        }
+    }
+
+    /// With noise, at both ends of what it leaves open: what is paid covers what may be won.
+    #[test]
+    fn noise_is_covered_at_both_ends() {
+        let sigma = 0.2;
+        let noise = Noise { sigma, stated: true };
+        // The noisy end: acceptance and corrections at the price of an option.
+        let sum: f64 = P.iter().zip(Q).map(|(p, q)| noise.call(*p, q)).sum();
+        let keep = |x: usize, noisy: bool| match noisy {
+            true => ((P[x] - noise.call(P[x], Q[x])) / Q[x]).clamp(0.0, 1.0),
+            false => (P[x] / Q[x]).min(1.0),
+        };
+        let left: f64 = P.iter().zip(Q).map(|(p, q)| (p - q).max(0.0)).sum();
+        for noisy in [false, true] {
+            let mut sums: Vec<f64> = Vec::new();
+            for x in 0..6 {
+                let kept = keep(x, noisy);
+                for (is_kept, y) in std::iter::once((true, x)).chain((0..6).map(|y| (false, y))) {
+                    let correction = match noisy {
+                        true => noise.call(P[y], Q[y]) / sum,
+                        false => (P[y] - Q[y]).max(0.0) / left,
+                    };
+                    let chance = if is_kept { kept } else { (1.0 - kept) * correction };
+                    let case = Case {
+                        rule: Rule::TOKEN,
+                        carried: [1.0, 1.0],
+                        drafts: vec![x],
+                        siblings: false,
+                        kept: is_kept,
+                        output: y,
+                        outside: false,
+                    };
+                    told(&case, sigma, &mut |here, families| {
+                        let changes = Changes::new(&families.changes);
+                        sums.resize(families.suspects.len(), 0.0);
+                        for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                            let told = here.told(suspect, &changes);
+                            let own: f64 = told.rule.iter().map(|one| one.ratio / (1.0 + one.price)).product();
+                            *sum += Q[x] * chance * own;
+                        }
+                    });
+                }
+            }
+            let families = Families::of(Rule::TOKEN, 0, 0, false);
+            for (suspect, sum) in families.suspects.iter().zip(&sums) {
+                assert!(*sum <= 1.0 + 1e-9, "{noisy} {:?}: {sum}", suspect.law);
+            }
+        }
     }
 }

@@ -29,8 +29,9 @@ pub(crate) enum Change {
     Repetition(f64),
     /// What would repeat so many tokens is never drawn.
     NoRepeat(usize),
-    /// Penalties that the row has and the engine does not know yet in this round.
-    Lag { b: f64, counts: bool },
+    /// Penalties that the row has and the engine does not: of the tokens of this round so far, or of
+    /// every draft that was ever kept.
+    Lag { b: f64, counts: bool, ever: bool },
     /// The row of the place before.
     Before,
     /// Each token by how often it came so far, over how often it should have; so much is

@@ -3,11 +3,9 @@
 use crate::audit::data::{FlaggedGroup, PartReport, Suspect};
 use crate::audit::evidence::bets::{SCORE_STAKES, log_sum};
 use crate::audit::evidence::book::{Book, Part};
-use crate::audit::evidence::judge::Judge;
 use crate::audit::evidence::requests::{Family, Group, Settled};
 use crate::audit::outcome::Outcome;
 use specgap_base::sorted::Map;
-use specgap_core::rule::Drafts;
 
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
@@ -16,35 +14,6 @@ const LISTED: f64 = 2.0;
 pub(crate) fn families<T>(groups: &Map<Group, T>) -> Vec<Family> {
     let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
     Family::ALL.into_iter().filter(many).collect()
-}
-
-/// The verdict on a part of a log.
-pub(crate) fn judged(
-    judge: &Judge,
-    one: Part,
-    settled: &Settled,
-    groups: &Map<Group, Settled>,
-    alpha: f64,
-) -> PartReport {
-    let untestable = |of: Part, limit: Option<f64>| {
-        let (steps, counted) = (settled.total.steps[of.index()], settled.counted[of.index()]);
-        let reason = if of == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
-            format!("{} claims nothing of how drafts are drawn", judge.rule)
-        } else if limit.is_some() {
-            return None;
-        } else if steps == 0 {
-            "the log has no step of this kind".to_owned()
-        } else if settled.price > 0.0 {
-            format!(
-                "{counted} steps of one text are too few to tell whatever departure from the \
-                 claim, where e-values of texts are averaged and not multiplied"
-            )
-        } else {
-            format!("{steps} steps are too few to tell whatever departure from the claim")
-        };
-        Some(reason)
-    };
-    part(&judge.book, one, settled, groups, alpha, &untestable)
 }
 
 /// The verdict on a part. `untestable` says, given the smallest departure that would have been
@@ -233,8 +202,6 @@ pub(crate) fn smallest_tv(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::evidence::book::Tally;
-    use crate::audit::model::rule::Rule;
     use statrs::distribution::{Binomial, DiscreteCDF};
 
     #[test]
@@ -312,141 +279,5 @@ mod tests {
             let (_, t) = found.unwrap();
             assert!(t > 0.2 && t < 0.5, "{t}");
         }
-    }
-
-    fn tally(judge: &Judge, steps: [u64; 4], component: usize, log: f64) -> Tally {
-        let mut tally = Tally::new(&judge.book);
-        tally.steps = steps;
-        let one = &judge.book.components[component];
-        tally.logs[one.first..one.first + one.stakes()].fill(log);
-        tally
-    }
-
-    #[test]
-    fn capital_is_a_mean_and_verdicts_follow_from_it() {
-        let judge = Judge::new(Rule::TOKEN, 0.002);
-        let index = judge
-            .book
-            .components
-            .iter()
-            .position(|one| one.name == "argmax-drafts")
-            .unwrap();
-        let weight = judge.book.components[index].weight;
-        let found = |part_of: Part, log: f64, steps: u64, alpha: f64| {
-            let total = Settled::whole(tally(&judge, [steps; 4], index, log));
-            judged(&judge, part_of, &total, &Map::new(), alpha)
-        };
-        // All stakes of one bet hold e^log each, and all others what they began with.
-        let log = 30.0;
-        let report = found(Part::DraftLaw, log, 5_000, 1e-6);
-        let capital = weight * log.exp() + 1.0 - weight;
-        assert!((report.e_value / capital - 1.0).abs() < 1e-12);
-        assert!((report.log10_e_value - capital.log10()).abs() < 1e-12);
-        assert_eq!(report.part, "draft-law");
-        assert_eq!(report.steps, 5_000);
-        assert_eq!(report.verdict, Outcome::Refuted);
-        assert_eq!(report.suspect.as_deref(), Some("argmax-drafts"));
-        assert_eq!(report.reason, None);
-        let names: Vec<_> = report.evidence.iter().map(|one| &one.name).collect();
-        assert_eq!(names, ["argmax-drafts"]);
-        let one = &report.evidence[0];
-        assert!((one.log10_e_value - log / std::f64::consts::LN_10).abs() < 1e-12 && one.is_bug);
-        // A part knows nothing of the bets of another.
-        let other = found(Part::Acceptance, log, 5_000, 1e-6);
-        assert!(other.log10_e_value.abs() < 1e-12 && other.evidence.is_empty());
-        assert_eq!((other.verdict, other.suspect), (Outcome::Consistent, None));
-        let share = 0.2 / 3.0;
-        assert_eq!(
-            report.smallest_tv_excluded,
-            smallest_tv(share, 0.002, 5_000, 1e-6, 0.0)
-        );
-        assert_eq!(
-            other.smallest_tv_excluded,
-            smallest_tv(0.2, 0.002, 5_000, 1e-6, 0.0)
-        );
-        // Too little to refute, and enough to be listed; then neither.
-        for (log10, listed) in [(2.01, 1), (1.99, 0)] {
-            let weak = found(Part::DraftLaw, log10 * std::f64::consts::LN_10, 5_000, 1e-6);
-            assert_eq!(weak.verdict, Outcome::Consistent);
-            assert_eq!((weak.evidence.len(), weak.suspect), (listed, None));
-        }
-        // Few steps say nothing, but what is refuted is refuted.
-        for (steps, reason) in [(0, "no step of this kind"), (3, "3 steps are too few")] {
-            let few = found(Part::DraftLaw, 0.0, steps, 1e-6);
-            assert_eq!(few.verdict, Outcome::NotTestable);
-            assert!(few.reason.unwrap().contains(reason));
-            let refuted = found(Part::DraftLaw, log, steps, 1e-6);
-            assert_eq!((refuted.verdict, refuted.reason), (Outcome::Refuted, None));
-        }
-        // The capital is reported up to 1e300, and its logarithm beyond.
-        let endless = found(Part::DraftLaw, 2_000.0, 5_000, 1e-6);
-        assert!((endless.e_value / 1e300 - 1.0).abs() < 1e-12);
-        assert!(endless.log10_e_value > 800.0);
-        let any = Judge::new(Rule::EXACT_MATCH, 0.002);
-        let total = Settled::whole(Tally {
-            steps: [5_000; 4],
-            ..Tally::new(&any.book)
-        });
-        let nothing = judged(&any, Part::DraftLaw, &total, &Map::new(), 1e-6);
-        assert_eq!(nothing.verdict, Outcome::NotTestable);
-        assert!(nothing.reason.unwrap().contains("claims nothing"));
-    }
-
-    #[test]
-    fn a_verdict_is_at_its_level() {
-        let at = |log: f64, alpha: f64| {
-            let capital = Capital {
-                part: Part::TargetLaw.name(),
-                steps: 9,
-                log,
-                limit: Some(0.25),
-                evidence: Vec::new(),
-                groups: Vec::new(),
-                untestable: None,
-            };
-            capital.verdict(alpha).verdict
-        };
-        let level = -f64::ln(0.05);
-        assert_eq!(at(level, 0.05), Outcome::Refuted);
-        assert_eq!(at(level - 1e-12, 0.05), Outcome::Consistent);
-    }
-
-    #[test]
-    fn groups_are_named_by_family() {
-        let judge = Judge::new(Rule::TOKEN, 0.002);
-        let quiet = |steps| {
-            Settled::whole(Tally {
-                steps,
-                ..Tally::new(&judge.book)
-            })
-        };
-        let loud = Settled::whole(tally(&judge, [40; 4], 0, 60.0));
-        let mut groups = Map::from([
-            // One group of a family says nothing that the whole does not.
-            ((Family::Depth, 0), loud.clone()),
-            ((Family::Prompt, 3), quiet([9; 4])),
-            ((Family::Prompt, 5), loud),
-            // Without a step in the part it is none of its groups.
-            ((Family::Prompt, 7), quiet([0; 4])),
-        ]);
-        assert_eq!(families(&groups), [Family::Prompt]);
-        let found = judged(&judge, Part::DraftLaw, &quiet([49; 4]), &groups, 1e-6);
-        let names: Vec<_> = (found.groups.iter())
-            .map(|one| (one.family.as_str(), one.group, one.steps))
-            .collect();
-        assert_eq!(names, [("prompt", 5, 40)]);
-        let weight = judge.book.components[0].weight;
-        let log10 = (weight * 60f64.exp() + 1.0 - weight).log10();
-        assert!((found.groups[0].log10_e_value - log10).abs() < 1e-12);
-        // A group alone refutes.
-        assert_eq!(found.verdict, Outcome::Refuted);
-        assert!(found.log10_e_value.abs() < 1e-12);
-        groups.insert((Family::Depth, 1), quiet([9; 4]));
-        groups.insert((Family::BatchSize, 8), quiet([9; 4]));
-        assert_eq!(families(&groups), [Family::Depth, Family::Prompt]);
-        assert_eq!(
-            Family::ALL.map(Family::name),
-            ["depth", "prompt", "batch-size"]
-        );
     }
 }

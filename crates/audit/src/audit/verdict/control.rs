@@ -2,7 +2,7 @@
 
 use crate::audit::AuditError;
 use crate::audit::data::{Settings, Tampering};
-use crate::audit::evidence::judge::Step;
+use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;

@@ -10,9 +10,9 @@ use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::Tally;
 use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
-use crate::audit::suspects::step::{Here, Noise, Past};
+use crate::audit::suspects::step::{Changes, Here, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
-use crate::audit::evidence::judge::Step;
+use crate::audit::evidence::steps::Step;
 use crate::audit::verdict::measure::{Opened, RowChecks, drafted_nowhere};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
@@ -167,15 +167,20 @@ impl<'a> Course<'a> {
             banned.sort_unstable();
             banned.dedup();
         }
+        let late = |own: &[(usize, u32)], others: &[(usize, u32)]| -> Vec<(usize, u32, bool)> {
+            let came = |place: usize| others.iter().any(|(_, token)| pair.place(*token) == place);
+            let own = placed(count(own)).into_iter();
+            own.map(|(place, count)| (place, count, came(place))).collect()
+        };
         let own = last(depth);
         let earlier = before.get(..before.len() - own.len()).unwrap_or(before);
-        past.round = placed(count(own))
-            .into_iter()
-            .map(|(place, count)| {
-                let came = earlier.iter().any(|(_, token)| pair.place(*token) == place);
-                (place, count, came)
-            })
-            .collect();
+        let is_kept = |(index, _): &&(usize, u32)| {
+            let step = self.opened.steps.at.get(*index).and_then(Option::as_ref);
+            step.is_some_and(|step| step.accepted)
+        };
+        let kept: Vec<(usize, u32)> = before.iter().filter(is_kept).copied().collect();
+        let others: Vec<(usize, u32)> = before.iter().filter(|one| !is_kept(one)).copied().collect();
+        past.late = [late(own, earlier), late(&kept, &others)];
         past
     }
 
@@ -243,7 +248,11 @@ impl<'a> Asked<'a> {
         let sigma = settings.noise.unwrap_or(if own { 0.0 } else { Settings::NOISE });
         Self {
             opened,
-            noise: Noise { sigma },
+            noise: Noise {
+                sigma,
+                stated: settings.noise.is_some()
+                    || opened.log.metadata().rows_from == Some(RowsFrom::Scoring),
+            },
             noises: settings.noise.is_none() && !own,
             shares: opened.requests.averaged() > 0,
             families,
@@ -416,8 +425,9 @@ impl<'a> Asked<'a> {
             groups.extend(step.prompt.map(|prompt| (Grouping::Prompt, prompt)));
             groups.extend(step.batch.map(|size| (Grouping::BatchSize, size)));
         }
+        let changes = Changes::new(&self.families.changes);
         part.tally
-            .look(&self.families.suspects, &groups, |suspect| here.told(suspect.law));
+            .look(&self.families.suspects, &groups, |suspect| here.told(suspect, &changes));
         part.facts.push(self.fact(course, (index, at), &here, happened, pair));
         if !pair.rest && !came[0].is_empty() {
             let [masses, odds] = sums;

@@ -1,19 +1,14 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
 use crate::audit::data::{Claimed, Settings};
-use crate::audit::evidence::book::{Part, Tally};
-use crate::audit::evidence::judge::{Judge, Step};
-use crate::audit::evidence::play::{Player, visit};
-use crate::audit::evidence::requests::Settled;
+use crate::audit::evidence::steps::Step;
+use crate::audit::evidence::play::Player;
 use crate::audit::evidence::rows::{Pair, Reader};
 use crate::audit::evidence::steps::{Steps, follows, records_of};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
-use crate::audit::outcome::Outcome;
-use crate::audit::verdict::capital::judged;
 use crate::audit::verdict::measure::{Opened, claimed_of};
 use crate::audit::{AuditError, refused_at};
-use specgap_base::sorted::Map;
 use specgap_log::log::{EngineRecord, Log};
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -85,17 +80,6 @@ pub struct Simulator {
     pub noise: f64,
 }
 
-/// What an audit says of one simulated run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SimulatedRun {
-    /// log10 of the e-value of each part.
-    pub log10_e_values: [f64; 4],
-    /// The verdict on each part.
-    pub verdicts: [Outcome; 4],
-    /// What fits a refutation best.
-    pub suspects: [Option<String>; 4],
-}
-
 /// What a simulated engine did at each position of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedLog {
@@ -117,161 +101,20 @@ impl Simulator {
         }
     }
 
-    /// Audits many runs of `positions` positions each. Run r begins at its own place of the log
-    /// and goes around; what it draws follows from the seed and r.
-    ///
-    /// # Errors
-    /// As [`crate::audit::audit`], but for what engines did.
-    ///
-    /// # Complexity
-    /// Each row is read once. O(rows (V bugs + runs positions/rows V)).
-    pub fn runs(
-        &self,
-        log: &Log,
-        runs: usize,
-        positions: usize,
-    ) -> Result<Vec<SimulatedRun>, AuditError> {
-        self.runs_at_a_share(log, runs, positions, 1.0)
-    }
-
-    /// The same of engines that have the bug at a share of their steps, drawn one by one, and
-    /// follow the rule at the others: a row that is sometimes not finite, requests that are
-    /// sampled otherwise, or a bug that is weaker than the table's.
-    ///
-    /// # Errors
-    /// As [`Simulator::runs`].
-    pub fn runs_at_a_share(
-        &self,
-        log: &Log,
-        runs: usize,
-        positions: usize,
-        share: f64,
-    ) -> Result<Vec<SimulatedRun>, AuditError> {
-        let claimed = self.claimed(log)?;
-        let rule = self.settings.rule;
-        let judge = Judge::new(rule, self.settings.tolerance);
-        let rows = log.positions();
-        let engine = self.bug.map_or(Engine::HONEST, BugName::engine);
-        let whole = positions / rows;
-        let left = positions % rows;
-        let copies = whole + usize::from(left > 0);
-        let follows = self.follows.unwrap_or(rule);
-        let mut players: Vec<Player> = (0..runs * copies)
-            .map(|number| {
-                let mut player = Player::new(
-                    follows,
-                    &engine,
-                    self.drafts,
-                    self.siblings,
-                    self.settings.seed,
-                    number as u64,
-                )
-                .audited_as(rule)
-                .at_a_share(share);
-                if !self.siblings && !follows.remembers() {
-                    player.depth = number % (self.drafts + 1);
-                }
-                player
-            })
-            .collect();
-        let mut tallies = vec![Tally::new(&judge.book); runs];
-        let mut reader = Reader::new(log, &claimed, rule)?;
-        let mut pair = Pair::default();
-        let mut scratch = vec![Tally::new(&judge.book); runs * copies];
-        for index in 0..rows {
-            let spans = log.spans_of(index..index + 1, 1);
-            let Some(span) = spans.first() else { continue };
-            reader.read(&log.chunk(span)?, index, &mut pair)?;
-            let at = pair.position();
-            // The last copy of a run plays on part of the rows.
-            let plays = |number: usize| {
-                let (run, copy) = (number / copies, number % copies);
-                let start = run * 7919 % rows;
-                copy < whole || (index + rows - start) % rows < left
-            };
-            let mut active: Vec<Player> = Vec::new();
-            let mut who = Vec::new();
-            for (number, player) in players.iter().enumerate() {
-                if plays(number) {
-                    active.push(player.clone());
-                    who.push(number);
-                }
-            }
-            if active.is_empty() {
-                continue;
-            }
-            let tallies_here = scratch.get_mut(..active.len()).unwrap_or_default();
-            for tally in tallies_here.iter_mut() {
-                tally.steps = [0; 4];
-                tally.logs.fill(0.0);
-            }
-            if self.noise > 0.0 {
-                self.noisy(&judge, &at, &mut active, tallies_here);
-            } else {
-                visit(
-                    &judge,
-                    &at,
-                    self.siblings,
-                    &mut active,
-                    tallies_here,
-                    |_, _| {},
-                );
-            }
-            for ((player, number), tally) in active.into_iter().zip(who).zip(tallies_here.iter()) {
-                if let Some(slot) = players.get_mut(number) {
-                    *slot = player;
-                }
-                if let Some(slot) = tallies.get_mut(number / copies) {
-                    slot.add(tally);
-                }
-            }
-        }
-        let none = Map::new();
-        Ok(tallies
-            .into_iter()
-            .map(|tally| {
-                let tally = Settled::whole(tally);
-                let parts =
-                    Part::ALL.map(|one| judged(&judge, one, &tally, &none, self.settings.alpha));
-                SimulatedRun {
-                    log10_e_values: [0, 1, 2, 3].map(|i: usize| parts[i].log10_e_value),
-                    verdicts: [0, 1, 2, 3].map(|i: usize| parts[i].verdict),
-                    suspects: parts.map(|one| one.suspect),
-                }
-            })
-            .collect())
-    }
-
-    /// Every player sees rows of its own, which differ from the log's by noise.
-    fn noisy(
-        &self,
-        judge: &Judge,
-        at: &Position<'_>,
-        players: &mut [Player],
-        tallies: &mut [Tally],
-    ) {
+    /// Rows as another forward pass has them.
+    fn noisy(&self, pair: &Pair, player: &mut Player) -> [Vec<f64>; 2] {
         use rand::Rng;
-        for (player, tally) in players.iter_mut().zip(tallies.iter_mut()) {
-            let mut normal = || normal_of(player.random.random(), player.random.random());
-            let mut noisy = |row: &[f64]| {
-                let mut out: Vec<f64> = row
-                    .iter()
-                    .map(|x| x * (self.noise * normal()).exp())
-                    .collect();
-                specgap_core::rule::normalise(&mut out);
-                out
-            };
-            let (p, q) = (noisy(at.p), noisy(at.q));
-            let theirs = Position {
-                p: &p,
-                q: &q,
-                ..*at
-            };
-            let at = player.here(at);
-            let start = player.laws(&theirs);
-            let step = player.step(&theirs, &start);
-            judge.judge(&at, self.siblings, &[&step], std::slice::from_mut(tally));
+        let mut rows = [pair.p.clone(), pair.q.clone()];
+        if self.noise > 0.0 {
+            for x in rows.iter_mut().flatten() {
+                let (a, b) = (player.random.random(), player.random.random());
+                *x *= (self.noise * normal_of(a, b)).exp();
+            }
+            for row in &mut rows {
+                specgap_core::rule::normalise(row);
+            }
         }
+        rows
     }
 
     /// The settings at which engines are simulated along a log.
@@ -316,7 +159,12 @@ impl Simulator {
                     player.begin();
                     round = None;
                 }
-                let at = pair.position();
+                let [p, q] = self.noisy(&pair, &mut player);
+                let at = Position {
+                    p: &p,
+                    q: &q,
+                    ..pair.position()
+                };
                 let start = player.laws(&at);
                 let step = player.step(&at, &start);
                 let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());

@@ -8,7 +8,7 @@ use crate::audit::evidence::steps::Steps;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
 use crate::audit::suspects::capital::best;
-use crate::audit::suspects::family::{Families, Law, Suspect};
+use crate::audit::suspects::family::{Families, Law};
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Found};
 use crate::audit::verdict::measure::{MASKED, Opened, lost, notes};
@@ -126,7 +126,11 @@ fn audited(
         );
     }
     let mut fits = None;
-    if conclusion.is_some() && numbers.is_none() && !of_rule && !broken("lost-rounds") {
+    // That drafts are distinct is a claim of the rule alone.
+    let others = hard_checks.iter().filter(|check| {
+        check.violations > 0 && !matches!(check.name.as_str(), OUTSIDE | "draft-repeated")
+    });
+    if conclusion.is_some() && numbers.is_none() && others.count() == 0 {
         fits = another(opened, settings, &weighed, falls, conclusion)?;
     }
     if fits.is_some() {
@@ -199,7 +203,7 @@ fn audited(
         suspects: weighed.listed(),
         capital: Some(weighed.capital()),
         excluded: if refuted { Vec::new() } else { excluded },
-        tokens_wanted: wanted.filter(|more| !refuted && *more > 0 && *more < 1_000_000_000),
+        tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
         open: if conclusion == Conclusion::Undecided { open } else { Vec::new() },
         conclusion,
         fits: fits.or_else(|| named(&weighed, conclusion)),
@@ -295,11 +299,7 @@ fn sized(
     let mut cause = weighed.cause(one, margin);
     let around = one.law.map(Law::around).unwrap_or_default();
     if around.len() > 1 {
-        let suspects = around.iter().map(|&law| Suspect { family: 0, law }).collect();
-        let families = Families {
-            names: vec![one.name],
-            suspects,
-        };
+        let families = Families::only(one.name, around.clone());
         let found = Asked::new(opened, settings, families).found(&|_| {})?;
         let logs: Vec<f64> = (found.tally.won.iter())
             .map(|won| match won.rule.iter().any(|log| *log != 0.0) {
