@@ -530,6 +530,13 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
                 let _ = write!(words, ", {name} {value}");
             }
         }
+        if claimed.order_matters() {
+            let order = claimed.cut_order.unwrap_or_default();
+            let how = claimed
+                .cut_order
+                .map_or(" (assumed; else give --cut-order)", |_| "");
+            let _ = write!(words, ", cut order {order}{how}");
+        }
         if claimed.draft_mask {
             words.push_str(", the draft masked too");
         }

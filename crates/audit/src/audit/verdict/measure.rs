@@ -242,6 +242,7 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
             top_k: sampling.top_k,
             top_p: sampling.top_p,
             min_p: sampling.min_p,
+            cut_order: sampling.cut_order,
             ..Claimed::at(sampling.temperature)
         },
         (None, None) => Claimed::at(1.0),
