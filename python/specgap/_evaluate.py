@@ -998,6 +998,7 @@ def evaluate(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    cut_order: str | None = None,
     threads: int = 0,
     progress: Progress = None,
 ) -> LogEvaluation: ...
@@ -1055,8 +1056,8 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     A :class:`specgap.Sequential` rule is summed at any vocabulary and any n.
 
     ``evaluate(verifier, log, n)`` measures it on a log instead: a path, a :class:`specgap.Log` or a
-    dict of arrays. ``temperature`` is the log's own if not given; ``top_k``, ``top_p`` and
-    ``min_p`` cut rows as :func:`gap` does. A Sequential rule is exact at every position. Of others
+    dict of arrays. ``temperature`` is the log's own if not given; ``top_k``, ``top_p``,
+    ``min_p`` and ``cut_order`` cut rows as :func:`gap` does. A Sequential rule is exact at every position. Of others
     ``samples`` outputs are drawn over all positions: acceptance is averaged over the law of the
     output where one is returned, and made less noisy by what ``rrs`` accepts of the same drafts.
     Every number has an interval over prompts, the gap to alpha* and the differences to the rules

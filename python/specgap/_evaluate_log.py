@@ -321,6 +321,7 @@ def evaluate_log(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    cut_order: str | None = None,
     vocabulary: int | None = None,
     metadata: Mapping[str, Any] | None = None,
     threads: int = 0,
@@ -362,6 +363,7 @@ def evaluate_log(
         top_k=top_k,
         top_p=top_p,
         min_p=min_p,
+        cut_order=cut_order,
     )
     function: Callable[..., Any]
     if exact:

@@ -617,6 +617,7 @@ def _asked(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    cut_order: str | None = None,
 ) -> dict[str, Any]:
     named, laws = split_schemes(schemes)
     only_laws = bool(laws) and not named
@@ -638,6 +639,7 @@ def _asked(
         "top_k": top_k,
         "top_p": top_p,
         "min_p": min_p,
+        "cut_order": cut_order,
     }
 
 
@@ -664,6 +666,7 @@ def gap(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    cut_order: str | None = None,
     engine: str | None = None,
     prompt_id: ArrayLike = None,
     position: ArrayLike = None,
@@ -701,8 +704,9 @@ def gap(
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``level`` accepts alpha* of i.i.d. drafts by a theorem, and its plans
     are solved as a check where rates are audited, or with ``plans="every"`` at every position.
-    ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
-    engine serves them; temperature 0 is greedy decoding. ``block_length`` is that of the blocks of
+    ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an engine serves them, in
+    ``cut_order``: ``"k,p,m"``, ``"joint"``, ``"k,p,m,T"`` or a tool such as ``"llama.cpp"``; the
+    log's if not given. Temperature 0 is greedy decoding. ``block_length`` is that of the blocks of
     one draft path, ``seed`` that of rates that are simulated, and ``vocabulary`` keeps the first
     tokens of every row. ``engine`` names the engine whose default drafts and rule advice starts from.
     ``threads`` and ``progress`` are as :func:`alpha` takes them.
@@ -747,6 +751,7 @@ def gap(
         top_k,
         top_p,
         min_p,
+        cut_order,
     )
     opened_logs = each_opened(logs, vocabulary, metadata)
     asked = _of_logs(asked, opened_logs)
@@ -843,6 +848,7 @@ def length(
     draft_top_k: int | None = None,
     draft_top_p: float | None = None,
     draft_min_p: float | None = None,
+    cut_order: str | None = None,
     max_length: int | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
@@ -859,9 +865,8 @@ def length(
     ``specgap length``: ``lengths`` are drafts a round, ``policies`` also stop by themselves (a
     family, or ``NAME=NUMBER``), ``verifiers`` are of ``token``, ``block``, ``greedy-block`` and
     ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``draft_top_k``,
-    ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k),
-    ``max_length`` is
-    the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
+    ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k)
+    in ``cut_order``, ``max_length`` is the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
     (dimensionless), ``timings`` a file of measured times, ``engine`` the one whose defaults advice
     starts from, and ``temperature`` that of the text, where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
     takes them.
@@ -878,6 +883,7 @@ def length(
         "draft_top_k": draft_top_k,
         "draft_top_p": draft_top_p,
         "draft_min_p": draft_min_p,
+        "cut_order": cut_order,
         "max_length": max_length,
         "cost_ratio": cost_ratio,
         "timings": timings,
@@ -978,6 +984,7 @@ def audit(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
+    cut_order: str | None = None,
     draft_cut: bool = False,
     draft_top_k: int | None = None,
     draft_mask: bool = False,
@@ -1001,7 +1008,7 @@ def audit(
     alone. Other keywords are the options of ``specgap audit``: ``alpha`` is the level at which a
     part is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the
     log's rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
-    is sampled with, ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
+    is sampled with, in ``cut_order`` (as in :func:`gap`), ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
     too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default). ``draft_mask`` says
     that masks (``allowed``) are the draft's too, and not the target's alone.
     ``stop`` are tokens that end a text. ``negative_control`` also tampers with the log in every
@@ -1024,6 +1031,7 @@ def audit(
         "top_k": top_k,
         "top_p": top_p,
         "min_p": min_p,
+        "cut_order": cut_order,
         "draft_cut": draft_cut,
         "draft_top_k": draft_top_k,
         "draft_mask": draft_mask,

@@ -316,6 +316,7 @@ struct Asked {
     top_k: Option<usize>,
     top_p: Option<f64>,
     min_p: Option<f64>,
+    cut_order: Option<String>,
     own: Vec<Own>,
     laws: Vec<GivenLaw>,
 }
@@ -464,14 +465,18 @@ impl Asked {
             [] => Settings::usual_temperatures(logs),
             asked => asked.to_vec(),
         };
+        let cut_order = self.cut_order.as_ref().map(|order| order.parse());
+        let cut_order = cut_order.transpose();
         let cuts = Cuts {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
+            cut_order: cut_order.map_err(|why: String| refused(format!("cut_order: {why}")))?,
         };
         let settings = Settings::new(&temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(raised)?;
+        settings.ordered(logs).map_err(raised)?;
         let plans = self.plans.parse();
         settings.plans = plans.map_err(|why| refused(format!("plans: {why}")))?;
         let how = self.rrs_wo.parse();

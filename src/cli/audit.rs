@@ -1,7 +1,7 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::counters::counted;
-use super::options::{Common, Folder, Format, Kept};
+use super::options::{Common, Folder, Format, Kept, Ordered};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
 use super::printed::{self, print_report};
@@ -95,6 +95,8 @@ pub(super) struct AuditArgs {
     /// Sample from the tokens with at least P times the largest probability, behind top-p (min-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
+    #[command(flatten)]
+    ordered: Ordered,
     /// The draft's row is cut by top-k, top-p and min-p too.
     #[arg(long)]
     draft_cut: bool,
@@ -188,6 +190,7 @@ impl AuditArgs {
             || self.top_k.is_some()
             || self.top_p.is_some()
             || self.min_p.is_some()
+            || self.ordered.cut_order.is_some()
             || self.draft_cut
             || self.draft_top_k.is_some()
             || self.draft_mask;
@@ -208,10 +211,10 @@ impl AuditArgs {
                 top_k: self.top_k.or(said.top_k),
                 top_p: self.top_p.or(said.top_p),
                 min_p: self.min_p.or(said.min_p),
+                cut_order: self.ordered.cut_order.or(said.cut_order),
                 draft_cut: self.draft_cut,
                 draft_top_k: self.draft_top_k,
                 draft_mask: self.draft_mask,
-                cut_order: said.cut_order,
             });
         } else if asked {
             return Err(CliError::input(
@@ -271,6 +274,7 @@ impl AuditArgs {
             .option("top-k", self.top_k)
             .number("top-p", self.top_p)
             .number("min-p", self.min_p)
+            .option("cut-order", self.ordered.cut_order)
             .list("stop", &self.stop)
             .option("vocab", self.kept.vocab)
             .flag("draft-cut", self.draft_cut)

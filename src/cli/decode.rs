@@ -32,6 +32,7 @@ mod with_models {
         CountMoments, DraftedTree, Measured, TIMINGS_SCHEMA, Timings, VerifyingPass,
     };
     use crate::rule::{Drafts, RuleName};
+    use crate::sampling::Cuts;
     use crate::scheme::SchemeName;
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;
@@ -457,6 +458,7 @@ mod with_models {
             "temperature": sampling.temperature(),
             "top_k": sampling.top_k(),
             "top_p": sampling.top_p(),
+            "cut_order": sampling.cuts().map(Cuts::order),
             "seed": common.seed,
             "max_tokens": args.models.max_tokens,
             "length": plan.tree.is_none().then_some(args.length),

@@ -2,7 +2,7 @@
 
 use super::colour;
 use super::options::{
-    Common, Cost, Costs, Counts, DraftCuts, Drafting, Format, Kept, Results, read_timings,
+    Common, Cost, Costs, Counts, DraftCuts, Drafting, Format, Kept, Ordered, Results, read_timings,
 };
 use super::output::{
     CliError, Verdict, check_folder, progress, read_document, stage, unwritten, write_whole,
@@ -126,6 +126,8 @@ pub struct MeasureArgs {
     /// Sample from the tokens with at least P times the largest probability, behind top-p (min-p).
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
+    #[command(flatten)]
+    ordered: Ordered,
     /// The draft's temperature, with the target's left as it is.
     ///
     /// Measured again at each: what another one would give, without a capture.
@@ -223,10 +225,11 @@ fn part(text: &str) -> Result<Part, String> {
 
 impl MeasureArgs {
     /// Measures at the temperature of the logs' text, unless another was asked for.
-    fn at_their_own(&self, settings: &mut Settings, logs: &[Log]) {
+    fn at_their_own(&self, settings: &mut Settings, logs: &[Log]) -> Result<(), CliError> {
         if self.temperature.is_empty() {
             settings.temperatures = Settings::usual_temperatures(logs);
         }
+        Ok(settings.ordered(logs)?)
     }
 
     fn settings(&self, common: &Common) -> Result<Settings, CliError> {
@@ -250,9 +253,11 @@ impl MeasureArgs {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
+            cut_order: self.ordered.cut_order,
         };
-        let own = self.draft.cuts();
-        let own = (own != Cuts::default()).then_some(own);
+        let own = self.draft.cuts(&self.ordered);
+        let is_asked = own.words().next().is_some();
+        let own = is_asked.then_some(own);
         Ok(settings
             .served(cuts)?
             .redrafted(&self.draft_temperature, own)?)
@@ -281,7 +286,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
     let logs = at_depths(logs, &args.depths())?;
-    args.measure.at_their_own(&mut settings, &logs);
+    args.measure.at_their_own(&mut settings, &logs)?;
     let pooled = args.results.pool || logs.len() == 1;
     if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
         let names: Vec<String> = logs.iter().map(Log::name).collect();
@@ -407,7 +412,7 @@ pub(super) fn measure(
     common: &Common,
 ) -> Result<GapReport, CliError> {
     let mut settings = args.settings(common)?;
-    args.at_their_own(&mut settings, std::slice::from_ref(&log));
+    args.at_their_own(&mut settings, std::slice::from_ref(&log))?;
     let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
     let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
     (summaries.first().map(report)).ok_or_else(|| CliError::internal("no summary of a log"))
@@ -650,7 +655,7 @@ pub(super) fn compare(
     let (Some(path), Some(baseline)) = (&results.baseline, baseline) else {
         return Ok(Verdict::Agrees);
     };
-    if report.served != baseline.served {
+    if report.served.map(Cuts::told) != baseline.served.map(Cuts::told) {
         let words = |cuts: Option<Cuts>| match cuts.map(Cuts::options) {
             Some(options) => format!("with{options}"),
             None => "from whole rows".to_owned(),

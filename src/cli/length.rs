@@ -1,6 +1,6 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
-use super::options::{Common, Costs, Counts, DraftCuts, Drafting};
+use super::options::{Common, Costs, Counts, DraftCuts, Drafting, Ordered};
 use super::output::{CliError, Verdict};
 use super::printed;
 use super::profile::Profiles;
@@ -39,6 +39,8 @@ pub struct LengthArgs {
     drafts: Vec<Drafts>,
     #[command(flatten)]
     draft: DraftCuts,
+    #[command(flatten)]
+    ordered: Ordered,
     /// The most tokens of a round, for policies that stop by themselves [default: 16, or as
     /// many as the log's rollouts have, if these are fewer].
     #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -144,7 +146,7 @@ impl LengthArgs {
 
     /// What is kept of the draft's row.
     fn draft_cuts(&self) -> Result<Cuts, CliError> {
-        let cuts = self.draft.cuts();
+        let cuts = self.draft.cuts(&self.ordered);
         match cuts.check("draft-") {
             Ok(()) => Ok(cuts),
             Err(message) => Err(CliError::missing(message)),
@@ -162,6 +164,7 @@ impl LengthArgs {
             .option("draft-top-k", self.draft.draft_top_k)
             .number("draft-top-p", self.draft.draft_top_p)
             .number("draft-min-p", self.draft.draft_min_p)
+            .option("cut-order", self.ordered.cut_order)
             .option("max-length", self.max_length)
             .list("profile", &self.profiles.profile);
         self.costs.record(&mut command);

@@ -4,7 +4,7 @@ use crate::capture::{
     CaptureError, ChatTemplate, Device, EncodedPrompt, Model, Placed, Placement, Prompt, Runtime,
     Sampling, Stop, TextCodec, check_lengths, read_prompts,
 };
-use crate::cli::options::{Common, Format, Kept};
+use crate::cli::options::{Common, Format, Kept, Ordered};
 use crate::cli::output::CliError;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,6 +40,8 @@ pub(super) struct ModelArgs {
     /// Sample from the fewest most probable tokens with a mass of P, behind top-k (top-p).
     #[arg(long, value_name = "P")]
     pub top_p: Option<f64>,
+    #[command(flatten)]
+    pub ordered: Ordered,
     /// Most tokens to generate a prompt.
     #[arg(long, default_value_t = 128, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub max_tokens: u32,
@@ -81,11 +83,13 @@ pub(super) struct Opened {
 impl ModelArgs {
     /// The law of the text.
     pub fn sampling(&self) -> Result<Sampling, CaptureError> {
-        Sampling::new(self.temperature, self.top_k, self.top_p).map_err(|error| {
-            CaptureError::Setting {
+        let sampling = Sampling::new(self.temperature, self.top_k, self.top_p);
+        match sampling {
+            Ok(sampling) => Ok(sampling.ordered(self.ordered.cut_order)),
+            Err(error) => Err(CaptureError::Setting {
                 message: format!("--{error}"),
-            }
-        })
+            }),
+        }
     }
 
     /// Refuses a draft that is given twice.

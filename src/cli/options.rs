@@ -9,7 +9,7 @@ use crate::page::paper::{FigureFormat, Files, PaperTables};
 use crate::page::{Page, is_of_a_page, visible};
 use crate::replay::Timings;
 use crate::rule::{RuleEntry, RuleName};
-use crate::sampling::Cuts;
+use crate::sampling::{CutOrder, Cuts};
 use crate::scheme::EngineName;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -420,6 +420,18 @@ fn tolerance(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "is a number from 0 on, such as 1e-9".to_owned())
 }
 
+/// In which order rows are cut.
+#[derive(Args, Debug)]
+pub(super) struct Ordered {
+    /// Order of top-k, top-p, min-p and the temperature: k,p,m; joint; k,p,m,T; or the tool.
+    ///
+    /// Any order of k, p and m, with ,T behind it where the temperature comes last; joint is p,k,m,
+    /// the nucleus of the whole row met with the top-k. transformers, vllm, sglang, sglang-verifier,
+    /// llama.cpp and mlx-lm stand for theirs. What the log says [default: k,p,m].
+    #[arg(long, value_name = "ORDER")]
+    pub(super) cut_order: Option<CutOrder>,
+}
+
 /// What is drafted of the draft's row, where the target's stays as it is.
 #[derive(Args, Debug)]
 pub(super) struct DraftCuts {
@@ -438,11 +450,12 @@ pub(super) struct DraftCuts {
 }
 
 impl DraftCuts {
-    pub(super) fn cuts(&self) -> Cuts {
+    pub(super) fn cuts(&self, ordered: &Ordered) -> Cuts {
         Cuts {
             top_k: self.draft_top_k,
             top_p: self.draft_top_p,
             min_p: self.draft_min_p,
+            cut_order: ordered.cut_order,
         }
     }
 }

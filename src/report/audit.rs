@@ -10,72 +10,13 @@ use super::columns::head;
 use super::junit::{self, Case};
 use super::sections::{glossary, if_any, of_table, shown};
 use crate::audit::{
-    AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
+    AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering,
 };
 use crate::log::RowsFrom;
 use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
 use crate::page::{Block, Fact, Page, Section, visible};
 use std::fmt::Write as _;
-
-fn short_of(plan: &Plan) -> String {
-    let positions = plan.multiplied as u64;
-    let short: Vec<&str> = plan
-        .minimum
-        .iter()
-        .filter(|one| one.positions.is_some_and(|n| n > positions))
-        .map(|one| one.bug.as_str())
-        .collect();
-    if short.is_empty() {
-        "The log is long enough for every bug that more than the tolerance comes of.".to_owned()
-    } else {
-        let (what, cure) = match plan.multiplied < plan.positions {
-            true => (
-                "Texts are",
-                "Log longer texts; or say --seeds fresh, if requests drew random numbers of their \
-                 own, and all positions count",
-            ),
-            false => ("The log is", "Log more"),
-        };
-        format!(
-            "{what} too short to find with 99%: {}. {cure}.",
-            short.join(", ")
-        )
-    }
-}
-
-fn minimum(plan: &Plan) -> Table {
-    let columns = head("bug | first by | #needs | #outputs alone | #TV");
-    let positions = plan.multiplied as u64;
-    let row = |one: &MinimumN| {
-        let needed = one.positions.map_or_else(|| "–".to_owned(), count_of);
-        let enough = one.positions.is_some_and(|n| n <= positions);
-        Row::new([
-            Entry::titled(one.bug.clone(), one.words.clone()),
-            Entry::plain(one.part.clone().unwrap_or_else(|| "–".to_owned())),
-            Entry::plain(needed).bold(enough),
-            Entry::plain(
-                one.positions_by_output
-                    .map_or_else(|| "–".to_owned(), count_of),
-            ),
-            Entry::plain(one.output_tv.map_or_else(|| "–".to_owned(), rate)),
-        ])
-    };
-    Table::new("minimum", "", columns)
-        .rows(plan.minimum.iter().map(row))
-        .note(format!(
-            "This log has {}{}. Needs: positions until a part is refuted with probability 99%; \
-             outputs alone: until the target law is. An estimate, from engines with the bug that \
-             were played on {}; – where none would do. TV: mean total variation between p and what \
-             such an engine puts out, a sum over all tokens.",
-            counted(plan.positions, "position"),
-            match plan.multiplied < plan.positions {
-                true => format!(", {} of them in its longest text", count(plan.multiplied)),
-                false => String::new(),
-            },
-            counted(plan.rows, "row")
-        ))
-}
 
 fn count_of(n: u64) -> String {
     count(usize::try_from(n).unwrap_or(usize::MAX))
@@ -114,18 +55,6 @@ pub fn page(report: &AuditReport) -> Page {
             "Notes",
             "",
             [Block::List(report.notes.clone())],
-        ));
-    }
-    if let Some(plan) = &report.plan {
-        let blocks = [
-            Block::Table(minimum(plan)),
-            Block::Paragraph(short_of(plan)),
-        ];
-        sections.push(shown(
-            "minimum",
-            "Minimum N",
-            "What it takes to find each bug: from the rows, not from what the engine did.",
-            blocks,
         ));
     }
     sections.push(Section::new(
@@ -539,8 +468,8 @@ fn tampering(control: &[Tampering]) -> Table {
         ])
     });
     Table::new("control", "", columns).rows(rows).note(
-        "Each bug is played on the log's rows, as often as its minimum N asks and half as much \
-         again. The last column says whether the log's own length would do.",
+        "Each bug is played along the log's rows. The last column says whether the log is long \
+         enough to find it.",
     )
 }
 
@@ -595,6 +524,13 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
             if let Some(value) = value {
                 let _ = write!(words, ", {name} {value}");
             }
+        }
+        if claimed.order_matters() {
+            let order = claimed.cut_order.unwrap_or_default();
+            let how = claimed
+                .cut_order
+                .map_or(" (assumed; else give --cut-order)", |_| "");
+            let _ = write!(words, ", cut order {order}{how}");
         }
         if claimed.draft_mask {
             words.push_str(", the draft masked too");

@@ -25,7 +25,7 @@ fn cuts(top_k: Option<usize>, top_p: Option<f64>) -> Option<Cuts> {
     let cuts = Cuts {
         top_k,
         top_p,
-        min_p: None,
+        ..Cuts::default()
     };
     (cuts != Cuts::default()).then_some(cuts)
 }

@@ -662,6 +662,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
         top_k,
         top_p,
         min_p,
+        cut_order: None,
     };
     let settings = |draft_cuts| LengthSettings {
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),

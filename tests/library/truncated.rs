@@ -155,6 +155,7 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
             top_k,
             top_p,
             min_p,
+            cut_order: None,
         };
         let settings = settings.served(cuts).unwrap();
         let expected = rates(&report_at(&full, &settings));

@@ -9,8 +9,5 @@ pub(in crate::report) fn served(kept: Option<Cuts>) -> String {
 
 /// What is kept of a row: `top-k 40, top-p 0.95`.
 pub(in crate::report) fn cuts(kept: Cuts) -> String {
-    let words = kept
-        .words()
-        .map(|(name, number)| format!("{name} {number}"));
-    words.collect::<Vec<_>>().join(", ")
+    kept.in_words()
 }

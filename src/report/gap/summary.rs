@@ -286,11 +286,8 @@ pub(super) fn sampling(report: &GapReport) -> Option<String> {
 /// What the text of every log was drawn from, if it is one and known.
 fn drawn_from(report: &GapReport) -> Option<Cuts> {
     let mut known = report.logs.iter().map(|log| {
-        log.metadata.sampling.as_ref().map(|how| Cuts {
-            top_k: how.top_k,
-            top_p: how.top_p.filter(|&p| p < 1.0),
-            min_p: None,
-        })
+        let how = log.metadata.sampling.as_ref();
+        how.map(|how| Cuts::from(how).effective())
     });
     let first = known.next()??;
     known.all(|other| other == Some(first)).then_some(first)

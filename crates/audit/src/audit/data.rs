@@ -5,6 +5,7 @@ use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
+use specgap_sampling::sampling::{CutOrder, Cuts};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,9 +23,9 @@ pub struct Claimed {
     pub top_p: Option<f64>,
     /// Of these, those of at least this share of the largest probability.
     pub min_p: Option<f64>,
-    /// The order of the cuts; the usual one where nothing says so.
+    /// In which order these and the temperature are applied; the default where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut_order: Option<String>,
+    pub cut_order: Option<CutOrder>,
     /// The draft's row is cut in the same way.
     pub draft_cut: bool,
     /// The draft's row is cut to its k likeliest tokens, whatever the target's is cut to.
@@ -43,6 +44,21 @@ impl Claimed {
             draft_temperature: temperature,
             ..Self::default()
         }
+    }
+
+    /// What is kept of the target's row.
+    pub(crate) fn kept(&self) -> Cuts {
+        Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            cut_order: self.cut_order,
+        }
+    }
+
+    /// Whether the order of the cuts can matter.
+    pub fn order_matters(&self) -> bool {
+        self.kept().depend_on_order(self.temperature)
     }
 
     pub(crate) fn cuts(&self) -> bool {

@@ -39,8 +39,8 @@ mod tests;
 mod verdict;
 
 pub use beside::{Cause, Counts, CountsReport, PlaceCount, Surprise};
-pub use data::{Capital, Excluded,
-    AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, PartReport,
+pub use data::{
+    AuditReport, Capital, Claimed, Conclusion, Excluded, FlaggedGroup, HardCheck, PartReport,
     RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
 pub use evidence::book::Part;

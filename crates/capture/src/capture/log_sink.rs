@@ -12,6 +12,7 @@ use specgap_log::log::{
     DraftLogs, Drafter, FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata,
     PromptRecord, Rollout, RolloutRecord, Sampling, SharedPosition,
 };
+use specgap_sampling::sampling::Cuts;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,6 +95,7 @@ impl Provenance {
                 top_k: sampling.top_k(),
                 top_p: sampling.top_p(),
                 min_p: None,
+                cut_order: sampling.cuts().map(Cuts::order),
                 seed: Some(settings.seed),
                 max_tokens: Some(settings.max_tokens),
                 chat: Some(capture.codec().chat().name().to_owned()),
@@ -179,6 +181,7 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         ("--temperature", json!(sampling.temperature)),
         ("--top-k", json!(sampling.top_k)),
         ("--top-p", json!(sampling.top_p)),
+        ("--cut-order", json!(sampling.cut_order.unwrap_or_default())),
         ("--seed", json!(sampling.seed)),
         ("--max-tokens", json!(sampling.max_tokens)),
         ("--chat", json!(sampling.chat)),

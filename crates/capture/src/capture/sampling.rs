@@ -5,6 +5,7 @@ use super::model::cut;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
+use specgap_sampling::sampling::{Cut, CutOrder, Cuts};
 
 /// The law of the next token, given the target's logits l:
 ///
@@ -14,12 +15,12 @@ use sha2::{Digest, Sha256};
 /// ```
 ///
 /// Kept are the `top_k` heaviest tokens (the lowest ids among equals), and of
-/// those the fewest heaviest ones that hold at least `top_p` of their mass.
+/// those the fewest heaviest ones that hold at least `top_p` of their mass; or what another
+/// order of the cuts and the temperature keeps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     temperature: f64,
-    top_k: Option<usize>,
-    top_p: Option<f64>,
+    cuts: Cuts,
 }
 
 /// Why a sampling setting is refused.
@@ -70,10 +71,20 @@ impl Sampling {
             Some(p) if !(p > 0.0 && p <= 1.0) => Err(SamplingError::TopP(p)),
             _ => Ok(Self {
                 temperature,
-                top_k,
-                top_p,
+                cuts: Cuts {
+                    top_k,
+                    top_p,
+                    ..Cuts::default()
+                },
             }),
         }
+    }
+
+    /// The same with the cuts and the temperature in an order.
+    #[must_use]
+    pub fn ordered(mut self, order: Option<CutOrder>) -> Self {
+        self.cuts.cut_order = order;
+        self
     }
 
     /// The same temperature, with every token kept: the law of drafts.
@@ -81,8 +92,7 @@ impl Sampling {
     pub fn uncut(self) -> Self {
         Self {
             temperature: self.temperature,
-            top_k: None,
-            top_p: None,
+            cuts: Cuts::default(),
         }
     }
 
@@ -93,12 +103,17 @@ impl Sampling {
 
     /// The number of heaviest tokens kept, if limited.
     pub fn top_k(&self) -> Option<usize> {
-        self.top_k
+        self.cuts.top_k
     }
 
     /// The mass of heaviest tokens kept, if limited.
     pub fn top_p(&self) -> Option<f64> {
-        self.top_p
+        self.cuts.top_p
+    }
+
+    /// What is kept, unless it is every token.
+    pub fn cuts(&self) -> Option<Cuts> {
+        Some(self.cuts).filter(|cuts| !cuts.keep_all())
     }
 }
 
@@ -326,35 +341,39 @@ fn largest(logits: &[f32]) -> Option<usize> {
     best
 }
 
-/// Sets the weights of tokens that top-k and top-p leave out to 0.
+/// Sets the weights of tokens that the cuts leave out to 0.
 fn keep(weights: &mut [f64], order: &mut Vec<usize>, sampling: &Sampling) {
-    let keep = sampling.top_k.unwrap_or(usize::MAX).min(weights.len());
-    if keep == weights.len() && sampling.top_p.is_none() {
+    let t = sampling.temperature;
+    let cuts = sampling.cuts.at(t);
+    let k = cuts.top_k.unwrap_or(usize::MAX).min(weights.len());
+    if k == weights.len() && cuts.top_p.is_none() {
         return;
     }
     order.clear();
     order.extend(0..weights.len());
-    let heavier =
-        |weights: &[f64], a: usize, b: usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
-    if keep < order.len() {
-        order.select_nth_unstable_by(keep, |&a, &b| heavier(weights, a, b));
-        for &token in &order[keep..] {
-            weights[token] = 0.0;
-        }
-        order.truncate(keep);
+    let heavier = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
+    // A top-p needs the tokens in order: all, or those of a top-k before it.
+    let mut ranked = order.len();
+    if let Some(Cut::TopK(_)) = cuts.in_order().next()
+        && k < ranked
+    {
+        order.select_nth_unstable_by(k, heavier);
+        ranked = k;
     }
-    let Some(top_p) = sampling.top_p else {
-        return;
-    };
-    order.sort_unstable_by(|&a, &b| heavier(weights, a, b));
-    let total: f64 = order.iter().map(|&token| weights[token]).sum();
-    let mut mass = 0.0;
-    for &token in order.iter() {
-        if mass >= top_p * total {
-            weights[token] = 0.0;
-        } else {
-            mass += weights[token];
-        }
+    if cuts.top_p.is_some() {
+        order[..ranked].sort_unstable_by(heavier);
+    }
+    let is_last = cuts.order().temperature_last();
+    let mut keep = order.len();
+    for cut in cuts.in_order() {
+        let weight = |rank: usize| match is_last {
+            true => weights[order[rank]].powf(t),
+            false => weights[order[rank]],
+        };
+        keep = cut.keep(keep, 0.0, weight).unwrap_or(keep);
+    }
+    for &token in order.iter().skip(keep) {
+        weights[token] = 0.0;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a log comes from.
 
+use super::cut_order::CutOrder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +31,10 @@ pub struct Sampling {
     /// Of these, only those of at least this share of the largest probability, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f64>,
+    /// In which order these and the temperature were applied, if it is told: `k,p,m` where it is
+    /// not, the temperature, top-k, top-p and min-p, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_order: Option<CutOrder>,
     /// The seed of the generator, if told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -82,6 +87,14 @@ impl fmt::Display for Sampling {
         }
         if let Some(p) = self.min_p {
             write!(f, ", min-p {p}")?;
+        }
+        let cuts = [
+            self.top_k.is_some(),
+            self.top_p.is_some(),
+            self.min_p.is_some(),
+        ];
+        if let Some(order) = self.cut_order.filter(|_| cuts.contains(&true)) {
+            write!(f, ", cut in the order {order}")?;
         }
         if let Some(seed) = self.seed {
             write!(f, ", seed {seed}")?;

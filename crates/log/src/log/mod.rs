@@ -56,6 +56,7 @@ mod allowed;
 mod beside;
 mod by_depth;
 mod contents;
+mod cut_order;
 mod digest;
 mod draft_logs;
 mod encoded;
@@ -84,6 +85,7 @@ mod whole;
 mod writer;
 
 pub(crate) use beside::SCORED;
+pub use cut_order::CutOrder;
 pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
 pub(crate) use encoded::filled;

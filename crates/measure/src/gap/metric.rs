@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{RowRate, RowRule, VerifierName};
-use specgap_sampling::sampling::Cuts;
+use specgap_sampling::sampling::{CutOrder, Cuts};
 use std::cmp::Ordering;
 
 /// A scheme and a verifier that is lossless under it.
@@ -140,6 +140,8 @@ pub(super) struct DraftRule {
     pub top_p: Option<Temperature>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<Temperature>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_order: Option<CutOrder>,
 }
 
 impl DraftRule {
@@ -149,6 +151,7 @@ impl DraftRule {
             top_k: cuts.top_k,
             top_p: cuts.top_p.map(Temperature),
             min_p: cuts.min_p.map(Temperature),
+            cut_order: cuts.cut_order,
         }
     }
 
@@ -157,6 +160,7 @@ impl DraftRule {
             top_k: self.top_k,
             top_p: self.top_p.map(|p| p.0),
             min_p: self.min_p.map(|p| p.0),
+            cut_order: self.cut_order,
         }
     }
 }

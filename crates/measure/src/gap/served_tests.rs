@@ -81,6 +81,7 @@ fn cuts((top_k, top_p, min_p): Told) -> Cuts {
         top_k,
         top_p: top_p.map(share),
         min_p: min_p.map(share),
+        cut_order: None,
     }
 }
 

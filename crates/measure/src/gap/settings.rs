@@ -338,6 +338,26 @@ impl Settings {
         Ok(self)
     }
 
+    /// Takes the order of cuts that logs say, where none is asked for.
+    ///
+    /// # Errors
+    /// Logs that say different ones.
+    pub fn ordered(&mut self, logs: &[Log]) -> Result<(), GapError> {
+        let ordered = |cuts: Cuts, temperatures: &[f64]| {
+            let cuts = cuts.ordered(logs, temperatures);
+            cuts.map_err(GapError::Settings)
+        };
+        self.cuts = ordered(self.cuts, &self.temperatures)?;
+        let of_draft = match self.draft_temperatures.as_slice() {
+            [] => &self.temperatures,
+            all => all,
+        };
+        if let Some(cuts) = self.draft_cuts {
+            self.draft_cuts = Some(ordered(cuts, of_draft)?);
+        }
+        Ok(())
+    }
+
     /// Measures again with other rows of the draft: at these temperatures, or at the target's
     /// if there are none, and cut by `cuts`, or as the target's row if there are none.
     ///
@@ -666,7 +686,7 @@ impl Settings {
             ("--draft-temperature", list(&self.draft_temperatures)),
             (
                 "--top-k, --top-p, --min-p",
-                list(&self.cuts.words().collect::<Vec<_>>()),
+                format!("{:?}", self.cuts.told()),
             ),
             (
                 "--draft-top-k, --draft-top-p, --draft-min-p",
@@ -745,8 +765,12 @@ impl Settings {
         if !self.draft_temperatures.is_empty() {
             options += &format!(" --draft-temperature {}", list(&self.draft_temperatures));
         }
-        for (name, number) in self.draft_cuts.unwrap_or_default().words() {
+        let of_draft = self.draft_cuts.unwrap_or_default();
+        for (name, number) in of_draft.words() {
             options += &format!(" --draft-{name} {number}");
+        }
+        if let Some(order) = of_draft.cut_order.filter(|_| self.cuts.keep_all()) {
+            options += &format!(" --cut-order {order}");
         }
         if self.seed != 0 {
             options += &format!(" --seed {}", self.seed);

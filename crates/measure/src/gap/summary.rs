@@ -630,13 +630,9 @@ impl LogPart {
 /// Why the tokens of a text are none of the rows that are measured, if they are not: the
 /// tokens that its sampler drew from are others than those that are kept.
 fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
-    let drawn = Cuts {
-        top_k: sampling.top_k,
-        top_p: sampling.top_p,
-        min_p: sampling.min_p,
-    };
+    let (drawn, t) = (Cuts::from(sampling), sampling.temperature);
     // The most probable token is kept by any.
-    if drawn.effective() == kept.effective() || sampling.temperature == 0.0 {
+    if drawn.at(t) == kept.at(t) || t == 0.0 {
         return None;
     }
     let words = |cuts: Cuts| cuts.effective().options().trim_start().to_owned();
@@ -662,11 +658,7 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
 /// temperature 0 they are no sample.
 pub(super) fn drawn_with(log: &Log) -> Option<(f64, Cuts)> {
     let sampling = log.metadata().sampling.as_ref()?;
-    let cuts = Cuts {
-        top_k: sampling.top_k,
-        top_p: sampling.top_p,
-        min_p: sampling.min_p,
-    };
+    let cuts = Cuts::from(sampling);
     let is_sample = log.has_tokens() && sampling.temperature > 0.0;
     (is_sample && sampling.temperature.is_finite())
         .then(|| (sampling.temperature, cuts.effective()))

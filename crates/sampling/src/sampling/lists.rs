@@ -113,6 +113,23 @@ impl Lists {
         }))
     }
 
+    /// Of rows whose mass is told at temperatures.
+    #[cfg(test)]
+    pub(crate) fn made(
+        temperatures: Vec<f64>,
+        vocabulary: usize,
+        tops: Option<[usize; 2]>,
+    ) -> Self {
+        Self {
+            told: [Told::AtTemperatures; 2],
+            temperatures,
+            applied: 1.0,
+            vocabulary,
+            dtypes: [Dtype::F64; 2],
+            tops,
+        }
+    }
+
     /// V.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
@@ -339,14 +356,7 @@ mod tests {
                 let weights: Vec<f64> = logits.iter().map(|x| (x / temperature).exp()).collect();
                 weights[listed..].iter().sum::<f64>() / weights.iter().sum::<f64>()
             };
-            let lists = Lists {
-                told: [Told::AtTemperatures; 2],
-                temperatures: vec![1.0],
-                applied: 1.0,
-                vocabulary,
-                dtypes: [Dtype::F64; 2],
-                tops: None,
-            };
+            let lists = Lists::made(vec![1.0], vocabulary, None);
             let list = &logits[..listed];
             let one = |temperature: f64| Known {
                 temperature,

@@ -5,6 +5,7 @@ mod cuts;
 mod lists;
 mod served;
 
-pub use cuts::Cuts;
+pub use cuts::{Cut, Cuts};
 pub use lists::{Lists, Model, probabilities};
 pub use served::{Logged, Room, Serving};
+pub use specgap_log::log::CutOrder;

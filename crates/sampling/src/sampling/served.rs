@@ -1,10 +1,8 @@
 //! A row as it is served: at a temperature, and cut to its most probable tokens.
 //!
-//! The logits are divided by the temperature. Of the softmax the `top_k` most probable tokens
-//! are kept; of these the fewest that have `top_p` of their mass; of these the ones that have
-//! at least `min_p` times the largest. What is kept is renormalised. At temperature 0 the
-//! most probable token has all of the mass. Of equal tokens those with lower ids come first,
-//! so that a top-k keeps k tokens.
+//! The logits are divided by the temperature, and the softmax is cut, in a [`CutOrder`]; or it
+//! is cut first. What is kept is renormalised. At temperature 0 the most probable token has all
+//! of the mass. Of equal tokens those with lower ids come first, so that a top-k keeps k tokens.
 //!
 //! A list of the most probable tokens tells a cut row whole if the last token that is kept is
 //! certain to be listed. Where a mass that is open decides which tokens are kept, those that
@@ -12,7 +10,7 @@
 //! (`docs/theory/truncated-rows.md`). A list that is too short for a top-k, or for the most
 //! probable token, is refused.
 
-use super::cuts::Cuts;
+use super::cuts::{Cut, Cuts};
 use super::lists::{Lists, Model, probabilities};
 use specgap_log::log::Row;
 use specgap_number::distribution::{Softmax, compensated_sum};
@@ -37,6 +35,8 @@ pub struct Serving {
 pub struct Room {
     logits: Vec<f64>,
     places: Vec<usize>,
+    /// The row at temperature 1.
+    uncut: Vec<f64>,
 }
 
 /// A logged row, with what its log says of all.
@@ -71,27 +71,49 @@ impl Logged<'_> {
         if temperature == 0.0 {
             return self.likeliest(serving, entries, room, out);
         }
-        let softmax = Softmax {
-            temperature: temperature / self.applied,
-            ..Softmax::default()
+        let mut at = |temperature: f64, out: &mut Vec<f64>| {
+            let softmax = Softmax {
+                temperature: temperature / self.applied,
+                ..Softmax::default()
+            };
+            probabilities(entries, kind, &softmax, &mut room.logits, out)
+                .map_err(|error| format!("{}: {error}", model.name()))?;
+            Ok::<_, String>(match self.lists {
+                Some(lists) => lists.unlisted_of(self.row, model, temperature),
+                None => Unlisted::NONE,
+            })
         };
-        probabilities(entries, kind, &softmax, &mut room.logits, out)
-            .map_err(|error| format!("{}: {error}", model.name()))?;
-        let unlisted = match self.lists {
-            Some(lists) => lists.unlisted_of(self.row, model, temperature),
-            None => Unlisted::NONE,
-        };
+        let unlisted = at(temperature, out)?;
         if serving.cuts.keep_all() {
             return Ok(unlisted);
         }
+        let serving = Serving {
+            cuts: serving.cuts.at(temperature),
+            ..serving
+        };
+        let last = serving.cuts.order().temperature_last();
+        let (shares, unlisted_there) = match last {
+            true => {
+                let there = at(1.0, &mut room.uncut)?;
+                (&room.uncut, there)
+            }
+            false => (&*out, unlisted),
+        };
         let mut order = self.order(entries, &mut room.places);
         let whole = Whole {
-            shares: out,
-            unlisted,
+            shares,
+            unlisted: unlisted_there,
             top: self.top(model, entries, order.len()),
             is_complete: self.is_complete(order.len()),
         };
         let kept = whole.kept(serving, &mut order)?;
+        if last && kept.is_open() {
+            return Err(format!(
+                "does not tell which tokens of the {} are kept at temperature 1, and what others \
+                 have at {temperature:?} is not known; capture with a larger --top",
+                model.name()
+            ));
+        }
         Ok(kept.apply(&mut order, unlisted, out))
     }
 
@@ -220,13 +242,8 @@ impl Whole<'_> {
         place.and_then(|at| self.shares.get(at)).map_or(0.0, |x| *x)
     }
 
-    /// Top-k, then top-p, then min-p.
+    /// One cut after the other.
     fn kept(&self, serving: Serving, order: &mut Order<'_>) -> Result<Kept, String> {
-        let Cuts {
-            top_k,
-            top_p,
-            min_p,
-        } = serving.cuts.effective();
         let listed = order.len();
         let mut kept = Kept {
             certain: listed,
@@ -235,53 +252,63 @@ impl Whole<'_> {
             mass: self.unlisted.mass,
             largest: self.unlisted.largest,
         };
-        if let Some(k) = top_k {
-            if k > self.top && !self.is_complete {
-                let (model, option) = (serving.model.name(), serving.option("top-k"));
-                return Err(match self.top {
-                    0 => format!(
-                        "does not say that it lists the most probable tokens of the {model}, which \
-                         {option} {k} keeps; leave {option} out, or capture with --top {k} or more"
-                    ),
-                    top => format!(
-                        "lists the {top} most probable tokens of the {model}, fewer than {option} \
-                         {k}; give at most {top}, or capture with a larger --top"
-                    ),
-                });
-            }
-            kept = Kept::first(k.min(listed));
-        }
-        if let Some(p) = top_p {
-            kept = match kept.unlisted {
-                false => Kept::first(self.heaviest(order, kept.certain, p)),
-                true => self.nucleus(order, p),
+        let mut is_whole = true;
+        for cut in serving.cuts.in_order() {
+            kept = match cut {
+                Cut::TopK(k) if is_whole || kept.is_open() => {
+                    self.check_top_k(serving, k)?;
+                    self.limited(order, kept, k, false)
+                }
+                Cut::TopP(p) if kept.unlisted && is_whole => self.nucleus(order, p),
+                Cut::TopP(_) if kept.is_open() => {
+                    return Err(format!(
+                        "does not list all tokens of the {} that {} keeps, of which {} takes its \
+                         share; capture with a larger --top",
+                        serving.model.name(),
+                        serving.option("min-p"),
+                        serving.option("top-p"),
+                    ));
+                }
+                Cut::MinP(_) => self.above(order, kept, cut),
+                _ => Kept::first(self.keep(cut, order, kept.certain)),
             };
-        }
-        if let Some(share) = min_p {
-            kept = self.above(order, kept, share);
+            is_whole = false;
         }
         if kept.certain == 0 {
             return Err(format!(
                 "lists no token of the {} that {} is certain to keep; capture with a larger --top",
                 serving.model.name(),
-                serving.option(if top_p.is_some() { "top-p" } else { "min-p" }),
+                serving.option(match serving.cuts.effective().top_p {
+                    Some(_) => "top-p",
+                    None => "min-p",
+                }),
             ));
         }
         Ok(kept)
     }
 
-    /// How many tokens have a share of p of the first `among`; all of these if rounding lacks
-    /// some.
-    fn heaviest(&self, order: &mut Order<'_>, among: usize, p: f64) -> usize {
-        let total: f64 = (0..among).map(|rank| self.share(order, rank)).sum();
-        let mut sum = 0.0;
-        for rank in 0..among {
-            sum += self.share(order, rank);
-            if sum >= p * total {
-                return rank + 1;
-            }
+    /// How many of the first `among` tokens, which are all that there are, a cut keeps.
+    fn keep(&self, cut: Cut, order: &mut Order<'_>, among: usize) -> usize {
+        let kept = cut.keep(among, 0.0, |rank| self.share(order, rank));
+        kept.unwrap_or(among)
+    }
+
+    /// Refuses a top-k of tokens that the row may not list.
+    fn check_top_k(&self, serving: Serving, k: usize) -> Result<(), String> {
+        if self.is_complete || k <= self.top {
+            return Ok(());
         }
-        among
+        let (model, option) = (serving.model.name(), serving.option("top-k"));
+        Err(match self.top {
+            0 => format!(
+                "does not say that it lists the most probable tokens of the {model}, which \
+                 {option} {k} keeps; leave {option} out, or capture with --top {k} or more"
+            ),
+            top => format!(
+                "lists the {top} most probable tokens of the {model}, fewer than {option} {k}; \
+                 give at most {top}, or capture with a larger --top"
+            ),
+        })
     }
 
     /// The fewest most probable tokens with a mass of p, of all: those that the row does not
@@ -339,18 +366,23 @@ impl Whole<'_> {
     }
 
     /// Of what is kept, the tokens that have at least a share of the largest.
-    fn above(&self, order: &mut Order<'_>, kept: Kept, share: f64) -> Kept {
+    fn above(&self, order: &mut Order<'_>, kept: Kept, cut: Cut) -> Kept {
         if self.top == 0 && !self.is_complete {
             // The largest of all may be unlisted.
             return Kept::first(0);
         }
-        let least = share * self.share(order, 0);
-        let mut above = 0;
-        while above < kept.out && self.share(order, above) >= least {
-            above += 1;
-        }
-        let (certain, out) = (kept.certain.min(above), kept.out.min(above));
-        let unlisted = kept.unlisted && self.unlisted.largest >= least;
+        let above = self.keep(cut, order, kept.out);
+        let least = match cut {
+            Cut::MinP(share) => share * self.share(order, 0),
+            _ => 0.0,
+        };
+        self.limited(order, kept, above, self.unlisted.largest >= least)
+    }
+
+    /// Of what is kept, the first tokens, and those that are not listed if they may be kept.
+    fn limited(&self, order: &mut Order<'_>, kept: Kept, first: usize, others: bool) -> Kept {
+        let (certain, out) = (kept.certain.min(first), kept.out.min(first));
+        let unlisted = kept.unlisted && others;
         if certain == out && !unlisted {
             return Kept::first(certain);
         }
@@ -380,6 +412,11 @@ impl Kept {
             mass: [0.0, 0.0],
             largest: 0.0,
         }
+    }
+
+    /// Whether it is not known of each token whether it is kept.
+    fn is_open(self) -> bool {
+        self.unlisted || self.certain < self.out
     }
 
     /// Leaves in a row what is kept, as shares of the certain tokens.
@@ -427,6 +464,8 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
     use specgap_log::log::RowKind;
 
     /// Of equal tokens the first ones are kept, by id and not by their place in a list. That they
@@ -462,5 +501,135 @@ mod tests {
         };
         assert_eq!(fill(0.0, None), [0.0, 0.0, 0.0, 1.0]);
         assert_eq!(fill(1.0, Some(2)), [0.0, 0.0, 0.5, 0.5]);
+    }
+
+    /// What a sampler of an order keeps, by its definition: a list of tokens that each letter
+    /// makes shorter.
+    fn by_definition(logits: &[f64], (cuts, order): (Cuts, &str), temperature: f64) -> Vec<f64> {
+        let softmax = |tokens: &[usize], temperature: f64| -> Vec<f64> {
+            let weights = tokens.iter().map(|&i| (logits[i] / temperature).exp());
+            let weights: Vec<f64> = weights.collect();
+            let sum: f64 = weights.iter().sum();
+            weights.iter().map(|x| x / sum).collect()
+        };
+        let at = if order.ends_with(",T") {
+            1.0
+        } else {
+            temperature
+        };
+        let mut left: Vec<usize> = (0..logits.len()).collect();
+        left.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).unwrap());
+        for letter in order.trim_end_matches(",T").split(',') {
+            let row = softmax(&left, at);
+            let before = |i: usize| row[..i].iter().sum::<f64>();
+            let keep = |i: &usize| match letter {
+                "k" => cuts.top_k.is_none_or(|k| *i < k),
+                "p" => cuts.top_p.is_none_or(|p| before(*i) < p - 1e-12),
+                _ => cuts
+                    .min_p
+                    .is_none_or(|m| row[*i] >= m * row[0] * (1.0 - 1e-12)),
+            };
+            let kept: Vec<usize> = (0..left.len()).filter(keep).map(|i| left[i]).collect();
+            left = kept;
+        }
+        let mut out = vec![0.0; logits.len()];
+        for (&token, share) in left.iter().zip(softmax(&left, temperature)) {
+            out[token] = share;
+        }
+        out
+    }
+
+    const ORDERS: [&str; 12] = [
+        "k,p,m", "k,m,p", "p,k,m", "p,m,k", "m,k,p", "m,p,k", "k,p,m,T", "k,m,p,T", "p,k,m,T",
+        "p,m,k,T", "m,k,p,T", "m,p,k,T",
+    ];
+
+    /// Full rows with ties and zeros are what the definition says; a list of the most probable of
+    /// their tokens, with the mass of the others at both temperatures, tells nothing that is wrong.
+    #[test]
+    fn rows_are_cut_in_every_order() {
+        let mut rng = SmallRng::seed_from_u64(11);
+        let (mut differ, mut told, mut open, mut refused) = (0, 0, 0, 0);
+        for round in 0..6000 {
+            let size = rng.random_range(1..24usize);
+            let mut logits: Vec<f64> = (0..size)
+                .map(|_| match rng.random_range(0..8u8) {
+                    0 => f64::NEG_INFINITY,
+                    // Few values: many are equal.
+                    1..=3 => f64::from(rng.random_range(-3..=2i8)),
+                    _ => rng.random_range(-4.0..4.0),
+                })
+                .collect();
+            logits[round % size] = 2.0;
+            let [k, p, m] = [0; 3].map(|_| rng.random_bool(0.75));
+            let temperature = [1.0, 0.6, 1.7][rng.random_range(0..3usize)];
+            let order = ORDERS[rng.random_range(0..12usize)];
+            let cuts = Cuts {
+                top_k: k.then(|| rng.random_range(1..=size)),
+                top_p: p.then(|| rng.random_range(0.1..0.999)),
+                min_p: m.then(|| rng.random_range(0.01..0.5)),
+                cut_order: Some(order.parse().unwrap()),
+            };
+            let truth = by_definition(&logits, (cuts, order), temperature);
+            differ += usize::from(truth != by_definition(&logits, (cuts, "k,p,m"), temperature));
+            let mut row = Row::default();
+            row.target.clone_from(&logits);
+            let serving = Serving {
+                model: Model::Target,
+                temperature,
+                cuts,
+                own: false,
+            };
+            let fill = |row: &Row, lists: Option<&Lists>| {
+                let (applied, mut out) = (1.0, Vec::new());
+                let logged = Logged {
+                    lists,
+                    applied,
+                    row,
+                };
+                let unlisted = logged.fill(serving, &mut Room::default(), &mut out);
+                unlisted.map(|unlisted| (unlisted, out))
+            };
+            let (unlisted, found) = fill(&row, None).unwrap();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9 && (a > 0.0) == (b > 0.0);
+            let same = found.iter().zip(&truth).all(|(&a, &b)| near(a, b));
+            let said = format!("{logits:?} {cuts:?} {temperature}: {found:?} {truth:?}");
+            assert!(same && unlisted == Unlisted::NONE, "{said}");
+            // The same row, of which the most probable are listed.
+            let listed = rng.random_range(1..=size);
+            let mut ids: Vec<usize> = (0..size).collect();
+            ids.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).unwrap());
+            let rest = |temperature: f64| {
+                let weight = |&i: &usize| (logits[i] / temperature).exp();
+                let rest: f64 = ids[listed..].iter().map(weight).sum();
+                rest / ids.iter().map(weight).sum::<f64>()
+            };
+            row.target = ids[..listed].iter().map(|&i| logits[i]).collect();
+            row.token_ids = ids[..listed].iter().map(|&i| i as u32).collect();
+            row.target_rest = vec![rest(1.0), rest(0.6), rest(1.7)];
+            let lists = Lists::made(vec![1.0, 0.6, 1.7], size, Some([listed, listed]));
+            let Ok((unlisted, found)) = fill(&row, Some(&lists)) else {
+                refused += 1;
+                continue;
+            };
+            let certain = (0..listed).filter(|&at| !found[at].is_nan());
+            let mass: f64 = certain.clone().map(|at| truth[ids[at]]).sum();
+            for at in certain {
+                assert!(
+                    near(found[at], truth[ids[at]] / mass),
+                    "{said} {listed} {found:?}"
+                );
+            }
+            let [low, high] = unlisted.mass;
+            let others = 1.0 - mass;
+            assert!(
+                low - 1e-9 <= others && others <= high + 1e-9,
+                "{said} {unlisted:?}"
+            );
+            told += 1;
+            open += usize::from(high > 0.0);
+        }
+        let seen = [differ, told, open, refused];
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
     }
 }

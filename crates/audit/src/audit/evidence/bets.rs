@@ -44,7 +44,6 @@ pub(crate) const SCORE_STAKES: [f64; 14] = [
     0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125, -0.8, -0.4, -0.2, -0.1, -0.05, -0.025, -0.0125,
 ];
 
-
 /// The logarithm of what a stake multiplies the capital by: `gain` is b(o) - 1 and `range`
 /// is R at a stake of 1.
 pub(crate) fn log_step(gain: f64, range: f64, stake: f64, tolerance: f64) -> f64 {

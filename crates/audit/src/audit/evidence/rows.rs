@@ -6,7 +6,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{Log, Row, RowKind};
 use specgap_number::distribution::Softmax;
-use specgap_sampling::sampling::{Lists, probabilities};
+use specgap_sampling::sampling::{Cut, Cuts, Lists, probabilities};
 use std::collections::BTreeMap;
 
 /// A token that the sampler should have cut is forgiven if it is this near to the last one that is
@@ -296,7 +296,11 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     if claimed.cuts() {
         cut(&mut pair.p, claimed, pair.rest)?;
         if claimed.draft_cut {
-            cut(&mut pair.q, claimed, pair.rest)?;
+            let own = Claimed {
+                temperature: claimed.draft_temperature,
+                ..claimed.clone()
+            };
+            cut(&mut pair.q, &own, pair.rest)?;
         }
     }
     if claimed.draft_top_k.is_some() {
@@ -311,59 +315,62 @@ fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
     Ok(())
 }
 
-/// The same claim with its cuts in each other order that is known.
-pub(crate) fn orders_of(_claimed: &Claimed) -> Vec<Claimed> {
-    Vec::new()
-}
-
-/// Keeps the top-k, of these the top-p, of these those of at least min-p times the largest,
-/// and renormalises. Ties at an end are all kept.
+/// Keeps what the claimed cuts keep, in their order, and renormalises. Ties at an end are all
+/// kept. The row is at the claimed temperature; its last entry may stand for what is not listed.
 pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
-    let listed = row.len() - usize::from(rest);
-    let mut sorted: Vec<f64> = row.iter().take(listed).copied().collect();
+    let t = claimed.temperature;
+    let cuts = claimed.kept().at(t);
+    let (own, last) = row.split_at(row.len() - usize::from(rest));
+    let mut sorted = own.to_vec();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let outside = last.first().copied().unwrap_or(0.0);
+    // At the temperature of the cuts: a row at 1 is one at t to the power of t.
+    let is_last = cuts.order().temperature_last();
+    let weights: Vec<f64> = match is_last {
+        true => sorted.iter().map(|x| x.powf(t)).collect(),
+        false => sorted.clone(),
+    };
     let mut keep = sorted.len();
     let mut beyond = rest;
-    if let Some(k) = claimed.top_k {
-        if k > keep && rest {
-            return Err(format!(
-                "top-k {k} needs more tokens than the {keep} that are listed"
-            ));
-        }
-        keep = keep.min(k);
-        beyond = false;
-    }
-    if let Some(wanted) = claimed.top_p {
-        let outside = if beyond {
-            row.last().copied().unwrap_or(0.0)
-        } else {
-            0.0
+    // A top-p that needs more tokens than are listed, unless a later cut does not.
+    let mut lacking = None;
+    for cut in cuts.in_order() {
+        let outside = match (beyond, is_last && outside > 0.0) {
+            (false, _) => 0.0,
+            (true, false) => outside,
+            // What many tokens have at another temperature is not known.
+            (true, true) => f64::NAN,
         };
-        let total: f64 = sorted.iter().take(keep).sum::<f64>() + outside;
-        let mut held = 0.0;
-        let mut enough = false;
-        for (index, x) in sorted.iter().take(keep).enumerate() {
-            held += x;
-            if held >= wanted * total {
-                keep = index + 1;
-                enough = true;
-                break;
+        let kept = cut.keep(keep, outside, |rank| {
+            weights.get(rank).copied().unwrap_or(0.0)
+        });
+        keep = match (cut, kept) {
+            (Cut::TopK(k), _) if beyond && k > keep => {
+                return Err(format!(
+                    "top-k {k} needs more tokens than the {keep} that are listed"
+                ));
             }
-        }
-        if !enough && beyond {
-            return Err(format!("top-p {wanted} needs more tokens than are listed"));
-        }
-        beyond = false;
+            (Cut::TopP(p), None) if outside.is_nan() => {
+                return Err(format!(
+                    "top-p {p} comes before the temperature, and what others than the listed \
+                     tokens have at temperature 1 is not known; log full rows"
+                ));
+            }
+            (Cut::TopP(p), None) => {
+                lacking = Some(format!("top-p {p} needs more tokens than are listed"));
+                continue;
+            }
+            (Cut::MinP(share), Some(kept)) if beyond && kept == keep => {
+                return Err(format!("min-p {share} needs more tokens than are listed"));
+            }
+            (_, kept) => kept.unwrap_or(keep),
+        };
+        (beyond, lacking) = (false, None);
     }
-    let mut least = sorted.get(keep.saturating_sub(1)).copied().unwrap_or(0.0);
-    if let Some(share) = claimed.min_p {
-        let largest = sorted.first().copied().unwrap_or(0.0);
-        if beyond && sorted.last().is_some_and(|last| *last >= share * largest) {
-            return Err(format!("min-p {share} needs more tokens than are listed"));
-        }
-        least = least.max(share * largest);
-        beyond = false;
+    if let Some(lacking) = lacking {
+        return Err(lacking);
     }
+    let least = sorted.get(keep.saturating_sub(1)).copied().unwrap_or(0.0);
     row.iter_mut()
         .filter(|x| **x < least)
         .for_each(|x| *x = 0.0);
@@ -377,9 +384,25 @@ pub(crate) fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), 
     Ok(())
 }
 
+/// The same claim in each other order of its cuts that can keep other tokens; none if the order
+/// of its cuts does not matter.
+pub(crate) fn orders_of(claimed: &Claimed) -> Vec<Claimed> {
+    let others = claimed.kept().others(claimed.temperature);
+    let claim = |cuts: Cuts| Claimed {
+        cut_order: cuts.cut_order,
+        ..claimed.clone()
+    };
+    others.map(claim).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn recut(whole: &[f64], claimed: &Claimed, rest: bool) -> Option<Vec<f64>> {
+        let mut row = whole.to_vec();
+        cut(&mut row, claimed, rest).ok().map(|()| row)
+    }
     use safetensors::tensor::{Dtype, TensorView};
 
     /// One position of two tokens of nine, three to one in the target and one to four in the
@@ -580,6 +603,82 @@ mod tests {
         // Behind a top-k nothing that is not listed is kept.
         let out = cut_by(Some(3), None, Some(0.1), true).unwrap();
         assert_eq!((out[0], out[4]), (0.0, 0.0));
+    }
+
+    /// Each order by what it says, step by step, on a row of which nothing is left out.
+    #[test]
+    fn claims_are_cut_in_their_order() {
+        let row: [f64; 5] = [0.05, 0.4, 0.3, 0.15, 0.1];
+        let at = |temperature: f64| {
+            let weights = row.map(|x| x.powf(1.0 / temperature));
+            let sum: f64 = weights.iter().sum();
+            weights.map(|x| x / sum)
+        };
+        let claimed = |order: &str, temperature: f64| Claimed {
+            top_k: Some(3),
+            top_p: Some(0.8),
+            min_p: Some(0.3),
+            cut_order: Some(order.parse().unwrap()),
+            ..Claimed::at(temperature)
+        };
+        let kept = |order: &str, temperature: f64, rest: bool| {
+            let row = recut(&at(temperature), &claimed(order, temperature), rest)?;
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            Some((0..5).filter(|&i| row[i] > 0.0).collect::<Vec<usize>>())
+        };
+        let two = Some(vec![1, 2]);
+        let three = Some(vec![1, 2, 3]);
+        // 0.7 of all is not 0.8; it is of the three first's 0.85.
+        assert_eq!(kept("joint", 1.0, false), three);
+        assert_eq!(kept("k,p,m", 1.0, false), two);
+        assert_eq!(kept("m,p,k", 1.0, false), two);
+        assert_eq!(kept("joint,T", 2.0, false), three);
+        assert_eq!(kept("k,p,m,T", 2.0, false), two);
+        assert_eq!(kept("k,p,m", 2.0, false), three);
+        // The law is that of the temperature either way.
+        let out = recut(&at(2.0), &claimed("llama.cpp", 2.0), false).unwrap();
+        let [_, first, second, ..] = row.map(f64::sqrt);
+        near(
+            &out,
+            &[
+                0.0,
+                first / (first + second),
+                second / (first + second),
+                0.0,
+                0.0,
+            ],
+        );
+        // What is not listed counts where the top-p comes first, and is not known elsewhere.
+        assert_eq!(kept("joint", 1.0, true), three);
+        assert_eq!(kept("k,p,m,T", 2.0, true), two);
+        assert_eq!(kept("joint,T", 2.0, true), None);
+        // Without a rest at all, nothing is missing.
+        let listed = [0.5, 0.3, 0.2, 0.0];
+        assert!(recut(&listed, &claimed("joint,T", 2.0), true).is_some());
+    }
+
+    #[test]
+    fn other_orders_are_those_that_can_differ() {
+        let others = |top_k, top_p, order: &str, temperature| {
+            let claimed = Claimed {
+                top_k,
+                top_p,
+                cut_order: (order != "").then(|| order.parse().unwrap()),
+                draft_cut: true,
+                ..Claimed::at(temperature)
+            };
+            let orders = orders_of(&claimed).into_iter().map(|one| {
+                assert!(one.draft_cut && one.top_k == top_k && one.temperature == temperature);
+                one.cut_order.unwrap().to_string()
+            });
+            orders.collect::<Vec<_>>()
+        };
+        assert_eq!(others(Some(2), None, "", 0.7), [""; 0]);
+        assert_eq!(others(Some(2), Some(0.9), "", 1.0), ["joint"]);
+        assert_eq!(others(Some(2), Some(0.9), "sglang", 1.0), ["k,p,m"]);
+        assert_eq!(others(None, Some(0.9), "vllm", 0.7), ["k,p,m,T"]);
+        let three = ["k,p,m,T", "joint", "joint,T"];
+        assert_eq!(others(Some(2), Some(0.9), "", 0.7), three);
     }
 
     #[test]

@@ -67,10 +67,20 @@ impl Won {
         for (own, more) in self.output.iter_mut().zip(&other.output) {
             *own += more;
         }
-        for (own, more) in self.parts.iter_mut().flatten().zip(other.parts.iter().flatten()) {
+        for (own, more) in self
+            .parts
+            .iter_mut()
+            .flatten()
+            .zip(other.parts.iter().flatten())
+        {
             *own += more;
         }
-        for (own, more) in self.growth.iter_mut().flatten().zip(other.growth.iter().flatten()) {
+        for (own, more) in self
+            .growth
+            .iter_mut()
+            .flatten()
+            .zip(other.growth.iter().flatten())
+        {
             *own += more;
         }
         for (own, more) in self.mass.iter_mut().zip(other.mass) {
@@ -109,7 +119,11 @@ impl Won {
             for (slot, (share, _)) in SHARES.iter().enumerate() {
                 self.output[slot] += go_on(*share, &told.output).0;
             }
-            grow(&mut self.growth[1], told.output.ratio, told.output.price.ln_1p());
+            grow(
+                &mut self.growth[1],
+                told.output.ratio,
+                told.output.price.ln_1p(),
+            );
             if told.output.ratio < 1e20 {
                 self.apart[0] += 0.5 * (told.output.ratio - 1.0).abs();
             }
@@ -179,26 +193,23 @@ impl Tally {
     }
 }
 
-/// What speaks for a share has to be so much above what speaks for all steps, in nats.
-const SIMPLER: f64 = 3.0;
-
-/// The largest of a suspect's logs, and its share: all steps, if no other is better by far.
+/// The largest of a suspect's logs, and its share.
 pub(crate) fn best(logs: &Logs) -> (f64, f64) {
-    let mut found = (logs[0] + SIMPLER, 1.0);
+    let mut found = (logs[0], 1.0);
     for (log, (share, _)) in logs.iter().zip(SHARES).skip(1) {
         if *log > found.0 {
             found = (*log, share);
         }
     }
-    match found.1 < 1.0 {
-        true => found,
-        false => (logs[0], 1.0),
-    }
+    found
 }
 
 /// ln of weighted logs of all shares.
 pub(crate) fn of_shares(logs: &Logs) -> f64 {
-    let terms = logs.iter().zip(SHARES).map(|(log, (_, weight))| log + weight.ln());
+    let terms = logs
+        .iter()
+        .zip(SHARES)
+        .map(|(log, (_, weight))| log + weight.ln());
     crate::audit::evidence::bets::log_sum(terms)
 }
 
@@ -231,7 +242,10 @@ mod tests {
     fn noise_is_paid_for() {
         let mut won = Won::default();
         won.look(&Told {
-            output: Factor { ratio: 2.0, price: 0.5 },
+            output: Factor {
+                ratio: 2.0,
+                price: 0.5,
+            },
             ..Told::NOTHING
         });
         assert!((won.output[0].exp() - 2.0 / 1.5).abs() < 1e-12);

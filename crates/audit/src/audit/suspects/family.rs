@@ -111,8 +111,8 @@ const FACTORS: [f64; 20] = [
     2.5, 3.0,
 ];
 const TOP_K: [usize; 27] = [
-    2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200,
-    256, 320, 400, 512,
+    2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 45, 50, 64, 80, 100, 128, 160, 200, 256,
+    320, 400, 512,
 ];
 const TOP_P: [f64; 18] = [
     0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
@@ -122,9 +122,7 @@ const MIN_P: [f64; 10] = [0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0
 const FLOOR: [f64; 4] = [1e-2, 3e-3, 1e-3, 1e-4];
 const MIXED: [f64; 8] = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 const PENALTY: [f64; 6] = [0.1, 0.3, 0.5, 1.0, 1.5, 2.0];
-const OVER: [f64; 12] = [
-    0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0,
-];
+const OVER: [f64; 12] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0];
 
 /// A few of a grid, for changes at one place of a round.
 fn few<T: Copy>(grid: &[T], every: usize) -> impl Iterator<Item = T> + '_ {
@@ -185,7 +183,12 @@ impl Families {
             all.add("target-draw-for-each-draft", [Law::DrawForEach]);
             return all;
         }
-        for place in [Place::Check, Place::Correction, Place::Drafted, Place::Bonus] {
+        for place in [
+            Place::Check,
+            Place::Correction,
+            Place::Drafted,
+            Place::Bonus,
+        ] {
             all.changes_at(place, cuts);
         }
         let drawn = rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
@@ -199,13 +202,18 @@ impl Families {
             all.add("coin-is-the-drafts-number", both(Reused::Coin));
             all.add("coin-is-the-drafts-number", both(Reused::OtherCoin));
             all.add("correction-reuses-the-coin", both(Reused::CoinCorrects));
-            all.add("correction-reuses-the-drafts-number", both(Reused::DraftCorrects));
+            all.add(
+                "correction-reuses-the-drafts-number",
+                both(Reused::DraftCorrects),
+            );
             let clocks = Law::Number(Reused::ClocksCorrect, false);
             all.add("correction-reuses-the-drafts-number", [clocks]);
         }
         if rule == Rule::CARRIED {
             let bugs = BUGS.iter().enumerate();
-            for (number, bug) in bugs.filter(|(_, bug)| bug.name == "carries-nothing" || bug.name == "bonus-from-p") {
+            for (number, bug) in
+                bugs.filter(|(_, bug)| bug.name == "carries-nothing" || bug.name == "bonus-from-p")
+            {
                 all.add(bug.name, [Law::Engine(number)]);
             }
         }
@@ -226,22 +234,26 @@ impl Families {
         }
         self.add("ensemble", MIXED.map(Change::Ensemble).map(law));
         let factors = [0.0, 0.35, 0.75, 1.35, 2.7];
-        let parts = [2u8, 4, 8].into_iter().flat_map(|of| (0..of).map(move |at| (of, at)));
-        let ranges = parts.flat_map(|(of, at)| {
-            factors.map(|factor| law(Change::Range { of, at, factor }))
-        });
+        let parts = [2u8, 4, 8]
+            .into_iter()
+            .flat_map(|of| (0..of).map(move |at| (of, at)));
+        let ranges =
+            parts.flat_map(|(of, at)| factors.map(|factor| law(Change::Range { of, at, factor })));
         self.add("id-range", ranges);
         let windows = [usize::MAX, 64, 10];
-        let presence = windows.into_iter().flat_map(|window| {
-            PENALTY.map(|b| law(Change::Presence { b, window }))
-        });
+        let presence = windows
+            .into_iter()
+            .flat_map(|window| PENALTY.map(|b| law(Change::Presence { b, window })));
         self.add("presence-penalty", presence);
-        let frequency = windows.into_iter().flat_map(|window| {
-            PENALTY.map(|b| law(Change::Frequency { b, window }))
-        });
+        let frequency = windows
+            .into_iter()
+            .flat_map(|window| PENALTY.map(|b| law(Change::Frequency { b, window })));
         self.add("frequency-penalty", frequency);
         let repetition = [1.05, 1.1, 1.2, 1.3, 1.5, 2.0];
-        self.add("repetition-penalty", repetition.map(Change::Repetition).map(law));
+        self.add(
+            "repetition-penalty",
+            repetition.map(Change::Repetition).map(law),
+        );
         self.add("no-repeat", [1, 2, 3].map(Change::NoRepeat).map(law));
         self.add("rows-off-by-one-place", [law(Change::Before)]);
         self.add("token-bias", [2.0, 8.0].map(Change::Learnt).map(law));
@@ -250,7 +262,10 @@ impl Families {
     /// The same at one place of a round, at fewer sizes.
     fn changes_at(&mut self, place: Place, cuts: usize) {
         let law = |change| Law::Target(change, place);
-        self.add("temperature", few(&FACTORS, 2).map(Change::Temperature).map(law));
+        self.add(
+            "temperature",
+            few(&FACTORS, 2).map(Change::Temperature).map(law),
+        );
         let cut = few(&TOP_K, 3).map(Change::TopK);
         let cut = cut.chain(few(&TOP_P, 2).map(Change::TopP));
         let cut = cut.chain(few(&MIN_P, 2).map(Change::MinP));
@@ -262,12 +277,19 @@ impl Families {
         self.add("ensemble", few(&MIXED, 3).map(Change::Ensemble).map(law));
         let windows = [usize::MAX, 10];
         let b = windows.into_iter().flat_map(|window| {
-            few(&PENALTY, 2).flat_map(move |b| [Change::Presence { b, window }, Change::Frequency { b, window }])
+            few(&PENALTY, 2).flat_map(move |b| {
+                [
+                    Change::Presence { b, window },
+                    Change::Frequency { b, window },
+                ]
+            })
         });
         self.add("presence-penalty", b.map(law));
         if place == Place::Drafted || place == Place::Bonus {
             let kinds = [(false, false), (false, true), (true, false), (true, true)];
-            let lags = PENALTY.into_iter().flat_map(|b| kinds.map(|(counts, ever)| Change::Lag { b, counts, ever }));
+            let lags = PENALTY
+                .into_iter()
+                .flat_map(|b| kinds.map(|(counts, ever)| Change::Lag { b, counts, ever }));
             self.add("penalty-lag", lags.map(law));
         }
     }
@@ -281,7 +303,10 @@ impl Families {
             self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
             self.add("draft-likeliest", [Law::Likeliest]);
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
-            self.add("draft-rows-off-by-one-place", [Law::Draft(Change::Before), Law::OtherDraft]);
+            self.add(
+                "draft-rows-off-by-one-place",
+                [Law::Draft(Change::Before), Law::OtherDraft],
+            );
         } else if rule.drafts() == Drafts::Likeliest {
             self.add("draft-sampled", [Law::Sampled]);
         }
@@ -290,37 +315,74 @@ impl Families {
     fn decisions(&mut self, rule: Rule) {
         use Law::Decide;
         let claimed = Correct::Claimed;
-        self.add("accepts-more", OVER.into_iter().filter(|c| *c < 1.0).map(|c| Decide(Keep::Over(c), claimed)));
-        self.add("accepts-less", OVER.into_iter().filter(|c| *c > 1.0).map(|c| Decide(Keep::Over(c), claimed)));
+        self.add(
+            "accepts-more",
+            OVER.into_iter()
+                .filter(|c| *c < 1.0)
+                .map(|c| Decide(Keep::Over(c), claimed)),
+        );
+        self.add(
+            "accepts-less",
+            OVER.into_iter()
+                .filter(|c| *c > 1.0)
+                .map(|c| Decide(Keep::Over(c), claimed)),
+        );
         self.add("accepts-everything", [Decide(Keep::All, claimed)]);
         let of_p = Decide(Keep::None, Correct::Target);
         self.add("never-accepts", [of_p]);
         self.add("never-accepts-and-corrects", [Decide(Keep::None, claimed)]);
-        self.add("accepts-by-the-largest", [Decide(Keep::OfLargest, claimed), Decide(Keep::OfLargest, Correct::OffDraft)]);
-        self.add("accepts-the-likeliest", [Decide(Keep::IfLikeliest, claimed), Decide(Keep::IfLikeliest, Correct::Target)]);
+        self.add(
+            "accepts-by-the-largest",
+            [
+                Decide(Keep::OfLargest, claimed),
+                Decide(Keep::OfLargest, Correct::OffDraft),
+            ],
+        );
+        self.add(
+            "accepts-the-likeliest",
+            [
+                Decide(Keep::IfLikeliest, claimed),
+                Decide(Keep::IfLikeliest, Correct::Target),
+            ],
+        );
         if rule.tests_drafts() {
             self.add("exact-match", [Decide(Keep::Target, Correct::OffDraft)]);
             self.add("accepts-with-p", [Decide(Keep::Target, claimed)]);
-            self.add("correction-off-the-draft-only", [Decide(Keep::Over(1.0), Correct::OffDraft)]);
+            self.add(
+                "correction-off-the-draft-only",
+                [Decide(Keep::Over(1.0), Correct::OffDraft)],
+            );
         } else {
             self.add("token", [Decide(Keep::Ratio, Correct::Residual)]);
             self.add("accepts-with-ratio", [Decide(Keep::Ratio, claimed)]);
-            self.add("correction-from-the-residual", [Decide(Keep::Over(1.0), Correct::Residual)]);
+            self.add(
+                "correction-from-the-residual",
+                [Decide(Keep::Over(1.0), Correct::Residual)],
+            );
         }
         let corrects = |correct| Decide(Keep::Over(1.0), correct);
         self.add("correction-from-p", [corrects(Correct::Target)]);
         self.add("correction-from-q", [corrects(Correct::Draft)]);
         self.add("correction-likeliest", [corrects(Correct::Likeliest)]);
         self.add("correction-first-token", [corrects(Correct::First)]);
-        self.add("correction-by-softmax", [corrects(Correct::Softmax)]);
-        self.add("correction-not-normalised", [corrects(Correct::NotNormalised)]);
+        if rule.tests_drafts() {
+            self.add("correction-by-softmax", [corrects(Correct::Softmax)]);
+            self.add(
+                "correction-not-normalised",
+                [corrects(Correct::NotNormalised)],
+            );
+        }
     }
 }
 
 /// Whether an engine is honest but for its p: those are suspects of their own.
 fn is_of_p(bug: &Bug) -> bool {
     use crate::audit::model::engine::{Change, Engine};
-    bug.engine.target != Change::Same && Engine { target: Change::Same, ..bug.engine } == Engine::HONEST
+    bug.engine.target != Change::Same
+        && Engine {
+            target: Change::Same,
+            ..bug.engine
+        } == Engine::HONEST
 }
 
 /// Where the place of a change is a part of its name.
@@ -329,7 +391,10 @@ fn at(place: Place) -> Option<(&'static str, &'static str)> {
         Place::Everywhere => None,
         Place::Check => Some(("acceptance", "where drafts are accepted")),
         Place::Correction => Some(("correction", "where a rejected draft is replaced")),
-        Place::Drafted => Some(("drafted", "where drafts are verified, and not behind whole chains")),
+        Place::Drafted => Some((
+            "drafted",
+            "where drafts are verified, and not behind whole chains",
+        )),
         Place::Bonus => Some(("bonus", "behind whole chains alone")),
     }
 }
@@ -338,10 +403,14 @@ impl Law {
     /// Whether outputs follow p whatever it does to acceptance.
     pub(crate) fn is_lossless(self, rule: Rule) -> bool {
         match self {
-            Self::Decide(Keep::Target, Correct::OffDraft) | Self::Decide(Keep::None, Correct::Target) | Self::Sampled => true,
+            Self::Decide(Keep::Target, Correct::OffDraft)
+            | Self::Decide(Keep::None, Correct::Target)
+            | Self::Sampled => true,
             Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
             Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
-            Self::Engine(number) => BUGS.get(number).is_some_and(|bug| bug.name == "levels-inside-strata" || bug.name == "carries-nothing"),
+            Self::Engine(number) => BUGS.get(number).is_some_and(|bug| {
+                bug.name == "levels-inside-strata" || bug.name == "carries-nothing"
+            }),
             _ => false,
         }
     }
@@ -366,7 +435,10 @@ impl Law {
             Self::Draft(change) => change.put(&mut put),
             Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
             Self::Number(reused, sorted) => {
-                put("order", json!(if sorted { "by falling mass" } else { "by id" }));
+                put(
+                    "order",
+                    json!(if sorted { "by falling mass" } else { "by id" }),
+                );
                 if reused == Reused::OtherCoin {
                     put("coin", json!("1 - u"));
                 }
@@ -383,25 +455,50 @@ impl Law {
                 let place = at(place).map_or(String::new(), |(_, words)| format!(" {words}"));
                 format!("{}{place}", change.words("the target's row"))
             }
-            Self::Both(factor) => format!("p and q are taken at {} times the claimed temperature", short(factor)),
+            Self::Both(factor) => format!(
+                "p and q are taken at {} times the claimed temperature",
+                short(factor)
+            ),
             Self::Draft(change) => match change {
-                Change::Before => "drafts are drawn from the draft's row of the place before".to_owned(),
+                Change::Before => {
+                    "drafts are drawn from the draft's row of the place before".to_owned()
+                }
                 Change::Uniform => "drafts are any token".to_owned(),
-                _ => format!("{}, for the draws of drafts alone", change.words("the draft's row")),
+                _ => format!(
+                    "{}, for the draws of drafts alone",
+                    change.words("the draft's row")
+                ),
             },
-            Self::OtherDraft => "the q that drafts is that of the place before, and not the log's".to_owned(),
+            Self::OtherDraft => {
+                "the q that drafts is that of the place before, and not the log's".to_owned()
+            }
             Self::DrawForEach => "each draft is held against a draw of its own from p".to_owned(),
-            Self::Likeliest => "drafts are the likeliest token of q, and are tested as if drawn from q".to_owned(),
-            Self::Sampled => "drafts are drawn from q where the likeliest token is claimed".to_owned(),
+            Self::Likeliest => {
+                "drafts are the likeliest token of q, and are tested as if drawn from q".to_owned()
+            }
+            Self::Sampled => {
+                "drafts are drawn from q where the likeliest token is claimed".to_owned()
+            }
             Self::Decide(keep, correct) => decision(keep, correct),
             Self::Number(reused, _) => match reused {
                 Reused::Coin => "the coin of acceptance is the number that drew the draft",
-                Reused::OtherCoin => "the coin of acceptance is one minus the number that drew the draft",
-                Reused::CoinCorrects => "the correction is drawn with the coin that refused the draft",
-                Reused::DraftCorrects => "the correction is drawn with the number that drew the draft",
-                Reused::ClocksCorrect => "the correction is drawn with the clocks that drew the draft",
-            }.to_owned(),
-            Self::Engine(number) => BUGS.get(number).map_or(String::new(), |bug| bug.words.to_owned()),
+                Reused::OtherCoin => {
+                    "the coin of acceptance is one minus the number that drew the draft"
+                }
+                Reused::CoinCorrects => {
+                    "the correction is drawn with the coin that refused the draft"
+                }
+                Reused::DraftCorrects => {
+                    "the correction is drawn with the number that drew the draft"
+                }
+                Reused::ClocksCorrect => {
+                    "the correction is drawn with the clocks that drew the draft"
+                }
+            }
+            .to_owned(),
+            Self::Engine(number) => BUGS
+                .get(number)
+                .map_or(String::new(), |bug| bug.words.to_owned()),
         }
     }
 
@@ -409,16 +506,36 @@ impl Law {
     pub(crate) fn cure(self) -> String {
         let words = match self {
             Self::Target(change, Place::Everywhere) => return change.cure(),
-            Self::Target(..) => "let every place of a round use the row that plain sampling uses: the same temperature, cuts and penalties for acceptance, correction and the token behind a whole chain",
-            Self::Both(_) => "pass --temperature as the request had it, or give the engine the temperature of the request",
-            Self::OtherDraft => "log the row that the draft was drawn from: move the draft's rows by one place, or look for a drafter that is a step behind",
-            Self::DrawForEach => "draw one token of the target, and keep the draft that equals it, if one does",
-            Self::Draft(_) => "test drafts with the row that they were drawn from, or draw them from the claimed one",
-            Self::Likeliest => "sample the drafts, or test them as one-hot (keep with p(x)) and name the rule one-hot",
-            Self::Sampled => "nothing is lost if they are kept with p(x): name the rule exact-match, or draft the likeliest",
+            Self::Target(..) => {
+                "let every place of a round use the row that plain sampling uses: the same temperature, cuts and penalties for acceptance, correction and the token behind a whole chain"
+            }
+            Self::Both(_) => {
+                "pass --temperature as the request had it, or give the engine the temperature of the request"
+            }
+            Self::OtherDraft => {
+                "log the row that the draft was drawn from: move the draft's rows by one place, or look for a drafter that is a step behind"
+            }
+            Self::DrawForEach => {
+                "draw one token of the target, and keep the draft that equals it, if one does"
+            }
+            Self::Draft(_) => {
+                "test drafts with the row that they were drawn from, or draw them from the claimed one"
+            }
+            Self::Likeliest => {
+                "sample the drafts, or test them as one-hot (keep with p(x)) and name the rule one-hot"
+            }
+            Self::Sampled => {
+                "nothing is lost if they are kept with p(x): name the rule exact-match, or draft the likeliest"
+            }
             Self::Decide(keep, correct) => return cure_of(keep, correct).to_owned(),
-            Self::Number(..) => "draw a new random number for each draft, each coin and each correction",
-            Self::Engine(number) => return BUGS.get(number).map_or(String::new(), |bug| bug.cure.to_owned()),
+            Self::Number(..) => {
+                "draw a new random number for each draft, each coin and each correction"
+            }
+            Self::Engine(number) => {
+                return BUGS
+                    .get(number)
+                    .map_or(String::new(), |bug| bug.cure.to_owned());
+            }
         };
         words.to_owned()
     }
@@ -431,13 +548,25 @@ const FINER: usize = 41;
 fn between(grid: &[f64], at: f64, of: fn(f64) -> f64, back: fn(f64) -> f64) -> Vec<f64> {
     let mut sorted = grid.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let below = sorted.iter().copied().filter(|x| *x < at && *x > 0.0).fold(f64::NAN, f64::max);
+    let below = sorted
+        .iter()
+        .copied()
+        .filter(|x| *x < at && *x > 0.0)
+        .fold(f64::NAN, f64::max);
     let above = sorted.iter().copied().find(|x| *x > at).unwrap_or(f64::NAN);
-    let step = |x: f64, y: f64| if x.is_nan() { 2.0 * of(at) - of(y) } else { of(x) };
+    let step = |x: f64, y: f64| {
+        if x.is_nan() {
+            2.0 * of(at) - of(y)
+        } else {
+            of(x)
+        }
+    };
     let (low, high) = (step(below, above), step(above, below));
     let each = (high - low) / (FINER - 1) as f64;
     let all = (0..FINER).map(|i| back(low + each * i as f64));
-    all.map(|x| (x * 1e4).round() / 1e4).filter(|x| x.is_finite()).collect()
+    all.map(|x| (x * 1e4).round() / 1e4)
+        .filter(|x| x.is_finite())
+        .collect()
 }
 
 impl Law {
@@ -446,30 +575,74 @@ impl Law {
         let plain = |x: f64| x;
         let finer = |change: Change| -> Vec<Change> {
             match change {
-                Change::Temperature(at) if at > 0.0 => between(&FACTORS, at, f64::ln, f64::exp).into_iter().map(Change::Temperature).collect(),
+                Change::Temperature(at) if at > 0.0 => between(&FACTORS, at, f64::ln, f64::exp)
+                    .into_iter()
+                    .map(Change::Temperature)
+                    .collect(),
                 Change::TopK(k) => {
-                    let below = TOP_K.into_iter().filter(|other| *other < k).max().unwrap_or(k);
+                    let below = TOP_K
+                        .into_iter()
+                        .filter(|other| *other < k)
+                        .max()
+                        .unwrap_or(k);
                     let above = TOP_K.into_iter().find(|other| *other > k).unwrap_or(2 * k);
                     let step = (above - below).div_ceil(64).max(1);
-                    (below..=above).step_by(step).chain([k]).map(Change::TopK).collect()
+                    (below..=above)
+                        .step_by(step)
+                        .chain([k])
+                        .map(Change::TopK)
+                        .collect()
                 }
-                Change::TopP(p) => between(&TOP_P, p, |p| (1.0 - p).ln(), |x| 1.0 - x.exp()).into_iter().filter(|p| *p > 0.0 && *p < 1.0).map(Change::TopP).collect(),
-                Change::MinP(p) => between(&MIN_P, p, f64::ln, f64::exp).into_iter().map(Change::MinP).collect(),
-                Change::Ensemble(w) => between(&MIXED, w, plain, plain).into_iter().filter(|w| *w > 0.0 && *w < 1.0).map(Change::Ensemble).collect(),
-                Change::Presence { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Presence { b, window }).collect(),
-                Change::Frequency { b, window } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Frequency { b, window }).collect(),
-                Change::Lag { b, counts, ever } => between(&PENALTY, b, f64::ln, f64::exp).into_iter().map(|b| Change::Lag { b, counts, ever }).collect(),
-                Change::Repetition(r) => between(&[1.05, 1.1, 1.2, 1.3, 1.5, 2.0], r, f64::ln, f64::exp).into_iter().map(Change::Repetition).collect(),
+                Change::TopP(p) => between(&TOP_P, p, |p| (1.0 - p).ln(), |x| 1.0 - x.exp())
+                    .into_iter()
+                    .filter(|p| *p > 0.0 && *p < 1.0)
+                    .map(Change::TopP)
+                    .collect(),
+                Change::MinP(p) => between(&MIN_P, p, f64::ln, f64::exp)
+                    .into_iter()
+                    .map(Change::MinP)
+                    .collect(),
+                Change::Ensemble(w) => between(&MIXED, w, plain, plain)
+                    .into_iter()
+                    .filter(|w| *w > 0.0 && *w < 1.0)
+                    .map(Change::Ensemble)
+                    .collect(),
+                Change::Presence { b, window } => between(&PENALTY, b, f64::ln, f64::exp)
+                    .into_iter()
+                    .map(|b| Change::Presence { b, window })
+                    .collect(),
+                Change::Frequency { b, window } => between(&PENALTY, b, f64::ln, f64::exp)
+                    .into_iter()
+                    .map(|b| Change::Frequency { b, window })
+                    .collect(),
+                Change::Lag { b, counts, ever } => between(&PENALTY, b, f64::ln, f64::exp)
+                    .into_iter()
+                    .map(|b| Change::Lag { b, counts, ever })
+                    .collect(),
+                Change::Repetition(r) => {
+                    between(&[1.05, 1.1, 1.2, 1.3, 1.5, 2.0], r, f64::ln, f64::exp)
+                        .into_iter()
+                        .map(Change::Repetition)
+                        .collect()
+                }
                 _ => Vec::new(),
             }
         };
         match self {
-            Self::Target(change, place) => finer(change).into_iter().map(|change| Self::Target(change, place)).collect(),
+            Self::Target(change, place) => finer(change)
+                .into_iter()
+                .map(|change| Self::Target(change, place))
+                .collect(),
             Self::Draft(change) => finer(change).into_iter().map(Self::Draft).collect(),
-            Self::Both(factor) => between(&FACTORS, factor, f64::ln, f64::exp).into_iter().map(Self::Both).collect(),
+            Self::Both(factor) => between(&FACTORS, factor, f64::ln, f64::exp)
+                .into_iter()
+                .map(Self::Both)
+                .collect(),
             Self::Decide(Keep::Over(over), Correct::Claimed) => {
                 let all = between(&OVER, over, f64::ln, f64::exp);
-                all.into_iter().map(|over| Self::Decide(Keep::Over(over), Correct::Claimed)).collect()
+                all.into_iter()
+                    .map(|over| Self::Decide(Keep::Over(over), Correct::Claimed))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -477,14 +650,20 @@ impl Law {
 
     /// Whether a number of its fit is its size.
     pub(crate) fn is_sized_by(self, name: &str) -> bool {
-        matches!(name, "factor" | "top_k" | "top_p" | "min_p" | "weight" | "penalty")
+        matches!(
+            name,
+            "factor" | "top_k" | "top_p" | "min_p" | "weight" | "penalty"
+        )
     }
 }
 
 fn decision(keep: Keep, correct: Correct) -> String {
     let keeps = match keep {
         Keep::Over(1.0) => String::new(),
-        Keep::Over(over) => format!("drafts are kept with {} times the rule's probability, at most 1", short(1.0 / over)),
+        Keep::Over(over) => format!(
+            "drafts are kept with {} times the rule's probability, at most 1",
+            short(1.0 / over)
+        ),
         Keep::All => "every draft is kept".to_owned(),
         Keep::None => "no draft is ever kept".to_owned(),
         Keep::OfLargest => "drafts are kept with p(x) over the largest p".to_owned(),
@@ -502,7 +681,9 @@ fn decision(keep: Keep, correct: Correct) -> String {
         Correct::Likeliest => "rejected drafts are replaced by the target's likeliest token",
         Correct::First => "rejected drafts are replaced by token 0",
         Correct::Softmax => "rejected drafts are replaced from a softmax of (p - q)+",
-        Correct::NotNormalised => "rejected drafts are replaced from (p - q)+ that is not normalised, so that the last token takes what it lacks",
+        Correct::NotNormalised => {
+            "rejected drafts are replaced from (p - q)+ that is not normalised, so that the last token takes what it lacks"
+        }
     };
     match keeps.is_empty() {
         true => corrects.to_owned(),
@@ -512,16 +693,30 @@ fn decision(keep: Keep, correct: Correct) -> String {
 
 fn cure_of(keep: Keep, correct: Correct) -> &'static str {
     match (keep, correct) {
-        (Keep::None, Correct::Target) => "nothing is lost but time: look at why p(x) >= u q(x) never holds (a NaN, a stale q, a counter)",
-        (Keep::None, _) => "look at why p(x) >= u q(x) never holds (a NaN, a stale q); while no draft is kept, draw from p",
+        (Keep::None, Correct::Target) => {
+            "nothing is lost but time: look at why p(x) >= u q(x) never holds (a NaN, a stale q, a counter)"
+        }
+        (Keep::None, _) => {
+            "look at why p(x) >= u q(x) never holds (a NaN, a stale q); while no draft is kept, draw from p"
+        }
         (Keep::All, _) => "look for an acceptance test that is skipped",
-        (Keep::IfLikeliest, _) => "the verifier's temperature is taken for 0: pass it the request's",
-        (Keep::Target, Correct::OffDraft) => "nothing is lost: name the rule exact-match (or one-hot), or test drafts with min(1, p/q), which keeps more",
-        (Keep::Ratio, Correct::Residual) => "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
+        (Keep::IfLikeliest, _) => {
+            "the verifier's temperature is taken for 0: pass it the request's"
+        }
+        (Keep::Target, Correct::OffDraft) => {
+            "nothing is lost: name the rule exact-match (or one-hot), or test drafts with min(1, p/q), which keeps more"
+        }
+        (Keep::Ratio, Correct::Residual) => {
+            "lossless if drafts are drawn from q (name the rule token), lossy if they are not"
+        }
         (Keep::Over(1.0), Correct::OffDraft) => "subtract all of q: (p - q)+",
-        (Keep::Over(1.0), Correct::Softmax | Correct::NotNormalised) => "divide (p - q)+ by its sum",
+        (Keep::Over(1.0), Correct::Softmax | Correct::NotNormalised) => {
+            "divide (p - q)+ by its sum"
+        }
         (Keep::Over(1.0), _) => "draw it from what the rule leaves of p",
-        (Keep::Over(_), _) => "set acceptance thresholds to 1, and test p and q of the same temperature and cuts",
+        (Keep::Over(_), _) => {
+            "set acceptance thresholds to 1, and test p and q of the same temperature and cuts"
+        }
         _ => "keep drafts with the rule's own probability",
     }
 }
@@ -559,7 +754,9 @@ impl Change {
             }
         };
         match self {
-            Self::Presence { window: size, .. } | Self::Frequency { window: size, .. } => window(size),
+            Self::Presence { window: size, .. } | Self::Frequency { window: size, .. } => {
+                window(size)
+            }
             _ => {}
         }
         match self {
@@ -577,7 +774,10 @@ impl Change {
             Self::Presence { b, .. } | Self::Frequency { b, .. } => put("penalty", json!(b)),
             Self::Repetition(r) | Self::Lag { b: r, .. } => put("penalty", json!(r)),
             Self::NoRepeat(n) => put("tokens", json!(n)),
-            Self::Uncut(which) => put("cut", json!(CUTS.get(usize::from(which)).copied().unwrap_or("all"))),
+            Self::Uncut(which) => put(
+                "cut",
+                json!(CUTS.get(usize::from(which)).copied().unwrap_or("all")),
+            ),
             Self::Order(_) | Self::Before | Self::Uniform | Self::Learnt(_) => {}
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Fact {
     /// p(x), q(x), the chance of being kept, and the half-width of that.
     pub acceptance: Option<[f64; 4]>,
     pub kept: bool,
+    /// Of a rejected draft: where what replaced it lies by falling p, under each law.
+    pub replaced: Option<[[f64; 2]; REPLACE]>,
     /// Behind a draft that was kept: the cells of the token that came without one.
     pub bonus: Option<[[f64; 2]; 2]>,
     /// The cell of what came out in p by falling mass, and of the draft in its law.
@@ -48,7 +50,7 @@ pub(crate) struct Fact {
 }
 
 /// Sizes of noise that are looked for where nothing says whose the rows are.
-pub(crate) const NOISES: [f64; 3] = [0.03, 0.1, 0.3];
+pub(crate) const NOISES: [f64; 3] = [0.01, 0.03, 0.1];
 
 /// A threshold of acceptance, as the past leaves it open.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +98,8 @@ impl Threshold {
                 true => own / keep,
                 false => (1.0 - own) / (1.0 - keep),
             };
-            let price = width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs());
+            let price =
+                width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs());
             self.log += ratio.ln() - price.ln_1p();
         }
         self.steps += 1;
@@ -235,7 +238,11 @@ impl Scope {
                 kind = name;
             }
         }
-        let compared = self.steps.iter().filter(|steps| **steps >= COMPARED).count();
+        let compared = self
+            .steps
+            .iter()
+            .filter(|steps| **steps >= COMPARED)
+            .count();
         let speak = of_class.iter().filter(|log| **log > SPEAKS).count();
         match compared < 2 || speak > 1 {
             true => (of_class.iter().sum(), kind),
@@ -263,9 +270,125 @@ fn wide(found: [f64; 2], known: Option<[f64; 2]>) -> [f64; 2] {
     })
 }
 
+/// Drafts by how often the rule keeps them and by their p, four cells of each: how many, how many
+/// were kept, and the sums of what the rule, p and min(1, p/q) keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    cells: [[f64; 5]; 16],
+}
+
+/// Chi-square of 15 degrees of freedom is above this with probability 1e-4.
+const MISFITS: f64 = 44.3;
+
+/// Laws of what replaces a draft: as claimed, p without the draft, p, and the residual.
+pub(crate) const REPLACE: usize = 4;
+
+/// Shares of steps at which another law replaces drafts.
+pub(crate) const OTHERS: [f64; 5] = [1.0, 0.5, 0.15, 0.04, 0.01];
+
+/// What replaced drafts, by its rank in p under a mixture of the claimed law and another: eight
+/// cells by law and share, even if it is the law.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Replaced {
+    cells: [[[f64; CELLS]; OTHERS.len()]; REPLACE],
+}
+
+/// Chi-square of 7 degrees of freedom is above this with probability 1e-4.
+const UNEVEN: f64 = 29.878;
+
+impl Replaced {
+    /// `keeps` has what each law keeps the draft with, `cells` where its correction lies.
+    fn look(&mut self, keeps: [f64; REPLACE], cells: [[f64; 2]; REPLACE]) {
+        for (law, sums) in self.cells.iter_mut().enumerate() {
+            for (share, sums) in OTHERS.iter().zip(sums) {
+                let own = (1.0 - share) * (1.0 - keeps[0]);
+                let other = share * (1.0 - keeps[law]);
+                if own + other <= 0.0 {
+                    continue;
+                }
+                let weight = other / (own + other);
+                let mixed = |end: usize| (1.0 - weight) * cells[0][end] + weight * cells[law][end];
+                let [low, high] = [mixed(0), mixed(1)];
+                if high - low <= 1e-12 {
+                    continue;
+                }
+                let each = 1.0 / CELLS as f64;
+                for (place, sum) in sums.iter_mut().enumerate() {
+                    let from = place as f64 * each;
+                    *sum += common([low, high], [from, from + each]) / (high - low);
+                }
+            }
+        }
+    }
+
+    /// Whether they fall evenly under this law at this share.
+    fn fits(&self, law: usize, share: f64) -> bool {
+        let place = OTHERS.iter().position(|own| *own == share).unwrap_or(0);
+        let cells = self.cells.get(law).and_then(|all| all.get(place));
+        let Some(cells) = cells else { return true };
+        let mean = cells.iter().sum::<f64>() / CELLS as f64;
+        mean < 5.0
+            || cells
+                .iter()
+                .map(|sum| (sum - mean).powi(2) / mean)
+                .sum::<f64>()
+                < UNEVEN
+    }
+}
+
+/// What another rule keeps drafts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    Never,
+    Target,
+    Ratio,
+}
+
+impl Kept {
+    fn look(&mut self, [p, q, keep, _]: [f64; 4], kept: bool) {
+        let ratio = if p >= q { 1.0 } else { p / q };
+        let quarter = |x: f64| ((4.0 * x) as usize).min(3);
+        if let Some(cell) = self.cells.get_mut(4 * quarter(keep) + quarter(p.sqrt())) {
+            let more = [1.0, f64::from(u8::from(kept)), keep, p, ratio];
+            for (sum, more) in cell.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
+    }
+
+    /// Whether drafts were kept as often as if this rule were followed at some share of the steps,
+    /// wherever the claimed one keeps more or less.
+    fn fits(&self, keeping: Keeping, whole: bool) -> bool {
+        let misfit = |share: f64| -> f64 {
+            let of = |cell: &[f64; 5]| {
+                let [n, kept, claim, p, ratio] = *cell;
+                let other = match keeping {
+                    Keeping::Never => 0.0,
+                    Keeping::Target => p,
+                    Keeping::Ratio => ratio,
+                };
+                let mean = ((1.0 - share) * claim + share * other) / n.max(1.0);
+                let spread = (n * mean * (1.0 - mean)).max(0.25);
+                if n > 0.0 {
+                    (kept - n * mean).powi(2) / spread
+                } else {
+                    0.0
+                }
+            };
+            self.cells.iter().map(of).sum()
+        };
+        let shares = if whole { 100..101 } else { 1..101 };
+        shares
+            .into_iter()
+            .any(|share| misfit(f64::from(share) / 100.0) < MISFITS)
+    }
+}
+
 /// All of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
+    pub kept: Kept,
+    pub replaced: Replaced,
     pub ratio: Threshold,
     pub share: Threshold,
     /// By rank: of outputs, and of drafts.
@@ -279,8 +402,24 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
+    /// Whether drafts were kept and replaced as by another rule at a share of the steps.
+    pub(crate) fn fits(&self, keeping: Keeping, share: f64) -> bool {
+        let law = match keeping {
+            Keeping::Target => 1,
+            Keeping::Never => 2,
+            Keeping::Ratio => 3,
+        };
+        self.kept.fits(keeping, share >= 1.0) && self.replaced.fits(law, share)
+    }
+
     pub(crate) fn look(&mut self, fact: &Fact) {
-        if let Some([p, q, keep, width]) = fact.acceptance {
+        if let Some(found) = fact.acceptance {
+            self.kept.look(found, fact.kept);
+            let [p, q, keep, width] = found;
+            if let Some(cells) = fact.replaced {
+                let ratio = if p >= q { 1.0 } else { p / q };
+                self.replaced.look([keep, p, 0.0, ratio], cells);
+            }
             if q > 0.0 {
                 self.ratio.look(p / q, fact.kept, [keep, width]);
             }
@@ -307,8 +446,11 @@ impl Sequence {
         for number in &fact.numbers {
             self.rounds
                 .look((fact.text, usize::MAX, fact.depth), number, number.again[0]);
-            self.texts
-                .look((usize::MAX, fact.round, fact.depth), number, number.again[1]);
+            self.texts.look(
+                (usize::MAX, fact.round, fact.depth),
+                number,
+                number.again[1],
+            );
         }
         for (sum, log) in self.noise.iter_mut().zip(&fact.noise) {
             *sum += log;

@@ -1,6 +1,7 @@
 //! A step of the log: what each suspect says of it, over what is claimed.
 
 use super::family::{Correct, Keep, Law, Place, Reused, Suspect};
+use super::sequence::REPLACE;
 use super::target::{Change, Changed, cut, scaled, tilted};
 use super::view::{View, by_id, by_mass, common};
 use crate::audit::data::Claimed;
@@ -242,6 +243,11 @@ impl<'a> Here<'a> {
         self.rule.tests_drafts()
     }
 
+    /// In the middle of a block, whose prefix may have been refused.
+    fn is_within_block(&self) -> bool {
+        self.rule == Rule::BLOCK && self.reach < 1.0
+    }
+
     fn is_plain(&self) -> bool {
         self.reach >= 1.0 && self.stands >= 1.0
     }
@@ -276,7 +282,10 @@ impl<'a> Here<'a> {
             if self.noise.sigma > 0.0 {
                 let reach = 6.0 * self.noise.spread();
                 for place in 0..listed {
-                    let (p, q) = (self.reach * self.p.at(place), self.stands * self.q.at(place));
+                    let (p, q) = (
+                        self.reach * self.p.at(place),
+                        self.stands * self.q.at(place),
+                    );
                     if p > 0.0 && q > 0.0 && (p / q).ln().abs() < reach {
                         known.near.push(u32::try_from(place).unwrap_or(u32::MAX));
                         known.noisy_left += self.noise.call(p, q) - (p - q).max(0.0);
@@ -354,7 +363,10 @@ impl<'a> Here<'a> {
         match self.noise.sigma > 0.0 {
             false => exact,
             true => {
-                let (p, q) = (self.reach * self.p.at(place), self.stands * self.q.at(place));
+                let (p, q) = (
+                    self.reach * self.p.at(place),
+                    self.stands * self.q.at(place),
+                );
                 0.5 * (exact + self.noise.call(p, q) / self.known.noisy_left)
             }
         }
@@ -388,7 +400,15 @@ impl<'a> Here<'a> {
                 }
             }
         }
-        Factor::of(law(self.output), claim, price)
+        self.within(Factor::of(law(self.output), claim, price))
+    }
+
+    /// In the middle of a block what the claim excludes may be another p's, and tells nothing.
+    fn within(&self, factor: Factor) -> Factor {
+        match self.is_within_block() && factor.ratio > 1e20 {
+            true => Factor::ONE,
+            false => factor,
+        }
     }
 
     fn on_acceptance(&self, keep: f64) -> Factor {
@@ -404,7 +424,7 @@ impl<'a> Here<'a> {
         }
         // Sums of many tokens are off by rounding: what it alone excludes is not impossible.
         let claim = if claim > 1e-12 { claim } else { 0.0 };
-        Factor::of(law, claim, price)
+        self.within(Factor::of(law, claim, price))
     }
 
     fn on_output(&self, law: f64, moved: impl FnOnce() -> f64) -> Factor {
@@ -489,7 +509,10 @@ impl<'a> Here<'a> {
             }
             Change::NoRepeat(tokens) => {
                 let banned = self.past.banned.get(tokens.checked_sub(1)?)?;
-                scaled(self.p.row, banned.iter().map(|place| (*place, 0.0)).collect())
+                scaled(
+                    self.p.row,
+                    banned.iter().map(|place| (*place, 0.0)).collect(),
+                )
             }
             Change::Lag { b, counts, ever } => {
                 let factor = |count: u32, before: bool| match (counts, before) {
@@ -526,7 +549,11 @@ impl<'a> Here<'a> {
             .map(|token| whole.at(*token as usize).powf(1.0 / factor))
             .collect();
         specgap_core::rule::normalise(&mut row);
-        cut_row(&mut row, claimed, false).ok()?;
+        let claimed = Claimed {
+            temperature: factor * claimed.temperature,
+            ..claimed.clone()
+        };
+        cut_row(&mut row, &claimed, false).ok()?;
         let places = whole.order.iter().map(|token| *token as usize);
         let mut few: Vec<(usize, f64)> = places.zip(row).filter(|(_, x)| *x > 0.0).collect();
         few.sort_unstable_by_key(|one| one.0);
@@ -573,6 +600,8 @@ impl<'a> Here<'a> {
         let mut told = Told::NOTHING;
         let drafted = self.draft().is_some();
         let (checks, corrects) = match place {
+            // How a prefix was reached follows from another p, too, which is not followed here.
+            _ if self.is_within_block() => (false, false),
             Place::Everywhere | Place::Drafted => (drafted, drafted && !self.kept),
             Place::Check => (drafted, false),
             Place::Correction => (false, drafted && !self.kept),
@@ -584,6 +613,8 @@ impl<'a> Here<'a> {
         }
         let outputs = match place {
             Place::Everywhere => true,
+            // Given the text alone nothing is known of drafts.
+            _ if self.rule == Rule::CARRIED => false,
             Place::Bonus => !drafted,
             _ => drafted,
         };
@@ -738,7 +769,8 @@ impl<'a> Here<'a> {
     /// The draft's row of the place before, wherever q is used.
     fn other_draft(&self) -> Told {
         let mut told = Told::NOTHING;
-        let (Some(x), Some([_, q])) = (self.draft().filter(|_| self.is_plain()), self.before) else {
+        let (Some(x), Some([_, q])) = (self.draft().filter(|_| self.is_plain()), self.before)
+        else {
             return told;
         };
         let get = |place: usize| q.get(place).copied().unwrap_or(0.0);
@@ -748,10 +780,12 @@ impl<'a> Here<'a> {
         told.rule[1] = self.on_acceptance(keep);
         if !self.kept {
             let all = 0..self.p.row.len();
-            let left: f64 = all.map(|place| (self.p.at(place) - get(place)).max(0.0)).sum();
+            let left: f64 = all
+                .map(|place| (self.p.at(place) - get(place)).max(0.0))
+                .sum();
             if left > 0.0 {
-                told.rule[2] = self
-                    .on_correction(|place| (self.p.at(place) - get(place)).max(0.0) / left);
+                told.rule[2] =
+                    self.on_correction(|place| (self.p.at(place) - get(place)).max(0.0) / left);
             }
         }
         told
@@ -768,10 +802,15 @@ impl<'a> Here<'a> {
             // Noise decides among the nearest: the heavier ones more often.
             let spread = self.noise.spread();
             let power = if spread > 0.0 { 1.0 / spread } else { 1.0 };
-            let weight = |place: usize| (self.q.at(place) / self.q.largest().max(1e-300)).powf(power);
+            let weight =
+                |place: usize| (self.q.at(place) / self.q.largest().max(1e-300)).powf(power);
             let all = (0..self.q.row.len()).filter(|&place| is_near(place));
             let sum: f64 = all.map(weight).sum();
-            let hit = if is_near(x) { weight(x) / sum.max(1e-300) } else { 0.0 };
+            let hit = if is_near(x) {
+                weight(x) / sum.max(1e-300)
+            } else {
+                0.0
+            };
             let price = match self.noise.sigma > 0.0 {
                 true => 2.0 * self.known.width,
                 false => 0.0,
@@ -828,7 +867,11 @@ impl<'a> Here<'a> {
                 let sum: f64 = (0..self.p.row.len())
                     .map(|other| (self.p.at(other) - self.q.at(other)).max(0.0))
                     .sum();
-                if sum > 0.0 { left / sum } else { self.p.at(place) }
+                if sum > 0.0 {
+                    left / sum
+                } else {
+                    self.p.at(place)
+                }
             }
         }
     }
@@ -904,7 +947,27 @@ impl<'a> Here<'a> {
                 true => self.q.at(y).min(self.p.at(y)),
                 false => self.q.at(y) * self.keeps(keep, y),
             };
-            let out = own + (1.0 - kept).max(0.0) * law(y);
+            // What replaces a draft may follow from the draft.
+            let out = match correct {
+                Correct::OffDraft => {
+                    let lost = |place: usize| {
+                        let keep = if as_claimed {
+                            self.keep_exactly(place)
+                        } else {
+                            self.keeps(keep, place)
+                        };
+                        let left = 1.0 - self.p.at(place);
+                        if left > 0.0 {
+                            self.q.at(place) * (1.0 - keep) / left
+                        } else {
+                            0.0
+                        }
+                    };
+                    let all: f64 = (0..size).filter(|place| *place != y).map(lost).sum();
+                    own + self.p.at(y) * all
+                }
+                _ => own + (1.0 - kept).max(0.0) * law(y),
+            };
             told.output = self.on_output(out, || 0.5);
         }
         told
@@ -923,12 +986,19 @@ impl<'a> Here<'a> {
         };
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), price);
         if !self.p.is_rest(x) {
-            let keep = if p.at(x) >= q.at(x) { 1.0 } else { p.at(x) / q.at(x) };
+            let keep = if p.at(x) >= q.at(x) {
+                1.0
+            } else {
+                p.at(x) / q.at(x)
+            };
             told.rule[1] = self.on_acceptance(keep);
             if !self.kept && !self.p.is_rest(self.output) {
-                let left = p.sum(self.p.row.len(), self.p.rest, |place, x| (x - q.at(place)).max(0.0));
+                let left = p.sum(self.p.row.len(), self.p.rest, |place, x| {
+                    (x - q.at(place)).max(0.0)
+                });
                 if left > 0.0 {
-                    told.rule[2] = self.on_correction(|place| (p.at(place) - q.at(place)).max(0.0) / left);
+                    told.rule[2] =
+                        self.on_correction(|place| (p.at(place) - q.at(place)).max(0.0) / left);
                 }
             }
         }
@@ -978,7 +1048,9 @@ impl<'a> Here<'a> {
             }
             _ if self.kept => {}
             Reused::CoinCorrects | Reused::DraftCorrects => {
-                let law: Vec<f64> = (0..self.p.row.len()).map(|place| self.residual(place)).collect();
+                let law: Vec<f64> = (0..self.p.row.len())
+                    .map(|place| self.residual(place))
+                    .collect();
                 let cell = cell_of(&law, y);
                 let (number, length) = match reused {
                     Reused::CoinCorrects => ([keep, 1.0], 1.0 - keep),
@@ -986,14 +1058,18 @@ impl<'a> Here<'a> {
                 };
                 if length > 1e-9 {
                     let claim = self.correction(y);
-                    told.rule[2] = Factor::of(common(cell, number) / length, claim, self.known.width);
+                    told.rule[2] =
+                        Factor::of(common(cell, number) / length, claim, self.known.width);
                 }
             }
             Reused::ClocksCorrect => {
-                let over: Vec<f64> = (0..self.p.row.len()).map(|place| self.over(place)).collect();
+                let over: Vec<f64> = (0..self.p.row.len())
+                    .map(|place| self.over(place))
+                    .collect();
                 let law = own_noise(&over, self.q.row);
                 if self.known.left > 0.0 {
-                    told.rule[2] = self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                    told.rule[2] =
+                        self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
                 }
             }
         }
@@ -1012,7 +1088,8 @@ impl<'a> Here<'a> {
                 told.rule[1] = self.on_acceptance(laws.keep(x));
                 if !self.kept {
                     let law = laws.correction(x);
-                    told.rule[2] = self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
+                    told.rule[2] =
+                        self.on_correction(|place| law.get(place).copied().unwrap_or(0.0));
                 }
             }
             None => {
@@ -1083,7 +1160,10 @@ impl<'a> Here<'a> {
                     ratio *= Factor::of(get(other, draft), get(claim, draft), 0.0).ratio;
                 }
             }
-            told.rule[0] = Factor { ratio, price: if ratio == 1.0 { 0.0 } else { price } };
+            told.rule[0] = Factor {
+                ratio,
+                price: if ratio == 1.0 { 0.0 } else { price },
+            };
         }
         if let Some(place) = claim.place {
             let (own, honest) = (get(&other.law, place), get(&claim.law, place));
@@ -1092,7 +1172,10 @@ impl<'a> Here<'a> {
             told.rule[1] = Factor::of(own, honest, price);
         }
         if !self.kept && !self.p.is_rest(self.output) {
-            let (own, honest) = (get(&other.correction, self.output), get(&claim.correction, self.output));
+            let (own, honest) = (
+                get(&other.correction, self.output),
+                get(&claim.correction, self.output),
+            );
             let price = if own == honest { 0.0 } else { price };
             told.rule[2] = Factor::of(own, honest, price);
         }
@@ -1140,14 +1223,20 @@ impl<'a> Here<'a> {
             sigma,
             stated: true,
         };
-        let Some(x) = self.draft().filter(|x| self.compares() && !self.p.is_rest(*x)) else {
+        let Some(x) = self
+            .draft()
+            .filter(|x| self.compares() && !self.p.is_rest(*x))
+        else {
             return [1.0; 2];
         };
         let (p, q) = (self.reach * self.p.at(x), self.stands * self.q.at(x));
         if q <= 0.0 {
             return [1.0; 2];
         }
-        let keep = self.stop(((p - noise.call(p, q)) / q).clamp(0.0, 1.0), self.known.left);
+        let keep = self.stop(
+            ((p - noise.call(p, q)) / q).clamp(0.0, 1.0),
+            self.known.left,
+        );
         let first = self.on_acceptance(keep).ratio;
         let y = self.output;
         if self.kept || self.p.is_rest(y) || self.known.left <= 0.0 {
@@ -1156,7 +1245,12 @@ impl<'a> Here<'a> {
         let (p, q) = (self.reach * self.p.at(y), self.stands * self.q.at(y));
         let size = self.p.row.len() - usize::from(self.p.rest);
         let sum: f64 = (0..size)
-            .map(|place| noise.call(self.reach * self.p.at(place), self.stands * self.q.at(place)))
+            .map(|place| {
+                noise.call(
+                    self.reach * self.p.at(place),
+                    self.stands * self.q.at(place),
+                )
+            })
             .sum();
         let own = noise.call(p, q) / sum.max(1e-300);
         [first, Factor::of(own, self.correction(y), 0.0).ratio]
@@ -1169,7 +1263,9 @@ impl<'a> Here<'a> {
 
     /// How the draft was accepted: p, q, and the chance of being kept.
     pub(crate) fn acceptance(&self) -> Option<[f64; 4]> {
-        let x = self.draft().filter(|x| !self.p.is_rest(*x) && !self.outside)?;
+        let x = self
+            .draft()
+            .filter(|x| !self.p.is_rest(*x) && !self.outside)?;
         let known = &self.known;
         Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
     }
@@ -1197,7 +1293,11 @@ impl<'a> Here<'a> {
                 let (p, q) = (self.reach * self.p.at(place), self.q.at(place));
                 let ratio = if p >= q { 1.0 } else { p / q };
                 let spent = self.known.left + 1.0 - self.reach;
-                let stop = if spent > 0.0 { self.known.left / spent } else { 1.0 };
+                let stop = if spent > 0.0 {
+                    self.known.left / spent
+                } else {
+                    1.0
+                };
                 q * (ratio + (1.0 - ratio) * stop)
             })
             .collect();
@@ -1209,6 +1309,35 @@ impl<'a> Here<'a> {
     pub(crate) fn law_of_corrections(&self) -> Vec<f64> {
         let size = self.p.row.len() - usize::from(self.p.rest);
         (0..size).map(|place| self.correction(place)).collect()
+    }
+
+    /// Where what replaced the draft lies by falling p: as claimed, as p without the draft, as p, and
+    /// as the residual. O(V).
+    pub(crate) fn replaced(&self) -> Option<[[f64; 2]; REPLACE]> {
+        let x = self.draft().filter(|_| !self.kept && !self.p.rest)?;
+        let y = self.output;
+        let own = self.p.at(y);
+        let left = (1.0 - self.p.at(x)).max(1e-300);
+        let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
+        let all = 0..self.p.row.len();
+        let sum: f64 = all.clone().map(over).sum();
+        let laws = |place: usize| {
+            let p = self.p.at(place);
+            let off = if place == x { 0.0 } else { p / left };
+            let residual = if sum > 0.0 { over(place) / sum } else { p };
+            [self.correction(place), off, p, residual]
+        };
+        let mut cells = laws(y).map(|mass| [0.0, mass]);
+        for place in all {
+            let p = self.p.at(place);
+            if p > own || (p == own && place < y) {
+                for (cell, mass) in cells.iter_mut().zip(laws(place)) {
+                    cell[0] += mass;
+                    cell[1] += mass;
+                }
+            }
+        }
+        Some(cells)
     }
 
     /// A step, and what is claimed of it.
@@ -1303,7 +1432,11 @@ mod tests {
 
     fn past() -> Past {
         Past {
-            seen: [vec![(1, 2), (3, 1), (4, 4)], vec![(1, 1), (4, 2)], vec![(4, 1)]],
+            seen: [
+                vec![(1, 2), (3, 1), (4, 4)],
+                vec![(1, 1), (4, 2)],
+                vec![(4, 1)],
+            ],
             banned: [vec![4], vec![1, 2], vec![3]],
             late: [vec![(1, 1, true)], vec![(1, 2, false), (3, 1, true)]],
         }
@@ -1323,7 +1456,14 @@ mod tests {
         let claimed = Claimed::at(1.0);
         let past = past();
         let here = Here::new(
-            (case.rule, &claimed, Noise { sigma: noise, stated: true }),
+            (
+                case.rule,
+                &claimed,
+                Noise {
+                    sigma: noise,
+                    stated: true,
+                },
+            ),
             [View::new(&P, false), View::new(&Q, false)],
             (&P, 0.02, &LOGITS),
             case.carried,
@@ -1416,7 +1556,11 @@ mod tests {
             }
             assert!((total - 1.0).abs() < 1e-9, "{rule}: {total}");
             if stands < 1.0 {
-                let over: Vec<f64> = P.iter().zip(Q).map(|(p, q)| (p - stands * q).max(0.0)).collect();
+                let over: Vec<f64> = P
+                    .iter()
+                    .zip(Q)
+                    .map(|(p, q)| (p - stands * q).max(0.0))
+                    .collect();
                 let left: f64 = over.iter().sum();
                 for (output, over) in over.iter().enumerate().filter(|(_, over)| **over > 0.0) {
                     let case = Case {
@@ -1433,7 +1577,8 @@ mod tests {
                         for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                             let ratio = here.told(suspect, &changes).output.ratio;
                             for (slot, (share, _)) in SHARES.iter().enumerate() {
-                                sum[2 * slot + 1] += (1.0 - stands) * over / left * (1.0 - share + share * ratio);
+                                sum[2 * slot + 1] +=
+                                    (1.0 - stands) * over / left * (1.0 - share + share * ratio);
                             }
                         }
                     });
@@ -1492,7 +1637,10 @@ mod tests {
     #[test]
     fn noise_is_covered_at_both_ends() {
         let sigma = 0.2;
-        let noise = Noise { sigma, stated: true };
+        let noise = Noise {
+            sigma,
+            stated: true,
+        };
         // The noisy end: acceptance and corrections at the price of an option.
         let sum: f64 = P.iter().zip(Q).map(|(p, q)| noise.call(*p, q)).sum();
         let keep = |x: usize, noisy: bool| match noisy {
@@ -1509,7 +1657,11 @@ mod tests {
                         true => noise.call(P[y], Q[y]) / sum,
                         false => (P[y] - Q[y]).max(0.0) / left,
                     };
-                    let chance = if is_kept { kept } else { (1.0 - kept) * correction };
+                    let chance = if is_kept {
+                        kept
+                    } else {
+                        (1.0 - kept) * correction
+                    };
                     let case = Case {
                         rule: Rule::TOKEN,
                         carried: [1.0, 1.0],
@@ -1524,7 +1676,11 @@ mod tests {
                         sums.resize(families.suspects.len(), 0.0);
                         for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                             let told = here.told(suspect, &changes);
-                            let own: f64 = told.rule.iter().map(|one| one.ratio / (1.0 + one.price)).product();
+                            let own: f64 = told
+                                .rule
+                                .iter()
+                                .map(|one| one.ratio / (1.0 + one.price))
+                                .product();
                             *sum += Q[x] * chance * own;
                         }
                     });

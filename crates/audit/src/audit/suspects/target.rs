@@ -20,18 +20,32 @@ pub(crate) enum Change {
     /// w p + (1 - w) q.
     Ensemble(f64),
     /// Tokens of a part of the ids, part `at` of `of`, times a factor.
-    Range { of: u8, at: u8, factor: f64 },
+    Range {
+        of: u8,
+        at: u8,
+        factor: f64,
+    },
     /// Tokens that came out in the window before are divided by e^b (frequency: as often as they
     /// came).
-    Presence { b: f64, window: usize },
-    Frequency { b: f64, window: usize },
+    Presence {
+        b: f64,
+        window: usize,
+    },
+    Frequency {
+        b: f64,
+        window: usize,
+    },
     /// Logits of tokens that came out before are divided (above 0) or multiplied by this.
     Repetition(f64),
     /// What would repeat so many tokens is never drawn.
     NoRepeat(usize),
     /// Penalties that the row has and the engine does not: of the tokens of this round so far, or of
     /// every draft that was ever kept.
-    Lag { b: f64, counts: bool, ever: bool },
+    Lag {
+        b: f64,
+        counts: bool,
+        ever: bool,
+    },
     /// The row of the place before.
     Before,
     /// Each token by how often it came so far, over how often it should have; so much is
@@ -199,7 +213,9 @@ impl Changed<'_> {
                 rest,
             } => {
                 let masses = view.masses.iter().zip(weights);
-                let listed: f64 = masses.map(|(mass, weight)| mass * (weight - 1.0).max(0.0)).sum();
+                let listed: f64 = masses
+                    .map(|(mass, weight)| mass * (weight - 1.0).max(0.0))
+                    .sum();
                 let own = match view.rest {
                     true => row.last().copied().unwrap_or(0.0),
                     false => 0.0,
@@ -219,9 +235,23 @@ impl Changed<'_> {
     }
 }
 
+/// Rows up to this are short.
+const SHORT: usize = 1024;
+
 /// A row at another temperature, by cells: an exact law that is within a sixteenth of an octave of
 /// the true one.
+///
+/// Short rows are raised to their power exactly.
 pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
+    if view.row.len() <= SHORT && !view.rest {
+        let largest = view.largest();
+        let power = |x: &f64| (x / largest).powf(1.0 / factor);
+        let mut row: Vec<f64> = view.row.iter().map(power).collect();
+        return match specgap_core::rule::normalise(&mut row) {
+            true => Changed::Owned(row),
+            false => Changed::Whole(view.row),
+        };
+    }
     let power = 1.0 / factor - 1.0;
     let top = view.largest().ln();
     let mut weights: Vec<f64> = vec![0.0; CELLS];
@@ -280,4 +310,32 @@ pub(crate) fn scaled<'a>(row: &'a [f64], mut factors: Vec<(usize, f64)>) -> Opti
         norm,
         lost: gained / norm.min(1.0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tilted row against its definition.
+    #[test]
+    fn tilts_are_powers() {
+        let row = [0.4, 0.25, 0.17, 0.1, 0.05, 0.02, 0.0099, 0.0001];
+        let view = View::new(&row, false);
+        for factor in [0.3, 0.7, 1.4, 2.5, 3.0] {
+            let tilt = tilted(&view, factor);
+            let powers: Vec<f64> = row.iter().map(|x| x.powf(1.0 / factor)).collect();
+            let sum: f64 = powers.iter().sum();
+            let mut total = 0.0;
+            for (place, power) in powers.iter().enumerate() {
+                let found = tilt.at(place);
+                total += found;
+                assert!(
+                    (found / (power / sum) - 1.0).abs() < 0.1,
+                    "{factor} {place}: {found} {}",
+                    power / sum
+                );
+            }
+            assert!((total - 1.0).abs() < 1e-12);
+        }
+    }
 }

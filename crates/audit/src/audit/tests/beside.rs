@@ -286,7 +286,11 @@ fn rows_that_stand_one_place_off_are_named_with_the_cure() {
     assert_eq!(cause.name, "rows-off-by-one-place");
     assert!(cause.cure.contains("by one place"), "{}", cause.cure);
     // The row of a later place was made from the token: no law of what comes next.
-    assert!(report.cause.is_none_or(|cause| cause.name != "rows-off-by-one-place"));
+    assert!(
+        report
+            .cause
+            .is_none_or(|cause| cause.name != "rows-off-by-one-place")
+    );
 }
 
 #[test]

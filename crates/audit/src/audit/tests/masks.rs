@@ -153,7 +153,8 @@ fn a_mask_on_the_target_alone_is_audited_from_raw_rows_and_the_mask() {
     // The same text without its masks is no draw from these rows.
     let (log, _) = engine(1500, HONEST, Masks::Left, 7);
     let report = audited(&log, false);
-    assert_eq!((report.ok, check(&report)), (false, None));
+    assert_eq!(check(&report), None);
+    assert_ne!(report.conclusion, Conclusion::AsClaimed);
     assert!(report.parts.iter().any(PartReport::is_refuted));
 }
 
@@ -167,12 +168,9 @@ fn a_mask_on_both_rows_is_another_claim_than_one_on_p_alone() {
         let wrong = audited(&log, !both);
         assert!(!wrong.ok, "{both}");
         assert_eq!(check(&wrong), Some((0, None)));
-        match both {
-            // More tokens were left out of q than is claimed: only the draft's law is off.
-            true => assert!(wrong.parts[Part::DraftLaw as usize].is_refuted()),
-            // A token was drafted that a masked q does not have.
-            false => assert!(hard_check(&wrong, "draft-zero").unwrap().violations > 0),
-        }
+        // A token was drafted that a masked q does not have.
+        let undrafted = hard_check(&wrong, "draft-zero").unwrap().violations;
+        assert_eq!(undrafted > 0, !both);
     }
 }
 
@@ -268,3 +266,4 @@ fn masks_that_leave_nothing_are_refused() {
     let message = refused(&one(P, [1; 4], &lists), false);
     assert!(message.contains("log full rows"), "{message}");
 }
+

@@ -9,8 +9,8 @@ use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
 use crate::audit::suspects::capital::{SHARES, Won, best, of_shares};
-use crate::audit::suspects::family::{Law, short};
-use crate::audit::suspects::sequence::{NOISES, Threshold};
+use crate::audit::suspects::family::{Keep, Law, short};
+use crate::audit::suspects::sequence::{Keeping, NOISES, Threshold};
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
 use crate::audit::verdict::measure::positions_for;
@@ -59,7 +59,12 @@ pub(crate) struct Weighed<'a> {
 
 impl<'a> Weighed<'a> {
     /// `shares` says that texts may share numbers, `noises` that rows may be another pass's.
-    pub(crate) fn new(found: &'a Found, rule: Rule, alpha: f64, [shares, noises]: [bool; 2]) -> Self {
+    pub(crate) fn new(
+        found: &'a Found,
+        rule: Rule,
+        alpha: f64,
+        [shares, noises]: [bool; 2],
+    ) -> Self {
         let mut weighed = Self {
             found,
             rule,
@@ -74,7 +79,8 @@ impl<'a> Weighed<'a> {
         let texts = if shares { texts } else { 0.0 };
         let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
         let noise = if noises { noise } else { 0.0 };
-        weighed.of_rule = weighed.mixed(|won| &won.rule, &weighed.beside(false)) - noise.max(texts.max(rounds)).max(texts + rounds);
+        weighed.of_rule = weighed.mixed(|won| &won.rule, &weighed.beside(false))
+            - noise.max(texts.max(rounds)).max(texts + rounds);
         weighed.of_outputs = weighed.mixed(|won| &won.output, &weighed.beside(true)) - texts;
         weighed.candidates = weighed.all(noises);
         weighed
@@ -108,7 +114,11 @@ impl<'a> Weighed<'a> {
             all.extend([sequence.ranks[0].log, never]);
         }
         if !outputs {
-            all.extend([sequence.ratio.log, sequence.share.log, sequence.ranks[1].log]);
+            all.extend([
+                sequence.ratio.log,
+                sequence.share.log,
+                sequence.ranks[1].log,
+            ]);
             all.extend(sequence.bonus);
         }
         all.into_iter().map(|log| log + each).collect()
@@ -116,11 +126,17 @@ impl<'a> Weighed<'a> {
 
     fn mixed(&self, of: impl Fn(&Won) -> &[f64; SHARES.len()], beside: &[f64]) -> f64 {
         let families = &self.found.families;
-        let weights: Vec<f64> = (0..families.names.len()).map(|family| self.weight(family)).collect();
+        let weights: Vec<f64> = (0..families.names.len())
+            .map(|family| self.weight(family))
+            .collect();
         let suspects = families.suspects.iter().zip(&self.found.tally.won);
         let own: Vec<f64> = suspects
             .map(|(suspect, won)| {
-                of_shares(of(won)) + weights.get(suspect.family).copied().unwrap_or(f64::NEG_INFINITY)
+                of_shares(of(won))
+                    + weights
+                        .get(suspect.family)
+                        .copied()
+                        .unwrap_or(f64::NEG_INFINITY)
             })
             .collect();
         log_sum(own.iter().chain(beside).copied())
@@ -132,50 +148,70 @@ impl<'a> Weighed<'a> {
         let mut all: Vec<Candidate> = Vec::new();
         for (suspect, won) in families.suspects.iter().zip(&self.found.tally.won) {
             let of_rule = won.rule.iter().any(|log| *log != 0.0);
-            let (log, share) = best(if of_rule { &won.rule } else { &won.output });
+            let logs = if of_rule { &won.rule } else { &won.output };
             let law = suspect.law;
-            let mut fit = law.fit();
-            let mut words = law.words();
-            if share < 1.0 {
-                fit.insert("share".to_owned(), json!(share));
-                words = format!("{words}, at about {}% of the steps", short(100.0 * share));
+            let (most, its_share) = best(logs);
+            // All steps, if a share of them is not better by far.
+            let simple = (logs[0] > most - NAMED && its_share < 1.0).then_some((logs[0], 1.0));
+            for (log, share) in simple.into_iter().chain([(most, its_share)]) {
+                let mut fit = law.fit();
+                let mut words = law.words();
+                if share < 1.0 {
+                    fit.insert("share".to_owned(), json!(share));
+                    words = format!("{words}, at about {}% of the steps", short(100.0 * share));
+                }
+                let name = families
+                    .names
+                    .get(suspect.family)
+                    .copied()
+                    .unwrap_or_default();
+                let name = match (name, share < 1.0) {
+                    ("accepts-everything", true) => "accepts-more",
+                    _ => name,
+                };
+                let knows_outputs = won.apart != [0.0; 2];
+                all.push(Candidate {
+                    name,
+                    law: Some(law),
+                    share,
+                    log,
+                    fit,
+                    words,
+                    cure: law.cure(),
+                    lossless: law.is_lossless(self.rule),
+                    tv: knows_outputs.then_some(won.apart[1] / looked),
+                });
             }
-            let name = families.names.get(suspect.family).copied().unwrap_or_default();
-            let name = match (name, share < 1.0) {
-                ("accepts-everything", true) => "accepts-more",
-                _ => name,
-            };
-            let knows_outputs = won.apart != [0.0; 2];
-            all.push(Candidate {
-                name,
-                law: Some(law),
-                share,
-                log,
-                fit,
-                words,
-                cure: law.cure(),
-                lossless: law.is_lossless(self.rule),
-                tv: knows_outputs.then_some(won.apart[1] / looked),
-            });
         }
         all.extend(self.learnt());
         if noises {
             let noise = NOISES.iter().zip(self.found.sequence.noise);
             all.extend(noise.map(|(sigma, log)| Candidate {
                 fit: json_map([("noise", json!(sigma))]),
-                words: format!("rows are those of another pass, with noise of about {sigma} on each logit"),
+                words: format!(
+                    "rows are those of another pass, with noise of about {sigma} on each logit"
+                ),
                 cure: format!("pass --noise {sigma}, or log the engine's own rows"),
                 lossless: true,
                 ..Candidate::new("noise", log)
             }));
         }
         all.sort_by(|a, b| b.log.total_cmp(&a.log));
-        let mut names: Vec<&str> = Vec::new();
-        all.retain(|one| {
-            let is_new = one.log > 0.0 && !names.contains(&one.name);
-            names.push(one.name);
-            is_new
-        });
+        let mut strongest: Vec<Candidate> = Vec::new();
+        for one in all.into_iter().filter(|one| one.log > 0.0) {
+            match strongest.iter_mut().find(|own| own.name == one.name) {
+                None => strongest.push(one),
+                // Of one name all steps, if a share of them is not better by far.
+                Some(own) if own.share < 1.0 && one.share == 1.0 && one.log > own.log - NAMED => {
+                    *own = Candidate {
+                        log: own.log,
+                        ..one
+                    };
+                }
+                Some(_) => {}
+            }
+        }
+        let mut all = strongest;
         // A cut that is not made and another order may leave the same tokens.
         let of = |name: &str| all.iter().find(|one| one.name == name).map(|one| one.log);
         if let (Some(order), Some(missing)) = (of("cut-order"), of("cut-missing"))
@@ -198,7 +234,8 @@ impl<'a> Weighed<'a> {
         for (log, order) in sequence.bonus.into_iter().zip(["by id", "by falling mass"]) {
             all.push(Candidate {
                 fit: json_map([("order", json!(order))]),
-                words: "the token behind a whole chain is drawn with the coin of the last draft".to_owned(),
+                words: "the token behind a whole chain is drawn with the coin of the last draft"
+                    .to_owned(),
                 cure: "draw a new random number behind a whole chain".to_owned(),
                 ..Candidate::new("bonus-reuses-the-coin", log)
             });
@@ -208,8 +245,11 @@ impl<'a> Weighed<'a> {
             let expected = self.found.never.get(token).copied().unwrap_or(0.0);
             all.push(Candidate {
                 fit: json_map([("token", json!(token))]),
-                words: format!("token {token} never comes, where about {expected:.0} were expected"),
-                cure: "look for what bans it: bad words, logit_bias, an ended or reserved token".to_owned(),
+                words: format!(
+                    "token {token} never comes, where about {expected:.0} were expected"
+                ),
+                cure: "look for what bans it: bad words, logit_bias, an ended or reserved token"
+                    .to_owned(),
                 tv: Some(expected / self.found.looked.max(1) as f64),
                 ..Candidate::new("token-banned", *log)
             });
@@ -247,7 +287,11 @@ impl<'a> Weighed<'a> {
     /// itself, acceptance and corrections rest on it: only what changes drafts explains it.
     pub(crate) fn leader(&self) -> Option<(&Candidate, f64)> {
         let drafts = self.drafts_fall();
-        let mut able = self.candidates.iter().filter(|one| !drafts || one.changes_drafts());
+        let able = self
+            .candidates
+            .iter()
+            .filter(|one| !drafts || one.changes_drafts());
+        let mut able = able.filter(|one| !one.lossless || self.keeps_so(one));
         let first = able.next()?;
         let next = able.next().map_or(0.0, |one| one.log);
         Some((first, first.log - next.max(0.0)))
@@ -256,7 +300,9 @@ impl<'a> Weighed<'a> {
     /// Whether drafts are no draws of the law that is claimed of them.
     pub(crate) fn drafts_fall(&self) -> bool {
         let parts = self.parts();
-        parts.first().is_some_and(|part| part.log10_e_value * LN_10 >= self.needed())
+        parts
+            .first()
+            .is_some_and(|part| part.log10_e_value * LN_10 >= self.needed())
     }
 
     fn of(&self, name: &str) -> f64 {
@@ -268,11 +314,18 @@ impl<'a> Weighed<'a> {
     pub(crate) fn numbers(&self) -> Option<&'static str> {
         let sequence = &self.found.sequence;
         let laws = self.candidates.iter();
-        let laws = laws.filter(|one| !matches!(one.name, "seed-reset-each-round" | "shared-stream"));
+        let laws =
+            laws.filter(|one| !matches!(one.name, "seed-reset-each-round" | "shared-stream"));
         let laws = laws.map(|one| one.log).fold(0.0, f64::max);
         let both = [
-            ("seed-reset-each-round", sequence.rounds.mixture().min(sequence.rounds.largest().0)),
-            ("shared-stream", sequence.texts.mixture().min(sequence.texts.largest().0)),
+            (
+                "seed-reset-each-round",
+                sequence.rounds.mixture().min(sequence.rounds.largest().0),
+            ),
+            (
+                "shared-stream",
+                sequence.texts.mixture().min(sequence.texts.largest().0),
+            ),
         ];
         let mut fired: Vec<(&str, f64)> = both
             .into_iter()
@@ -284,7 +337,11 @@ impl<'a> Weighed<'a> {
 
     /// What has evidence, for reports.
     pub(crate) fn listed(&self) -> Vec<Listed> {
-        let strong = self.candidates.iter().take(6).filter(|one| one.log > 2.0 * LN_10);
+        let strong = self
+            .candidates
+            .iter()
+            .take(6)
+            .filter(|one| one.log > 2.0 * LN_10);
         strong
             .map(|one| Listed {
                 name: one.name.to_owned(),
@@ -348,11 +405,14 @@ impl<'a> Weighed<'a> {
             .map(|part| {
                 let rests = drafts_fall && (part == 1 || part == 2);
                 let reason = match (part, counts[part]) {
-                    (0, _) if self.rule.drafts() == Drafts::Any => {
-                        Some(format!("{} claims nothing of how drafts are drawn", self.rule))
-                    }
+                    (0, _) if self.rule.drafts() == Drafts::Any => Some(format!(
+                        "{} claims nothing of how drafts are drawn",
+                        self.rule
+                    )),
                     (_, 0) => Some("the log has no step of this kind".to_owned()),
-                    _ if rests => Some("it rests on the law of the drafts, which is refuted".to_owned()),
+                    _ if rests => {
+                        Some("it rests on the law of the drafts, which is refuted".to_owned())
+                    }
                     _ => None,
                 };
                 let verdict = match (&reason, logs[part] >= self.needed()) {
@@ -411,12 +471,19 @@ impl<'a> Weighed<'a> {
     /// By suspect: how far it moves outputs, and how many tokens show it.
     fn reaches(&self) -> Vec<(usize, f64, Option<u64>)> {
         let n = self.found.looked.max(1) as f64;
-        let suspects = self.found.families.suspects.iter().zip(&self.found.tally.won);
+        let suspects = self
+            .found
+            .families
+            .suspects
+            .iter()
+            .zip(&self.found.tally.won);
         suspects
             .enumerate()
             .map(|(place, (suspect, won))| {
                 let wanted = self.needed() - self.weight(suspect.family) - SHARES[0].1.ln();
-                let needs = won.growth.map(|[sum, squares]| positions_for(sum / n, squares / n, wanted));
+                let needs = won
+                    .growth
+                    .map(|[sum, squares]| positions_for(sum / n, squares / n, wanted));
                 let excluded = excluded_outcomes(won.mass, n);
                 let first = needs.into_iter().flatten().chain(excluded).min();
                 let tv = won.apart[0] / n;
@@ -452,9 +519,16 @@ impl<'a> Weighed<'a> {
                 continue;
             }
             names.push(&each.name);
-            let own = || all.iter().filter(|other| other.name == each.name && other.tv > 1e-4);
-            let found = own().filter(|one| one.found).min_by(|a, b| a.tv.total_cmp(&b.tv));
-            let missed = own().filter(|one| !one.found).max_by(|a, b| a.tv.total_cmp(&b.tv));
+            let own = || {
+                all.iter()
+                    .filter(|other| other.name == each.name && other.tv > 1e-4)
+            };
+            let found = own()
+                .filter(|one| one.found)
+                .min_by(|a, b| a.tv.total_cmp(&b.tv));
+            let missed = own()
+                .filter(|one| !one.found)
+                .max_by(|a, b| a.tv.total_cmp(&b.tv));
             listed.extend(found.cloned());
             listed.extend(missed.cloned());
         }
@@ -481,11 +555,28 @@ impl<'a> Weighed<'a> {
         }
     }
 
+    /// Whether drafts were kept as a lossless law says, wherever that is compared.
+    fn keeps_so(&self, one: &Candidate) -> bool {
+        let keeping = match one.law {
+            Some(Law::Decide(Keep::Target, _)) => Keeping::Target,
+            Some(Law::Decide(Keep::None, _)) => Keeping::Never,
+            Some(Law::Decide(Keep::Ratio, _)) => Keeping::Ratio,
+            _ => return true,
+        };
+        self.found.sequence.fits(keeping, one.share)
+    }
+
     /// Whether the strongest lossless law beats what is lossy, and the other way around.
     pub(crate) fn is_lossless(&self) -> (Option<&Candidate>, f64) {
-        let laws = || self.candidates.iter().filter(|one| one.name != "noise" && one.name != "shared-stream");
-        let lossless = laws().find(|one| one.lossless);
-        let lossy = laws().find(|one| !one.lossless).map_or(0.0, |one| one.log.max(0.0));
+        let laws = || {
+            self.candidates
+                .iter()
+                .filter(|one| one.name != "noise" && one.name != "shared-stream")
+        };
+        let lossless = laws().find(|one| one.lossless && self.keeps_so(one));
+        let lossy = laws()
+            .find(|one| !one.lossless)
+            .map_or(0.0, |one| one.log.max(0.0));
         let own = lossless.map_or(0.0, |one| one.log);
         (lossless, own - lossy)
     }
@@ -495,7 +586,9 @@ impl Candidate {
     /// Whether it says that drafts are drawn otherwise.
     fn changes_drafts(&self) -> bool {
         match self.law {
-            Some(Law::Draft(_) | Law::OtherDraft | Law::Both(_) | Law::Sampled | Law::Likeliest) => true,
+            Some(
+                Law::Draft(_) | Law::OtherDraft | Law::Both(_) | Law::Sampled | Law::Likeliest,
+            ) => true,
             Some(Law::Engine(_)) => true,
             Some(_) => false,
             None => matches!(
@@ -532,7 +625,10 @@ fn excluded_outcomes([steps, sum, squares]: [f64; 3], looked: f64) -> Option<u64
 }
 
 fn json_map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn of_threshold(threshold: &Threshold, of: &str) -> Candidate {
@@ -573,7 +669,10 @@ pub(crate) fn open(
             found.looked,
         ));
     }
-    if let Some(z) = surprise.and_then(|one| one.z).filter(|z| z.abs() > SURPRISED) {
+    if let Some(z) = surprise
+        .and_then(|one| one.z)
+        .filter(|z| z.abs() > SURPRISED)
+    {
         open.push(format!(
             "the text surprises p {} than it should (z = {z:+.1}), in no way that is known: compare the rows, the temperature and the cuts with what the engine was asked for",
             if z > 0.0 { "more" } else { "less" }
@@ -618,7 +717,9 @@ pub(crate) fn concluded(
         return Some(Conclusion::LosslessOther);
     }
     let moves = weighed.leader().is_some_and(|(one, _)| {
-        !one.lossless && one.name != "drafts-unlike-their-rows" && one.tv.is_some_and(|tv| tv > 1e-3)
+        !one.lossless
+            && one.name != "drafts-unlike-their-rows"
+            && one.tv.is_some_and(|tv| tv > 1e-3)
     });
     match moves && -ahead >= weighed.needed() {
         true => Some(Conclusion::Lossy),

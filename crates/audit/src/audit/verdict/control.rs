@@ -87,7 +87,11 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
     let broken = found.checks.list(&other.steps, other.claimed.cuts());
     let broken = broken.into_iter().filter(|check| check.violations > 0);
     result.by.extend(broken.map(|check| check.name));
-    let moves = weighed.candidates.first().and_then(|one| one.tv).unwrap_or(0.0);
+    let moves = weighed
+        .candidates
+        .first()
+        .and_then(|one| one.tv)
+        .unwrap_or(0.0);
     result.own_positions_enough = !result.by.is_empty();
     match (result.by.is_empty(), positions >= ENOUGH && moves >= MOVES) {
         (false, _) => result.refuted = Some(true),

@@ -3,6 +3,7 @@
 use crate::audit::data::Settings;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
 use crate::audit::evidence::rows::{Pair, Reader, orders_of};
+use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::steps::{Happened, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
@@ -12,7 +13,6 @@ use crate::audit::suspects::family::Families;
 use crate::audit::suspects::sequence::{Drawn, Fact, NOISES, Number, Sequence};
 use crate::audit::suspects::step::{Changes, Here, Noise, Past};
 use crate::audit::suspects::view::{View, by_id, by_mass};
-use crate::audit::evidence::steps::Step;
 use crate::audit::verdict::measure::{Opened, RowChecks, drafted_nowhere};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
@@ -146,7 +146,11 @@ impl<'a> Course<'a> {
                 .filter(|(place, _)| !(pair.rest && place + 1 == pair.p.len()))
                 .collect()
         };
-        let last = |n: usize| before.get(before.len().saturating_sub(n)..).unwrap_or(before);
+        let last = |n: usize| {
+            before
+                .get(before.len().saturating_sub(n)..)
+                .unwrap_or(before)
+        };
         let mut past = Past {
             seen: [before, last(64), last(10)].map(|tokens| placed(count(tokens))),
             ..Past::default()
@@ -163,14 +167,19 @@ impl<'a> Course<'a> {
             let tail = tokens.get(end..).unwrap_or_default();
             let again = tokens.windows(length + 1);
             let again = again.filter(|window| window.get(..length) == Some(tail));
-            banned.extend(again.filter_map(|window| window.last()).map(|t| pair.place(*t)));
+            banned.extend(
+                again
+                    .filter_map(|window| window.last())
+                    .map(|t| pair.place(*t)),
+            );
             banned.sort_unstable();
             banned.dedup();
         }
         let late = |own: &[(usize, u32)], others: &[(usize, u32)]| -> Vec<(usize, u32, bool)> {
             let came = |place: usize| others.iter().any(|(_, token)| pair.place(*token) == place);
             let own = placed(count(own)).into_iter();
-            own.map(|(place, count)| (place, count, came(place))).collect()
+            own.map(|(place, count)| (place, count, came(place)))
+                .collect()
         };
         let own = last(depth);
         let earlier = before.get(..before.len() - own.len()).unwrap_or(before);
@@ -179,7 +188,8 @@ impl<'a> Course<'a> {
             step.is_some_and(|step| step.accepted)
         };
         let kept: Vec<(usize, u32)> = before.iter().filter(is_kept).copied().collect();
-        let others: Vec<(usize, u32)> = before.iter().filter(|one| !is_kept(one)).copied().collect();
+        let others: Vec<(usize, u32)> =
+            before.iter().filter(|one| !is_kept(one)).copied().collect();
         past.late = [late(own, earlier), late(&kept, &others)];
         past
     }
@@ -202,7 +212,8 @@ impl<'a> Course<'a> {
             }
             let [drafts, tokens] = &mut of_texts;
             drafts.extend(step.drafts.first().map(|&id| pair.place(id)));
-            if step.drafts.is_empty() || !step.accepted || self.opened.rule.drafts() == Drafts::Any {
+            if step.drafts.is_empty() || !step.accepted || self.opened.rule.drafts() == Drafts::Any
+            {
                 tokens.push(pair.place(step.output));
             }
         }
@@ -245,7 +256,9 @@ impl<'a> Asked<'a> {
             opened.log.metadata().rows_from,
             Some(RowsFrom::EngineRaw | RowsFrom::EngineProcessed)
         );
-        let sigma = settings.noise.unwrap_or(if own { 0.0 } else { Settings::NOISE });
+        let sigma = settings
+            .noise
+            .unwrap_or(if own { 0.0 } else { Settings::NOISE });
         Self {
             opened,
             noise: Noise {
@@ -262,7 +275,11 @@ impl<'a> Asked<'a> {
     /// All suspects of what a log claims.
     pub(crate) fn families(opened: &Opened<'_>) -> Families {
         let claimed = &opened.claimed;
-        let cuts = [claimed.top_k.is_some(), claimed.top_p.is_some(), claimed.min_p.is_some()];
+        let cuts = [
+            claimed.top_k.is_some(),
+            claimed.top_p.is_some(),
+            claimed.min_p.is_some(),
+        ];
         let cuts = cuts.into_iter().filter(|is| *is).count();
         let orders = orders_of(claimed).len();
         Families::of(opened.rule, cuts, orders, opened.steps.siblings)
@@ -358,7 +375,11 @@ impl<'a> Asked<'a> {
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
-            has_before = if index == first { has_before } else { is_next(index) };
+            has_before = if index == first {
+                has_before
+            } else {
+                is_next(index)
+            };
             let rows = (has_before && before.p.len() == pair.p.len() && !pair.rest)
                 .then_some([before.p.as_slice(), before.q.as_slice()]);
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
@@ -414,8 +435,18 @@ impl<'a> Asked<'a> {
             [View::new(&pair.p, pair.rest), View::new(&pair.q, pair.rest)],
             (&pair.whole, pair.least, &pair.logits),
             [opened.reach_at(index), opened.stands_at(index)],
-            (&step.drafts, opened.steps.siblings, step.accepted, step.output),
-            (is_outside, before, &past, (!came[0].is_empty() && !pair.rest).then_some(came)),
+            (
+                &step.drafts,
+                opened.steps.siblings,
+                step.accepted,
+                step.output,
+            ),
+            (
+                is_outside,
+                before,
+                &past,
+                (!came[0].is_empty() && !pair.rest).then_some(came),
+            ),
         );
         let at = course.at(index);
         self.count(&here, part);
@@ -427,8 +458,11 @@ impl<'a> Asked<'a> {
         }
         let changes = Changes::new(&self.families.changes);
         part.tally
-            .look(&self.families.suspects, &groups, |suspect| here.told(suspect, &changes));
-        part.facts.push(self.fact(course, (index, at), &here, happened, pair));
+            .look(&self.families.suspects, &groups, |suspect| {
+                here.told(suspect, &changes)
+            });
+        part.facts
+            .push(self.fact(course, (index, at), &here, happened, pair));
         if !pair.rest && !came[0].is_empty() {
             let [masses, odds] = sums;
             for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
@@ -488,6 +522,7 @@ impl<'a> Asked<'a> {
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
                 fact.acceptance = here.acceptance();
+                fact.replaced = here.replaced();
             }
             return fact;
         }
@@ -500,9 +535,11 @@ impl<'a> Asked<'a> {
             return fact;
         };
         fact.acceptance = here.acceptance();
+        fact.replaced = here.replaced();
         if let Some(law) = here.law_of_drafts() {
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
-            fact.numbers.extend(number(Drawn::Draft, &law, draft, of(0)));
+            fact.numbers
+                .extend(number(Drawn::Draft, &law, draft, of(0)));
         }
         if let Some([_, _, keep, _]) = fact.acceptance
             && keep > 0.0
@@ -522,7 +559,12 @@ impl<'a> Asked<'a> {
         if self.noises {
             fact.noise = NOISES
                 .iter()
-                .map(|sigma| here.noisy(*sigma).iter().map(|ratio| ratio.max(1e-12).ln()).sum())
+                .map(|sigma| {
+                    here.noisy(*sigma)
+                        .iter()
+                        .map(|ratio| ratio.max(1e-12).ln())
+                        .sum()
+                })
                 .collect();
         }
         fact

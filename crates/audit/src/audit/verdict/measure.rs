@@ -1,14 +1,13 @@
 //! An audit of a log, what it takes, and its negative control.
 
 use crate::audit::data::{
-    AuditReport, Claimed, Conclusion, HardCheck, PartReport, RequestsReport,
-    Settings,
+    AuditReport, Claimed, Conclusion, HardCheck, PartReport, RequestsReport, Settings,
 };
 use crate::audit::evidence::book::Part;
-use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::play::ratio;
 use crate::audit::evidence::requests::{Place, Requests};
 use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::steps::{Count, Happened, Steps, follows, records_of};
 use crate::audit::model::engine::{Engine, Laws, Position, get};
 use crate::audit::model::rule::Rule;
@@ -159,6 +158,7 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
             top_k: sampling.top_k,
             top_p: sampling.top_p,
             min_p: sampling.min_p,
+            cut_order: sampling.cut_order,
             ..Claimed::at(sampling.temperature)
         },
         (None, None) => Claimed::at(1.0),
@@ -631,7 +631,10 @@ pub(crate) fn conclude(report: &mut AuditReport, rule: Rule, exclude: f64) {
     let off = verdict_of(report, Part::TargetLaw) == Outcome::Refuted && report.fits.is_none();
     let lossy = off || broken(&["target-zero", "text-after-its-end"]);
     // What was tested has to have been able to fail.
-    let tested = report.parts.iter().filter(|one| one.verdict != Outcome::NotTestable);
+    let tested = report
+        .parts
+        .iter()
+        .filter(|one| one.verdict != Outcome::NotTestable);
     let largest = tested
         .map(|one| one.smallest_tv_excluded.unwrap_or(1.0))
         .fold(f64::NEG_INFINITY, f64::max);
@@ -933,10 +936,17 @@ mod tests {
         }
         // What is excluded has to be below what is asked for.
         let mut report = report([C; 4], None);
-        report.parts.iter_mut().for_each(|one| one.smallest_tv_excluded = Some(0.06));
+        report
+            .parts
+            .iter_mut()
+            .for_each(|one| one.smallest_tv_excluded = Some(0.06));
         conclude(&mut report, token, 0.05);
         assert_eq!((report.conclusion, report.ok), (Undecided, true));
-        assert!(report.open.iter().any(|one| one.contains("0.06")), "{:?}", report.open);
+        assert!(
+            report.open.iter().any(|one| one.contains("0.06")),
+            "{:?}",
+            report.open
+        );
     }
 
     /// One position of a rule that is lossy, and what is noted of it.

@@ -950,11 +950,7 @@ pub(crate) mod tests {
         assert_eq!(honest.conclusion, Conclusion::Undecided);
         assert!(honest.parts[2].reason.as_deref().unwrap().contains("u_c"));
         let exact = audit_records(&run(true, false, 4000), &settings, "").unwrap();
-        assert_eq!(
-            exact.conclusion,
-            Conclusion::LosslessOther,
-            "{exact:#?}"
-        );
+        assert_eq!(exact.conclusion, Conclusion::LosslessOther, "{exact:#?}");
         assert_eq!(exact.fits.as_deref(), Some("exact-match"));
         let argmax = audit_records(&run(false, true, 4000), &settings, "").unwrap();
         assert_eq!(argmax.parts[0].verdict, Outcome::Refuted);

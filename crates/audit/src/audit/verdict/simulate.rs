@@ -1,9 +1,9 @@
 //! Whole runs of simulated engines, and rounds that are tampered with.
 
 use crate::audit::data::{Claimed, Settings};
-use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::play::Player;
 use crate::audit::evidence::rows::{Pair, Reader};
+use crate::audit::evidence::steps::Step;
 use crate::audit::evidence::steps::{Steps, follows, records_of};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};

@@ -7,7 +7,7 @@ use crate::audit::evidence::rows::orders_of;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::evidence::surprise::summed;
 use crate::audit::model::rule::Rule;
-use crate::audit::suspects::capital::best;
+use crate::audit::suspects::capital::SHARES;
 use crate::audit::suspects::family::{Families, Law};
 use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open};
 use crate::audit::verdict::laws::{Asked, Found};
@@ -36,20 +36,26 @@ pub fn audit(
 ) -> Result<AuditReport, AuditError> {
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let first = audited(&opened, settings, command, progress)?;
-    let is_order = first.cause.as_ref().is_some_and(|cause| cause.name == "cut-order");
-    if !is_order || opened.claimed.cut_order.is_some() {
+    let refuted = !matches!(
+        first.conclusion,
+        Conclusion::AsClaimed | Conclusion::Undecided
+    );
+    if !refuted || opened.claimed.cut_order.is_some() {
         return Ok(first);
     }
     // Nobody said in which order: one that explains the tokens is as good as the usual one.
     for claimed in orders_of(&opened.claimed) {
-        let order = claimed.cut_order.clone();
+        let order = claimed.cut_order;
         let other = Settings {
             claimed: Some(claimed),
             ..settings.clone()
         };
         let opened = Opened::new(log, &other, settings.rule, None)?;
         let mut found = audited(&opened, &other, command, &|_| {})?;
-        if matches!(found.conclusion, Conclusion::AsClaimed | Conclusion::Undecided) {
+        if matches!(
+            found.conclusion,
+            Conclusion::AsClaimed | Conclusion::Undecided
+        ) {
             if let Some(order) = order {
                 found.notes.insert(
                     0,
@@ -86,7 +92,9 @@ fn audited(
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
     let broken = |name: &str| {
-        hard_checks.iter().any(|check| check.name == name && check.violations > 0)
+        hard_checks
+            .iter()
+            .any(|check| check.name == name && check.violations > 0)
     };
     let falls = [
         weighed.of_rule >= weighed.needed(),
@@ -94,8 +102,16 @@ fn audited(
     ];
     let numbers = weighed.numbers();
     let (excluded, wanted) = weighed.excluded(settings.exclude);
-    let left_out = log.metadata().not_comparable.as_ref().map_or(0, |left| left.count);
-    let lost_rounds = log.metadata().lost_rounds.as_ref().map_or(0, |lost| lost.count);
+    let left_out = log
+        .metadata()
+        .not_comparable
+        .as_ref()
+        .map_or(0, |left| left.count);
+    let lost_rounds = log
+        .metadata()
+        .lost_rounds
+        .as_ref()
+        .map_or(0, |lost| lost.count);
     let left_out = usize::try_from(left_out + lost_rounds).unwrap_or(usize::MAX);
     let mut open = open(
         &found,
@@ -139,9 +155,7 @@ fn audited(
     let refuted = falls.contains(&true) || numbers.is_some();
     let leader = weighed.leader().filter(|_| refuted);
     let mut cause = leader
-        .filter(|(one, margin)| {
-            *margin >= NAMED && one.name != "outputs-unlike-their-rows"
-        })
+        .filter(|(one, margin)| *margin >= NAMED && one.name != "outputs-unlike-their-rows")
         .map(|(one, margin)| (one.clone(), margin));
     if let Some(name) = numbers {
         let own = weighed.candidates.iter().find(|one| one.name == name);
@@ -149,7 +163,10 @@ fn audited(
     }
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
-        open.insert(0, "the rows are those of another pass, with more noise than is allowed for".to_owned());
+        open.insert(
+            0,
+            "the rows are those of another pass, with more noise than is allowed for".to_owned(),
+        );
     }
     let cause = match cause {
         Some((one, margin)) => Some(sized(opened, settings, &weighed, &one, margin)?),
@@ -167,7 +184,10 @@ fn audited(
     let mut parts = weighed.parts();
     for part in &mut parts {
         let refuted = part.is_refuted();
-        part.suspect = cause.as_ref().filter(|_| refuted).map(|cause| cause.name.clone());
+        part.suspect = cause
+            .as_ref()
+            .filter(|_| refuted)
+            .map(|cause| cause.name.clone());
     }
     if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
         part.groups = weighed.groups();
@@ -204,7 +224,11 @@ fn audited(
         capital: Some(weighed.capital()),
         excluded: if refuted { Vec::new() } else { excluded },
         tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
-        open: if conclusion == Conclusion::Undecided { open } else { Vec::new() },
+        open: if conclusion == Conclusion::Undecided {
+            open
+        } else {
+            Vec::new()
+        },
         conclusion,
         fits: fits.or_else(|| named(&weighed, conclusion)),
         ok,
@@ -248,7 +272,9 @@ fn another(
     }
     // A law of the table that leads by far explains the log better than another rule would.
     let leads = weighed.leader().is_some_and(|(one, margin)| {
-        !one.lossless && margin >= weighed.needed() && matches!(one.law, Some(law) if !matches!(law, Law::Decide(..)))
+        !one.lossless
+            && margin >= weighed.needed()
+            && matches!(one.law, Some(law) if !matches!(law, Law::Decide(..)))
     });
     let mut candidates: Vec<Rule> = Rule::with_laws()
         .filter(|rule: &Rule| match opened.steps.siblings {
@@ -302,9 +328,16 @@ fn sized(
         let families = Families::only(one.name, around.clone());
         let found = Asked::new(opened, settings, families).found(&|_| {})?;
         let logs: Vec<f64> = (found.tally.won.iter())
-            .map(|won| match won.rule.iter().any(|log| *log != 0.0) {
-                true => best(&won.rule).0,
-                false => best(&won.output).0,
+            .map(|won| {
+                let logs = match won.rule.iter().any(|log| *log != 0.0) {
+                    true => &won.rule,
+                    false => &won.output,
+                };
+                let own = logs
+                    .iter()
+                    .zip(SHARES)
+                    .find(|(_, (share, _))| *share == one.share);
+                own.map_or(f64::NEG_INFINITY, |(log, _)| *log)
             })
             .collect();
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -324,7 +357,9 @@ fn sized(
                 let low = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 if value.is_number() && low.is_finite() && law.is_sized_by(&name) {
-                    cause.fit.insert(format!("{name}_range"), json!([low, high]));
+                    cause
+                        .fit
+                        .insert(format!("{name}_range"), json!([low, high]));
                     cause.words = format!("{} ({low} to {high})", cause.words);
                 }
             }
@@ -339,7 +374,9 @@ fn sized(
     {
         let own = opened.claimed.temperature;
         let rounded = |x: f64| (x * own * 1e4).round() / 1e4;
-        cause.fit.insert("temperature".to_owned(), json!(rounded(factor)));
+        cause
+            .fit
+            .insert("temperature".to_owned(), json!(rounded(factor)));
         cause.words = format!("{}: {}", cause.words, rounded(factor));
     }
     if let (Some(Law::Target(change, _)), "cut-order") = (one.law, cause.name.as_str())
@@ -347,13 +384,18 @@ fn sized(
     {
         cause.fit.insert("order".to_owned(), json!(order));
         cause.words = format!("the row is cut in another order: {order}");
-        cause.cure = format!("if that is your tool's order, say --cut-order {order}, or write sampling.cut_order into the log");
+        cause.cure = format!(
+            "if that is your tool's order, say --cut-order {order}, or write sampling.cut_order into the log"
+        );
     }
     if cause.name == "accepts-more"
         && let Some(factor) = cause.fit.get("factor").and_then(serde_json::Value::as_f64)
     {
         // Of the drafts that the rule refuses, so many are kept.
-        cause.fit.insert("share".to_owned(), json!(share_of(weighed.kept_share(), factor)));
+        cause.fit.insert(
+            "share".to_owned(),
+            json!(share_of(weighed.kept_share(), factor)),
+        );
     }
     Ok(cause)
 }

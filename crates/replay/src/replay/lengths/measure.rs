@@ -46,6 +46,13 @@ pub fn measure_lengths(
     }
     let cuts = settings.draft_cuts.effective();
     cuts.check("draft-").map_err(ReplayError::Settings)?;
+    // Elsewhere than at 1 every order is another.
+    let cuts = cuts.ordered(logs, &[settings.temperature.unwrap_or(0.5)]);
+    let cuts = cuts.map_err(ReplayError::Settings)?;
+    let settings = &LengthSettings {
+        draft_cuts: cuts,
+        ..settings.clone()
+    };
     let (texts, files) = with_files(logs, || {
         Texts::read_cut(logs, settings.temperature, cuts, progress)
     })?;
