@@ -470,7 +470,7 @@ def test_raw_logits_of_vllm_show_a_wrong_temperature(
     plugin._plugin.close()
     log = only_log(tmp_path)
     assert log.metadata["rows_from"] == "engine-raw"
-    assert _sampling(log) == {"temperature": 0.7, "top_k": 8}
+    assert _sampling(log) == {"temperature": 0.7, "top_k": 8, "cut_order": "m,k,p"}
     assert log.metadata["lost_rounds"]["count"] == 0
     assert {one.seed for one in log.engine_records()} == {-1}
     # Nothing is cut yet.
@@ -562,17 +562,16 @@ def test_requests_of_vllm_whose_p_is_another_are_left_out(
     _forward(module, models, _asked([1.0], logitsprocs=processors(non_argmax_invariant=[unknown])))
     plugin._plugin.close()
     logs = [sg.Log.open(path) for path in (tmp_path / "logs").iterdir()]
-    # The first request of each step but the last is as it should be.
-    assert sum(one.round == 0 for log in logs for one in log.engine_records()) == 6
+    # The first request of each step but the last is as it should be, and one with min_p and top_p.
+    assert sum(one.round == 0 for log in logs for one in log.engine_records()) == 7
     for log in logs:
         assert log.metadata["not_comparable"] == {
-            "count": 7,
+            "count": 6,
             "reasons": {
                 "penalties": 1,
                 "allowed tokens": 1,
                 "bad words": 1,
                 "the logits processor LogitBiasLogitsProcessor": 1,
-                "min_p with top_p: vLLM takes min_p first, an audit last": 1,
                 "tokens are masked before sampling, as by a grammar": 1,
                 "the logits processor Mine": 1,
             },
@@ -649,7 +648,8 @@ def test_raw_logits_of_the_second_runner(
     assert seeds == {5, 2**63 - 9}
     if found:
         asked = sorted((_sampling(log) for log in logs), key=len)
-        assert asked == [{"temperature": 1.0}, {"temperature": 0.6, "top_k": 6}]
+        vllm = {"cut_order": "m,k,p"}
+        assert asked == [{"temperature": 1.0} | vllm, {"temperature": 0.6, "top_k": 6} | vllm]
 
 
 def test_seeds_of_assisted_generation_are_noted(

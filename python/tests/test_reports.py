@@ -39,6 +39,54 @@ def test_served_rows_are_those_of_the_command_line(log: str, command: Command) -
     assert report.to_dict()["served"] == {"top_k": 20, "top_p": 0.9}
 
 
+def _cut(logits: Any, order: str) -> Any:
+    """Rows at T = 0.7 behind top-k 5, top-p 0.6 and min-p 0.2, one letter after the other."""
+    weights = np.exp(logits / (1.0 if order.endswith(",T") else 0.7))
+    for letter in order.removesuffix(",T").split(","):
+        rows = weights / weights.sum(-1, keepdims=True)
+        falling = -np.sort(-rows, -1)
+        rank = np.argsort(np.argsort(-rows, -1), -1)
+        before = np.take_along_axis(falling.cumsum(-1) - falling, rank, -1)
+        kept = {"k": rank < 5, "p": before < 0.6, "m": rows >= 0.2 * rows.max(-1, keepdims=True)}
+        weights = np.where(kept[letter], weights, 0.0)
+    return weights ** (1 / 0.7) if order.endswith(",T") else weights
+
+
+@pytest.mark.parametrize(
+    ("order", "name"),
+    [("k,p,m", None), ("p,k,m", "joint"), ("m,k,p", "vllm"), ("m,p,k,T", "m,p,k,T"),
+     ("k,p,m,T", "llama.cpp"), ("p,m,k,T", "mlx-lm"), ("k,p,m", "sglang")],
+)  # fmt: skip
+def test_rows_are_cut_in_the_order_that_is_asked_for(order: str, name: str | None) -> None:
+    rows = 1.5 * np.random.default_rng(5).normal(size=(2, 40, 16))
+    cuts: dict[str, Any] = {"top_k": 5, "top_p": 0.6, "min_p": 0.2}
+    usual: dict[str, Any] = {"drafts": 2, "verifiers": "rrs", "progress": False}
+    asked = usual | cuts | {"temperature": 0.7}
+    with np.errstate(divide="ignore"):
+        cut = [np.log(_cut(one, order)) for one in rows]
+
+    def rates(report: sg.Report) -> list[float]:
+        cells = report.to_dict()["cells"]
+        return [cell["optimal_acceptance_rate"]["mean"] for cell in cells]
+
+    expected = rates(sg.gap(cut[0], cut[1], temperature=1.0, **usual))
+    found = sg.gap(rows[0], rows[1], cut_order=name, **asked)
+    assert rates(found) == pytest.approx(expected, rel=1e-9)
+    # A log says it as well, and the option goes before it.
+    said = {"sampling": {"temperature": 0.7, "cut_order": name or "transformers"}}
+    by_log = sg.gap(rows[0], rows[1], metadata=said, **asked)
+    assert rates(by_log) == rates(found)
+    again = sg.gap(rows[0], rows[1], metadata=said, cut_order="k,m,p", **asked)
+    assert (rates(again) == rates(found)) == (order == "m,k,p")
+
+
+def test_an_order_of_cuts_that_is_none_is_refused(log: str) -> None:
+    with pytest.raises(sg.Refused, match="cut_order: \"p\" is no order of cuts"):
+        sg.gap(log, drafts=2, top_k=5, cut_order="p", progress=False)
+    with pytest.raises(sg.Refused, match="is no order of cuts"):
+        sg.audit(log, cut_order="p", progress=False)
+
+
 @pytest.mark.parametrize(
     ("made", "args"),
     [

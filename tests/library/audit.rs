@@ -5,11 +5,13 @@
 mod engine_log;
 
 use engine_log::{at_places, shipped, small, without_bonus, write};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use specgap::audit::{
     AuditError, AuditReport, BugName, Conclusion, Outcome, Part, Rule, Settings, SimulatedLog,
     SimulatedRun, Simulator, audit, negative_control, plan,
 };
-use specgap::log::Log;
+use specgap::log::{Dtype, Layout, Log, LogWriter, Metadata, Position, Sampling};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -472,4 +474,103 @@ fn what_cannot_be_audited_is_refused_in_words() {
     assert!(alone.contains("add accepted"), "{alone}");
     let no_engine = audit(&log(), &Settings::new(Rule::TOKEN), "", &|_| {});
     assert!(matches!(no_engine, Err(AuditError::Log(_))));
+}
+
+/// The law of a token where a sampler does one step after the other: `k`, `p`, `m`, and `T`, the
+/// temperature; `j` is a top-k and a nucleus of the whole row that both have to keep.
+fn drawn_by(steps: &str, logits: &[f64]) -> Vec<f64> {
+    let mut row: Vec<f64> = logits.iter().map(|x| x.exp()).collect();
+    for step in steps.chars() {
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|x| *x /= sum);
+        let before: Vec<(f64, usize)> = (row.iter())
+            .map(|x| {
+                let above = row.iter().filter(|y| *y > x);
+                (above.clone().sum(), above.count())
+            })
+            .collect();
+        let largest = row.iter().copied().fold(0.0, f64::max);
+        for (x, (mass, rank)) in row.iter_mut().zip(before) {
+            let is_kept = match step {
+                'k' => rank < 20,
+                'p' => mass < 0.9,
+                'j' => rank < 20 && mass < 0.9,
+                'm' => *x >= 0.05 * largest,
+                _ => {
+                    *x = x.powf(1.0 / 0.7);
+                    true
+                }
+            };
+            *x *= f64::from(u8::from(is_kept));
+        }
+    }
+    row
+}
+
+/// Plain text of samplers that cut in an order of their own is what they claim in that order, and
+/// not in the default one; a log that says the order needs no option.
+#[test]
+fn honest_samplers_of_every_order_are_honest_by_it_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rng = SmallRng::seed_from_u64(3);
+    let tools = ["transformers", "sglang", "llama.cpp", "mlx-lm"];
+    for (steps, tool) in ["Tkpm", "Tj", "kpmT", "pmkT"].into_iter().zip(tools) {
+        let has_min_p = steps.contains('m');
+        let sampling = Sampling {
+            temperature: 0.7,
+            top_k: Some(20),
+            top_p: Some(0.9),
+            min_p: has_min_p.then_some(0.05),
+            cut_order: Some(tool.parse().unwrap()),
+            ..Sampling::default()
+        };
+        let metadata = Metadata {
+            sampling: Some(sampling),
+            ..Metadata::default()
+        };
+        let layout = Layout {
+            dtype: Dtype::F64,
+            ..Layout::new(80)
+        };
+        let path = folder.path().join(tool);
+        let mut writer = LogWriter::create(&path, metadata, layout).unwrap();
+        for n in 0..600 {
+            let spread =
+                |_| 4.0 * (rng.random::<f32>() + rng.random::<f32>() - rng.random::<f32>());
+            let target: Vec<f32> = (0..80).map(spread).collect();
+            let logits: Vec<f64> = target.iter().map(|&x| f64::from(x)).collect();
+            let law = drawn_by(steps, &logits);
+            let mut left = rng.random::<f64>() * law.iter().sum::<f64>();
+            let drawn = law.iter().position(|x| {
+                left -= x;
+                left < 0.0
+            });
+            let position = Position {
+                prompt_id: n / 50,
+                position: n % 50,
+                token: drawn.unwrap() as i64,
+                target: &target,
+                draft: &target,
+            };
+            writer.append(&position).unwrap();
+        }
+        writer.commit().unwrap();
+        let log = Log::open(&path).unwrap();
+        let outside = |order: Option<&str>| {
+            let mut settings = Settings::new(Rule::TEXT);
+            let said = specgap::audit::claimed_of(&log, &settings).unwrap();
+            settings.claimed = order.map(|order| specgap::audit::Claimed {
+                cut_order: Some(order.parse().unwrap()),
+                ..said
+            });
+            let report = audit(&log, &settings, "specgap audit", &|_| {}).unwrap();
+            let checks = report.hard_checks.iter();
+            (report.ok, checks.map(|check| check.violations).sum::<u64>())
+        };
+        assert_eq!(outside(None), (true, 0), "{tool}");
+        if tool != "transformers" {
+            let (is_ok, broken) = outside(Some("transformers"));
+            assert!(!is_ok && broken > 0, "{tool}");
+        }
+    }
 }

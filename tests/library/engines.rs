@@ -3,8 +3,10 @@
 //! has the full rows.
 
 use safetensors::SafeTensors;
+use specgap::gap::Settings;
 use specgap::import::{Engine, Imported, LogprobsMode, Request, import};
 use specgap::log::{Log, Metadata, Row};
+use specgap::sampling::Cuts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -191,6 +193,56 @@ fn sglang_divides_what_it_generates_by_the_temperature() {
     assert_eq!(made.temperature_applied, 1.0);
     let (_folder, _, made) = two(Engine::Sglang, cold, |request| request.temperature = 0.0);
     assert_eq!(made.temperature_applied, 1.0);
+}
+
+/// Numbers of rows that are cut take the engine's order, unless another is asked for or logs differ.
+#[test]
+fn logs_of_engines_say_their_order_of_cuts() {
+    let names = ["sglang-target.jsonl", "sglang-scored-draft.json"];
+    let (_sglang, first, _) = two(Engine::Sglang, names, |_| ());
+    let names = ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"];
+    let (_llama, second, _) = two(Engine::LlamaCpp, names, |_| ());
+    let order = |log: &Path| written(log).metadata.sampling.unwrap().cut_order.unwrap();
+    assert_eq!(order(&first).to_string(), "sglang");
+    assert_eq!(order(&second).to_string(), "k,p,m,T");
+    let logs = [&first, &second].map(|log| Log::open(log).unwrap());
+    let options = |logs: &[Log], top_k: Option<usize>, temperature: f64, asked: Option<&str>| {
+        let cuts = Cuts {
+            top_k,
+            top_p: Some(0.9),
+            cut_order: asked.map(|order| order.parse().unwrap()),
+            ..Cuts::default()
+        };
+        let settings = Settings::new(&[temperature], &[2], 0).unwrap();
+        let mut settings = settings.served(cuts).unwrap();
+        let ordered = settings.ordered(logs).map_err(|error| error.to_string());
+        ordered.map(|()| settings.options())
+    };
+    let ends = |found: Result<String, String>, end: &str| assert!(found.unwrap().ends_with(end));
+    ends(
+        options(&logs[..1], Some(5), 0.7, None),
+        " --top-p 0.9 --cut-order sglang",
+    );
+    ends(
+        options(&logs, Some(5), 0.7, Some("mlx-lm")),
+        " --cut-order joint,T",
+    );
+    // All keep the same there.
+    ends(options(&logs, None, 1.0, None), " --cut-order sglang");
+    for (top_k, temperature) in [(Some(5), 1.0), (None, 0.7)] {
+        let message = options(&logs, top_k, temperature, None).unwrap_err();
+        assert!(
+            message.contains("give one for both with --cut-order"),
+            "{message}"
+        );
+    }
+    let log = first.join("log.json");
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replace("\"sglang\"", "\"sglong\"")).unwrap();
+    let message = Log::open(&first).unwrap_err().to_string();
+    let named =
+        "log.json: cannot be read: cut_order: \"sglong\" is no order of cuts; give k, p and m";
+    assert!(message.contains(named), "{message}");
 }
 
 #[test]

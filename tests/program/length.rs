@@ -291,7 +291,8 @@ fn drafts_of_cut_rows_are_said_everywhere() {
     let folder = folder_with_log();
     let line = "log --lengths 1,2 --draft-top-k 3 --draft-top-p 0.9 --cost-ratio 0.1 --out made";
     let run = length(folder.path(), line).ok();
-    let said = "q cut to top-k 3, then top-p 0.9, renormalised";
+    let said = "q cut to top-k 3, top-p 0.9, in the order k,p,m (assumed; else give --cut-order), \
+                renormalised";
     let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(said), "{}", run.out);
     let text = std::fs::read_to_string(folder.path().join("made/report.json")).unwrap();

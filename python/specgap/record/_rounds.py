@@ -48,6 +48,7 @@ class Sampling:
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
+    cut_order: str | None = None
 
     def said(self) -> dict[str, Any]:
         """As a log's metadata has it."""

@@ -243,6 +243,7 @@ def _asked(temperature: float, top_k: float, top_p: float, min_p: float, tokens:
         k if 0 < k < tokens else None,
         _number(top_p, lambda p: p >= 1),
         _number(min_p, lambda p: p <= 0),
+        "vllm",
     )
 
 
@@ -250,11 +251,6 @@ def _masked(rows: NDArray[Any]) -> str | None:
     """Tokens that are out of question before the sampler: all but those behind the vocabulary."""
     own = rows[:, : int(np.isfinite(rows).any(axis=0).nonzero()[0].max(initial=-1)) + 1]
     return "tokens are masked before sampling, as by a grammar" if np.isneginf(own).any() else None
-
-
-def _ordered(sampling: Sampling) -> str | None:
-    both = sampling.min_p is not None and sampling.top_p is not None
-    return "min_p with top_p: vLLM takes min_p first, an audit last" if both else None
 
 
 def _warms_up() -> bool:
@@ -323,7 +319,7 @@ def _first(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     if raw is not None:
         of = range(len(counts))
         sampling = [_asked_of_first(asked, one, raw.shape[1]) for one in of]
-        otherwise = [_otherwise_in_first(asked, one) or _ordered(sampling[one]) for one in of]
+        otherwise = [_otherwise_in_first(asked, one) for one in of]
     generators = getattr(asked, "generators", None) or {}
 
     def after(result: Any) -> Iterator[_Request]:
@@ -436,7 +432,7 @@ def _second(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
             raw = None
         else:
             sampling = [one[0] for one in asked]
-            otherwise = [one[1] or _ordered(one[0]) for one in asked]
+            otherwise = [one[1] for one in asked]
     rows_of = target if raw is None else raw
     draft = call["draft_logits"]
     if draft is not None:

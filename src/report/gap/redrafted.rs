@@ -47,8 +47,10 @@ fn how(row: &Redrafted) -> String {
     if cuts.is_empty() {
         "the draft's is at the temperature over each column".to_owned()
     } else {
+        let order = (row.draft_cut_order)
+            .map_or_else(String::new, |order| format!(", in the order {order}"));
         format!(
-            "the draft's is at the temperature over each column, cut to {}",
+            "the draft's is at the temperature over each column, cut to {}{order}",
             cuts.join(", then to ")
         )
     }

@@ -38,11 +38,8 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
 
 /// What is kept of the draft's row.
 fn draft_cut(report: &LengthReport) -> Option<String> {
-    let words = report.draft_cuts?.words();
-    let words: Vec<String> = words
-        .map(|(name, number)| format!("{name} {number}"))
-        .collect();
-    Some(format!("q cut to {}, renormalised", words.join(", then ")))
+    let cuts = report.draft_cuts?.in_words();
+    Some(format!("q cut to {cuts}, renormalised"))
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {

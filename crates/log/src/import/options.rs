@@ -1,6 +1,7 @@
 //! What a user says about an export that the export does not say itself.
 
 use super::error::ImportError;
+use crate::log::CutOrder;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -38,6 +39,17 @@ impl Engine {
             Self::LlamaCpp => "llama-cpp",
             Self::HuggingFace => "hf",
             Self::Tokens => "tokens",
+        }
+    }
+
+    /// In which order its sampler cuts rows, unless it is told otherwise.
+    pub fn cut_order(self) -> Option<CutOrder> {
+        match self {
+            Self::Vllm => Some(CutOrder::VLLM),
+            Self::Sglang => Some(CutOrder::SGLANG),
+            Self::LlamaCpp => Some(CutOrder::LLAMA_CPP),
+            Self::HuggingFace => Some(CutOrder::default()),
+            Self::Tokens => None,
         }
     }
 

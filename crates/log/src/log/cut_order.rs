@@ -164,7 +164,7 @@ impl TryFrom<String> for CutOrder {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+        text.parse().map_err(|error| format!("cut_order: {error}"))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, Metadata, MissingMass};
 use specgap_number::known::Kind;
-use specgap_sampling::sampling::Cuts;
+use specgap_sampling::sampling::{CutOrder, Cuts};
 use std::collections::BTreeMap;
 
 /// The version of `report.json`.
@@ -333,6 +333,9 @@ pub struct Redrafted {
     /// The share of the largest that tokens have that are left behind that, if it is cut so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_min_p: Option<f64>,
+    /// In which order these are done, if it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_cut_order: Option<CutOrder>,
     /// Sum of min(p, q).
     pub overlap: KnownEstimate,
     /// One for each (drafts, scheme).

@@ -233,6 +233,7 @@ impl Pages<'_> {
                 draft_top_k: draft.top_k,
                 draft_top_p: draft.top_p.map(|p| p.0),
                 draft_min_p: draft.min_p.map(|p| p.0),
+                draft_cut_order: draft.cut_order,
                 overlap: known(Metric::Overlap { temperature })?,
                 cells: cells.collect(),
             })
