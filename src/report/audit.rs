@@ -9,9 +9,7 @@ use self::beside::outcome;
 use super::columns::head;
 use super::junit::{self, Case};
 use super::sections::{glossary, if_any, of_table, shown};
-use crate::audit::{
-    AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering,
-};
+use crate::audit::{AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering};
 use crate::log::RowsFrom;
 use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
@@ -104,7 +102,10 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
         "Departures from the claim, by cause and size.",
         if_any(excluded(report)),
     );
-    [suspects, excluded, groups, evidence].into_iter().flatten().map(Section::main)
+    [suspects, excluded, groups, evidence]
+        .into_iter()
+        .flatten()
+        .map(Section::main)
 }
 
 /// What every word of the report means.
@@ -171,7 +172,10 @@ fn looked(report: &AuditReport) -> String {
     }
     let texts = counted(report.requests.texts, "text");
     match report.looked_at == report.positions {
-        true => format!("({}, {texts}, all looked at)", counted(report.positions, "token")),
+        true => format!(
+            "({}, {texts}, all looked at)",
+            counted(report.positions, "token")
+        ),
         false => format!(
             "({} of {} looked at, {texts})",
             count(report.looked_at),
@@ -259,8 +263,17 @@ fn findings(report: &AuditReport) -> Vec<String> {
     let counts = report.counts.as_ref();
     let counts = counts.filter(|counts| counts.verdict == Outcome::Refuted);
     items.extend(counts.map(|counts| format!("{}.", beside::counted_words(counts))));
-    items.extend(report.open.iter().skip(1).map(|open| format!("also open: {open}")));
-    let refuted = report.parts.iter().any(|part| part.verdict == Outcome::Refuted);
+    items.extend(
+        report
+            .open
+            .iter()
+            .skip(1)
+            .map(|open| format!("also open: {open}")),
+    );
+    let refuted = report
+        .parts
+        .iter()
+        .any(|part| part.verdict == Outcome::Refuted);
     if report.cause.is_none() && refuted && report.capital.is_some() {
         items.push(nearest(report));
     }
@@ -342,7 +355,11 @@ fn verdicts(report: &AuditReport) -> Table {
             capital.log10_needed,
             report.noise,
             report.false_alarm,
-            if report.noise > 0.0 { " (proved without noise)" } else { "" }
+            if report.noise > 0.0 {
+                " (proved without noise)"
+            } else {
+                ""
+            }
         )),
         None => table.note(format!(
             "A part is refuted by an e-value of {:.0e}. An engine that does what it claims, within \

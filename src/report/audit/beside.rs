@@ -59,8 +59,7 @@ pub(super) fn cause(cause: &Cause) -> String {
 /// The conclusion where counts alone are refuted.
 pub(super) fn refuted_counts(report: &AuditReport) -> Option<String> {
     let counts = report.counts.as_ref()?;
-    let alone = (report.parts.iter())
-        .all(|one| one.verdict != Outcome::Refuted)
+    let alone = (report.parts.iter()).all(|one| one.verdict != Outcome::Refuted)
         && report.hard_checks.iter().all(|check| check.violations == 0);
     (alone && counts.verdict == Outcome::Refuted).then(|| {
         format!(

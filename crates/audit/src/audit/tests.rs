@@ -639,7 +639,11 @@ fn an_engine_that_carries_is_audited_by_what_it_carries() {
     let of = |log: &Log, rule: Rule| audited(log, &settings(rule, Some(Seeds::Fresh)));
     let honest = carried_log(400, Off::Nothing);
     let found = of(&honest, Rule::CARRIED);
-    assert!(found.ok, "{:?} {:?} {:?} {:?}", found.conclusion, found.cause, found.capital, found.suspects);
+    assert!(
+        found.ok,
+        "{:?} {:?} {:?} {:?}",
+        found.conclusion, found.cause, found.capital, found.suspects
+    );
     let t = of(&honest, Rule::TEXT);
     assert!(
         t.ok,

@@ -266,4 +266,3 @@ fn masks_that_leave_nothing_are_refused() {
     let message = refused(&one(P, [1; 4], &lists), false);
     assert!(message.contains("log full rows"), "{message}");
 }
-

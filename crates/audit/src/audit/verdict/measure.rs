@@ -341,7 +341,8 @@ impl<'a> Opened<'a> {
                      the text; log all of them, or audit with --rule text",
                 );
             }
-            let short = step.drafts.is_empty() && step.depth < self.steps.most;
+            // No draft stands at the last token of a text, which nobody drafts beyond.
+            let short = step.drafts.is_empty() && (step.depth < self.steps.most || is_last);
             if short && !is_last {
                 return Err(refused_at(
                     self.log,

@@ -244,6 +244,7 @@ fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
         .filter(|_| conclusion == Conclusion::LosslessOther)
         .map(|one| match (one.name, one.share < 1.0) {
             ("draft-sampled", _) => "exact-match".to_owned(),
+            ("carries-nothing", _) => "token".to_owned(),
             (name, false) => name.to_owned(),
             (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
         })
