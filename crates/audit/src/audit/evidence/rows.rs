@@ -663,7 +663,7 @@ mod tests {
             let claimed = Claimed {
                 top_k,
                 top_p,
-                cut_order: (order != "").then(|| order.parse().unwrap()),
+                cut_order: (!order.is_empty()).then(|| order.parse().unwrap()),
                 draft_cut: true,
                 ..Claimed::at(temperature)
             };
