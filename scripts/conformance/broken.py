@@ -12,6 +12,7 @@ reference passes, 1 if not, 2 for bad usage.
 
 import argparse
 import copy
+import itertools
 import json
 import pathlib
 import subprocess
@@ -57,8 +58,15 @@ CALL_BUGS = {
     "no map": "the draft's ids are taken for the target's",
     "map overwrites": "of two ids of one token the last one's q counts",
 }
+STREAM_BUGS = {
+    "one stream": "all requests of a call draw with the first one's numbers",
+    "one last coin": "all requests of a call draw the last token with the first one's number",
+    "mirrored": "odd requests draw with 1 - u of the one before",
+    "shifted": "the number behind a request's drafts tests the first draft of the next one",
+    "by content": "numbers are made of the rows: requests that are alike draw alike",
+}
 BUGS = {
-    "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "call": CALL_BUGS,
+    "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "call": CALL_BUGS | STREAM_BUGS,
 }
 
 
@@ -66,9 +74,30 @@ def make(rule, bug):
     """The reference's two functions, with a bug."""
     if rule == "call":
         kernel = make_call(bug)
-        return reference.call_by_coins(kernel), kernel
+        return reference.call_by_coins(streams(kernel, bug)), kernel
     kernel = {"token": make_token, "carried": make_carried, "carried-block": make_block}[rule](bug)
     return reference.by_coins(kernel), kernel
+
+
+def streams(kernel, bug):
+    """The kernel, with numbers that requests have in common."""
+
+    def shared(call, coins, final_coin):
+        if bug == "one stream":
+            coins = numpy.repeat(coins[:, :1], coins.shape[1], 1)
+        if bug in ("one stream", "one last coin"):
+            final_coin = numpy.repeat(final_coin[:, :1], coins.shape[1], 1)
+        if bug == "mirrored":
+            coins[:, 1::2], final_coin[:, 1::2] = 1 - coins[:, ::2], 1 - final_coin[:, ::2]
+        if bug == "shifted":
+            coins[:, 1:, 0] = final_coin[:, :-1]
+        if bug == "by content":
+            for at, other in itertools.combinations(range(coins.shape[1]), 2):
+                if (call.target_logits[at] == call.target_logits[other]).all():
+                    coins[:, other], final_coin[:, other] = coins[:, at], final_coin[:, at]
+        return kernel(call, coins, final_coin)
+
+    return shared
 
 
 def make_carried(bug):

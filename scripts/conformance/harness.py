@@ -30,7 +30,8 @@ inverse of the distribution function in order of id, it says FINAL_COIN = False.
 
 A request whose q or p broke on the way (NaN, infinity, no sum) may be refused, by token -1 or by an
 error that is raised. If it is not, q says nothing: then the first token follows p whatever was
-drafted. The other requests of its call keep their laws.
+drafted. The other requests of its call keep their laws, and no two requests of a call depend on
+each other: a kernel whose requests share numbers has the right law in each of them.
 
 What is checked:
 
@@ -40,7 +41,8 @@ What is checked:
 - the law, by counts. Numbers of accepted drafts, and the next token given each of them, are
   compared with the exact law in cells: the likeliest tokens, one each, and ranges of ids. A cell
   fails if samples KL(observed, law) is above ln(2 cells / level), cells being those of the whole
-  run. By Chernoff's bound a correct kernel fails anywhere with probability at most `--level`.
+  run. Of two requests of a call the cells are what both come to: numbers of accepted drafts, halves
+  of the next token's law, and the same next token; their law is the product. By Chernoff's bound a correct kernel fails anywhere with probability at most `--level`.
 
 Exit code 0 if all passed, 1 if a vector failed, 2 for bad usage. Needs NumPy alone.
 """
@@ -48,6 +50,7 @@ Exit code 0 if all passed, 1 if a vector failed, 2 for bad usage. Needs NumPy al
 import argparse
 import importlib
 import importlib.util
+import itertools
 import json
 import math
 import pathlib
@@ -153,6 +156,20 @@ def cells(law):
             yield f"tokens {low}..{high - 1}", slice(low, high)
 
 
+def halves(request, accepted, token):
+    """What a request may come to, with its law: (words, where it came to that, probability)."""
+    low = 0.0
+    below = numpy.zeros(accepted.size, bool)
+    for count, (chance, law) in enumerate(zip(request.accepted_law, request.next_law)):
+        yield f"{count} accepted", accepted == count, float(chance)
+        # The least ids with half of the law, as far as one id can have no more than that.
+        ends = numpy.cumsum(law)
+        middle = int(numpy.argmin(numpy.abs(ends - 0.5)))
+        below |= (accepted == count) & (token <= middle)
+        low += float(chance * ends[middle])
+    yield "a low token", below, low
+
+
 class Run:
     """One kernel over all vectors."""
 
@@ -204,6 +221,8 @@ class Run:
                 for at, request in enumerate(requests):
                     found = self.request(request, accepted[:, at], token[:, at])
                     failures += [f"request {at}: {words}" for words in found]
+                if not failures:
+                    self.pairs(requests, accepted, token)
                 failures += self.call_coins(call, requests)
         except Exception as error:
             # A call with a row that broke may be refused as a whole.
@@ -232,6 +251,27 @@ class Run:
         law = min(held, key=lambda law: numpy.abs(law - counts).sum())
         self.count(request, first, law, "first token")
         return []
+
+    def pairs(self, requests, accepted, token):
+        """What two requests come to together: its law is the product of both laws."""
+        events = [
+            list(halves(request, accepted[:, at], token[:, at]))
+            for at, request in enumerate(requests)
+        ]
+        for one, other in itertools.combinations(range(len(requests)), 2):
+            if requests[one].expect or requests[other].expect:
+                continue
+            what = f"requests {one} and {other} depend on each other"
+            cells = [
+                (f"{a} and {b}", x & y, p * q)
+                for a, x, p in events[one] for b, y, q in events[other] if 0 < p < 1 and 0 < q < 1
+            ]
+            laws = [request.accepted_law @ request.next_law for request in (requests[one], requests[other])]
+            same = token[:, one] == token[:, other]
+            for words, came, law in [*cells, ("the same next token", same, min(1.0, float(laws[0] @ laws[1])))]:
+                self.counted.append(
+                    (len(self.results), f"{what}: {words}", came.mean(), law, self.samples)
+                )
 
     def call_coins(self, call, requests):
         function = getattr(self.kernel, "token_call_coins", None)

@@ -47,6 +47,8 @@ pub enum CallSituation {
     Map,
     /// Several of the drafter's tokens stand for one.
     ManyToOne,
+    /// All requests are the same.
+    Alike,
 }
 
 /// What a kernel has to do with a request.
@@ -101,7 +103,7 @@ pub(super) struct RequestLaws {
 
 impl CallSituation {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ragged,
         Self::StalePadding,
         Self::NanDraft,
@@ -117,6 +119,7 @@ impl CallSituation {
         Self::Budget,
         Self::Map,
         Self::ManyToOne,
+        Self::Alike,
     ];
 
     /// Its name in the manifest.
@@ -137,6 +140,7 @@ impl CallSituation {
             Self::Budget => "budget",
             Self::Map => "map",
             Self::ManyToOne => "many-to-one",
+            Self::Alike => "alike",
         }
     }
 
@@ -190,6 +194,10 @@ impl CallSituation {
             Self::ManyToOne => {
                 "two of the draft's ids stand for one token: its q is the sum of theirs"
             }
+            Self::Alike => {
+                "all requests have the same rows and drafts, and each draws for itself: none may \
+                 come out as another one does"
+            }
         }
     }
 
@@ -210,7 +218,11 @@ impl CallSituation {
             Self::ManyToOne => (0..size).map(|id| (id / 2 * 3) % vocabulary).collect(),
             _ => (0..size).collect(),
         };
+        let alike = (self == Self::Alike).then(|| random.clone());
         let requests = (0..REQUESTS).map(|at| {
+            if let Some(first) = &alike {
+                *random = first.clone();
+            }
             let temperature = match (self, at) {
                 (Self::Temperatures, 0) => 0.5,
                 (Self::Temperatures, 2) => 2.0,

@@ -716,6 +716,10 @@ fn calls_are_what_they_say() {
             CallSituation::Budget => assert_eq!((subject.count, subject.verified), (3, 2)),
             CallSituation::Map => assert!(q.len() * 2 <= subject.logits[0].len()),
             CallSituation::ManyToOne => assert_eq!(call.map[0], call.map[1]),
+            CallSituation::Alike => {
+                assert!(call.requests.iter().all(|one| one.logits == subject.logits));
+                assert!(call.requests.iter().all(|one| one.drafts == subject.drafts));
+            }
         }
         // Where q is broken, p given the draft; where it has a sum, the rule is one more way.
         if subject.expect == calls::Expect::Target {
