@@ -135,7 +135,7 @@ pub(crate) struct Here<'a> {
     pub output: usize,
     /// It belongs to no round.
     pub outside: bool,
-    /// p and q of the place before, in the same text.
+    /// p and q of the place before, in the same text; q is empty where the log has none.
     pub before: Option<[&'a [f64]; 2]>,
     pub past: &'a Past,
     /// How often each token came so far, and how often it should have.
@@ -743,7 +743,11 @@ impl<'a> Here<'a> {
             return told;
         };
         let row = match change {
-            Change::Before => self.before.map(|[_, q]| Changed::Whole(q)),
+            Change::Before => self
+                .before
+                .map(|[_, q]| q)
+                .filter(|q| !q.is_empty())
+                .map(Changed::Whole),
             _ => changed_row(&self.q, change),
         };
         let Some(row) = row else {
@@ -769,8 +773,10 @@ impl<'a> Here<'a> {
     /// The draft's row of the place before, wherever q is used.
     fn other_draft(&self) -> Told {
         let mut told = Told::NOTHING;
-        let (Some(x), Some([_, q])) = (self.draft().filter(|_| self.is_plain()), self.before)
-        else {
+        let (Some(x), Some(q)) = (
+            self.draft().filter(|_| self.is_plain()),
+            self.before.map(|[_, q]| q).filter(|q| !q.is_empty()),
+        ) else {
             return told;
         };
         let get = |place: usize| q.get(place).copied().unwrap_or(0.0);
