@@ -341,7 +341,7 @@ impl Host {
         let mut made = self
             .made()
             .ok_or_else(|| CliError::internal("a command made no report"))?;
-        made.ok = verdict == Verdict::Agrees;
+        made.ok = verdict != Verdict::Disagrees;
         Ok(made)
     }
 }

@@ -143,7 +143,8 @@ fn a_recording_of_transformers_is_audited_end_to_end() {
     let line = format!("--from hf {rounds} --temperature 1.5 --out log");
     import(folder.path(), &line).ok();
     let line = "audit log --rule single --format json";
-    let run = specgap(folder.path(), line.split(' ')).ok();
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(4), "{}", run.err);
     let report = run.json();
     for check in report["hard_checks"].as_array().unwrap() {
         assert_eq!(check["violations"], 0, "{check}");

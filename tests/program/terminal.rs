@@ -50,7 +50,7 @@ const LINES: [&str; 16] = [
     "tree log -v --budget 6 --trees 2x2,chain-2 --slot-values --cost-ratio 0.05 --out t",
     "paths paths -v --paths 1-3 --length 2 --out p",
     "counters metrics.txt -v --cost-ratio 0.05 --out c",
-    "audit engine.safetensors --rule token -v --out a",
+    "audit engine.safetensors --rule token -v --exclude 0.9 --noise 0 --out a",
     "solve single more",
     "solve single more -v",
     "verify single",
