@@ -73,8 +73,8 @@ pub(crate) enum Law {
     /// p and q at another temperature.
     Both(f64),
     Draft(Change),
-    /// The row of the place before wherever q is used.
-    OtherDraft,
+    /// Another row of the draft wherever q is used.
+    OtherDraft(Change),
     /// Each of several drafts is held against a draw of its own from p.
     DrawForEach,
     /// Drafts are drawn where the likeliest is claimed, or the other way around.
@@ -178,9 +178,11 @@ impl Families {
         if siblings {
             let bugs = BUGS.iter().enumerate().filter(|(_, bug)| (bug.of)(rule));
             for (number, bug) in bugs.filter(|(_, bug)| !is_of_p(bug)) {
-                all.add(bug.name, [Law::Engine(number)]);
+                all.add(named(bug.name), [Law::Engine(number)]);
             }
-            all.add("target-draw-for-each-draft", [Law::DrawForEach]);
+            if rule.drafts() == Drafts::Any {
+                all.add("target-draw-for-each-draft", [Law::DrawForEach]);
+            }
             return all;
         }
         for place in [
@@ -302,10 +304,17 @@ impl Families {
             self.add("draft-cut", TOP_P.map(Change::TopP).map(Law::Draft));
             self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
             self.add("draft-likeliest", [Law::Likeliest]);
+            let own = few(&FACTORS, 2)
+                .filter(|factor| *factor > 0.0)
+                .map(Change::Temperature);
+            let own = own
+                .chain(few(&TOP_K, 3).map(Change::TopK))
+                .chain(few(&TOP_P, 2).map(Change::TopP));
+            self.add("draft-of-its-own-row", own.map(Law::OtherDraft));
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
             self.add(
                 "draft-rows-off-by-one-place",
-                [Law::Draft(Change::Before), Law::OtherDraft],
+                [Law::Draft(Change::Before), Law::OtherDraft(Change::Before)],
             );
         } else if rule.drafts() == Drafts::Likeliest {
             self.add("draft-sampled", [Law::Sampled]);
@@ -375,6 +384,20 @@ impl Families {
     }
 }
 
+/// A bug by the name of its cause.
+fn named(bug: &'static str) -> &'static str {
+    match bug {
+        "flatter-drafts" | "sharper-drafts" => "draft-temperature",
+        "top-50-drafts" | "top-10-drafts" | "nucleus-drafts" => "draft-cut",
+        "argmax-drafts" => "draft-likeliest",
+        "sampled-drafts" => "draft-sampled",
+        "lenient-acceptance" => "accepts-more",
+        "greedy-acceptance" => "accepts-the-likeliest",
+        "rejection-sampling" => "token",
+        other => other,
+    }
+}
+
 /// Whether an engine is honest but for its p: those are suspects of their own.
 fn is_of_p(bug: &Bug) -> bool {
     use crate::audit::model::engine::{Change, Engine};
@@ -407,6 +430,7 @@ impl Law {
             | Self::Decide(Keep::None, Correct::Target)
             | Self::Sampled => true,
             Self::Decide(Keep::Ratio, Correct::Residual) => matches!(rule.drafts(), Drafts::Any),
+            Self::OtherDraft(_) => true,
             Self::Draft(_) | Self::Likeliest => !rule.tests_drafts(),
             Self::Engine(number) => BUGS.get(number).is_some_and(|bug| {
                 bug.name == "levels-inside-strata" || bug.name == "carries-nothing"
@@ -432,7 +456,7 @@ impl Law {
                 put("factor", json!(factor));
                 put("of", json!("p and q"));
             }
-            Self::Draft(change) => change.put(&mut put),
+            Self::Draft(change) | Self::OtherDraft(change) => change.put(&mut put),
             Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
             Self::Number(reused, sorted) => {
                 put(
@@ -469,9 +493,13 @@ impl Law {
                     change.words("the draft's row")
                 ),
             },
-            Self::OtherDraft => {
+            Self::OtherDraft(Change::Before) => {
                 "the q that drafts is that of the place before, and not the log's".to_owned()
             }
+            Self::OtherDraft(change) => format!(
+                "{} wherever it is used: the log's q is not the q that drafted",
+                change.words("the draft's row")
+            ),
             Self::DrawForEach => "each draft is held against a draw of its own from p".to_owned(),
             Self::Likeliest => {
                 "drafts are the likeliest token of q, and are tested as if drawn from q".to_owned()
@@ -512,9 +540,13 @@ impl Law {
             Self::Both(_) => {
                 "pass --temperature as the request had it, or give the engine the temperature of the request"
             }
-            Self::OtherDraft => {
+            Self::OtherDraft(Change::Before) => {
                 "log the row that the draft was drawn from: move the draft's rows by one place, or look for a drafter that is a step behind"
             }
+            Self::OtherDraft(_) => {
+                "nothing is lost: log the q that drafted, or pass --draft-temperature or --draft-top-k"
+            }
+
             Self::DrawForEach => {
                 "draw one token of the target, and keep the draft that equals it, if one does"
             }

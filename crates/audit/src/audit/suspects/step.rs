@@ -584,7 +584,7 @@ impl<'a> Here<'a> {
             _ if self.outside || self.draft().is_none() => Told::NOTHING,
             Law::Both(factor) => row().map_or(Told::NOTHING, |row| self.both(factor, row)),
             Law::Draft(change) => self.drafted(change),
-            Law::OtherDraft => self.other_draft(),
+            Law::OtherDraft(change) => self.other_draft(change),
             Law::DrawForEach => Told::NOTHING,
             Law::Sampled | Law::Likeliest => self.likeliest(law),
             Law::Decide(keep, correct) => self.decided(keep, correct),
@@ -770,28 +770,29 @@ impl<'a> Here<'a> {
         told
     }
 
-    /// The draft's row of the place before, wherever q is used.
-    fn other_draft(&self) -> Told {
+    /// Another row of the draft, wherever q is used.
+    fn other_draft(&self, change: Change) -> Told {
         let mut told = Told::NOTHING;
+        let before = || self.before.map(|[_, q]| q).filter(|q| !q.is_empty());
+        let row = match change {
+            Change::Before => before().map(Changed::Whole),
+            _ => changed_row(&self.q, change),
+        };
         let (Some(x), Some(q)) = (
-            self.draft().filter(|_| self.is_plain()),
-            self.before.map(|[_, q]| q).filter(|q| !q.is_empty()),
+            self.draft().filter(|_| self.is_plain() && !self.p.rest),
+            row,
         ) else {
             return told;
         };
-        let get = |place: usize| q.get(place).copied().unwrap_or(0.0);
-        told.rule[0] = Factor::of(get(x), self.q.at(x), 2.0 * self.known.width);
-        let p = self.p.at(x);
-        let keep = if p >= get(x) { 1.0 } else { p / get(x) };
+        told.rule[0] = Factor::of(q.at(x), self.q.at(x), 2.0 * self.known.width);
+        let (p, own) = (self.p.at(x), q.at(x));
+        let keep = if p >= own { 1.0 } else { p / own };
         told.rule[1] = self.on_acceptance(keep);
         if !self.kept {
-            let all = 0..self.p.row.len();
-            let left: f64 = all
-                .map(|place| (self.p.at(place) - get(place)).max(0.0))
-                .sum();
+            let over = |place: usize| (self.p.at(place) - q.at(place)).max(0.0);
+            let left: f64 = (0..self.p.row.len()).map(over).sum();
             if left > 0.0 {
-                told.rule[2] =
-                    self.on_correction(|place| (self.p.at(place) - get(place)).max(0.0) / left);
+                told.rule[2] = self.on_correction(|place| over(place) / left);
             }
         }
         told

@@ -86,6 +86,10 @@ impl<'a> Weighed<'a> {
         weighed
     }
 
+    pub(crate) fn rule(&self) -> Rule {
+        self.rule
+    }
+
     /// What it takes: half of the level each.
     pub(crate) fn needed(&self) -> f64 {
         (2.0 / self.alpha).ln()
@@ -587,7 +591,7 @@ impl Candidate {
     fn changes_drafts(&self) -> bool {
         match self.law {
             Some(
-                Law::Draft(_) | Law::OtherDraft | Law::Both(_) | Law::Sampled | Law::Likeliest,
+                Law::Draft(_) | Law::OtherDraft(_) | Law::Both(_) | Law::Sampled | Law::Likeliest,
             ) => true,
             Some(Law::Engine(_)) => true,
             Some(_) => false,

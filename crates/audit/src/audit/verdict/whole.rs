@@ -13,6 +13,7 @@ use crate::audit::verdict::conclude::{Candidate, NAMED, Weighed, concluded, open
 use crate::audit::verdict::laws::{Asked, Found};
 use crate::audit::verdict::measure::{MASKED, Opened, lost, notes};
 use serde_json::json;
+use specgap_core::rule::Drafts;
 use specgap_log::log::Log;
 
 /// Audits a log. `command` is what is printed as the command; `progress` is told of positions
@@ -245,6 +246,7 @@ fn named(weighed: &Weighed<'_>, conclusion: Conclusion) -> Option<String> {
         .map(|one| match (one.name, one.share < 1.0) {
             ("draft-sampled", _) => "exact-match".to_owned(),
             ("carries-nothing", _) => "token".to_owned(),
+            ("draft-of-its-own-row", _) => format!("{} with another q", weighed.rule()),
             (name, false) => name.to_owned(),
             (name, true) => format!("{name} at about {:.0}% of the steps", 100.0 * one.share),
         })
@@ -271,12 +273,10 @@ fn another(
     if !rule_falls || conclusion == Some(Conclusion::LosslessOther) {
         return Ok(None);
     }
-    // A law of the table that leads by far explains the log better than another rule would.
-    let leads = weighed.leader().is_some_and(|(one, margin)| {
-        !one.lossless
-            && margin >= weighed.needed()
-            && matches!(one.law, Some(law) if !matches!(law, Law::Decide(..)))
-    });
+    // A law that leads explains the log better than another rule would.
+    let leads = weighed
+        .leader()
+        .is_some_and(|(one, margin)| !one.lossless && margin >= NAMED);
     let mut candidates: Vec<Rule> = Rule::with_laws()
         .filter(|rule: &Rule| match opened.steps.siblings {
             true => rule.has_siblings(),
@@ -291,6 +291,10 @@ fn another(
     candidates.retain(|rule| !outputs_fall || *rule == Rule::CARRIED);
     if leads && !opened.steps.siblings {
         candidates.clear();
+    }
+    // What drafts are no draws of, no rule that draws them so fits.
+    if weighed.drafts_fall() && !opened.steps.siblings {
+        candidates.retain(|rule| matches!(rule.drafts(), Drafts::Any | Drafts::Likeliest));
     }
     for rule in candidates {
         let lists = opened.log.is_top_heavy() && rule.needs_full_rows().is_some();
