@@ -17,6 +17,7 @@ import rows
 from play import Play
 
 ACCUSED = ("lossy", "not-the-rule", "lossless-other")
+EXITS = {"as-claimed": 0, "lossless-other": 0, "undecided": 4, "lossy": 1, "not-the-rule": 1}
 WITHIN = 3  # a departure has to be found at this many times the ideal number of tokens
 LIMIT = 900  # seconds of an audit
 GOAL_CAUSES, GOAL_FOUND = 0.95, 0.95
@@ -171,6 +172,10 @@ def summary(results, alpha):
     fitted = [one for one in right if one["fits"] is not None]
     due = [one for one in results if one["decidable"]]
     found = [one for one in due if one["found"]]
+    told = [one for one in lossy if one["ideal_outputs"] and WITHIN * one["ideal_outputs"] <= one["count"]]
+    exits = [one for one in results if one["exit"] != EXITS.get(one["conclusion"], one["exit"])]
+    longest = max(one["count"] for one in results)
+    last = [one for one in honest if one["count"] == longest]
     allowed = alpha * len(honest) + 3 * (alpha * len(honest)) ** 0.5 * (alpha > 1e-3)
 
     ideal = [one for one in results if one["ideal"] and one["ideal"] >= 100 and "first" in one]
@@ -192,7 +197,9 @@ def summary(results, alpha):
         (len(found) >= GOAL_FOUND * len(due), f"found at {WITHIN} times the ideal number of tokens: {share(found, due)}"
          + where([one for one in due if not one["found"]])),
         (True, f"found at, by ideal, of those whose ideal is at least 100: {spread([one['first'] / one['ideal'] for one in ideal])}"),
-        (True, f"honest logs that are as claimed: {share([one for one in honest if one['conclusion'] == 'as-claimed'], honest)}"),
+        (True, f"called lossy where outputs tell, by the same measure: {share([one for one in told if one['conclusion'] == 'lossy'], told)}"),
+        (not exits, f"exit codes that do not fit the conclusion: {len(exits)}" + where(exits)),
+        (True, f"honest logs of {longest:,} tokens that are as claimed: {share([one for one in last if one['conclusion'] == 'as-claimed'], last)}"),
     ]
     return lines
 

@@ -24,6 +24,7 @@ class Engine:
     target: object = same  # of the row, where `at` says; `of_rows`: made of the rows first
     of_rows: bool = False
     at: tuple = ("check", "correction", "bonus")
+    stale: str = ""  # drafts come from the row of the place before: by "own" q, or by the "logged"
     draft: object = None  # (claim) -> the law that drafts are drawn from
     asked: object = None  # (claim) -> the q that the ratio takes
     keep: object = None
@@ -89,6 +90,9 @@ def honest():
         Engine("text, shared numbers by mass", numbers="shared", sampler="mass"),
         Engine("text, shared Gumbel", numbers="shared", sampler="gumbel"),
         Engine("text, shared and said so", numbers="shared", seeds="equal"),
+        Engine("text, one stream of the engine", seeds="stream"),
+        Engine("text, rows behind the cuts", temperature=0.7, cuts=cuts, layout="processed"),
+        Engine("text, lists", layout="lists"),
         Engine("text, noise .1", noise=0.1),
     ]
     token = [
@@ -110,6 +114,8 @@ def honest():
         Engine("token, Gumbel", sampler="gumbel"),
         Engine("token, shared numbers", numbers="shared"),
         Engine("token, shared and said so", numbers="shared", seeds="equal"),
+        Engine("token, rows behind the cuts", temperature=0.7, cuts=cuts, layout="processed"),
+        Engine("token, lists", layout="lists"),
         Engine("token, noise .1", noise=0.1),
     ]
     others = [
@@ -175,6 +181,13 @@ def lossy_text():
     engines += [
         Engine("text, claimed top-p is not cut", truth="lossy", causes={"cut-missing": {}, "cut-order": {}},
                cuts={"top_p": 0.9}, target=request(cuts={})),
+        Engine("text, T 1 for .7", truth="lossy", causes={"temperature": {}}, temperature=0.7, target=request(temperature=1.0)),
+        Engine("text, T .49 for .7", truth="lossy", causes={"temperature": {}}, temperature=0.7, target=request(temperature=0.49)),
+        Engine("text, T .8 in lists", truth="lossy", causes={"temperature": {}}, layout="lists", target=tempered(0.8)),
+        Engine("text, T .8 in half of the texts", truth="lossy", causes={"temperature": {}}, layout="odd texts",
+               target=tempered(0.8), at=("outside",)),
+        Engine("text, top-k 5 in half of the texts", truth="lossy", causes={"target-cut": {}}, layout="odd texts",
+               target=request(cuts={"top_k": 5}), at=("outside",)),
         Engine("text, T .7 for 1 in cut rows", truth="lossy", causes={"temperature": {}}, cuts={"top_k": 20},
                target=tempered(0.7)),
         Engine("text, greedy in 10%", truth="lossy", causes={"temperature": {}}, target=request(temperature=0), share=0.1),
@@ -268,6 +281,11 @@ def lossy_token():
                keep=everything, share=0.05),
         Engine("token, correction from q in 5%", "token", "lossy", {rest + "from-q": {}}, replace=laws.from_q, share=0.05),
         Engine("token, correction from q in 25%", "token", "lossy", {rest + "from-q": {}}, replace=laws.from_q, share=0.25),
+        Engine("token, correction is id 0 in 5%", "token", "lossy", {rest + "first-token": {}}, replace=laws.first_token, share=0.05),
+        Engine("token, drafts of the row before", "token", "lossy",
+               {"draft-rows-off-by-one-place": {}, "rows-off-by-one-place": {}}, stale="logged"),
+        Engine("token, drafts of the row before, by their q", "token", "lossless",
+               {"draft-rows-off-by-one-place": {}, "rows-off-by-one-place": {}}, stale="own"),
         Engine("token, greedy in 10%", "token", "lossy", {"temperature": {}}, target=request(temperature=0), share=0.1),
         Engine("token, likeliest of p or nothing", "token", "lossy", {"accepts-the-likeliest": {}, "temperature": {}},
                keep=laws.if_likeliest, replace=laws.from_likeliest),

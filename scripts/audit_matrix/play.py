@@ -9,6 +9,7 @@ import zipfile
 import numpy
 
 from laws import RULES, Claim, Laws, View, residual, same
+from rows import softmax
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "conformance"))
 import reference  # noqa: E402
@@ -103,6 +104,7 @@ class Play:
             self.text += 1
             self.numbers.text()
             self.context, self.before = int(self.random.integers(len(self.rows.target))), None
+            self.earlier = self.context
             self.past, self.counted, self.over = [], [], False
             self.carry = numpy.eye(self.engine.drafts)[0]
             outside = self.engine.layout == "outside" and self.text % 2 == 1
@@ -134,7 +136,8 @@ class Play:
 
     def guess(self):
         """The law that a draft is drawn from here, and the q that the check asks for."""
-        if self.context not in self.guesses or self.engine.noise:
+        key = (self.context, self.earlier) if self.engine.stale else self.context
+        if key not in self.guesses or self.engine.noise:
             self.claim.context, engine = self.context, self.engine
             q = self.claimed().asked
             if engine.noise:
@@ -142,12 +145,19 @@ class Play:
                 q = numpy.exp(logits - logits.max())
                 q = q / q.sum()
             drafted = engine.draft(self.claim) if engine.draft else self.rule[0](q) if self.rule[0] else None
-            self.guesses[self.context] = drafted, engine.asked(self.claim) if engine.asked else q
-        return self.guesses[self.context]
+            asked = engine.asked(self.claim) if engine.asked else q
+            if engine.stale:
+                self.claim.context = self.earlier
+                drafted = self.claim.draft()
+                asked = drafted if engine.stale == "own" else q
+            self.guesses[key] = drafted, asked
+        return self.guesses[key]
 
     def node(self, guess, outside=False):
+        if self.engine.layout == "odd texts":
+            outside = self.text % 2 == 1
         key = (self.context, outside)
-        if key not in self.known or self.moves:
+        if key not in self.known or self.moves or self.engine.stale:
             claimed, engine = self.claimed(), self.engine
             self.claim.context = self.context
             at = engine.at
@@ -176,7 +186,7 @@ class Play:
         self.steps.append((self.context, self.text, len(self.past), None, -1, y, rule, out))
         self.before = self.claimed().alone
         self.past.append(y)
-        self.context = int(self.rows.follows[y])
+        self.earlier, self.context = self.context, int(self.rows.follows[y])
         self.over = self.over or (self.engine.layout == "stop" and y % 16 == 3)
 
     def starts(self, start, drafts, accepted):
@@ -220,15 +230,15 @@ class Play:
 
     def chain(self, width):
         """The drafts of a round with their numbers and laws, each from the row behind the one before."""
-        chain, here = [], self.context
+        chain, here = [], (self.context, self.earlier)
         for _ in range(width):
             guess, u = self.guess(), None
             if self.engine.sampler == "id":
                 u = self.numbers.one()
             x = self.numbers.draw(guess[0], self.engine.sampler, u)
             chain.append((x, u, guess))
-            self.context = int(self.rows.follows[x])
-        self.context = here
+            self.earlier, self.context = self.context, int(self.rows.follows[x])
+        self.context, self.earlier = here
         return chain
 
     def step(self, node, laws, x, u):
@@ -363,12 +373,23 @@ class Play:
         if self.allowed is not None:
             arrays["allowed"] = self.allowed[contexts].astype("u1")
         if engine.seeds:
-            seeds = {"own": arrays["prompt_id"], "equal": 0 * arrays["prompt_id"] + 7}
+            text = arrays["prompt_id"]
+            seeds = {"own": text, "equal": 0 * text + 7, "stream": 0 * text - 1}
             arrays["seed"] = seeds[engine.seeds]
         said = {"rows_from": "scoring" if engine.noise else "engine-raw", "temperature_applied": 1.0}
         said["sampling"] = {"temperature": engine.temperature, **engine.cuts}
         if engine.cuts and not engine.by_option:
             said["sampling"]["cut_order"] = engine.order
+        if engine.layout == "processed":
+            law = {context: numpy.log(self.base[context].alone + 1e-300) for context in set(contexts)}
+            row = numpy.array([law[context] for context in contexts])
+            arrays["target_logits"] = numpy.where(row < -600, -numpy.inf, row).astype("f4")
+            if "draft_logits" in arrays:
+                arrays["draft_logits"] = (arrays["draft_logits"] / engine.temperature).astype("f4")
+            said = {"rows_from": "engine-processed", "temperature_applied": engine.temperature}
+            said["sampling"] = {"temperature": engine.temperature}
+        if engine.layout == "lists":
+            said |= self.lists(arrays)
         if engine.layout == "groups":
             arrays["group"], said["groups"] = arrays["prompt_id"] % 2, ["chat", "code"]
         if engine.layout == "draft-row":
@@ -378,6 +399,20 @@ class Play:
         numpy.savez(path, **arrays)
         with zipfile.ZipFile(path, "a") as file:
             file.writestr("log.json", json.dumps(said))
+
+    def lists(self, arrays, most=24):
+        """Rows as lists of the target's likeliest tokens, with the mass of the others."""
+        target, temperature = arrays["target_logits"].astype(float), self.engine.temperature
+        ids = numpy.argsort(-target, axis=1, kind="stable")[:, :most]
+        arrays["token_ids"] = ids.astype("i4")
+        for model in ("target", "draft"):
+            if f"{model}_logits" in arrays:
+                whole = arrays[f"{model}_logits"]
+                law = softmax(whole.astype(float) / temperature)
+                arrays[f"{model}_logits"] = numpy.take_along_axis(whole, ids, 1)
+                numpy.put_along_axis(law, ids, 0, 1)
+                arrays[f"{model}_rest"] = law.sum(axis=1)[:, None]
+        return {"vocabulary": self.rows.vocabulary, "rest_temperatures": [temperature], "top": {"target": most, "draft": 0}}
 
     def ideal(self, count, which):
         """Positions until the known law has won ln 1e6: in this play, else at its mean rate."""

@@ -3,6 +3,7 @@
     $SPECGAP_PYTHON scripts/audit_matrix/tests.py
 """
 
+import functools
 import unittest
 
 import numpy
@@ -11,13 +12,26 @@ import engines
 from play import Play, stratified
 from rows import Rows, sampled
 
-COUNT = 4000
+COUNT = 3000
 
 
 def toy():
     random = numpy.random.default_rng(12)
     target = 1.5 * random.normal(size=(12, 12))
     return Rows("toy", target, target + random.normal(size=(12, 12)), numpy.arange(12))
+
+
+TOY = toy()
+
+
+@functools.cache
+def played(name):
+    engine = next(one for one in engines.all_engines() if one.name == name)
+    return Recorded(engine, TOY).play(COUNT)
+
+
+def nats(name):
+    return numpy.array([step[6] for step in played(name).steps])
 
 
 class Recorded(Play):
@@ -50,15 +64,15 @@ def misfit(contexts, outputs, laws):
 
 class Laws(unittest.TestCase):
     def test_outputs_follow_the_law_that_the_ideal_takes(self):
-        rows, held = toy(), 0
+        held = 0
         for engine in engines.all_engines():
             if engine.numbers in ("step",) or engine.player != "chain":
                 continue
-            played = Recorded(engine, rows).play(COUNT)
-            if not played.seen:
+            seen = played(engine.name).seen
+            if not seen:
                 self.assertTrue(engine.couple, engine.name)
                 continue
-            contexts, outputs, laws = map(numpy.array, zip(*played.seen))
+            contexts, outputs, laws = map(numpy.array, zip(*seen))
             # Shared numbers make texts alike: no frequencies follow from the law of one.
             limit = 5.0 if engine.numbers == "fresh" else 1e9
             self.assertLess(misfit(contexts, outputs, laws), limit, engine.name)
@@ -67,40 +81,34 @@ class Laws(unittest.TestCase):
 
     def test_likelihood_is_that_of_what_is_played(self):
         # The mean of claim/played over outcomes of the play is the claim's mass of what can be played.
-        rows = toy()
         for engine in engines.all_engines():
             if engine.numbers != "fresh" or engine.truth == "honest" or engine.player == "block":
                 continue
-            nats = numpy.array([step[6] for step in Play(engine, rows).play(COUNT).steps])
-            values = numpy.exp(-numpy.maximum(nats, -30.0))
+            values = numpy.exp(-numpy.maximum(nats(engine.name), -30.0))
             error = values.std() / numpy.sqrt(values.size)
             self.assertLess(values.mean(), 1 + 5 * error + 1e-9, engine.name)
 
     def test_coupled_numbers_are_told_by_their_laws(self):
-        rows = toy()
         for engine in engines.all_engines():
             if engine.couple and engine.player == "chain":
-                nats = numpy.array([step[6] for step in Play(engine, rows).play(COUNT).steps])
-                self.assertGreater(nats.mean(), 3 * nats.std() / numpy.sqrt(nats.size), engine.name)
+                won = nats(engine.name)
+                self.assertGreater(won.mean(), 3 * won.std() / numpy.sqrt(won.size), engine.name)
 
     def test_honest_engines_have_no_gain(self):
-        rows = toy()
         for engine in engines.honest():
             if engine.noise == 0:
-                steps = Play(engine, rows).play(500).steps
-                self.assertEqual(max(abs(step[6]) for step in steps), 0, engine.name)
+                self.assertEqual(numpy.abs(nats(engine.name)).max(), 0, engine.name)
 
     def test_rules_of_whole_chains_and_of_siblings_write_the_target(self):
-        rows = toy()
-        p = numpy.array([sampled(logits) for logits in rows.target])
+        p = numpy.array([sampled(logits) for logits in TOY.target])
         for engine in engines.honest():
             if engine.player != "chain":
-                steps = Play(engine, rows).play(COUNT).steps
+                steps = played(engine.name).steps
                 contexts, outputs = (numpy.array([step[at] for step in steps]) for at in (0, 5))
                 self.assertLess(misfit(contexts, outputs, p[contexts]), 5, engine.name)
 
     def test_strata_draft_as_often_as_the_law_says(self):
-        law = sampled(toy().draft[0])
+        law = sampled(TOY.draft[0])
         random = numpy.random.default_rng(0)
         numbers = type("Numbers", (), {"one": staticmethod(random.random)})
         drafts = numpy.array([stratified(law, 3, numbers) for _ in range(COUNT)])
