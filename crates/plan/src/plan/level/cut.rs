@@ -96,7 +96,9 @@ pub fn listed_rates(
         return None;
     }
     let order = RatioOrder::of_rows(&p, &q);
-    let scale = strata.scale();
+    // What is certain comes with min(1, c q) too, also where nothing else has q and c is 0.
+    let surest = strata.certain().iter().map(|&x| 1.0 / q[x as usize]);
+    let scale = surest.fold(strata.scale(), f64::max).min(f64::MAX);
     let falling = Falling::of((&p, &q), &order, strata.heaviest());
     let all = Interiors::of(&falling, strata);
     let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;

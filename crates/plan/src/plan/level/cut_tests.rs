@@ -104,3 +104,20 @@ fn light_listed_tokens_are_as_unlisted_ones() {
     assert_eq!(listed_rates(rows(0.4), 3, Straddle::Once, |_| 1.0), None);
     assert_eq!(listed_rates(rows(0.1), 0, Straddle::Once, |_| 1.0), None);
 }
+
+/// The draft's only token, which the target's list lacks: it has up to 0.3 of p, and is always drafted.
+#[test]
+fn certain_tokens_that_the_target_does_not_list_count() {
+    let rows = ListedRows {
+        target: &[0.0],
+        draft: &[1.0],
+        unlisted: 0.0,
+        apart: 1.0,
+        largest: 0.0,
+    };
+    for straddle in [Straddle::Once, Straddle::Independent] {
+        let found = listed_rates(rows, 2, straddle, |c| c.min(0.3)).unwrap();
+        assert!((found.optimum[1] - 0.3).abs() < 1e-12, "{found:?}");
+        assert!(found.optimum[0] < 1e-12 && found.passes[1] >= 0.3 - 1e-12);
+    }
+}
