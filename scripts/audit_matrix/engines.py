@@ -78,7 +78,7 @@ def honest():
         text.append(Engine(f"text, cuts {order}", temperature=0.7, cuts=cuts, order=order))
     text += [
         Engine("text, cuts llama.cpp by option", temperature=0.7, cuts=cuts, order="llama.cpp", by_option=True),
-        Engine("text, cuts sglang by option", temperature=0.7, cuts=cuts, order="sglang", by_option=True),
+        Engine("text, cuts joint by option", temperature=0.7, cuts=cuts, order="joint", by_option=True),
         Engine("text, mask", layout="mask"),
         Engine("text, stop token", layout="stop"),
         Engine("text, groups", layout="groups"),

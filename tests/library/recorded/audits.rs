@@ -1,7 +1,7 @@
 //! Audits of simulated engines: capitals and controls.
 
 use super::{Number, Record, count, many};
-use crate::audit::{audited, engine, log};
+use crate::audit::{audited, engine};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::audit::{Records, Rule, Seeds, Settings, Simulator, audit_records, negative_control};

@@ -114,6 +114,13 @@ pub(crate) struct Past {
     pub late: [Vec<(usize, u32, bool)>; 2],
 }
 
+/// p and q of another place, or two numbers a token.
+type Two<'a> = Option<[&'a [f64]; 2]>;
+
+/// Whether a position is outside of rounds, the rows before it, the text so far, and how often tokens
+/// came.
+pub(crate) type Around<'a> = (bool, Two<'a>, &'a Past, Two<'a>);
+
 /// What happened at a position, and the rows that it is held against.
 pub(crate) struct Here<'a> {
     pub rule: Rule,
@@ -1355,12 +1362,7 @@ impl<'a> Here<'a> {
         (whole, least, logits): (&'a [f64], f64, &'a [f64]),
         [reach, stands]: [f64; 2],
         (drafts, siblings, kept, output): (&'a [usize], bool, bool, usize),
-        (outside, before, past, came): (
-            bool,
-            Option<[&'a [f64]; 2]>,
-            &'a Past,
-            Option<[&'a [f64]; 2]>,
-        ),
+        (outside, before, past, came): Around<'a>,
     ) -> Self {
         Self {
             rule,
@@ -1657,7 +1659,7 @@ mod tests {
         let left: f64 = P.iter().zip(Q).map(|(p, q)| (p - q).max(0.0)).sum();
         for noisy in [false, true] {
             let mut sums: Vec<f64> = Vec::new();
-            for x in 0..6 {
+            for (x, drawn) in Q.iter().enumerate() {
                 let kept = keep(x, noisy);
                 for (is_kept, y) in std::iter::once((true, x)).chain((0..6).map(|y| (false, y))) {
                     let correction = match noisy {
@@ -1688,7 +1690,7 @@ mod tests {
                                 .iter()
                                 .map(|one| one.ratio / (1.0 + one.price))
                                 .product();
-                            *sum += Q[x] * chance * own;
+                            *sum += drawn * chance * own;
                         }
                     });
                 }

@@ -3,8 +3,7 @@
 use super::{PLAIN, hard_check, held, labels, rounds_of};
 use crate::audit::evidence::play::draw;
 use crate::audit::{
-    AuditReport, Claimed, Conclusion, Part, PartReport, Rule, Seeds, Settings, audit,
-    negative_control,
+    AuditReport, Claimed, Conclusion, PartReport, Rule, Seeds, Settings, audit, negative_control,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

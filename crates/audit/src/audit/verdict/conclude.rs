@@ -86,6 +86,10 @@ impl<'a> Weighed<'a> {
         weighed
     }
 
+    pub(crate) fn found(&self) -> &'a Found {
+        self.found
+    }
+
     pub(crate) fn rule(&self) -> Rule {
         self.rule
     }

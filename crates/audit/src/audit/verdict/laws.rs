@@ -380,13 +380,15 @@ impl<'a> Asked<'a> {
             } else {
                 is_next(index)
             };
-            let rows =
-                (has_before && before.p.len() == pair.p.len() && !pair.rest).then(|| match before
-                    .lacks_draft
-                {
-                    true => [before.p.as_slice(), &[]],
-                    false => [before.p.as_slice(), before.q.as_slice()],
-                });
+            let rows = {
+                let q = if before.lacks_draft {
+                    &[][..]
+                } else {
+                    &before.q
+                };
+                let known = has_before && before.p.len() == pair.p.len() && !pair.rest;
+                known.then_some([before.p.as_slice(), q])
+            };
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
             std::mem::swap(&mut before, &mut pair);
         }

@@ -2,7 +2,7 @@
 
 use crate::audit::AuditError;
 use crate::audit::beside::Cause;
-use crate::audit::data::{AuditReport, Conclusion, HardCheck, Settings};
+use crate::audit::data::{AuditReport, Conclusion, Excluded, HardCheck, Settings};
 use crate::audit::evidence::rows::orders_of;
 use crate::audit::evidence::steps::Steps;
 use crate::audit::evidence::surprise::summed;
@@ -182,47 +182,11 @@ fn audited(
         Conclusion::LosslessOther => !settings.strict,
         Conclusion::Lossy | Conclusion::NotTheRule => false,
     };
-    let mut parts = weighed.parts();
-    for part in &mut parts {
-        let refuted = part.is_refuted();
-        part.suspect = cause
-            .as_ref()
-            .filter(|_| refuted)
-            .map(|cause| cause.name.clone());
-    }
-    if let Some(part) = parts.get_mut(1).filter(|_| refuted) {
-        part.groups = weighed.groups();
-    }
-    if opened.rule == Rule::TEXT {
-        parts.retain(|part| part.part == "target-law");
-    }
-    let lossy = found.lossy;
-    let command = if log.is_held() { "" } else { command };
-    Ok(AuditReport {
-        files: (log.digests(&(0..log.positions())))
-            .map_err(|error| AuditError::Log(error.to_string()))?
-            .into_values()
-            .collect(),
-        unfinished: log.metadata().unfinished(),
-        target: log.metadata().target.as_ref().map(|file| file.name.clone()),
-        draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
-        claimed: Some(opened.claimed.clone()),
-        positions: log.positions(),
-        rounds: opened.steps.rounds,
-        not_audited: log.positions() - found.looked,
-        looked_at: found.looked,
-        noise: noise.sigma,
-        false_alarm: settings.alpha,
-        rows_from: log.metadata().rows_from,
-        not_comparable: log.metadata().not_comparable.clone(),
-        hard_checks,
-        parts,
-        lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
-        notes: notes(opened, settings),
-        surprise,
+    let said = Said {
+        conclusion,
+        ok,
         cause,
-        suspects: weighed.listed(),
-        capital: Some(weighed.capital()),
+        fits: fits.or_else(|| named(&weighed, conclusion)),
         excluded: if refuted { Vec::new() } else { excluded },
         tokens_wanted: wanted.filter(|more| !refuted && *more > 0),
         open: if conclusion == Conclusion::Undecided {
@@ -230,12 +194,90 @@ fn audited(
         } else {
             Vec::new()
         },
-        conclusion,
-        fits: fits.or_else(|| named(&weighed, conclusion)),
-        ok,
-        tolerance: 0.0,
-        ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
-    })
+        noise: noise.sigma,
+        refuted,
+    };
+    let report = AuditReport {
+        hard_checks,
+        surprise,
+        ..said.report(opened, settings, command, &weighed)?
+    };
+    Ok(report)
+}
+
+/// What an audit says.
+struct Said {
+    conclusion: Conclusion,
+    ok: bool,
+    cause: Option<Cause>,
+    fits: Option<String>,
+    excluded: Vec<Excluded>,
+    tokens_wanted: Option<u64>,
+    open: Vec<String>,
+    noise: f64,
+    refuted: bool,
+}
+
+impl Said {
+    /// As a report, but for its hard checks and its surprise.
+    fn report(
+        self,
+        opened: &Opened<'_>,
+        settings: &Settings,
+        command: &str,
+        weighed: &Weighed<'_>,
+    ) -> Result<AuditReport, AuditError> {
+        let (log, found) = (opened.log, weighed.found());
+        let cause = self.cause;
+        let mut parts = weighed.parts();
+        for part in &mut parts {
+            let refuted = part.is_refuted();
+            part.suspect = cause
+                .as_ref()
+                .filter(|_| refuted)
+                .map(|cause| cause.name.clone());
+        }
+        if let Some(part) = parts.get_mut(1).filter(|_| self.refuted) {
+            part.groups = weighed.groups();
+        }
+        if opened.rule == Rule::TEXT {
+            parts.retain(|part| part.part == "target-law");
+        }
+        let lossy = found.lossy;
+        let command = if log.is_held() { "" } else { command };
+        Ok(AuditReport {
+            files: (log.digests(&(0..log.positions())))
+                .map_err(|error| AuditError::Log(error.to_string()))?
+                .into_values()
+                .collect(),
+            unfinished: log.metadata().unfinished(),
+            target: log.metadata().target.as_ref().map(|file| file.name.clone()),
+            draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
+            claimed: Some(opened.claimed.clone()),
+            positions: log.positions(),
+            rounds: opened.steps.rounds,
+            not_audited: log.positions() - found.looked,
+            looked_at: found.looked,
+            noise: self.noise,
+            false_alarm: settings.alpha,
+            rows_from: log.metadata().rows_from,
+            not_comparable: log.metadata().not_comparable.clone(),
+            parts,
+            lossy_by_design: (lossy.1 > 0).then(|| lossy.0 / lossy.1 as f64),
+            notes: notes(opened, settings),
+            cause,
+            suspects: weighed.listed(),
+            capital: Some(weighed.capital()),
+            excluded: self.excluded,
+            tokens_wanted: self.tokens_wanted,
+            open: self.open,
+            conclusion: self.conclusion,
+            fits: self.fits,
+            ok: self.ok,
+            tolerance: 0.0,
+            ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
+        })
+    }
 }
 
 /// The lossless rule that leads, by its name.
