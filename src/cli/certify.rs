@@ -139,10 +139,16 @@ fn enclosed(path: &Path, problem: &Problem) -> Result<Certified, CliError> {
     })
 }
 
+/// Tokens of H that a line says.
+const MOST_SHOWN: usize = 32;
+
 fn words(made: &Certified) -> String {
     let name = visible(made.problem.clone());
     let set = |tokens: &[usize]| {
-        let list: Vec<String> = tokens.iter().map(usize::to_string).collect();
+        let shown = tokens.iter().take(MOST_SHOWN).map(usize::to_string);
+        let more = tokens.len().saturating_sub(MOST_SHOWN);
+        let rest = (more > 0).then(|| format!("and {more} more (--format json)"));
+        let list: Vec<String> = shown.chain(rest).collect();
         format!("{{{}}}", list.join(", "))
     };
     match (&made.enclosure, &made.optimal_acceptance_rate, &made.reason) {

@@ -1,7 +1,9 @@
 //! Options that several commands have, each stated once.
 
 use super::host::{Bar, Host};
-use super::output::{CliError, page_files, progress, read_document, write_together};
+use super::output::{
+    CliError, page_files, progress, read_document, remove_earlier, write_together,
+};
 use super::overwrites::Touched;
 use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
@@ -241,6 +243,7 @@ impl Folder {
     /// Writes files into the folder, and says which tables were asked for and are not among them.
     pub(super) fn write(&self, out: &Path, files: &Files) -> Result<(), CliError> {
         write_together(out, files)?;
+        remove_earlier(out, files);
         self.tell_missing(files);
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::files::{
 };
 use crate::page::Page;
 use crate::problem::{AnyProblem, ProblemFileError};
+use crate::profile::is_of_a_profile;
 use crate::typed;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
@@ -270,6 +271,32 @@ fn write_into(
         staged.push(if many { file.close() } else { file });
     }
     exchange(staged, TEMPORARY_PREFIX).map_err(|(path, source)| unwritten(&path, source))
+}
+
+/// Removes the profiles of other lengths that an earlier run has left beside these, so that none is
+/// taken for this run's.
+pub(super) fn remove_earlier(out: &Path, files: &[(String, Vec<u8>)]) {
+    let (mut folders, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for path in files.iter().map(|(name, _)| out.join(name)) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(is_of_a_profile) {
+            folders.extend(path.parent().map(Path::to_owned));
+            names.insert(path);
+        }
+    }
+    for entry in folders
+        .iter()
+        .flat_map(std::fs::read_dir)
+        .flatten()
+        .flatten()
+    {
+        let path = entry.path();
+        let is_earlier = entry.file_name().to_str().is_some_and(is_of_a_profile);
+        if is_earlier && !names.contains(&path) {
+            // One that stays does no more harm than before.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// A value as a file has it: as JSON, with an end of line.

@@ -70,6 +70,13 @@ impl Profiles {
                 z.abs()
             )));
         }
+        if report.of.is_off(&report.surprise) {
+            return Err(refused(
+                "the draft's rows are about other positions, so that no file is written that others \
+                 would take for acceptance; specgap length without --profile says more"
+                    .to_owned(),
+            ));
+        }
         if report.of.without_draft > 0 {
             return Err(refused(format!(
                 "{} positions have no row of the draft, so that rounds there are not known; log the \

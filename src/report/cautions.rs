@@ -1,7 +1,7 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
 use crate::advice::NOT_DRAWN;
-use crate::gap::{OfDepth, Repetition, Surprise};
+use crate::gap::{DraftFit, OfDepth, Repetition, Surprise};
 use crate::log::MissingMass;
 use crate::once::each_once;
 use crate::page::words::{count, counted, percent};
@@ -19,6 +19,53 @@ pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
          that nothing is advised.",
         z.abs()
     ))
+}
+
+/// Where the draft's rows are about other positions: this comes first too, and nothing is advised.
+pub(super) fn strange_draft(fit: Option<&DraftFit>) -> Option<String> {
+    let words = strange_words(fit?)?;
+    let rest = words.strip_prefix("the").unwrap_or(&words);
+    Some(format!("The{rest}, so that nothing is advised."))
+}
+
+/// What is strange about a draft's rows.
+pub fn strange_words(fit: &DraftFit) -> Option<String> {
+    let share = |x: f64| format!("{x:.3}").replacen("0.", ".", 1);
+    if let Some(off) = fit.misplaced() {
+        let more = fit.beside?[usize::from(off > 0)];
+        let (beside, late) = match off {
+            1 => ("behind", "late"),
+            _ => ("before", "early"),
+        };
+        return Some(format!(
+            "the draft's rows are one position {late}: with the target's row that of the position \
+             {beside} has {} more in common than the position's own, {}. Log the row that a draft is \
+             drawn from. Every number here is of the wrong rows",
+            share(more.mean),
+            share(fit.own)
+        ));
+    }
+    fit.knows_nothing().then(|| {
+        let half = (fit.gain.ci95[1] - fit.gain.ci95[0]) / 2.0;
+        format!(
+            "the draft knows nothing of its position: its rows have {} in common with the target's \
+             rows there, and {} with those of other positions ({} ± {} more, {} looked at). A wrong \
+             map of ids (d2t), hidden states or rows of other positions, or another tokenizer do that",
+            share(fit.own),
+            share(fit.other),
+            share(fit.gain.mean),
+            share(half),
+            counted(fit.positions, "position"),
+        )
+    })
+}
+
+/// That masks count, of logs that have some.
+pub(super) fn masked(is_masked: bool) -> Option<String> {
+    is_masked.then(|| {
+        "The log's masks (allowed) are applied to the target's rows, and not to the draft's."
+            .to_owned()
+    })
 }
 
 /// A caution where the text hardly comes from its rows, or where nothing tells.

@@ -170,11 +170,15 @@ fn advice(comparison: &LogComparison) -> Option<Said> {
     of_logs(&logs, comparison.engine.as_ref(), at, n)
 }
 
-/// Logs whose text was not drawn from their rows.
+/// Logs whose text was not drawn from their rows, or whose draft's rows are about other positions.
 fn not_drawn(comparison: &LogComparison) -> impl Iterator<Item = Block> {
-    comparison.logs.iter().filter_map(|log| {
-        let text = cautions::not_drawn(log.surprise.as_ref())?;
-        Some(Block::Caution(format!("{}: {text}", log.folder)))
+    comparison.logs.iter().flat_map(|log| {
+        let found = [
+            cautions::not_drawn(log.surprise.as_ref()),
+            cautions::strange_draft(log.fit.as_ref()),
+        ];
+        let texts = found.into_iter().flatten();
+        texts.map(|text| Block::Caution(format!("{}: {text}", log.folder)))
     })
 }
 
@@ -187,7 +191,15 @@ fn cautions(comparison: &LogComparison) -> Vec<String> {
     let unfinished = |log: &ComparedLog| cautions::unfinished([log.unfinished].into_iter());
     let missing = |log: &ComparedLog| cautions::missing([log.missing_mass].into_iter());
     let repeated = |log: &ComparedLog| cautions::repeated(log.repeated_positions);
-    let says: [Say<'_>; 5] = [&unfinished, &missing, &repeated, &looping, &parallel];
+    let masked = |log: &ComparedLog| cautions::masked(log.masked);
+    let says: [Say<'_>; 6] = [
+        &unfinished,
+        &missing,
+        &masked,
+        &repeated,
+        &looping,
+        &parallel,
+    ];
     let mut all = Vec::new();
     for say in says {
         let logs = comparison.logs.iter();

@@ -31,6 +31,7 @@ pub mod solve;
 pub mod tree;
 pub mod verify;
 
+pub use cautions::strange_words;
 pub use fractions::exact_or_decimal;
 pub use positions::CsvTable;
 

@@ -23,7 +23,7 @@ pub(super) fn subtitle(of: &MeasuredTexts) -> String {
     with_models(extent, of.logs.iter().map(|log| &log.metadata))
 }
 
-/// What a page is about and, unless the text was not drawn from its rows, what it finds.
+/// What a page is about and, unless the text or the draft is not that of the rows, what it finds.
 pub(super) fn title(
     about: &str,
     of: &MeasuredTexts,
@@ -32,7 +32,7 @@ pub(super) fn title(
 ) -> String {
     let names: Vec<&str> = of.logs.iter().map(|log| log.name.as_str()).collect();
     let name = format!("{about}: {}", names.join(", "));
-    match finding.filter(|_| surprise.not_drawn().is_none()) {
+    match finding.filter(|_| !of.is_off(surprise)) {
         Some(finding) => format!("{name}, {finding}"),
         None => name,
     }
@@ -59,8 +59,8 @@ pub(super) fn few_prompts(clusters: usize, what: &str) -> Option<String> {
     }
 }
 
-/// The first lines of a page: what it says, and what has to be known of it; where the text is
-/// not drawn from its rows, that alone.
+/// The first lines of a page: what it says, and what has to be known of it; where the text or
+/// the draft is not that of the rows, that alone.
 pub(super) fn lead(
     of: &MeasuredTexts,
     surprise: &Surprise,
@@ -69,9 +69,18 @@ pub(super) fn lead(
 ) -> Vec<Block> {
     let unfinished = cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()));
     let mut blocks: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
-    match cautions::not_drawn(Some(surprise)) {
-        Some(first) => blocks.insert(0, Block::Caution(first)),
-        None => blocks.extend(says()),
+    blocks.extend(cautions::masked(of.logs.iter().any(|log| log.masked)).map(Block::Caution));
+    let strange = of
+        .logs
+        .iter()
+        .filter_map(|log| cautions::strange_draft(log.fit.as_ref()));
+    let off: Vec<String> = cautions::not_drawn(Some(surprise))
+        .into_iter()
+        .chain(strange)
+        .collect();
+    match off.is_empty() {
+        true => blocks.extend(says()),
+        false => drop(blocks.splice(0..0, off.into_iter().map(Block::Caution))),
     }
     let cautions = cautions.into_iter().flatten();
     blocks.extend(cautions.map(Block::Caution));

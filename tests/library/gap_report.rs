@@ -154,6 +154,8 @@ fn report() -> GapReport {
             engine_tensors: Vec::new(),
             repetition: None,
             surprise: None,
+            fit: None,
+            masked: false,
             repeated_positions: 0,
             without_draft: 0,
             depth: None,

@@ -667,11 +667,9 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
         ];
         for (whole, part) in pairs {
             assert!(whole.truncation.is_none());
-            let is_sequential = name.contains("without");
-            assert_eq!(part.truncation.is_none(), is_sequential, "{name}");
-            let Some([low, high]) = part.truncation else {
-                continue;
-            };
+            // These lists are wide: laws without bounds of their own have those of any.
+            let [low, high] = part.truncation.unwrap();
+            assert!(!name.contains("without") || low <= 1.0, "{name}");
             bounded += 1;
             assert!(
                 low - 1e-6 <= whole.mean && whole.mean <= high + 1e-6,

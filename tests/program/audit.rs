@@ -368,7 +368,8 @@ fn the_action_puts_its_verdicts_into_the_summary() {
         let summary = || std::fs::read_to_string(folder.path().join("summary.md")).unwrap();
         let log = [
             ("LOG", "engine.safetensors"),
-            ("OPTIONS", "--rule token --seeds fresh"),
+            // On several lines, of which the first is empty.
+            ("OPTIONS", "\n--rule token\n--seeds fresh\n"),
         ];
         let ended = run(&named("Audit the engine"), &log);
         let err = String::from_utf8_lossy(&ended.stderr);
@@ -381,6 +382,8 @@ fn the_action_puts_its_verdicts_into_the_summary() {
             &[("LOG", "none"), ("OPTIONS", "")],
         );
         assert_eq!(ended.status.code(), Some(2));
+        // What an earlier use has left is not said again.
+        assert_eq!(summary().matches("### Sampling audit").count(), 1);
         // It is on the path, and is not installed again.
         assert!(run(&named("Install specgap"), &[]).status.success());
         let Some(python) = std::env::var_os("SPECGAP_PYTHON") else {
@@ -388,7 +391,7 @@ fn the_action_puts_its_verdicts_into_the_summary() {
         };
         let python = python.to_str().unwrap();
         let right = "from reference import token\n";
-        let wrong = "import numpy\n\n\ndef token(vector, samples, seed):\n    \
+        let wrong = "import numpy\n\nprint('```')\n\n\ndef token(vector, samples, seed):\n    \
                      return numpy.zeros(samples, int), numpy.zeros(samples, int)\n";
         for (kernel, code) in [(right, 0), (wrong, 1)] {
             std::fs::write(folder.path().join("kernel.py"), kernel).unwrap();
@@ -402,6 +405,8 @@ fn the_action_puts_its_verdicts_into_the_summary() {
             assert_eq!(ended.status.code(), Some(code), "{err}");
             assert!(summary().contains("### Verification kernel"));
             assert_eq!(summary().contains("FAIL"), code == 1, "{}", summary());
+            // No fence can be closed by what a kernel prints.
+            assert!(!summary().contains("\n```"), "{}", summary());
         }
     }
 }

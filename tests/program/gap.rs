@@ -1295,3 +1295,52 @@ fn an_engine_is_named_or_refused() {
         assert!(told.ends_with(" --engine llama.cpp"), "{told}");
     }
 }
+
+/// A draft whose rows are no better at their own positions than at others is said first, and a text that
+/// is not of its rows, whatever tells its temperature.
+#[test]
+fn a_draft_that_knows_nothing_and_a_text_of_other_rows_come_first() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rows of the two models that have nothing to do with each other.
+    write_drawn(&folder.path().join("log"), &rows(150));
+    let run = gap(folder.path(), "log --drafts 2").ok();
+    let second = run.out.lines().nth(1).unwrap();
+    assert!(
+        second.contains("! The draft knows nothing of its position"),
+        "{}",
+        run.out
+    );
+    run.out
+        .says("next: log the rows that the drafts are drawn from");
+    assert!(!run.out.contains("What to change"), "{}", run.out);
+    let report = gap(folder.path(), "log --drafts 2 --format json").json();
+    assert_eq!(report["advice"].as_array().map_or(0, Vec::len), 0);
+    let fit = &report["logs"][0]["fit"];
+    assert!(fit["gain"]["ci95"][1].as_f64().unwrap() < 0.05, "{fit}");
+    for command in ["length log --lengths 1,2", "tree log --trees 2x2"] {
+        let run = specgap(folder.path(), command.split(' ')).ok();
+        let second = run.out.lines().nth(1).unwrap();
+        assert!(second.contains("! The draft knows nothing"), "{}", run.out);
+        assert!(
+            !run.out.contains("times as fast") && !run.out.contains("No tree"),
+            "{}",
+            run.out
+        );
+    }
+    let profile = "length log --lengths 1,2 --profile vllm --out made";
+    let run = specgap(folder.path(), profile.split(' '));
+    run.refused(&["--profile", "about other positions"]);
+    // The log says nothing, and the option does.
+    say(folder.path(), |metadata| drop(metadata.remove("sampling")));
+    let run = gap(folder.path(), "log --drafts 2 --temperature 4").ok();
+    run.out.says("! The text was not drawn from these rows");
+    let run = gap(folder.path(), "log --drafts 2 --temperature 1").ok();
+    assert!(
+        !run.out.contains("not drawn from these rows"),
+        "{}",
+        run.out
+    );
+    let many: Vec<String> = (1..=65).map(|t| format!("{t}")).collect();
+    let line = format!("log --drafts 2 --temperature {}", many.join(","));
+    gap(folder.path(), &line).refused(&["65 temperatures are too many", "64"]);
+}

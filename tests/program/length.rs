@@ -217,7 +217,12 @@ fn bad_input_is_refused_with_its_cure() {
 /// before its own; with `swapped`, rows of the draft's are called the target's.
 fn text(path: &Path, late: usize, swapped: bool) {
     const COUNT: usize = 1_500;
-    let rows = rows(COUNT);
+    let mut rows = rows(COUNT);
+    for (target, draft) in &mut rows {
+        // A draft that knows something of the target's row.
+        let half = |(x, y): (&mut f32, &f32)| *x += 0.5 * y.max(-9.0);
+        draft.iter_mut().zip(target.iter()).for_each(half);
+    }
     let tokens = drawn(&rows);
     let made: Vec<_> = (rows.iter())
         .map(|(target, draft)| match swapped {
@@ -563,6 +568,75 @@ fn profiles_stand_beside_the_report_by_what_is_drafted() {
         .filter(|name| name.contains('/'))
         .collect();
     assert_eq!(profiles, ["sampled-block/sglang-k2.env"]);
+    // Another length into the same folder: no file of the earlier one stays beside it.
+    length(folder.path(), &line.replace("lengths 2", "lengths 1")).ok();
+    let found = files(&folder.path().join("less"));
+    assert!(
+        found.contains(&"sampled-block/sglang-k1.env".to_owned()),
+        "{found:?}"
+    );
+    assert!(
+        !found.contains(&"sampled-block/sglang-k2.env".to_owned()),
+        "{found:?}"
+    );
+}
+
+/// Lists that leave acceptance more open than the sample does rank no length and no tree.
+#[test]
+fn wide_lists_give_ranges_and_no_choice() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(60);
+    let tokens = drawn(&rows);
+    let place = |n: usize| ((n / 5) as i64, (n % 5) as i64, tokens[n]);
+    for (name, count) in [("wide", 1), ("full", V)] {
+        let layout = Layout {
+            dtype: Dtype::F32,
+            tokens: KeptTokens::Top {
+                count,
+                rest_temperatures: vec![1.0],
+            },
+            ..Layout::new(V)
+        };
+        write_at(&folder.path().join(name), &rows, layout, place);
+        let is_wide = name == "wide";
+        let line = format!("{name} --lengths 1-3 --cost-ratio 0.1");
+        let run = length(folder.path(), &line).ok();
+        let first: Vec<&str> = run.out.lines().take(3).collect();
+        assert_eq!(
+            first.concat().contains("No length is chosen"),
+            is_wide,
+            "{}",
+            run.out
+        );
+        assert_eq!(first.concat().contains("K = 3:"), is_wide, "{}", run.out);
+        for words in ["break-even of fixed", "What to set, by cost", "more; "] {
+            assert!(!is_wide || !run.out.contains(words), "{words}: {}", run.out);
+        }
+        let report: LengthReport =
+            serde_json::from_value(length(folder.path(), &format!("{line} --format json")).json())
+                .unwrap();
+        assert_eq!(report.acceptance.open().is_some(), is_wide);
+        assert_eq!(
+            (report.by_cost.is_empty(), report.advice.is_empty()),
+            (is_wide, is_wide)
+        );
+        for row in report.results.iter().filter(|row| row.policy == "fixed") {
+            let open = row
+                .tokens_per_call
+                .is_none_or(|tokens| tokens.open().is_some());
+            let is_sure = row.drafts == specgap::replay::Drafts::OneHot;
+            assert!(!is_wide || open || is_sure, "{row:?}");
+        }
+        let line = format!("tree {name} --trees eagle-25 --budget 4");
+        let run = specgap(folder.path(), line.split(' ')).ok();
+        let first: Vec<&str> = run.out.lines().take(4).collect();
+        assert_eq!(
+            first.concat().contains("No tree is chosen"),
+            is_wide,
+            "{}",
+            run.out
+        );
+    }
 }
 
 /// What would be taken for acceptance and is none leaves no file.

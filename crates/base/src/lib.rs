@@ -19,3 +19,5 @@ pub mod side_by_side;
 pub mod sorted;
 #[doc(hidden)]
 pub mod typed;
+#[doc(hidden)]
+pub mod visible;

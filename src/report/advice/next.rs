@@ -2,15 +2,29 @@
 
 use crate::audit::{AuditReport, Conclusion};
 use crate::counters::{CountersReport, Kind};
-use crate::gap::{GapReport, LogComparison, Surprise};
+use crate::gap::{DraftFit, GapReport, LogComparison, Surprise};
 use crate::page::words::words;
 use crate::replay::{LengthReport, MeasuredTexts, PathsReport, TreeReport};
 
-/// Where rows are not those that the text was drawn from, nothing else is worth doing.
-fn mended<'a>(mut all: impl Iterator<Item = &'a Surprise>) -> Option<String> {
-    let is_off = all.any(|surprise| surprise.not_drawn().is_some());
-    is_off
-        .then(|| "log the text with the rows that it was drawn from, and measure again".to_owned())
+/// Where rows are not those that the text or drafts were drawn from, nothing else is worth doing.
+fn mended<'a>(
+    mut texts: impl Iterator<Item = &'a Surprise>,
+    mut drafts: impl Iterator<Item = &'a DraftFit>,
+) -> Option<String> {
+    let is_off = texts.any(|surprise| surprise.not_drawn().is_some());
+    let mend = match is_off {
+        true => "log the text with the rows that it was drawn from, and measure again",
+        false if drafts.any(DraftFit::is_strange) => {
+            "log the rows that the drafts are drawn from, by the target's ids, and measure again"
+        }
+        false => return None,
+    };
+    Some(mend.to_owned())
+}
+
+fn mended_texts(of: &MeasuredTexts, surprise: &Surprise) -> Option<String> {
+    let fits = of.logs.iter().filter_map(|log| log.fit.as_ref());
+    mended([surprise].into_iter(), fits)
 }
 
 /// A command on the logs of a report.
@@ -24,7 +38,8 @@ fn on_texts(command: &str, of: &MeasuredTexts) -> String {
 
 pub(in crate::report) fn after_gap(report: &GapReport) -> String {
     let surprises = || report.logs.iter().filter_map(|log| log.surprise.as_ref());
-    mended(surprises()).unwrap_or_else(|| match surprises().next() {
+    let fits = report.logs.iter().filter_map(|log| log.fit.as_ref());
+    mended(surprises(), fits).unwrap_or_else(|| match surprises().next() {
         Some(_) => {
             let names = report.logs.iter().map(|log| log.name.as_str());
             let length = again("length", names);
@@ -39,8 +54,10 @@ pub(in crate::report) fn after_gap(report: &GapReport) -> String {
 }
 
 pub(in crate::report) fn after_logs(comparison: &LogComparison) -> String {
-    let surprises = comparison.logs.iter();
-    mended(surprises.filter_map(|log| log.surprise.as_ref())).unwrap_or_else(|| {
+    let logs = || comparison.logs.iter();
+    let surprises = logs().filter_map(|log| log.surprise.as_ref());
+    let fits = logs().filter_map(|log| log.fit.as_ref());
+    mended(surprises, fits).unwrap_or_else(|| {
         "specgap length LOG --cost-ratio C, of the draft that you choose, says how many tokens to \
          draft"
             .to_owned()
@@ -48,7 +65,7 @@ pub(in crate::report) fn after_logs(comparison: &LogComparison) -> String {
 }
 
 pub(in crate::report) fn after_lengths(report: &LengthReport) -> String {
-    mended([&report.surprise].into_iter()).unwrap_or_else(|| match report.at_cost {
+    mended_texts(&report.of, &report.surprise).unwrap_or_else(|| match report.at_cost {
         Some(_) => {
             let tree = on_texts("tree", &report.of);
             format!("{tree} --cost-ratio C says whether a tree gets more")
@@ -61,7 +78,7 @@ pub(in crate::report) fn after_lengths(report: &LengthReport) -> String {
 }
 
 pub(in crate::report) fn after_trees(report: &TreeReport) -> String {
-    mended([&report.surprise].into_iter()).unwrap_or_else(|| match report.timings {
+    mended_texts(&report.of, &report.surprise).unwrap_or_else(|| match report.timings {
         Some(_) => {
             "--out DIR writes the tree as EAGLE and Sequoia read it; specgap audit tests what an \
                     engine samples with it"
@@ -75,7 +92,7 @@ pub(in crate::report) fn after_trees(report: &TreeReport) -> String {
 }
 
 pub(in crate::report) fn after_paths(report: &PathsReport) -> String {
-    mended([&report.surprise].into_iter()).unwrap_or_else(|| {
+    mended_texts(&report.of, &report.surprise).unwrap_or_else(|| {
         let tree = on_texts("tree", &report.of);
         format!("{tree} says what one tree gets of as many tokens")
     })

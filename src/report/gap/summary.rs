@@ -77,6 +77,7 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
                 .map(|log| (log.without_draft, log.positions)),
         ),
         cautions::missing(logs().map(|log| log.missing_mass)),
+        cautions::masked(logs().any(|log| log.masked)),
         cautions::repeated(logs().map(|log| log.repeated_positions).sum()),
     ];
     all.into_iter().flatten().collect()
@@ -116,14 +117,20 @@ fn surprise(report: &GapReport) -> Option<String> {
     found.find_map(cautions::surprise)
 }
 
-/// Logs whose text was not drawn from their rows.
+/// Logs whose text was not drawn from their rows, or whose draft's rows are about other positions.
 pub(super) fn not_drawn(report: &GapReport) -> impl Iterator<Item = String> {
-    report.logs.iter().filter_map(|log| {
-        let text = cautions::not_drawn(log.surprise.as_ref())?;
-        Some(match report.logs.len() {
-            1 => text,
-            _ => format!("{}: {text}", log.name),
-        })
+    report.logs.iter().flat_map(|log| {
+        let found = [
+            cautions::not_drawn(log.surprise.as_ref()),
+            cautions::strange_draft(log.fit.as_ref()),
+        ];
+        found
+            .into_iter()
+            .flatten()
+            .map(|text| match report.logs.len() {
+                1 => text,
+                _ => format!("{}: {text}", log.name),
+            })
     })
 }
 

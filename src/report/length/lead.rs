@@ -131,10 +131,8 @@ fn advice(report: &LengthReport) -> String {
 
 /// Why there is no length to set.
 fn no_choice(report: &LengthReport) -> String {
-    if report.of.without_draft > 0 {
-        "No length is chosen: what each gives is known between bounds only, in the table of fixed \
-         lengths."
-            .to_owned()
+    if report.of.without_draft > 0 || report.acceptance.open().is_some() {
+        bounds_alone(report)
     } else if report.of.clusters < 2 {
         "There is one prompt only. A length has to be chosen on some prompts and reported on \
          others: log more prompts."
@@ -144,6 +142,27 @@ fn no_choice(report: &LengthReport) -> String {
          for token or block."
             .to_owned()
     }
+}
+
+/// That no length is chosen, with the bounds of the shortest and the longest.
+fn bounds_alone(report: &LengthReport) -> String {
+    let rows = report.results.iter();
+    let rows = rows.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
+    let known: Vec<_> = rows
+        .filter_map(|row| Some((row, row.tokens_per_call?)))
+        .collect();
+    let parts: Vec<String> = (known.first().into_iter())
+        .chain(known.last().filter(|_| known.len() > 1))
+        .map(|(row, tokens)| format!("K = {}: {}", row.parameter, plus_minus(tokens, 2)))
+        .collect();
+    let range = match parts.is_empty() {
+        true => String::new(),
+        false => format!(" ({} tokens for each target call)", parts.join("; ")),
+    };
+    format!(
+        "No length is chosen: what each gives is known between bounds only, in the table of fixed \
+         lengths{range}."
+    )
 }
 
 fn times(chosen: &Chosen) -> String {

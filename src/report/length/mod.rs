@@ -27,7 +27,7 @@ use crate::replay::LengthReport;
 
 /// The report as a page.
 pub fn page(report: &LengthReport) -> Page {
-    let advises = report.surprise.not_drawn().is_none();
+    let advises = !report.of.is_off(&report.surprise);
     let sections = [
         advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
@@ -55,7 +55,7 @@ pub fn page(report: &LengthReport) -> Page {
 }
 
 fn what_to_set(report: &LengthReport) -> Option<Section> {
-    if report.of.without_draft > 0 {
+    if report.by_cost.is_empty() {
         return None;
     }
     let figures = figures::speed(report).into_iter().map(Block::Figure);

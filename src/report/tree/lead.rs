@@ -21,6 +21,9 @@ fn finding(report: &TreeReport) -> Option<String> {
     let is_worth = is_worth.is_some_and(|(is_worth, _)| is_worth);
     let tokens =
         |estimate: &Estimate| format!("{} tokens for each target call", decimals(estimate.mean, 2));
+    if is_open(report) {
+        return None;
+    }
     Some(match report.reference.as_ref().filter(|_| !is_worth) {
         Some(theirs) => format!("{} gives {}", theirs.tree, tokens(&theirs.tokens_per_call)),
         None => format!("the grown tree gives {}", tokens(&best.tokens_per_call)),
@@ -43,6 +46,15 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
+/// Whether lists leave what trees get more open than the sample does.
+fn is_open(report: &TreeReport) -> bool {
+    let best = report.best.first().map(|tree| &tree.tokens_per_call);
+    let theirs = report.reference.as_ref().map(|tree| &tree.tokens_per_call);
+    best.into_iter()
+        .chain(theirs)
+        .any(|estimate| estimate.open().is_some())
+}
+
 /// What to set and what it buys, in a sentence or two: a tree that engines have, unless these
 /// prompts tell the grown one apart from it.
 fn advice(report: &TreeReport) -> Vec<String> {
@@ -58,6 +70,21 @@ fn advice(report: &TreeReport) -> Vec<String> {
         best.verifier,
         best.scheme
     );
+    if is_open(report) {
+        let tokens = |estimate: &Estimate| plus_minus(estimate, 2);
+        let theirs = report.reference.as_ref().map_or_else(String::new, |one| {
+            let tree = format!(
+                "{} with {} on {} drafts",
+                one.tree, one.verifier, one.scheme
+            );
+            format!(", and of {tree} {}", tokens(&one.tokens_per_call))
+        });
+        return vec![format!(
+            "No tree is chosen: what each gives is known between bounds only, in tokens for each target \
+             call: of the tree below, {grown}, {}{theirs}. Full rows, or longer lists, tell.",
+            tokens(&best.tokens_per_call)
+        )];
+    }
     let at = match (&best.speedup, &report.timings) {
         (Some(speed), Some(timings)) => {
             let c = cost(timings.draft_cost());

@@ -25,7 +25,7 @@ use crate::typed;
 
 /// The report as a page.
 pub fn page(report: &TreeReport) -> Page {
-    let advises = report.surprise.not_drawn().is_none();
+    let advises = !report.of.is_off(&report.surprise);
     let sections = [
         what_to_set(report).filter(|_| advises),
         Some(trees(report)),

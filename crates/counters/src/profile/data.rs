@@ -61,10 +61,7 @@ fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
 }
 
 /// Text that ends no comment: names come from files of others.
-pub(super) fn one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(plain).collect()
-}
+pub(super) use specgap_base::visible::one_line;
 
 /// Acceptance at every draft length that was asked for.
 #[derive(Clone, Debug, PartialEq)]

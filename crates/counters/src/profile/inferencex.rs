@@ -48,6 +48,12 @@ mod tests {
             ("null", "\"null\""),
             ("1e5", "\"1e5\""),
             ("a: b\n# c", "\"a: b # c\""),
+            // YAML ends lines at these, and eyes turn at the last.
+            (
+                "a\u{2028}b\u{2029}\u{85}",
+                "\"a\\\\u{2028}b\\\\u{2029}\\\\u{85}\"",
+            ),
+            ("a\u{202e}", "\"a\\\\u{202e}\""),
             ("say \"x\" \\ y", "\"say \\\"x\\\" \\\\ y\""),
         ] {
             assert_eq!(quoted(name), key);

@@ -3,12 +3,60 @@
 use super::beside::Beside;
 use super::error::LogError;
 use super::mask::{BITS, is_packed};
-use super::reader::Log;
+use super::reader::{Log, Row, RowKind};
 
 impl Log {
     /// Whether any file has masks.
     pub fn has_masks(&self) -> bool {
         self.any_has(Beside::Allowed)
+    }
+
+    /// Refuses masks beside rows that list some tokens only.
+    ///
+    /// # Errors
+    /// Such rows: how much of the others' mass the masks leave is not known.
+    pub fn refuse_masked_lists(&self) -> Result<(), LogError> {
+        match self.has_masks() && self.is_top_heavy() {
+            false => Ok(()),
+            true => Err(LogError::format(
+                self.path(),
+                "rows list some tokens only, and how much of the others' mass allowed leaves is not \
+                 known; log full rows, or rows as they were sampled from and no masks",
+            )),
+        }
+    }
+
+    /// Takes the tokens that a position's mask forbids out of the target's full row, and not out of
+    /// the draft's, which is what drafts were drawn from. O(V).
+    ///
+    /// # Errors
+    /// As [`Log::allowed`]; a mask that leaves no token with mass.
+    pub fn mask_target(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        if !self.has_masks() || !row.token_ids.is_empty() {
+            return Ok(());
+        }
+        let mut allowed = Vec::new();
+        self.allowed(index, &mut allowed)?;
+        let none = match row.target_kind {
+            RowKind::Probabilities => 0.0,
+            _ => f64::NEG_INFINITY,
+        };
+        for (entry, allowed) in row.target.iter_mut().zip(&allowed) {
+            if !allowed {
+                *entry = none;
+            }
+        }
+        match row.target.iter().any(|entry| *entry > none) {
+            true => Ok(()),
+            false => Err(LogError::format(
+                self.path(),
+                format!(
+                    "position {index}: allowed masks every token that the target's row gives mass; \
+                     compare the mask with the text before this position: masks that are off by one \
+                     do this"
+                ),
+            )),
+        }
     }
 
     /// Which tokens the mask of a position allows, one truth value a token of the vocabulary; `out`
@@ -151,7 +199,12 @@ mod tests {
             (Dtype::U8, 2, vec![1; 4], &shape[..]),
             (Dtype::I64, 2, vec![1; 32], &shape),
             (Dtype::I32, 3, vec![1; 24], &shape),
-            (Dtype::F32, 40, vec![0; 320], &["allowed", "f32"]),
+            (
+                Dtype::F32,
+                40,
+                vec![0; 320],
+                &["allowed", "f32", "u8, bool, i64 or i32"],
+            ),
             (Dtype::U8, 40, two, &entry),
             (Dtype::U8, 40, none, &["allows none of 40 tokens"]),
         ] {

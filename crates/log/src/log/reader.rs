@@ -1208,9 +1208,10 @@ fn take(
     if by_depth {
         dimensions += 1;
     }
-    let wanted = match float {
-        true => "f64 (or another float) ",
-        false => "i64 or i32 ",
+    let wanted = match (float, one) {
+        (true, _) => "f64 (or another float) ",
+        (_, Beside::Allowed) => "u8, bool, i64 or i32 ",
+        _ => "i64 or i32 ",
     };
     let shape = match (by_depth, dimensions) {
         (true, 2) => "[N, K]",

@@ -1,6 +1,7 @@
 //! Several logs side by side.
 
 use super::data::{Repetition, SCHEMA, Surprise};
+use super::fit::DraftFit;
 use super::metric::{AboutLaw, AboutOwn, Metric, ONE_DRAFT, Place, Temperature, rate_of};
 use super::pairing::{LogDifference, Pairing};
 use super::settings::Settings;
@@ -88,6 +89,12 @@ pub struct ComparedLog {
     /// Whether its text looks drawn from its rows, if it says how it was drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surprise: Option<Surprise>,
+    /// Whether the draft's rows are about their own positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<DraftFit>,
+    /// Whether it has masks, which are applied to the target's rows and not to the draft's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
@@ -299,6 +306,8 @@ fn compared_log(
         cluster_unit: part.unit().to_owned(),
         repetition: log.repetition,
         surprise: part.surprises.as_ref().map(Surprises::surprise),
+        fit: log.fit,
+        masked: log.masked,
         parallel: log.metadata.is_parallel() && log.depth.is_none(),
         unfinished: log.metadata.unfinished(),
         repeated_positions: log.repeated_positions,

@@ -1,5 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
+use super::fit::DraftFit;
 use crate::advice::{Assumed, Change, NOT_DRAWN};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
@@ -216,6 +217,12 @@ pub struct LogSummary {
     /// cuts that it was drawn with, if it says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surprise: Option<Surprise>,
+    /// Whether the draft's rows are about their own positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<DraftFit>,
+    /// Whether it has masks, which are applied to the target's rows and not to the draft's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// Positions whose index stands before them in the same text already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_positions: usize,

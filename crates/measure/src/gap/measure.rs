@@ -118,8 +118,9 @@ fn summarise_into(
         .map(|(log, key)| {
             log.refuse_texts()?;
             log.refuse_other_forms()?;
+            log.refuse_masked_lists()?;
             let lists = Lists::new(log).map_err(GapError::Settings)?;
-            let drawn = match drawn_with(log) {
+            let drawn = match drawn_with(log, settings) {
                 Some((temperature, cuts)) => {
                     Some((temperature, cuts, Singles::new(log, lists.as_ref())?))
                 }
@@ -228,6 +229,7 @@ fn measure_span(
                     ..Measured::default()
                 });
             }
+            task.log.mask_target(number, &mut workspace.row)?;
             evaluate(task, number, workspace)?;
             let row = &workspace.row;
             let rest = row.target_rest.iter().zip(&row.draft_rest);

@@ -32,6 +32,7 @@ mod changes;
 mod compare;
 mod coverage;
 mod data;
+mod fit;
 mod glossary;
 #[cfg(test)]
 mod lists_tests;
@@ -72,6 +73,7 @@ pub use data::{
     Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass, RoundsOfLength, RuleCost,
     SCHEMA, Strip, StripText, StripToken, Surprise, VerifierRow,
 };
+pub use fit::DraftFit;
 pub use glossary::definitions;
 pub use measure::{measure, summarise, summarise_each};
 pub use own::{DraftsOf, OwnRate, OwnRow, OwnRule};

@@ -128,7 +128,9 @@ pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
         || law_of_rows(name).is_some()
         || TAKEN.contains(&name);
     if known {
-        return refused("that is a name of the table already; give it one of its own".to_owned());
+        return refused(
+            "that is a name of the table already; give it one of its own (name=)".to_owned(),
+        );
     }
     Ok(())
 }

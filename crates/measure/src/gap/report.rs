@@ -581,6 +581,7 @@ fn is_void(logs: &[LogSummary], change: &Change) -> bool {
         let sampled = sampling.map(|sampling| sampling.temperature);
         log.surprise
             .is_some_and(|surprise| surprise.not_drawn().is_some())
+            || log.fit.is_some_and(|fit| fit.is_strange())
             || log.metadata.unfinished().is_some()
             || sampled.is_some_and(|sampled| change.temperature != Some(sampled))
     })

@@ -224,6 +224,9 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
     }
 }
 
+/// Temperatures that may be asked for.
+const MOST_TEMPERATURES: usize = 64;
+
 /// Temperatures that are measured where logs do not say theirs.
 const USUAL_TEMPERATURES: [f64; 2] = [0.7, 1.0];
 
@@ -282,6 +285,13 @@ impl Settings {
         let refused = |message: String| Err(GapError::Settings(message));
         if temperatures.is_empty() || drafts.is_empty() {
             return refused("at least one temperature and one number of drafts are needed".into());
+        }
+        if temperatures.len() > MOST_TEMPERATURES {
+            return refused(format!(
+                "{} temperatures are too many, each of which is measured; ask for {MOST_TEMPERATURES} \
+                 at most",
+                temperatures.len()
+            ));
         }
         if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
             return refused(format!(

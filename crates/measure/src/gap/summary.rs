@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::data::{LogSummary, OfDepth};
+use super::fit::DraftFit;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
@@ -170,7 +171,7 @@ impl Summary {
         let mut summary = Self::empty(specgap_log::log::tool(), settings.clone(), first.kept());
         let mut keys = Vec::with_capacity(logs.len());
         for log in logs {
-            let part = LogPart::new(log)?;
+            let part = LogPart::new(log, settings)?;
             summary.admits(&part).map_err(GapError::Parts)?;
             let key = Arc::new(part.key());
             if summary.logs.insert(Arc::clone(&key), part).is_some() {
@@ -453,7 +454,7 @@ impl Summary {
 }
 
 impl LogPart {
-    fn new(log: &Log) -> Result<Self, GapError> {
+    fn new(log: &Log, settings: &Settings) -> Result<Self, GapError> {
         let mut metadata = log.metadata().clone();
         // The strip has those that are needed.
         metadata.token_text.clear();
@@ -481,6 +482,8 @@ impl LogPart {
                 repetition: looping::repetition(&labels)
                     .filter(|found| found.looping_positions > 0),
                 surprise: None,
+                fit: fit_of(log, settings),
+                masked: log.has_masks(),
                 repeated_positions: looping::repeated_positions(&labels),
                 without_draft: 0,
                 depth: (log.depths() > 1).then(|| OfDepth {
@@ -499,7 +502,7 @@ impl LogPart {
             measured: Vec::new(),
             without_draft: 0,
             rest: vec![Rest::default(); log.metadata().rest_temperatures.len()],
-            surprises: drawn_with(log).map(|_| Surprises::default()),
+            surprises: drawn_with(log, settings).map(|_| Surprises::default()),
         })
     }
 
@@ -654,14 +657,24 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     })
 }
 
-/// The temperature and the cuts with which a log's tokens were drawn, where it says so; at
-/// temperature 0 they are no sample.
-pub(super) fn drawn_with(log: &Log) -> Option<(f64, Cuts)> {
-    let sampling = log.metadata().sampling.as_ref()?;
-    let cuts = Cuts::from(sampling);
-    let is_sample = log.has_tokens() && sampling.temperature > 0.0;
-    (is_sample && sampling.temperature.is_finite())
-        .then(|| (sampling.temperature, cuts.effective()))
+/// The temperature and the cuts with which a log's tokens were drawn, where it says so; else the one
+/// temperature that is asked for, with what is kept of rows. At temperature 0 they are no sample.
+pub(super) fn drawn_with(log: &Log, settings: &Settings) -> Option<(f64, Cuts)> {
+    let (temperature, cuts) = match (&log.metadata().sampling, settings.temperatures.as_slice()) {
+        (Some(sampling), _) => (sampling.temperature, Cuts::from(sampling)),
+        (None, &[asked]) => (asked, settings.cuts),
+        (None, _) => return None,
+    };
+    let is_sample = log.has_tokens() && temperature > 0.0 && temperature.is_finite();
+    is_sample.then(|| (temperature, cuts.effective()))
+}
+
+/// Whether the draft's rows are about their own positions, at the text's temperature or the highest that
+/// is asked for.
+fn fit_of(log: &Log, settings: &Settings) -> Option<DraftFit> {
+    let asked = || settings.temperatures.iter().copied().fold(0.0, f64::max);
+    let at = drawn_with(log, settings).map_or_else(asked, |(temperature, _)| temperature);
+    DraftFit::of(log, if at > 0.0 { at } else { 1.0 })
 }
 
 const NO_TOKENS: &str = "the log has no sampled tokens by prompt";

@@ -11,10 +11,10 @@ use specgap_measure::statistics::Estimate;
 /// Costs of a draft step that advice is given at where none was given.
 const COSTS: [f64; 3] = [0.02, 0.1, 0.3];
 
-/// Whether the text is not that of the rows, or not all of it.
+/// Whether the text or the draft is not that of the rows, or not all of it is there.
 pub(super) fn is_void(of: &MeasuredTexts, surprise: &Surprise) -> bool {
     let mut logs = of.logs.iter();
-    surprise.not_drawn().is_some() || logs.any(|log| log.metadata.unfinished().is_some())
+    of.is_off(surprise) || logs.any(|log| log.metadata.unfinished().is_some())
 }
 
 /// The costs that a report on lengths speaks of: the given one, or .02, .1 and .3.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use specgap_core::scheme::EngineName;
 use specgap_log::log::{FileDigest, Log, Metadata};
 use specgap_measure::advice::Assumed;
+use specgap_measure::gap::{DraftFit, Surprise};
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 pub(super) fn is_zero(count: &usize) -> bool {
@@ -40,6 +41,14 @@ pub struct MeasuredTexts {
 }
 
 impl MeasuredTexts {
+    /// Whether the text was not drawn from these rows, or a draft's rows are about other positions:
+    /// then nothing is advised.
+    #[must_use]
+    pub fn is_off(&self, surprise: &Surprise) -> bool {
+        let mut fits = self.logs.iter().filter_map(|log| log.fit.as_ref());
+        surprise.not_drawn().is_some() || fits.any(DraftFit::is_strange)
+    }
+
     /// The engine that was asked for, or that all logs name.
     pub(super) fn engine(&self, asked: Option<EngineName>) -> Option<Assumed> {
         let logs = self.logs.iter();
@@ -59,6 +68,12 @@ pub struct TextLog {
     pub vocabulary: usize,
     /// The most tokens that a row lists.
     pub listed: usize,
+    /// Whether the draft's rows are about their own positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<DraftFit>,
+    /// Whether it has masks, which are applied to the target's rows and not to the draft's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// What was measured, by its contents: its files, or arrays in memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileDigest>,
@@ -75,7 +90,8 @@ pub(super) fn measured(
 ) -> MeasuredTexts {
     let held = logs.iter().any(Log::is_held);
     let logs = logs.iter().zip(files);
-    let logs = logs.map(|(log, files)| text_log(log, files)).collect();
+    let logs = logs.map(|(log, files)| text_log(log, files, texts.temperature));
+    let logs = logs.collect();
     MeasuredTexts {
         tool: specgap_log::log::tool(),
         command: if held { "" } else { command }.to_owned(),
@@ -103,7 +119,7 @@ pub(super) fn with_files<T: Send>(
     Ok((texts?, files?))
 }
 
-fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
+fn text_log(log: &Log, files: Vec<FileDigest>, temperature: f64) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {
@@ -111,6 +127,8 @@ fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
         positions: log.positions(),
         vocabulary: log.vocabulary(),
         listed: log.listed(),
+        fit: DraftFit::of(log, temperature),
+        masked: log.has_masks(),
         files,
         metadata,
     }

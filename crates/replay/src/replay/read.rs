@@ -7,6 +7,7 @@ use super::rows::{Question, Read, Task, Workspace, cut_shares, shares, softmax};
 use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
 use specgap_measure::gap::{Singles, Surprise, Surprises};
+use specgap_measure::statistics::{Clustered, Estimate};
 use specgap_number::distribution::Rows;
 use specgap_sampling::sampling::{Cuts, Lists, Logged, Model};
 use std::collections::BTreeMap;
@@ -178,6 +179,7 @@ impl Texts {
                 );
             }
             log.refuse_other_forms()?;
+            log.refuse_masked_lists()?;
         }
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
@@ -217,6 +219,7 @@ impl Texts {
                 continue;
             };
             log.read(here, &mut row)?;
+            log.mask_target(here, &mut row)?;
             let rule = softmax(log, self.temperature);
             let logged = Logged {
                 lists: None,
@@ -352,6 +355,28 @@ impl Texts {
     pub(super) fn are_open(&self) -> bool {
         let mut places = self.met();
         places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+    }
+
+    /// How often a drafted token of the text is accepted by token verification, min(1, q/p) on average,
+    /// with bounds where rows leave q/p open.
+    pub(super) fn acceptance(&self) -> Estimate {
+        let tokens = self.tokens();
+        let of = |ratio: &dyn Fn(&TextPosition) -> f64| {
+            let sum = |text: &Text| text.places.iter().map(|place| ratio(place).min(1.0)).sum();
+            let sums = self.sums(self.texts.iter().map(sum));
+            Clustered::new(sums.into_iter().zip(tokens.iter().copied())).estimate()
+        };
+        let end = |end: usize| of(&|place| place.ratio_bounds[end]).mean;
+        Estimate {
+            truncation: self.are_open().then(|| [end(0), end(1)]),
+            ..of(&|place| place.ratio)
+        }
+    }
+
+    /// Whether rows leave it more open than the sample does: nothing is chosen by the middles of such
+    /// bounds.
+    pub(super) fn are_wide(&self) -> bool {
+        self.lacking > 0 || self.acceptance().open().is_some()
     }
 
     /// Whether they look drawn from their rows.

@@ -154,6 +154,10 @@ impl Task<'_> {
             // No round that began in this text drafts so far.
             return Ok(Read::default());
         }
+        if self.log.depth() == 1 {
+            // Deeper rows are held against the same target's row.
+            self.log.mask_target(number, &mut workspace.row)?;
+        }
         self.position(number, workspace)
             .map_err(|message| ReplayError::of_position(self.log, number, message))
     }

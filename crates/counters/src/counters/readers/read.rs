@@ -35,7 +35,8 @@ pub(super) fn place<'a>(places: &'a mut Vec<f64>, position: &str) -> Result<&'a 
         .trim()
         .parse()
         .ok()
-        .filter(|&index| index < MOST_DRAFTS)
+        // "00" beside "0" would be two of one place.
+        .filter(|&index: &usize| index < MOST_DRAFTS && index.to_string() == position.trim())
         .ok_or_else(|| format!("position {position:?} is none of 0 to {}", MOST_DRAFTS - 1))?;
     if places.len() <= index {
         places.resize(index + 1, 0.0);

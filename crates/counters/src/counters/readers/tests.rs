@@ -163,6 +163,7 @@ fn counters_that_say_too_little_or_contradict_themselves() {
             420.0 => much -> line 10 | "much" is no value
             420.0 => -1 -> from 0 on
             position="2" => position="2000" -> position "2000"
+            position="2" => position="02" -> position "02"
             ,position="2" => ,position="2 -> labels are broken
             ,position="2" => -> no label position
         "#,

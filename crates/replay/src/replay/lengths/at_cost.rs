@@ -3,10 +3,11 @@
 use super::super::timings::Timings;
 use super::data::{AtCost, Chosen, ChosenPolicy, Faster, Parameter};
 use super::drafts::Drafts;
-use super::measure::{Measurement, TextCoins};
+use super::measure::{Measurement, TextCoins, Unlisted};
 use super::outcome::{Half, Played, Way};
 use super::policy::{FAMILIES, Policy};
-use specgap_measure::statistics::Clustered;
+use specgap_core::rounds::ChainVerifier;
+use specgap_measure::statistics::{Clustered, Estimate};
 
 /// What is quickest on every other prompt.
 pub(super) struct Best {
@@ -46,6 +47,14 @@ impl Measurement<'_> {
     /// A fixed length that is best, reported on the prompts that did not choose it.
     pub(super) fn chosen(&self, way: Way, best: &Best, timings: &Timings) -> Option<Chosen> {
         let reported_on = best.reports.tokens.len();
+        // Speeds of fixed lengths rise as a token is accepted more often.
+        let is_bounded = self.is_open(way.0) && way.1 == ChainVerifier::Token;
+        let end = |unlisted| {
+            let played = self.played(best.policy, way, unlisted);
+            let reports = Half::new(&played.outcomes, &self.tokens, 1);
+            Some(reports.group().speed(timings)?.mean)
+        };
+        let ends = || Some([end(Unlisted::Rejected)?, end(Unlisted::Accepted)?]);
         Some(Chosen {
             drafts: way.0,
             verifier: way.1.as_str().to_owned(),
@@ -53,7 +62,10 @@ impl Measurement<'_> {
             chosen_on: self.texts.clusters - reported_on,
             speedup_where_chosen: best.flattered,
             reported_on,
-            speedup: best.reports.group().speed(timings)?,
+            speedup: Estimate {
+                truncation: is_bounded.then(ends).flatten(),
+                ..best.reports.group().speed(timings)?
+            },
         })
     }
 
@@ -62,6 +74,11 @@ impl Measurement<'_> {
     pub(super) fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
         let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());
         let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
+        // Of block verification on lists nothing is bounded.
+        let ends = |one: &Chosen| match self.is_open(one.drafts) {
+            true => one.speedup.truncation,
+            false => Some([one.speedup.mean; 2]),
+        };
         for way in self.ways() {
             let (drafts, verifier) = way;
             let Some(best) = self.best("fixed", way, played, timings) else {
@@ -71,6 +88,10 @@ impl Measurement<'_> {
             let fixed_pairs = best.reports.group().times(timings, false)?.pairs;
             for (other, others) in chosen.iter().zip(&before) {
                 let both = fixed_pairs.iter().copied().zip(others.iter().copied());
+                let bounds = ends(&fixed)
+                    .zip(ends(other))
+                    .filter(|(one, other)| one[0] < one[1] || other[0] < other[1]);
+                let bounds = bounds.map(|([least, most], [low, high])| [least - high, most - low]);
                 paired.push(Faster {
                     drafts,
                     verifier: verifier.as_str().to_owned(),
@@ -78,7 +99,10 @@ impl Measurement<'_> {
                     over_drafts: other.drafts,
                     over_verifier: other.verifier.clone(),
                     over_parameter: other.parameter,
-                    speedup: Clustered::difference(both).estimate(),
+                    speedup: Estimate {
+                        truncation: bounds,
+                        ..Clustered::difference(both).estimate()
+                    },
                 });
             }
             before.push(fixed_pairs.clone());

@@ -20,10 +20,7 @@ impl Measurement<'_> {
             discard_rate: Estimate::default(),
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
-        let blind = |verifier| {
-            let known = self.texts.lacking() == 0;
-            Some(self.coin_blind(timings.filter(|_| known)?, verifier))
-        };
+        let blind = |verifier| Some(self.coin_blind(timings.filter(|_| !self.is_wide)?, verifier));
         Bounds {
             fewest_calls: self.fewest_calls(played),
             oracle: oracle(TextCoins::oracle_calls),
@@ -38,20 +35,28 @@ impl Measurement<'_> {
         let pass = timings.verify.iter().map(|pass| pass.seconds);
         let call = pass.fold(f64::INFINITY, f64::min) + timings.overhead.seconds;
         let draft = timings.draft_step.seconds;
-        let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
-        for text in &self.texts.texts {
-            let tokens = text.ratios.len() as f64;
-            // Every token comes of a draft step or of a call; calls are the dearer as a rule.
-            let calls = if call >= draft {
-                calls(&coins(text, Drafts::Sampled, Unlisted::Whole))
-            } else {
-                tokens
-            };
-            let cluster = &mut clusters[text.cluster];
-            cluster.0 += timings.target_step.seconds * tokens;
-            cluster.1 += draft * (tokens - calls) + call * calls;
+        let at = |unlisted: Unlisted| {
+            let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
+            for text in &self.texts.texts {
+                let tokens = text.ratios.len() as f64;
+                // Every token comes of a draft step or of a call; calls are the dearer as a rule.
+                let calls = if call >= draft {
+                    calls(&coins(text, Drafts::Sampled, unlisted))
+                } else {
+                    tokens
+                };
+                let cluster = &mut clusters[text.cluster];
+                cluster.0 += timings.target_step.seconds * tokens;
+                cluster.1 += draft * (tokens - calls) + call * calls;
+            }
+            Clustered::new(clusters.into_iter()).estimate()
+        };
+        let mean = |unlisted| at(unlisted).mean;
+        Estimate {
+            truncation: (self.are_open)
+                .then(|| [mean(Unlisted::Rejected), mean(Unlisted::Accepted)]),
+            ..at(Unlisted::Whole)
         }
-        Clustered::new(clusters.into_iter()).estimate()
     }
 
     pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainVerifier) -> Bound {

@@ -25,7 +25,7 @@ impl Measurement<'_> {
     /// Fixed lengths by group, and of all prompts; `None` where no log names a group, and where rows
     /// of the draft are missing somewhere.
     pub(super) fn by_group(&self) -> Option<ByGroup> {
-        if self.texts.groups.is_empty() || self.texts.lacking() > 0 {
+        if self.texts.groups.is_empty() || self.is_wide {
             return None;
         }
         let usual = Timings::cost_ratio(USUAL_COST).ok()?;

@@ -62,11 +62,16 @@ impl Measurement<'_> {
         let lacking = asked.find_map(|&drafts| self.cannot_tell(drafts));
         let nothing = || self.ways().is_empty() || self.policies.is_empty();
         let lacking = lacking.or_else(|| {
-            (self.texts.lacking() > 0 && nothing()).then(|| {
-                "has positions without a row of the draft (draft_row is 0), where token \
-                 verification of fixed lengths is bounded and nothing else: ask for these, or score \
-                 the texts that came out with both models (docs/guide/engines.md)"
-                    .to_owned()
+            let what = match self.texts.lacking() {
+                0 => "lists of tokens that leave acceptance wide open",
+                _ => "positions without a row of the draft (draft_row is 0)",
+            };
+            (self.is_wide && nothing()).then(|| {
+                format!(
+                    "has {what}, where token verification of fixed lengths is bounded and nothing \
+                     else: ask for these, or score the texts that came out with both models \
+                     (docs/guide/engines.md)"
+                )
             })
         });
         match (lacking, logs.first()) {
@@ -122,12 +127,19 @@ impl Measurement<'_> {
 
     pub(super) fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.texts.lacking() > 0 {
-            lines.push(format!(
-                "block verification, policies other than fixed lengths, and the best length at a \
-                 cost: at {} of {} positions the log has no row of the draft",
-                self.texts.lacking(),
+        let why = match self.texts.lacking() {
+            0 => "the lists leave acceptance more open than the sample does; log full rows, or longer \
+                  lists"
+                .to_owned(),
+            lacking => format!(
+                "at {lacking} of {} positions the log has no row of the draft",
                 self.texts.positions()
+            ),
+        };
+        if self.is_wide {
+            lines.push(format!(
+                "target calls of block verification, policies other than fixed lengths, and the best \
+                 length at a cost: {why}"
             ));
         } else if self.are_open {
             lines.push(
@@ -142,10 +154,8 @@ impl Measurement<'_> {
         lines.extend(self.not_in_logs(logs));
         lines.extend(self.not_asked());
         lines.extend(self.lacks_whole_rows());
-        if !self.texts.groups.is_empty() && self.texts.lacking() > 0 {
-            lines.push(
-                "numbers by group: at some positions the log has no row of the draft".to_owned(),
-            );
+        if !self.texts.groups.is_empty() && self.is_wide {
+            lines.push(format!("numbers by group: {why}"));
         }
         lines
     }

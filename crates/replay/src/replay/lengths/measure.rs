@@ -97,6 +97,9 @@ pub(super) struct Measurement<'a> {
     pub(super) tokens: Vec<f64>,
     /// What rows do not list leaves ratios open.
     pub(super) are_open: bool,
+    /// That leaves the acceptance of drafts more open than the sample does: what bounds tell is told,
+    /// and nothing is chosen by their middles.
+    pub(super) is_wide: bool,
     /// The same of q at the text's tokens.
     pub(super) draft_is_open: bool,
     /// Policies that the rows tell of.
@@ -122,15 +125,17 @@ pub(super) enum Unlisted {
 impl<'a> Measurement<'a> {
     pub(super) fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
         let usual = LengthSettings::MAX_LENGTH;
+        let is_wide = texts.are_wide();
         Self {
             texts,
             settings,
             tokens: texts.tokens(),
             are_open: texts.are_open(),
+            is_wide,
             draft_is_open: texts.draft_is_open(),
             policies: (settings.policies.iter().copied())
                 .filter(|policy| texts.rows_tell(policy.family.list))
-                .filter(|policy| texts.lacking() == 0 || policy.family.name == "fixed")
+                .filter(|policy| !is_wide || policy.family.name == "fixed")
                 .filter(|policy| policy.family.name != "fixed" || texts.reach(policy.parameter))
                 .collect(),
             max_length: (settings.max_length)
@@ -194,9 +199,9 @@ impl<'a> Measurement<'a> {
             })
             .collect();
         // A choice by the middles of wide bounds is none.
-        let at = |timings: &Timings| match self.texts.lacking() {
-            0 => self.at_cost(timings, &played),
-            _ => None,
+        let at = |timings: &Timings| match self.is_wide {
+            false => self.at_cost(timings, &played),
+            true => None,
         };
         let by_cost = COST_RATIOS
             .iter()
@@ -211,10 +216,7 @@ impl<'a> Measurement<'a> {
             needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
             surprise: self.texts.surprise(),
-            acceptance: self.truncated(|text, unlisted| {
-                let ratios = ratios(text, Drafts::Sampled, unlisted);
-                ratios.len() as f64 - oracle_calls(&ratios)
-            }),
+            acceptance: self.texts.acceptance(),
             results: self.results(&ways, &played),
             by_depth: self.at_depths(),
             round_starts: match self.settings.round_starts {
@@ -496,7 +498,10 @@ impl<'a> Measurement<'a> {
             break_even_cost_ratio: None,
             on_front: None,
         };
-        let Some(played) = played else {
+        // Calls and drafts of fixed lengths fall as a token is accepted more often.
+        let is_bounded = policy.family.name == "fixed" && verifier == ChainVerifier::Token;
+        let is_told = is_bounded || !self.is_wide || !self.is_open(drafts);
+        let Some(played) = played.filter(|_| is_told) else {
             return result;
         };
         let group = Group {
@@ -513,8 +518,8 @@ impl<'a> Measurement<'a> {
             result.discard_rate = Some(group.discard_rate());
             result.speedup = timings.and_then(|timings| group.speed(timings));
             // By the middles of wide bounds there is none.
-            let known = self.texts.lacking() == 0;
-            result.break_even_cost_ratio = group.break_even(timings).filter(|_| known);
+            let known = group.break_even(timings).filter(|_| !self.is_wide);
+            result.break_even_cost_ratio = known;
         } else {
             result.discard_rate_at_least = Some(group.discard_rate());
             result.speedup_at_most = timings.and_then(|timings| group.speed_at_most(timings));
@@ -522,8 +527,6 @@ impl<'a> Measurement<'a> {
                 result.discard_rate_at_most = Some(group.discards(|outcome| &outcome.most));
             }
         }
-        // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        let is_bounded = policy.family.name == "fixed" && verifier == ChainVerifier::Token;
         if self.is_open(drafts) && is_bounded {
             self.bound(&mut result, policy, way);
         }

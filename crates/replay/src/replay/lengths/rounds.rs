@@ -48,7 +48,7 @@ impl Measurement<'_> {
     /// Rules with so many drafts a round against the least.
     fn above(&self, most: usize, fewest: &[f64], played: &[Played]) -> Vec<AboveFewest> {
         // Where rows are missing, a difference of two unknowns.
-        if self.texts.lacking() > 0 {
+        if self.is_wide {
             return Vec::new();
         }
         let row = |rule: &str, calls: &[f64]| {

@@ -132,7 +132,7 @@ impl Measurement<'_> {
         let mut at_nodes = self.at_nodes();
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
-            if is_cut && shares.bounds.is_none() {
+            if is_cut && !self.has_bounds(pair) {
                 unbounded.push(pair.name());
             }
             for tree in &self.settings.trees {
@@ -375,6 +375,11 @@ impl Measurement<'_> {
         Some(format!(
             "bounds of what full rows would give, for {names}: {cure}"
         ))
+    }
+
+    /// Whether what full rows give drafts of a law is bounded by what these rows list.
+    pub(super) fn has_bounds(&self, pair: &Pair) -> bool {
+        pair.rule.on_lists && self.are_known()
     }
 
     /// Whether what rows do not list is known well enough for bounds.

@@ -15,7 +15,8 @@ impl Measurement<'_> {
     /// What the children of a node get, text by text.
     pub(super) fn shares(&self, pair: &Pair) -> Shares {
         let is_cut = !self.texts.are_whole();
-        let has_bounds = is_cut && pair.rule.on_lists && self.are_known();
+        // Wide bounds are told of every law: of one that has none of its own, those of any.
+        let has_bounds = is_cut && (self.has_bounds(pair) || self.texts.are_wide());
         Shares {
             texts: self.values(pair),
             bounds: has_bounds.then(|| {
@@ -31,11 +32,13 @@ impl Measurement<'_> {
     pub(super) fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
         let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
         let is_by_rank = by_rank.contains(&pair.scheme);
+        let has_bounds = self.has_bounds(pair);
         let row = |place: &TextPosition, own: &[f64], other: &[f64], table: &mut Vec<f64>| {
             // Drafts that are the heaviest tokens may be others than the listed ones.
             let is_sure = match place.rest {
-                Rest::Known { heaviest } => !is_by_rank || own.len() <= heaviest,
-                _ => true,
+                Rest::Known { heaviest } => has_bounds && (!is_by_rank || own.len() <= heaviest),
+                Rest::None => true,
+                Rest::Open => false,
             };
             if place.listed && is_sure {
                 table.extend(between(own, other).map(|ends| ends[end]));
