@@ -163,6 +163,7 @@ def summary(results, alpha):
     """Lines of what was asked for, and whether each goal is met."""
     kinds = {engine.name: engine.truth for engine in engines.all_engines()}
     honest = [one for one in results if kinds[one["engine"]] == "honest"]
+    lossless = [one for one in results if kinds[one["engine"]] in ("honest", "lossless")]
     refused = [one for one in results if one["conclusion"] == "refused"]
     accused = [one for one in results if one["accused"]]
     lossy = [one for one in results if kinds[one["engine"]] == "lossy"]
@@ -188,7 +189,7 @@ def summary(results, alpha):
 
     lines = [
         (not refused, f"logs that were refused: {share(refused, results)}" + where(refused)),
-        (len(accused) <= allowed, f"false accusations: {share(accused, honest)}" + where(accused)),
+        (len(accused) <= allowed, f"false accusations: {share(accused, lossless)}" + where(accused)),
         (not cleared, f"broken engines called as claimed, above what is excluded: {share(cleared, lossy)}" + where(cleared)),
         (len(right) >= GOAL_CAUSES * len(named), f"named causes that are right: {share(right, named)}"
          + where([one for one in named if not one["right"]])),
