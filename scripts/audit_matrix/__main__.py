@@ -163,6 +163,7 @@ def summary(results, alpha):
     """Lines of what was asked for, and whether each goal is met."""
     kinds = {engine.name: engine.truth for engine in engines.all_engines()}
     honest = [one for one in results if kinds[one["engine"]] == "honest"]
+    lossless = [one for one in results if kinds[one["engine"]] in ("honest", "lossless")]
     refused = [one for one in results if one["conclusion"] == "refused"]
     accused = [one for one in results if one["accused"]]
     lossy = [one for one in results if kinds[one["engine"]] == "lossy"]
@@ -188,7 +189,7 @@ def summary(results, alpha):
 
     lines = [
         (not refused, f"logs that were refused: {share(refused, results)}" + where(refused)),
-        (len(accused) <= allowed, f"false accusations: {share(accused, honest)}" + where(accused)),
+        (len(accused) <= allowed, f"false accusations: {share(accused, lossless)}" + where(accused)),
         (not cleared, f"broken engines called as claimed, above what is excluded: {share(cleared, lossy)}" + where(cleared)),
         (len(right) >= GOAL_CAUSES * len(named), f"named causes that are right: {share(right, named)}"
          + where([one for one in named if not one["right"]])),
@@ -208,8 +209,8 @@ def main():
     parser = argparse.ArgumentParser(prog="audit-matrix", description=__doc__)
     parser.add_argument("--binary", default="target/release/specgap")
     parser.add_argument("--engines", default="", metavar="REGEX", help="only those whose name it is found in")
-    parser.add_argument("--lengths", default="200,1000,5000,20000")
-    parser.add_argument("--rows", default=",".join(rows.SOURCES))
+    parser.add_argument("--lengths", help="default 200,1000,5000,20000; with --quick 200,1000")
+    parser.add_argument("--rows", help=f"default {','.join(rows.SOURCES)}; with --quick made")
     parser.add_argument("--seeds", type=int, default=1, help="logs of each engine and source")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--refine", type=int, default=0, metavar="N", help="halve N times between the lengths where it is found")
@@ -219,14 +220,15 @@ def main():
     parser.add_argument("--exclude", type=float, default=0.05, help="the departure below which as-claimed is no fault")
     parser.add_argument("--out", metavar="FILE", help="write the Markdown here, and FILE.json beside it")
     options = parser.parse_args()
-    lengths = sorted(int(one) for one in options.lengths.split(","))
-    sources, chosen = options.rows.split(","), engines.all_engines()
+    lengths, sources, chosen = "200,1000,5000,20000", ",".join(rows.SOURCES), engines.all_engines()
     if options.quick:
-        lengths, sources = [200, 1000], ["made"]
+        lengths, sources = "200,1000", "made"
         chosen = [engine for engine in chosen if engine.name in engines.QUICK]
+    lengths = sorted(int(one) for one in (options.lengths or lengths).split(","))
+    sources = (options.rows or sources).split(",")
     chosen = [engine for engine in chosen if re.search(options.engines, engine.name)]
     if not chosen or set(sources) - set(rows.SOURCES) or not os.access(options.binary, os.X_OK):
-        parser.error("no such engine, rows (of made, demo, peaked) or --binary")
+        parser.error("no such engine, rows (of made, demo, peaked) or program at --binary")
     with tempfile.TemporaryDirectory() as made:
         folder = options.keep or made
         os.makedirs(folder, exist_ok=True)

@@ -95,6 +95,10 @@ def honest():
         Engine("text, lists", layout="lists"),
         Engine("text, noise .1", noise=0.1),
     ]
+    for tool in ("vllm", "sglang", "mlx-lm"):
+        text.append(Engine(f"text, cuts {tool} by option", temperature=0.7, cuts=cuts, order=tool, by_option=True))
+    cuts_of_two = {"top_k": 20, "top_p": 0.9}
+    text.append(Engine("text, cuts sglang, no min-p", temperature=0.7, cuts=cuts_of_two, order="sglang", by_option=True))
     token = [
         Engine("token"),
         Engine("token, T .6", temperature=0.6),
@@ -326,10 +330,12 @@ def lossy_others():
         Engine("block, drafts at 1.25 T", "block", "lossy", {draft: {"temperature": 1.25}}, player="block", draft=drafted(1.25)),
         Engine("block, is token", "block", "lossless", {"token": {}}, keep=ratio, replace=residual),
         Engine("carried, drafts at 1.25 T", "carried", "lossy", {draft: {"temperature": 1.25}}, player="carried", draft=drafted(1.25)),
-        Engine("rrs, drafts at 1.25 T", "rrs", "lossy", {draft: {"temperature": 1.25}}, player="siblings", draft=drafted(1.25)),
+        Engine("rrs, drafts at 1.25 T", "rrs", "lossy", {draft: {"temperature": 1.25}, "flatter-drafts": {}},
+               player="siblings", draft=drafted(1.25)),
         Engine("rrs, last draw from p", "rrs", "lossy", {"correction-from-p": {}}, player="siblings", replace=laws.from_p),
         Engine("rrs, each against p", "rrs", "lossy", {}, player="siblings", couple="truth-each"),
-        Engine("rrs-wo, drafts at 1.25 T", "rrs-wo", "lossy", {draft: {"temperature": 1.25}}, player="siblings", draft=drafted(1.25)),
+        Engine("rrs-wo, drafts at 1.25 T", "rrs-wo", "lossy", {draft: {"temperature": 1.25}, "flatter-drafts": {}},
+               player="siblings", draft=drafted(1.25)),
         Engine("level-4, a draft of its own q", "level-4", "lossless", {draft: {"temperature": 1.25}}, player="siblings",
                draft=drafted(1.25), asked=drafted(1.25)),
     ]

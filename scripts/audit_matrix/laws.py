@@ -234,15 +234,15 @@ class Laws:
 
     def __init__(self, drafted, asked, check, correct, bonus, keep, replace):
         self.drafted, self.asked, self.target, self.alone = drafted, asked, correct, bonus
-        self.replace, self.known = replace, {}
+        self.replace, self.rest = replace, None
         self.kept = None if keep is None else keep(check, asked)
         self.exact = keep is of_p and replace is without and check is correct
 
     def replacement(self, x):
-        key = x if getattr(self.replace, "by_draft", False) else None
-        if key not in self.known:
-            self.known[key] = self.replace(self.target, self.asked, x)
-        return self.known[key]
+        # One for each draft would fill the memory at V = 2,000.
+        if self.rest is None or getattr(self.replace, "by_draft", False):
+            self.rest = self.replace(self.target, self.asked, x)
+        return self.rest
 
     def outputs(self):
         """The law of what comes out, or None where the sum over drafts is too long."""

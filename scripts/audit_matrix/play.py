@@ -126,32 +126,30 @@ class Play:
     def noisy(self, logits):
         return logits + self.engine.noise * self.coins.normal(size=logits.size) if self.engine.noise else logits
 
-    def claimed(self):
-        if self.context not in self.base:
-            self.claim.context = self.context
-            p, q = self.claim(self.rows.target[self.context]), self.claim.draft()
+    def claimed(self, context=None):
+        context = self.context if context is None else context
+        if context not in self.base:
+            self.claim.context = context
+            p, q = self.claim(self.rows.target[context]), self.claim.draft()
             draft, keep, replace = self.rule
-            self.base[self.context] = Laws(draft(q) if draft else None, q, p, p, p, keep, replace)
-        return self.base[self.context]
+            self.base[context] = Laws(draft(q) if draft else None, q, p, p, p, keep, replace)
+        return self.base[context]
 
     def guess(self):
         """The law that a draft is drawn from here, and the q that the check asks for."""
-        key = (self.context, self.earlier) if self.engine.stale else self.context
-        if key not in self.guesses or self.engine.noise:
-            self.claim.context, engine = self.context, self.engine
-            q = self.claimed().asked
+        if self.engine.stale:
+            before, here = self.claimed(self.earlier).asked, self.claimed().asked
+            return before, before if self.engine.stale == "own" else here
+        if self.context not in self.guesses or self.engine.noise:
+            q, engine = self.claimed().asked, self.engine
+            self.claim.context = self.context
             if engine.noise:
                 logits = self.noisy(self.rows.draft[self.context]) / engine.temperature
                 q = numpy.exp(logits - logits.max())
                 q = q / q.sum()
             drafted = engine.draft(self.claim) if engine.draft else self.rule[0](q) if self.rule[0] else None
-            asked = engine.asked(self.claim) if engine.asked else q
-            if engine.stale:
-                self.claim.context = self.earlier
-                drafted = self.claim.draft()
-                asked = drafted if engine.stale == "own" else q
-            self.guesses[key] = drafted, asked
-        return self.guesses[key]
+            self.guesses[self.context] = drafted, engine.asked(self.claim) if engine.asked else q
+        return self.guesses[self.context]
 
     def node(self, guess, outside=False):
         if self.engine.layout == "odd texts":

@@ -9,8 +9,10 @@ import numpy
 DEMO = pathlib.Path(__file__).parents[2] / "models/logs/smollm2-demo/shard-00000.safetensors"
 ORDERS = {
     "transformers": "k,p,m",
-    "vllm": "k,p,m",
-    "sglang": "joint",
+    "vllm": "m,k,p",
+    "sglang": "p,k,m",  # k,p,m where there is a min-p
+    "sglang-verifier": "k,p,m",
+    "joint": "p,k,m",
     "llama.cpp": "k,p,m,T",
     "mlx-lm": "p,m,k,T",
 }
@@ -82,23 +84,21 @@ def softmax(logits):
 
 def sampled(logits, temperature=1.0, cuts=None, order="k,p,m"):
     """The law of a request: temperature and cuts in their order, of equal tokens the lowest id first."""
+    cuts = cuts or {}
+    order = "sglang-verifier" if order == "sglang" and "min_p" in cuts else order
     order = ORDERS.get(order, order)
-    order = "p,k,m" if order == "joint" else order
     steps, last = order.removesuffix(",T").split(","), order.endswith(",T")
     falling = numpy.argsort(-logits, kind="stable")
     if temperature == 0:
         return numpy.eye(logits.size)[falling[0]]
     law = softmax(logits if last else logits / temperature)
     whole = law.copy()
-    cuts = cuts or {}
     for step in steps:
         law = law / law.sum()
         key = {"k": "top_k", "p": "top_p", "m": "min_p"}[step]
         if key not in cuts:
             continue
-        if step == "k" and order.startswith("p,k"):
-            law[falling[cuts[key]:]] = 0
-        elif step == "k":
+        if step == "k":
             alive = falling[law[falling] > 0]
             law[alive[cuts[key]:]] = 0
         elif step == "p":

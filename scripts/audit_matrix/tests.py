@@ -143,6 +143,13 @@ class Orders(unittest.TestCase):
         for order in ("k,p,m", "joint"):
             kept[order] = int((sampled(logits, 1.0, {"top_k": 4, "top_p": 0.82}, order) > 0).sum())
         self.assertEqual(kept, {"k,p,m": 3, "joint": 4})
+        # SGLang's plain sampler cuts by top-k first only where there is a min-p.
+        for cuts, count in (({}, 4), ({"min_p": 0.01}, 3)):
+            law = sampled(logits, 1.0, {"top_k": 4, "top_p": 0.82, **cuts}, "sglang")
+            self.assertEqual(int((law > 0).sum()), count)
+        # vLLM's min-p comes before its top-p: of .35, .25 and .2 the first two have three quarters.
+        kept = [sampled(logits, 1.0, {"min_p": 0.5, "top_p": 0.7}, tool) for tool in ("vllm", "transformers")]
+        self.assertEqual([int((law > 0).sum()) for law in kept], [2, 3])
         warm = sampled(logits, 2.0, {"top_p": 0.5}, "k,p,m,T")
         self.assertEqual(int((warm > 0).sum()), 2)
         self.assertAlmostEqual(warm[0] / warm[1], (0.35 / 0.25) ** 0.5)
