@@ -154,14 +154,7 @@ fn audited(
         conclusion = Some(Conclusion::LosslessOther);
     }
     let refuted = falls.contains(&true) || numbers.is_some();
-    let leader = weighed.leader().filter(|_| refuted);
-    let mut cause = leader
-        .filter(|(one, margin)| *margin >= NAMED && one.name != "outputs-unlike-their-rows")
-        .map(|(one, margin)| (one.clone(), margin));
-    if let Some(name) = numbers {
-        let own = weighed.candidates.iter().find(|one| one.name == name);
-        cause = own.map(|one| (one.clone(), weighed.needed()));
-    }
+    let cause = led(&weighed, refuted, numbers);
     if cause.as_ref().is_some_and(|(one, _)| one.name == "noise") {
         conclusion = None;
         open.insert(
@@ -278,6 +271,18 @@ impl Said {
             ..AuditReport::begun(log.name(), command, settings, opened.requests.report(0))
         })
     }
+}
+
+/// What explains the log, and by how much it beats the next.
+fn led(weighed: &Weighed<'_>, refuted: bool, numbers: Option<&str>) -> Option<(Candidate, f64)> {
+    if let Some(name) = numbers {
+        let own = weighed.candidates.iter().find(|one| one.name == name);
+        return own.map(|one| (one.clone(), weighed.needed()));
+    }
+    let leader = weighed.leader().filter(|_| refuted);
+    leader
+        .filter(|(one, margin)| *margin >= NAMED && one.name != "outputs-unlike-their-rows")
+        .map(|(one, margin)| (one.clone(), margin))
 }
 
 /// The lossless rule that leads, by its name.
