@@ -176,9 +176,15 @@ def integers(array: ArrayLike, name: str) -> NDArray[Any]:
     return own if dtype in ("int32", "int64") else own.astype(np.int64)
 
 
+#: The largest count that is taken: that of a C int.
+_MOST = 2**31 - 1
+
+
 def count(value: object, name: str, what: str) -> int:
     """A whole number of at least 1."""
     try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(
@@ -186,4 +192,13 @@ def count(value: object, name: str, what: str) -> int:
         ) from None
     if number < 1:
         raise Refused(f"{name} is {number}; {what} are at least 1")
+    if number > _MOST:
+        raise Refused(f"{name} is {number}; {what} are at most {_MOST}")
     return number
+
+
+def threads_of(value: object) -> int:
+    """A number of threads; 0 for one a core."""
+    if isinstance(value, (int, np.integer)) and value == 0 and not isinstance(value, bool):
+        return 0
+    return count(value, "threads", "threads")

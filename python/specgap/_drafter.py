@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ._arrays import ArrayLike, count, integers, typed
 from ._drafter_report import DrafterReport
-from ._drafter_rows import Asked, Columns, Law, columns, optima
+from ._drafter_rows import Asked, Columns, Law, columns, far, optima
 from ._errors import Refused
 from ._logs import Log
 
-_MAGIC = b"specgap drafter 1\n"
+_MAGIC = b"specgap drafter 2\n"
 
 #: Columns of a position and their types; those of a position and a depth.
 _OF_POSITION = {
@@ -29,6 +29,7 @@ _OF_POSITION = {
     "logp_before": "<f8",
     "logp_after": "<f8",
     "coverage": "<f8",
+    "other": "<f8",
 }
 _OF_DEPTH = {"logq": "<f8", "hit": "<i1", "p_hit": "<f8", "max_q": "<f8", "overlap": "<f8"}
 _OF_SAMPLE = {"prompt": "<i8", "position": "<i8", "value": "<f8"}
@@ -87,7 +88,7 @@ def drafter(
 class Drafter:
     """The sums of :func:`specgap.drafter`: a line of numbers for each position, and no rows.
 
-    It holds 9 numbers for each position and 33 bytes for each (position, depth) beside them: 20 MB
+    It holds 10 numbers for each position and 33 bytes for each (position, depth) beside them: 20 MB
     of 65,536 positions at K = 7. Columns are kept in double precision and in the order of (prompt,
     position), so that the same columns give the same bytes and the same report in whatever order
     they were added and merged.
@@ -180,6 +181,7 @@ class Drafter:
             "position": places[scored],
             "token": asked.tokens[scored],
         }
+        found["other"] = _elsewhere(found, asked.tokens)
         for name in list(_OF_POSITION)[3:]:
             frame[name] = found[name][scored]
         for name in _OF_DEPTH:
@@ -711,6 +713,15 @@ def _refuse_shift(found: Any, scored: NDArray[np.bool_]) -> None:
                 f"more than token t, {min(more[1], 999):.0f} standard errors; {cure}",
                 "tokens",
             )
+
+
+def _elsewhere(found: Columns, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """min(1, q(y)/p(y)) of the first draft's row and a token y of another position, p of that one:
+    its mean is the overlap of q with another position's p. nan where there is none."""
+    place = far(tokens)
+    logp = np.take_along_axis(found["logp"], np.maximum(place, 0), 1)
+    coin = np.exp(np.minimum(found["logq_far"][..., 0] - logp, 0.0))
+    return np.where(place >= 0, coin, np.nan)
 
 
 def _warn_of_shift(found: Columns) -> bool:

@@ -243,6 +243,7 @@ class DrafterReport(Report):
         self.tokens, self.starts_counted = len(prompt), int(full.sum())
         self.prompts = len(np.unique(prompt))
         self.surprise = self._surprise()
+        self._strange = self._strange_draft()
         self.lengths = {
             kind: sums.mean(joint.sum(1)).shifted(1) for kind, joint in self._coins.joint.items()
         }
@@ -278,6 +279,15 @@ class DrafterReport(Report):
         off = float((observed - expected).sum())
         z = off / math.sqrt(spread) if spread > 1e-12 * len(expected) else 0.0
         return {"observed": float(observed.mean()), "expected": float(expected.mean()), "z": z}
+
+    def _strange_draft(self) -> str | None:
+        """That the first draft's rows are no better at their positions than at others."""
+        whole = self._columns
+        there = ~np.isnan(whole["other"]) & (whole["hit"][:, 0] >= 0)
+        sums = _Sums(whole["prompt"][there])
+        columns = (whole["overlap"][:, 0], whole["other"], whole["coverage"])
+        found = [sums.of(column[there]).tolist() for column in columns]
+        return _native.strange_draft(list(zip(*found, sums.sizes.tolist())))
 
     def _optima(self, sample: Frame | None) -> dict[int, list[Estimate]]:
         if sample is None:
@@ -334,7 +344,7 @@ class DrafterReport(Report):
         """Why the numbers may be of something else; None if nothing was seen."""
         z = self.surprise["z"]
         if abs(z) < _SURPRISED:
-            return None
+            return self._strange
         return (
             f"the text does not look drawn from p: its surprise is {abs(z):.1f} standard errors "
             f"{'above' if z > 0 else 'below'} p's entropy ({self.surprise['observed']:.3f} and "

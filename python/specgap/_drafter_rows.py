@@ -18,7 +18,7 @@ from ._arrays import typed, widened
 #: Columns [N], of the target's row and of the token at a position.
 OF_TARGET = ("logp", "entropy", "square", "logp_before", "logp_after", "coverage")
 #: Columns [N, K], of the draft's rows of a start.
-OF_DRAFT = ("logq", "hit", "p_hit", "max_q", "overlap", "logq_before", "logq_after")
+OF_DRAFT = ("logq", "hit", "p_hit", "max_q", "overlap", "logq_before", "logq_after", "logq_far")
 
 #: Entries of rows that are worked on at once, on the processor and elsewhere.
 _AT_ONCE = 1 << 23
@@ -56,11 +56,25 @@ class Asked(NamedTuple):
 
 
 def _neighbours(tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tokens [B, T, 3]: one's own, the one before and the one after; -1 for none."""
-    out = np.full((*tokens.shape, 3), -1, dtype=np.int64)
+    """Tokens [B, T, 4]: one's own, the one before, the one after, and the one half a text away
+    (:func:`far`); -1 for none."""
+    out = np.full((*tokens.shape, 4), -1, dtype=np.int64)
     out[..., 0] = tokens
+    place = far(tokens)
+    out[..., 3] = np.where(place >= 0, np.take_along_axis(tokens, np.maximum(place, 0), 1), -1)
     out[:, 1:, 1] = tokens[:, :-1]
     out[:, :-1, 2] = tokens[:, 1:]
+    return out
+
+
+def far(tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each token that counts the place of another, half of its text's tokens away; -1 of texts
+    that have fewer than eight."""
+    out = np.full(tokens.shape, -1, dtype=np.int64)
+    for row, text in zip(out, tokens):
+        places = np.flatnonzero(text >= 0)
+        if len(places) >= 8:
+            row[places] = np.roll(places, len(places) // 2)
     return out
 
 
@@ -193,7 +207,7 @@ class _Softmax:
 
 
 def _of_target(rows: Any, tokens: Any, softmax: _Softmax, law: Law) -> tuple[Any, list[Any]]:
-    """p in a buffer, and ln p of tokens [.., 3], the entropy and the mean of ln^2 p."""
+    """p in a buffer, and ln p of tokens [.., 4], the entropy and the mean of ln^2 p."""
     import torch
 
     out = softmax.buffer(0, rows.shape)
@@ -238,7 +252,8 @@ def _of_draft(rows: Any, p: Any, tokens: Any, softmax: _Softmax) -> list[Any]:
     overlap = torch.minimum(p, q, out=q).sum(-1)
     hit = (best == tokens[..., :1])[..., 0].to(q.dtype)
     p_hit = p.gather(-1, best)[..., 0]
-    return [logq[..., 0], hit, p_hit, 1 / total[..., 0], overlap, logq[..., 1], logq[..., 2]]
+    near = [logq[..., place] for place in (1, 2, 3)]
+    return [logq[..., 0], hit, p_hit, 1 / total[..., 0], overlap, *near]
 
 
 def _by_torch(asked: Asked) -> Columns:
@@ -357,6 +372,7 @@ def _by_numpy(asked: Asked) -> Columns:
                 np.minimum(held, q).sum(),
                 logq[1],
                 logq[2],
+                logq[3],
             )
             for name, value in zip(OF_DRAFT, values):
                 out[name][start] = value

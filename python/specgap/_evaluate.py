@@ -54,6 +54,8 @@ Verifier: TypeAlias = "Callable[[Floats, Floats, Integers, Branching], Any]"
 
 #: Runs of a verifier that an exact sum may take.
 _MOST_RUNS = 400_000
+#: Decisions of one run: a rule that loops until a coin falls may make any number of them.
+_MOST_DECISIONS = 100_000
 #: Total variation below which a rule counts as lossless where its law is summed in floats.
 _TOLERANCE = 1e-9
 
@@ -136,6 +138,8 @@ class _Exploring(Branching):
 
     def _decide(self, probabilities: Floats) -> int:
         at = len(self.options)
+        if at == _MOST_DECISIONS:
+            raise _NotEnumerable(f"one run of it makes more than {_MOST_DECISIONS:,} decisions")
         if at < len(self.known) and not np.array_equal(self.known[at], probabilities):
             raise _NotEnumerable("it draws from random numbers of its own")
         if at == len(self.script):
@@ -755,7 +759,7 @@ class Evaluation:
             lines.append(f"  lossless              yes: TV {self.total_variation:.1e}")
         elif self.lossless == "refuted":
             least = "" if self.exact else "at least "
-            lines.append(f"  lossless              NO: TV {least}{self.total_variation:.6f}")
+            lines.append(f"  lossless              NO: TV {least}{tv_words(self.total_variation)}")
             if self.refuted_after:
                 lines.append(
                     f"  refuted after {self.refuted_after:,} outputs, e-value {self.e_value:.3g}"
@@ -781,6 +785,11 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def tv_words(value: float) -> str:
+    """A total variation that is above 0, as one that is."""
+    return f"{value:.6f}" if value >= 1e-5 else f"{value:.1e}"
 
 
 def _pairs(p: ArrayLike, q: ArrayLike) -> list[Floats]:
@@ -1087,6 +1096,10 @@ def evaluate(  # type: ignore[misc]  # n stands third where p is a log
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it is a level between 0 and 1, such as 1e-6")
+    if not 0.0 <= tolerance < 1.0:
+        raise ValueError(
+            f"tolerance is {tolerance}; it is a total variation from 0 to below 1, such as 1e-9"
+        )
     if isinstance(p, (str, os.PathLike, Log, Mapping)) or (np.ndim(q) == 0 and is_table(p)):
         if q is not None and n is not None:
             raise TypeError("evaluate(verifier, log, n): a log has both rows, and n is one number")

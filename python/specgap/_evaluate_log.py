@@ -25,6 +25,7 @@ from ._evaluate import (
     draw,
     drawer,
     own_optimum,
+    tv_words,
     typical,
     without_nan,
 )
@@ -121,7 +122,8 @@ class LogEvaluation:
             lines.append(f"  lossless                yes: TV at most {self.total_variation:.1e}")
         elif self.total_variation is not None:
             lines.append(
-                f"  lossless                NO: TV {self.total_variation:.6f} at position {self.worst}"
+                f"  lossless                NO: TV {tv_words(self.total_variation)} at position "
+                f"{self.worst}"
             )
         else:
             verdict = "NO" if self.lossless == "refuted" else "not refuted"

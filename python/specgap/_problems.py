@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from . import _native
+from ._arrays import threads_of
 from ._logs import PathLike
 
 #: A problem: the path of a file, the text of one (TOML or JSON), or its fields as a dict.
@@ -70,13 +71,13 @@ def solve(problem: ProblemLike, *, threads: int = 0) -> Result:
     >>> sg.solve(coin).to_dict()["optimal_acceptance_rate"]["exact"]
     '15/16'
     """
-    return _one(_native.solve(*_where(problem), threads), problem)
+    return _one(_native.solve(*_where(problem), threads_of(threads)), problem)
 
 
 def verify(problem: ProblemLike, *, seed: int = 0, threads: int = 0) -> Result:
     """Every verifier on a problem: exact acceptance, gap to alpha*, losslessness; and the rule
     that the problem tabulates, if it does."""
-    return _one(_native.verify(*_where(problem), seed, threads), problem)
+    return _one(_native.verify(*_where(problem), seed, threads_of(threads)), problem)
 
 
 def block(problem: ProblemLike, *, drafts: int | None = None, threads: int = 0) -> Result:
@@ -89,7 +90,7 @@ def block(problem: ProblemLike, *, drafts: int | None = None, threads: int = 0) 
     >>> sg.block(coin).to_dict()["block_optimum"]["exact"]
     '3/4'
     """
-    return _one(_native.block(*_where(problem), drafts, threads), problem)
+    return _one(_native.block(*_where(problem), drafts, threads_of(threads)), problem)
 
 
 def save_problem(problem: Mapping[str, Any], path: PathLike) -> None:

@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike, Typed, count, row_or_rows, rows
+from ._arrays import ArrayLike, Typed, count, integers, row_or_rows, rows, threads_of
 from ._errors import Refused
 from ._names import LawName, RuleName
 from ._progress import Progress, shown
 from .laws import Law, given
+
+
+def _tokens(drafts: ArrayLike) -> NDArray[np.int64]:
+    """Drafted tokens, of which there may be none."""
+    if np.size(cast("Any", drafts)) == 0:
+        return np.asarray(drafts, dtype=np.int64)
+    return integers(drafts, "drafts").astype(np.int64)
 
 
 class _Certificates(NamedTuple):
@@ -235,7 +242,7 @@ def alpha(
     >>> [one.value for one in sg.alpha([0.5, 0.5], [0.75, 0.25], [1, 2, 4])]
     [0.75, 0.9375, 1.0]
     """
-    law = given(scheme)
+    law, threads = given(scheme), threads_of(threads)
     if isinstance(n, (Sequence, np.ndarray)) and not isinstance(n, str):
         if law is not None:
             raise TypeError(f"n: is several, and {law.name} says itself how many it drafts: leave n out")
@@ -332,7 +339,7 @@ def acceptance(
             "the verifier's name comes first, as in acceptance(\"rrs\", p, q, n); a function of "
             "your own goes to evaluate()"
         )
-    own = None if scheme is None else given(scheme)
+    own, threads = None if scheme is None else given(scheme), threads_of(threads)
     if own is not None:
         _heated(logits, temperature)
         law = own.known("a named rule's acceptance")
@@ -408,7 +415,7 @@ class Plan:
         which two arrays are returned; there -1 stands for no draft. ``rng`` gives 64 bits a
         call, which seed the draws.
         """
-        tuples = np.asarray(drafts, dtype=np.int64)
+        tuples = _tokens(drafts)
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(rng)
         seed = int(rng.integers(0, 2**64, dtype=np.uint64))
@@ -421,14 +428,14 @@ class Plan:
     def accepted(self, drafts: Sequence[int] | ArrayLike) -> NDArray[np.float64]:
         """The probability that each of the drafts is the output; the rest of 1 goes to
         :attr:`residual`."""
-        tuples = np.asarray(drafts, dtype=np.int64)
+        tuples = _tokens(drafts)
         return self._plan.accepted(np.atleast_2d(tuples)).reshape(tuples.shape)
 
     def law(self, drafts: Sequence[int]) -> NDArray[np.float64]:
         """The law of the output given n drafts, V entries."""
         shares = self.accepted(drafts)
         law = self.residual * max(0.0, 1.0 - float(shares.sum()))
-        np.add.at(law, np.asarray(drafts, dtype=np.int64), shares)
+        np.add.at(law, _tokens(drafts), shares)
         return law
 
     @property

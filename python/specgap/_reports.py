@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._arrays import ArrayLike
+from ._arrays import ArrayLike, threads_of
 from ._errors import Refused, stands_for_a_command
 from ._first_screen import first_screen, lead_of
 from ._kept import Kept
@@ -759,12 +759,12 @@ def gap(
     if len(every) > 1 and not pool:
         if positions:
             raise Refused("positions: measure one log, or several together with pool=True")
-        made = _native.compare(every, asked, threads, shown(progress), engine)
+        made = _native.compare(every, asked, threads_of(threads), shown(progress), engine)
         return Report("gap", made)
 
     def measured(table: bool) -> tuple[Summary, Positions | None]:
         native, columns = _native.Summary.measure(
-            every, asked, 1, 1, table, threads, shown(progress)
+            every, asked, 1, 1, table, threads_of(threads), shown(progress)
         )
         return Summary(native), None if columns is None else Positions(columns)
 
@@ -833,7 +833,8 @@ def _command(
             kept = own._native.kept
     if kept is not None and not lent:
         args.append(f"--vocab={kept}")
-    made = _native.command([*args, "--", *paths], lent, threads, shown(progress))
+    command = [*args, "--", *paths]
+    made = _native.command(command, lent, threads_of(threads), shown(progress))
     return Report(name, made)
 
 

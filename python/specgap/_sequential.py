@@ -106,7 +106,7 @@ class Sequential:
                 raise TypeError(f"{what}: give a string; this is {type(given).__name__}")
         own = str(getattr(step, "__name__", "")).strip("<>_") or type(step).__name__
         self.step = step
-        self.name = name if name is not None else "sequential" if own == "lambda" else own
+        self.name = name if name is not None else "own" if own == "lambda" else own
         self.lossless = lossless
         self.words = words
         self.digest = digest

@@ -5,6 +5,7 @@ use crate::laws::RowLaw;
 use crate::logs::Log;
 use crate::watch::watched;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
@@ -453,10 +454,14 @@ fn called(py: Python<'_>, function: &Py<PyAny>, row: OwnRow<'_>) -> PyResult<Own
 /// An error, with what a function of the caller's raised as its cause.
 fn caused(py: Python<'_>, error: PyErr, raised_at: &Raised) -> PyErr {
     let mut slot = raised_at.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, cause)) = slot.take() {
-        error.set_cause(py, Some(cause));
+    match slot.take() {
+        // Ctrl-C and exits are no errors of a rule.
+        Some((_, cause)) if !cause.is_instance_of::<PyException>(py) => cause,
+        cause => {
+            error.set_cause(py, cause.map(|(_, cause)| cause));
+            error
+        }
     }
-    error
 }
 
 impl Asked {
@@ -745,6 +750,13 @@ fn clustered_sums(sums: Vec<f64>, sizes: Vec<f64>) -> PyResult<(f64, f64, f64)> 
     Ok(interval(sums.into_iter().zip(sizes)))
 }
 
+/// What is strange about a draft's rows, if anything is, in the words of reports: of the overlap at its
+/// own positions and at others, coverage, and how many positions, by prompt.
+#[pyfunction]
+fn strange_draft(prompts: Vec<[f64; 4]>) -> Option<String> {
+    report::strange_words(&gap::DraftFit::new(&prompts)?)
+}
+
 fn interval(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64, f64) {
     let found = Clustered::new(clusters).estimate();
     (found.mean, found.ci95[0], found.ci95[1])
@@ -769,5 +781,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(strange_draft, module)?)?;
     module.add_function(wrap_pyfunction!(usual, module)?)
 }

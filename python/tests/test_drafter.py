@@ -913,6 +913,26 @@ def test_text_of_the_target_is_not_told_off() -> None:
     assert acc.report().warning is None
 
 
+@pytest.mark.parametrize("wrong", ["a map of ids", "rows of another text", "one row everywhere"])
+def test_a_draft_that_knows_nothing_of_its_position_is_told(wrong: str) -> None:
+    target, draft, tokens = chain(batch=80, length=60)
+    if wrong == "a map of ids":
+        draft = draft[..., ::-1].copy()
+    elif wrong == "rows of another text":
+        draft = np.roll(draft, 1, axis=0)
+    else:
+        draft = np.broadcast_to(draft[:1, :1, :1], draft.shape).copy()
+    with pytest.warns(UserWarning, match="the draft knows nothing of its position: its rows have"):
+        report = report_of(target, draft, tokens)
+    assert report.warning in " ".join(report.text().split())
+    assert "4,800 positions looked at" in report.warning
+    # Bytes carry what it rests on.
+    acc = sg.drafter(depth=3)
+    acc.add(target, draft, tokens, range(80))
+    with pytest.warns(UserWarning, match="knows nothing"):
+        assert sg.Drafter.from_bytes(acc.to_bytes()).report().warning == report.warning
+
+
 def test_text_of_another_law_is_told() -> None:
     """Greedy text, and rows at another temperature than the text's."""
     target, draft, tokens = chain(batch=20, length=60)

@@ -356,3 +356,35 @@ def test_a_simulation_tells_how_far_it_is_and_stops_when_told_to() -> None:
 
     with pytest.raises(RuntimeError, match="enough"):
         sg.evaluate(rules.rrs, p, p, 4, samples=500_000, progress=stop)
+
+
+def test_a_rule_that_loops_until_a_coin_falls_is_simulated() -> None:
+    def loop(p: Any, q: Any, drafts: Any, rng: Any) -> int:
+        while True:
+            if rng.branch(0.5):
+                return int(rng.choice(3, p=p))
+
+    found = sg.evaluate(loop, [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], n=2, samples=2000)
+    assert not found.exact and "more than 100,000 decisions" in str(found)
+    assert found.lossless == "not refuted"
+    # So does one that ends after ten coins at most, which is summed.
+    def ends(p: Any, q: Any, drafts: Any, rng: Any) -> int:
+        for _ in range(10):
+            if rng.branch(0.5):
+                break
+        return int(rng.choice(3, p=p))
+
+    assert sg.evaluate(ends, [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], n=1).lossless == "exact"
+
+
+@pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1.0, 1.0])
+def test_tolerances_that_are_none_are_refused(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance is .*; it is a total variation"):
+        sg.evaluate(lambda p, q, drafts, rng: drafts[0], [0.5, 0.5], [0.75, 0.25], tolerance=tolerance)
+
+
+def test_a_small_distance_is_none_of_zero() -> None:
+    def off(p: Any, q: Any, drafts: Any, rng: Any) -> Any:
+        return np.array([p[0] + 1e-6, p[1] - 1e-6])
+
+    assert "NO: TV 1.0e-06" in str(sg.evaluate(off, [0.5, 0.5], [0.75, 0.25]))

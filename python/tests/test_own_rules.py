@@ -492,3 +492,16 @@ def test_rows_that_are_no_distributions_are_not_blamed_on_the_rule() -> None:
 def test_a_log_is_evaluated_at_one_temperature(arrays: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="temperature: 2 are given"):
         sg.evaluate(EXACT, arrays, 1, temperature=[0.5, 1.0])  # type: ignore[call-overload]
+
+
+def test_a_lambda_has_a_name_of_its_own_and_ctrl_c_is_no_refusal() -> None:
+    rows = np.log(np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]))
+    mine = sg.Sequential(lambda p, q, i, n: (np.minimum(1, p / q), p))
+    assert sg.gap(rows, rows[::-1], drafts=2, temperature=1.0, verifiers=[mine], progress=False).ok
+
+    def stops(p: Any, q: Any, i: int, n: int) -> Any:
+        raise KeyboardInterrupt
+
+    own = sg.Sequential(stops)
+    with pytest.raises(KeyboardInterrupt):
+        sg.gap(rows, rows[::-1], drafts=2, temperature=1.0, verifiers=[own], progress=False)

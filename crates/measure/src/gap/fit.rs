@@ -18,8 +18,11 @@ const GROUP: usize = 8;
 const GROUPS: usize = 64;
 /// Positions below which nothing is said.
 const ENOUGH: usize = 100;
-/// The share of what is left to gain that a draft's row has to gain by standing at its own place.
-const LEAST: f64 = 0.05;
+/// The shares that a draft's row has to gain by standing at its own place: of what is left to gain, and
+/// of what is left inside the draft's vocabulary.
+const LEAST: [f64; 2] = [0.05, 0.2];
+/// Where there is less to gain nothing is said: rows of all positions are alike.
+const LITTLE: f64 = 0.1;
 
 /// The overlap of the draft's rows with the target's rows of their own positions, and of others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,8 @@ pub struct DraftFit {
     pub own: f64,
     /// The same with the target's rows of other positions.
     pub other: f64,
+    /// Mean of the target's mass on tokens that the draft can draw, as far as it is known; else 1.
+    pub coverage: f64,
     /// The first less the second, paired, with its interval by prompt.
     pub gain: Estimate,
     /// What the draft's row of the position before, and of the one behind, has more in common with
@@ -40,18 +45,18 @@ pub struct DraftFit {
 }
 
 impl DraftFit {
-    /// Of (overlap, overlap with other positions, positions) by prompt; `None` of too few positions.
+    /// Of (overlap, overlap with other positions, coverage, positions) by prompt; `None` of too few
+    /// positions.
     #[must_use]
-    pub fn new(prompts: &[[f64; 3]]) -> Option<Self> {
-        let [own, other, count] =
-            [0, 1, 2].map(|at| prompts.iter().map(|one| one[at]).sum::<f64>());
-        let gains = prompts
-            .iter()
-            .map(|&[own, other, count]| (own - other, count));
+    pub fn new(prompts: &[[f64; 4]]) -> Option<Self> {
+        let sum = |at: usize| prompts.iter().map(|one| one[at]).sum::<f64>();
+        let [own, other, coverage, count] = [0, 1, 2, 3].map(sum);
+        let gains = (prompts.iter()).map(|&[own, other, _, count]| (own - other, count));
         (count >= ENOUGH as f64).then(|| Self {
             positions: count as usize,
             own: own / count,
             other: other / count,
+            coverage: coverage / count,
             gain: Clustered::new(gains).estimate(),
             beside: None,
         })
@@ -80,10 +85,16 @@ impl DraftFit {
     }
 
     /// Whether the rows are no better at their own positions than at others, as far as is worth a
-    /// draft: their interval lies below a twentieth of what there is to gain.
+    /// draft: their interval lies below a twentieth of what there is to gain, and below a fifth of what
+    /// a vocabulary of the draft's own leaves of it.
     #[must_use]
     pub fn knows_nothing(&self) -> bool {
-        self.gain.ci95[1] < LEAST * (1.0 - self.other)
+        let left = [1.0 - self.other, self.coverage - self.other];
+        let mut limits = left
+            .into_iter()
+            .zip(LEAST)
+            .map(|(left, share)| share * left);
+        left[0] > LITTLE && limits.all(|limit| self.gain.ci95[1] < limit)
     }
 
     /// Whether they are another drafter's, or stand elsewhere: then nothing is advised.
@@ -99,7 +110,7 @@ impl DraftFit {
         let better = |one: &Estimate| {
             let [low, high] = one.ci95;
             // Twice as sure as an interval.
-            high > low && one.mean > high - low && one.mean > LEAST * (1.0 - self.own)
+            high > low && one.mean > high - low && one.mean > LEAST[0] * (1.0 - self.own)
         };
         let [before, behind] = self.beside.as_ref()?;
         [(before, -1), (behind, 1)]
@@ -129,12 +140,27 @@ impl Shares {
     }
 }
 
+impl Shares {
+    /// The mass on tokens that a draft can draw.
+    fn covered_by(&self, draft: &Self) -> f64 {
+        match (self, draft) {
+            (Self::Full(p), Self::Full(q)) => {
+                let drawn = p.iter().zip(q).filter(|(_, q)| **q > 0.0);
+                drawn.map(|(p, _)| p).sum()
+            }
+            // What a list leaves out may be drawn.
+            _ => 1.0,
+        }
+    }
+}
+
 /// A position: its prompt, and what the draft's row there, those of eight positions and those beside it
 /// have in common with the target's.
 struct Found {
     prompt: i64,
     own: f64,
     other: f64,
+    coverage: f64,
     beside: [Option<f64>; 2],
 }
 
@@ -189,6 +215,7 @@ impl Reader<'_> {
                 prompt: *prompt,
                 own,
                 other: (all - own) / others,
+                coverage: target.covered_by(draft),
                 beside: *beside,
             }
         });
@@ -228,15 +255,15 @@ impl Reader<'_> {
     }
 
     fn sums(&self, found: &[Found]) -> Option<DraftFit> {
-        let mut prompts: Map<i64, [f64; 3]> = Map::new();
+        let mut prompts: Map<i64, [f64; 4]> = Map::new();
         for one in found {
             let sums = prompts.at(one.prompt);
-            let terms = [one.own, one.other, 1.0];
+            let terms = [one.own, one.other, one.coverage, 1.0];
             sums.iter_mut()
                 .zip(terms)
                 .for_each(|(sum, term)| *sum += term);
         }
-        let sums: Vec<[f64; 3]> = prompts.values().copied().collect();
+        let sums: Vec<[f64; 4]> = prompts.values().copied().collect();
         let beside = [0, 1].map(|side| {
             let mut more: Map<i64, (f64, f64)> = Map::new();
             for (one, here) in found
@@ -270,9 +297,9 @@ mod tests {
     use specgap_log::log::{Dtype, Metadata};
 
     /// Sums of four prompts of thirty positions, with the means that are given.
-    fn sums(own: f64, other: f64) -> Vec<[f64; 3]> {
+    fn sums(own: f64, other: f64) -> Vec<[f64; 4]> {
         let off = [-0.3, 0.0, 0.0, 0.3];
-        off.map(|off| [30.0 * own + off, 30.0 * other, 30.0])
+        off.map(|off| [30.0 * own + off, 30.0 * other, 30.0, 30.0])
             .to_vec()
     }
 
@@ -293,6 +320,17 @@ mod tests {
         // Not told apart from a little.
         assert!(!DraftFit::new(&sums(0.175, 0.14)).unwrap().knows_nothing());
         assert!(DraftFit::new(&sums(0.5, 0.1)[..3]).is_none());
+        // The same gain is much of what a small vocabulary can have; and of rows that are alike
+        // everywhere nothing is known.
+        let covering = |coverage: f64| {
+            sums(0.16, 0.14)
+                .into_iter()
+                .map(|one| [one[0], one[1], 30.0 * coverage, 30.0])
+                .collect::<Vec<_>>()
+        };
+        assert!(DraftFit::new(&covering(0.37)).unwrap().knows_nothing());
+        assert!(!DraftFit::new(&covering(0.25)).unwrap().knows_nothing());
+        assert!(!DraftFit::new(&sums(0.95, 0.95)).unwrap().knows_nothing());
     }
 
     const V: usize = 32;
