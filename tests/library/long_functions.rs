@@ -11,7 +11,6 @@ const REASONS: &str = "
     generate.rs run_batch: one step of all models: what is read, drawn, kept and stopped
     steps.rs from_records: one refusal a field of a record
     sglang.rs text: one response of the engine, field by field
-    control.rs negative_control: one table of engines that must be found
     hf.rs recorded: one array of the recording after the other
     lists.rs pair: both models' entries, walked side by side
     write.rs lists: one tensor after the other
