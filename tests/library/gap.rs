@@ -900,7 +900,7 @@ fn tensors_of_an_engine_are_named_as_unused() {
 fn masked_rows_are_those_that_were_masked_before() {
     let count = 40;
     let rows = rows(count);
-    let is_allowed = |n: usize, i: usize| (n + i) % 3 != 0;
+    let is_allowed = |n: usize, i: usize| !(n + i).is_multiple_of(3);
     let masked = |n: usize| {
         (0..V).map(move |i| {
             if is_allowed(n, i) {
