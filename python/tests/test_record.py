@@ -524,7 +524,7 @@ def test_rounds_that_vllm_lost_are_counted(
     lost = log.metadata["lost_rounds"]
     assert lost == {"count": 10, "reasons": {"a row of the target has inf": 10}}
     assert sum(one.round == 0 for one in log.engine_records()) == 50
-    assert not sg.audit(log, rule="token").ok
+    assert "Undecided" in str(sg.audit(log, rule="token"))
 
 
 def test_requests_of_vllm_whose_p_is_another_are_left_out(
