@@ -80,10 +80,7 @@ fn generate(path: &Path) -> Result<(), Box<dyn Error>> {
 
 /// Reads every row and takes its softmax once, for target and draft.
 fn limit(logs: &[Log], temperature: f64) -> Result<(), Box<dyn Error>> {
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
+    let rule = Softmax { temperature };
     for log in logs {
         let spans = log.spans(8);
         spans

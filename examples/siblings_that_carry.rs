@@ -23,7 +23,6 @@ fn rows(log: &Log, row: &Row, token: u32) -> Result<([Vec<f64>; 2], usize), Fail
     let metadata = log.metadata();
     let softmax = Softmax {
         temperature: 1.0 / metadata.applied(),
-        ..Softmax::default()
     };
     let column = metadata.rest_temperatures.iter().position(|t| *t == 1.0);
     let read = |entries: &[f64], kind, rest: &[f64]| -> Result<Vec<f64>, Failure> {

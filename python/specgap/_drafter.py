@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._arrays import ArrayLike, count, integers, typed
 from ._drafter_report import DrafterReport
 from ._drafter_rows import Asked, Columns, Law, columns, far, optima
@@ -48,6 +49,7 @@ def drafter(
     top_k: int | None = None,
     top_p: float | None = None,
     *,
+    cut_order: str = "transformers",
     optima: Sequence[int] = (),
     every: int = 16,
 ) -> Drafter:
@@ -61,6 +63,8 @@ def drafter(
     - ``top_k``, ``top_p``: how the text was cut: p keeps the ``top_k`` heaviest tokens (the lowest
       ids among equals) and of these the fewest heaviest that hold ``top_p`` of their mass, and is
       normalised. q is not cut.
+    - ``cut_order``: the order of these and the temperature, as :func:`gap` has it: top-k first and
+      the temperature before both, unless it names another (``"joint"``, ``"llama.cpp"``).
     - ``optima``: numbers of drafts n of which alpha\\* is measured too, the most that any lossless
       verifier accepts of n independent drafts of a depth; at one start of ``every`` (on average;
       the same ones in any run).
@@ -82,7 +86,9 @@ def drafter(
     >>> 1 <= found["eval/acceptance_length"] <= 3
     True
     """
-    return Drafter(depth, temperature, top_k, top_p, optima=optima, every=every)
+    return Drafter(
+        depth, temperature, top_k, top_p, cut_order=cut_order, optima=optima, every=every
+    )
 
 
 class Drafter:
@@ -101,11 +107,12 @@ class Drafter:
         top_k: int | None = None,
         top_p: float | None = None,
         *,
+        cut_order: str = "transformers",
         optima: Sequence[int] = (),
         every: int = 16,
     ) -> None:
         self.depth = count(depth, "depth", "drafted tokens")
-        self.law = _law(temperature, top_k, top_p)
+        self.law = _law(temperature, top_k, top_p, cut_order)
         counts = tuple(sorted({count(n, "optima", "drafts") for n in optima}))
         self.optima, self.every = counts, count(every, "every", "starts")
         self._sizes: tuple[int, int] | None = None
@@ -276,7 +283,7 @@ class Drafter:
         bad = scored & ~(found["logp"] > -np.inf)
         if bad.any():
             b, t = (int(one[0]) for one in np.nonzero(bad))
-            cut = " or top_k and top_p" if self.law.cuts else ""
+            cut = " or top_k, top_p and cut_order" if self.law.cuts else ""
             raise Refused(
                 f"tokens: entry ({b}, {t}) is {asked.tokens[b, t]}, which p cannot draw at "
                 f"temperature {self.law.temperature:g}{self._cuts()}; give text that the target "
@@ -287,7 +294,8 @@ class Drafter:
 
     def _cuts(self) -> str:
         said = (("top_k", self.law.top_k), ("top_p", self.law.top_p))
-        return "".join(f", {name} {value:g}" for name, value in said if value is not None)
+        words = "".join(f", {name} {value:g}" for name, value in said if value is not None)
+        return f"{words}, cut_order {self.law.cut_order}" if words else ""
 
     def _sample(self, asked: Asked, prompts: Any, places: Any) -> None:
         """alpha* at some whole starts."""
@@ -340,6 +348,7 @@ class Drafter:
             "temperature": self.law.temperature,
             "top_k": self.law.top_k,
             "top_p": self.law.top_p,
+            "cut_order": self.law.cut_order,
             "optima": list(self.optima),
             "every": self.every,
             "sizes": None if self._sizes is None else list(self._sizes),
@@ -403,6 +412,7 @@ class Drafter:
                 head["temperature"],
                 head["top_k"],
                 head["top_p"],
+                cut_order=head.get("cut_order", "transformers"),
                 optima=head["optima"],
                 every=head["every"],
             )
@@ -514,7 +524,8 @@ class Drafter:
         }
         cuts = {"top_k": self.law.top_k, "top_p": self.law.top_p}
         if self.law.cuts:
-            said["target_cut"] = {name: value for name, value in cuts.items() if value is not None}
+            cut = {name: value for name, value in cuts.items() if value is not None}
+            said["target_cut"] = cut | {"cut_order": self.law.cut_order}
         return said
 
     def log(self, name: str = "drafter") -> Log:
@@ -526,7 +537,7 @@ class Drafter:
         return f"Drafter(depth={self.depth}, positions={self.positions})"
 
 
-def _law(temperature: object, top_k: object, top_p: object) -> Law:
+def _law(temperature: object, top_k: object, top_p: object, cut_order: str) -> Law:
     try:
         heat = float(temperature)  # type: ignore[arg-type]
         held = None if top_p is None else float(top_p)  # type: ignore[arg-type]
@@ -540,7 +551,8 @@ def _law(temperature: object, top_k: object, top_p: object) -> Law:
     if held is not None and not 0 < held <= 1:
         raise Refused(f"top_p is {held:g}; give a number in (0, 1], or leave it out")
     kept = None if top_k is None else count(top_k, "top_k", "tokens that are kept")
-    return Law(heat, kept, None if held == 1 else held)
+    held = None if held == 1 else held
+    return Law(heat, kept, held, _native.cut_order(cut_order, heat, kept, held))
 
 
 def _rows(array: Any, name: str) -> Any:

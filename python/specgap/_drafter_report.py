@@ -349,7 +349,7 @@ class DrafterReport(Report):
             f"the text does not look drawn from p: its surprise is {abs(z):.1f} standard errors "
             f"{'above' if z > 0 else 'below'} p's entropy ({self.surprise['observed']:.3f} and "
             f"{self.surprise['expected']:.3f} nats); give text that the target itself wrote at "
-            "this temperature, top_k and top_p, row t about token t: of other text these numbers "
+            "this temperature, top_k, top_p and cut_order, row t about token t: of other text these numbers "
             "are not what a server accepts"
         )
 
@@ -612,7 +612,7 @@ def compare(a: DrafterReport, b: DrafterReport) -> Comparison:
     for name, one in (("a", a), ("b", b)):
         if not isinstance(one, DrafterReport):
             raise TypeError(f"{name}: is {type(one).__name__}; give what Drafter.report returned")
-    for name in ("depth", "temperature", "top_k", "top_p"):
+    for name in ("depth", "temperature", "top_k", "top_p", "cut_order"):
         if a.settings[name] != b.settings[name]:
             raise Refused(
                 f"b: {name} is {b.settings[name]} and a's {a.settings[name]}; measure both "

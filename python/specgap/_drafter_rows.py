@@ -36,10 +36,22 @@ class Law(NamedTuple):
     temperature: float
     top_k: int | None
     top_p: float | None
+    #: ``k,p,m`` or ``joint``, and ``,T`` behind it.
+    cut_order: str = "k,p,m"
 
     @property
     def cuts(self) -> bool:
         return self.top_k is not None or self.top_p is not None
+
+    @property
+    def cut_at(self) -> float:
+        """The temperature of the weights that are cut."""
+        return 1.0 if self.cut_order.endswith(",T") else self.temperature
+
+    @property
+    def before_top_p(self) -> int | None:
+        """How many heaviest tokens top_p takes its share of; None for all."""
+        return None if self.cut_order.startswith("joint") else self.top_k
 
 
 class Asked(NamedTuple):
@@ -98,14 +110,15 @@ def columns(asked: Asked) -> Columns:
 
 
 def _kept(weights: Any, law: Law) -> Any:
-    """Where weights [.., V] are kept: the top_k heaviest, lowest ids first among equals, and of
-    these the fewest heaviest that hold top_p of their mass."""
+    """Where weights [.., V] at ``law.cut_at`` are kept: the top_k heaviest, lowest ids first among
+    equals, and of these (or of all) the fewest heaviest that hold top_p of their mass."""
     import torch
 
     size = weights.shape[-1]
-    most = size if law.top_k is None else min(law.top_k, size)
+    k = min(law.top_k or size, size)
+    most = k if law.top_p is None else min(law.before_top_p or size, size)
     # Values alone: which of equals are kept is found below. Without top_k a few nearly always do.
-    few = most if law.top_p is None or law.top_k is not None else min(most, _FEW)
+    few = most if most < size or law.top_p is None else min(most, _FEW)
     while True:
         order = weights.topk(few, -1).values
         if law.top_p is None:
@@ -120,6 +133,7 @@ def _kept(weights: Any, law: Law) -> Any:
             number = (1 + (held < wanted).sum(-1, keepdim=True)).clamp_(max=few)
             break
         few = min(most, 16 * few)
+    number.clamp_(max=k)
     least = order.gather(-1, number - 1)
     above = weights > least
     equal = weights == least
@@ -216,7 +230,8 @@ def _of_target(rows: Any, tokens: Any, softmax: _Softmax, law: Law) -> tuple[Any
     p = torch.exp(logs, out=out)
     kept = None
     if law.cuts:
-        kept = _kept(p, law)
+        same = law.cut_at == law.temperature
+        kept = _kept(p if same else torch.exp(logs * (law.temperature / law.cut_at)), law)
         p.mul_(kept)
     total = p.sum(-1, keepdim=True)
     p.div_(total)
@@ -314,10 +329,12 @@ def law_of_row(row: NDArray[np.float64], law: Law) -> NDArray[np.float64]:
     p = _softmax(row, law.temperature)
     if not law.cuts:
         return p
-    order = np.argsort(-p, kind="stable")[: law.top_k]
+    weights = _softmax(row, law.cut_at)
+    order = np.argsort(-weights, kind="stable")
     if law.top_p is not None:
-        held = np.cumsum(p[order])
+        held = np.cumsum(weights[order[: law.before_top_p]])
         order = order[: int((held < law.top_p * held[-1]).sum()) + 1]
+    order = order[: law.top_k]
     out = np.zeros_like(p)
     out[order] = p[order] / p[order].sum()
     return out
@@ -407,7 +424,8 @@ def _optima_by_torch(asked: Asked, b: int, t: int, counts: tuple[int, ...]) -> A
         rows = asked.target[b, t : t + depth]
         p = torch.softmax(_tempered(rows, dtype, asked.law.temperature), -1)
         if asked.law.cuts:
-            p.mul_(_kept(p, asked.law))
+            weights = torch.softmax(_tempered(rows, dtype, asked.law.cut_at), -1)
+            p.mul_(_kept(weights, asked.law))
             p.div_(p.sum(-1, keepdim=True))
         q = torch.softmax(_tempered(asked.draft[b, t], dtype, asked.law.temperature), -1)
         if asked.ids is not None:

@@ -19,7 +19,7 @@ use specgap::page::paper::{FigureFormat, Files, PaperTables};
 use specgap::page::table::Table as PaperTable;
 use specgap::problem;
 use specgap::report;
-use specgap::sampling::Cuts;
+use specgap::sampling::{CutOrder, Cuts};
 use specgap::scheme::{DraftScheme, EngineName, SchemeName};
 use specgap::statistics::Clustered;
 use std::collections::BTreeMap;
@@ -470,13 +470,11 @@ impl Asked {
             [] => Settings::usual_temperatures(logs),
             asked => asked.to_vec(),
         };
-        let cut_order = self.cut_order.as_ref().map(|order| order.parse());
-        let cut_order = cut_order.transpose();
         let cuts = Cuts {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
-            cut_order: cut_order.map_err(|why: String| refused(format!("cut_order: {why}")))?,
+            cut_order: self.cut_order.as_deref().map(parsed_order).transpose()?,
         };
         let settings = Settings::new(&temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(cuts));
@@ -711,6 +709,28 @@ fn drafter(json: &str) -> PyResult<Made> {
     Ok(Made::alone(of_json(json.as_bytes().to_vec(), page)))
 }
 
+fn parsed_order(order: &str) -> PyResult<CutOrder> {
+    let parsed = order.parse();
+    parsed.map_err(|why: String| refused(format!("cut_order: {why}")))
+}
+
+/// The one name of all orders that keep the same of every row with these cuts.
+#[pyfunction]
+fn cut_order(
+    order: &str,
+    temperature: f64,
+    top_k: Option<usize>,
+    top_p: Option<f64>,
+) -> PyResult<String> {
+    let cuts = Cuts {
+        top_k,
+        top_p,
+        min_p: None,
+        cut_order: Some(parsed_order(order)?),
+    };
+    Ok(cuts.at(temperature).order().to_string())
+}
+
 /// BibTeX of specgap, and of the papers of a report's rules and laws.
 #[pyfunction]
 fn cite(report: Option<&str>) -> PyResult<String> {
@@ -778,6 +798,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(cite, module)?)?;
     module.add_function(wrap_pyfunction!(drafter, module)?)?;
+    module.add_function(wrap_pyfunction!(cut_order, module)?)?;
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;

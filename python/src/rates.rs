@@ -233,10 +233,7 @@ fn answered<'py>(
 }
 
 pub(crate) fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
-    logits.then_some(Softmax {
-        temperature,
-        ..Softmax::default()
-    })
+    logits.then_some(Softmax { temperature })
 }
 
 /// A matrix and the name of its type.

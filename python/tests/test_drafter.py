@@ -357,7 +357,8 @@ def test_a_log_of_text_that_was_cut_has_the_law_it_was_drawn_from() -> None:
     target, draft, tokens = drawn({"top_k": 20, "top_p": 0.9})
     acc = sg.drafter(depth=3, top_k=20, top_p=0.9)
     acc.add(target, draft, tokens, prompt_id=range(4))
-    assert acc.metadata()["target_cut"] == {"top_k": 20, "top_p": 0.9}
+    cut = {"top_k": 20, "top_p": 0.9, "cut_order": "k,p,m"}
+    assert acc.metadata()["target_cut"] == cut
     said = sg.length(acc.log(), cost_ratio=0.5).to_dict()
     said["surprise"] = {}
     same_as_length(acc.report(costs=[0.5]), said)
@@ -546,6 +547,9 @@ LAWS: list[dict[str, Any]] = [
     {"top_k": 20},
     {"top_p": 0.95},
     {"temperature": 1.3, "top_k": 30, "top_p": 0.9},
+    {"temperature": 0.6, "top_k": 12, "top_p": 0.8, "cut_order": "joint"},
+    {"temperature": 0.6, "top_k": 12, "top_p": 0.8, "cut_order": "k,p,m,T"},
+    {"temperature": 1.7, "top_p": 0.8, "cut_order": "joint,T"},
 ]
 
 
@@ -560,7 +564,7 @@ def drawn(
         draft[:, : 9 - j, j] += target[:, j:, :drafted]
     if round_to is not None:
         target, draft = round_to(target), round_to(draft)
-    heat = _drafter_rows.Law(law.get("temperature", 1.0), law.get("top_k"), law.get("top_p"))
+    heat = _drafter_rows.Law(**{"temperature": 1.0, "top_k": None, "top_p": None, **law})
     tokens = np.array(
         [
             [rng.choice(size, p=_drafter_rows.law_of_row(row, heat)) for row in text]
@@ -943,12 +947,55 @@ def test_text_of_another_law_is_told() -> None:
         report_of(target, draft, tokens, temperature=0.3)
 
 
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("transformers", "kp"), ("vllm", "kp"), ("sglang", "pk"), ("llama.cpp", "kpT"),
+     ("mlx-lm", "pkT")],
+)  # fmt: skip
+def test_text_that_was_cut_in_an_order_is_of_that_law(name: str, order: str) -> None:
+    heat, k, share, size = 0.6, 6, 0.8, 30
+    rng = np.random.default_rng(3)
+    # Many are equal, and some are masked.
+    rows = (2 * rng.normal(size=(8, 40, size))).round()
+    rows[rng.random(rows.shape) < 0.1] = -np.inf
+
+    def law(row: Any) -> Any:
+        left = sorted(range(size), key=lambda y: (-row[y], y))
+        for letter in order.removesuffix("T"):
+            weights = np.exp(row[left] / (1.0 if "T" in order else heat))
+            before = weights.cumsum() - weights
+            count = k if letter == "k" else (before < share * weights.sum() * (1 - 1e-12)).sum()
+            left = left[:count]
+        out = np.zeros(size)
+        out[left] = np.exp(row[left] / heat)
+        return out / out.sum()
+
+    laws = np.array([[law(row) for row in text] for text in rows])
+    cuts: dict[str, Any] = {"temperature": heat, "top_k": k, "top_p": share}
+    acc = sg.drafter(depth=1, cut_order=name, **cuts)
+    for row, p in zip(rows.reshape(-1, size), laws.reshape(-1, size)):
+        assert _drafter_rows.law_of_row(row, acc.law) == pytest.approx(p, abs=1e-12)
+    tokens = np.array([[rng.choice(size, p=p) for p in text] for text in laws])
+    acc.add(rows, rows[:, :, None], tokens, range(8))
+    assert acc.report().warning is None
+    assert sg.Drafter.from_bytes(acc.to_bytes()).law == acc.law
+    usual = sg.drafter(depth=1, **cuts)
+    if order == "kp":
+        assert usual.law == acc.law
+        return
+    with pytest.raises(sg.Refused, match="cut_order: k,p,m here and"):
+        acc.merge(usual)
+    with pytest.raises(sg.Refused, match=r"cut_order k,p,m; .* top_k, top_p and cut_order it was"):
+        usual.add(rows, rows[:, :, None], tokens, range(8))
+
+
 def test_settings_out_of_range_are_refused() -> None:
     for asked, match in (
         ({"depth": 0}, "depth is 0"),
         ({"depth": 1, "temperature": 0}, "temperature is 0; give a number above 0"),
         ({"depth": 1, "top_k": 0}, "top_k is 0"),
         ({"depth": 1, "top_p": 1.5}, "top_p is 1.5"),
+        ({"depth": 1, "cut_order": "sglong"}, 'cut_order: "sglong" is no order of cuts'),
         ({"depth": 1, "optima": [0]}, "optima is 0"),
     ):
         with pytest.raises(sg.Refused, match=match):

@@ -205,9 +205,9 @@ fn source(report: &LengthReport, of: &RoundStarts) -> Source {
         Drafts::OneHot => "drafts of the draft's likeliest token",
         Drafts::ExactMatch => "sampled drafts, kept if the target draws the same token",
     };
-    let cut = report
-        .draft_cuts
-        .map_or_else(String::new, |cuts| format!(" ({})", cuts.in_words()));
+    let cut = report.draft_cuts.map_or_else(String::new, |cuts| {
+        format!(" ({})", cuts.in_words(&[report.of.temperature]))
+    });
     Source {
         target: named(target.collect()),
         draft: named(draft.collect()),

@@ -135,7 +135,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     blocks.push(Block::Paragraph(format!(
         "Each log is measured by itself, and every later one is compared with the first, {first}\
          {}. ±: 95%.",
-        served(comparison.served)
+        served(comparison.served, &temperatures(comparison))
     )));
     blocks.extend(pairings(comparison));
     blocks.extend(other_targets(comparison).map(Block::Caution));

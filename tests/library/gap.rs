@@ -41,10 +41,7 @@ fn exact(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Verif
 }
 
 fn problems(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Problem> {
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
+    let rule = Softmax { temperature };
     let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
     let p = Target::from_logits(&wide(target), &rule).unwrap();
     let q = Draft::from_logits(&wide(draft), &rule).unwrap();

@@ -1,7 +1,6 @@
 //! The draft at another temperature, and cut: the same numbers as of a log whose draft rows
 //! are changed so, the target's row as it is, and lists that do not tell it refused.
 
-use specgap::distribution::Softmax;
 use specgap::gap::{
     GapReport, KnownEstimate, Part, Redrafted, Settings, Summary, measure, summarise,
 };
@@ -90,13 +89,17 @@ fn with_drafts(rows: &[Pair], change: impl Fn(&[f32]) -> Vec<f32>) -> Vec<Pair> 
     changed.collect()
 }
 
-/// Masks all but the tokens that a rule keeps.
-fn masked(row: &[f32], rule: &Softmax) -> Vec<f32> {
-    let wide: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-    let kept = rule.probabilities(&wide).unwrap();
-    let each = row.iter().zip(kept);
-    each.map(|(&x, q)| if q > 0.0 { x } else { f32::NEG_INFINITY })
-        .collect()
+/// Masks all but the `top_k` largest, and of these the fewest largest that have a share of them.
+fn masked(row: &[f32], top_k: Option<usize>, top_p: f64) -> Vec<f32> {
+    let mut order: Vec<usize> = (0..row.len()).collect();
+    order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+    order.truncate(top_k.unwrap_or(row.len()));
+    let mass = |tokens: &[usize]| -> f64 { tokens.iter().map(|&i| f64::from(row[i]).exp()).sum() };
+    let is_enough = |&count: &usize| mass(&order[..count]) >= top_p * mass(&order);
+    let count = (1..order.len()).find(is_enough).unwrap_or(order.len());
+    let mut out = vec![f32::NEG_INFINITY; row.len()];
+    order[..count].iter().for_each(|&i| out[i] = row[i]);
+    out
 }
 
 #[test]
@@ -150,12 +153,7 @@ fn a_cut_of_the_draft_is_that_of_its_row_alone() {
             panic!("{:?}", report.redrafted.len());
         };
         assert_eq!((row.draft_temperature, row.draft_top_k), (1.0, top_k));
-        let rule = Softmax {
-            top_k,
-            top_p,
-            ..Softmax::default()
-        };
-        let cut = with_drafts(&rows, |row| masked(row, &rule));
+        let cut = with_drafts(&rows, |row| masked(row, top_k, top_p.unwrap_or(1.0)));
         let other = log(
             folder.path(),
             &format!("cut-{number}"),

@@ -914,6 +914,42 @@ fn gap_has_the_acceptance_along_the_text() {
     assert!(untold.logs[0].surprise.is_none());
 }
 
+/// A text is held against rows that are cut in the order that is asked for, where its log says none.
+#[test]
+fn gap_holds_a_text_against_rows_in_the_order_that_is_asked_for() {
+    use specgap::gap::{Settings as GapSettings, measure as gap};
+    use specgap::sampling::Cuts;
+    let z = |asked: Option<&str>, said: &str| {
+        let cuts = Cuts {
+            top_p: Some(0.8),
+            cut_order: asked.map(|order| order.parse().unwrap()),
+            ..Cuts::default()
+        };
+        let settings = GapSettings::new(&[0.5], &[2], 0).unwrap().served(cuts);
+        let sampling = format!(r#"{{"sampling": {{"temperature": 0.5, "top_p": 0.8{said}}}}}"#);
+        let found = gap(
+            &[log(&sampling, |_| {})],
+            &settings.unwrap(),
+            "specgap gap",
+            &|_| {},
+        );
+        let found = found.unwrap();
+        (
+            found.logs[0].surprise.unwrap().z,
+            found.overlap[0].along_text,
+        )
+    };
+    let last = r#", "cut_order": "llama.cpp""#;
+    let (found, along) = z(Some("llama.cpp"), "");
+    assert_eq!((found, along), z(Some("llama.cpp"), last));
+    assert!(along.is_some());
+    assert_eq!(z(None, ""), z(Some("transformers"), ""));
+    assert_ne!(z(None, "").0, found);
+    // How it was drawn is not changed by what is asked for.
+    assert_eq!(z(None, last).0, found);
+    assert_eq!(z(Some("transformers"), last), (found, None));
+}
+
 /// A text is held against the rows that it was drawn from, min-p and all.
 #[test]
 fn gap_holds_a_text_against_the_tokens_that_min_p_keeps() {

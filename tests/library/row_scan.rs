@@ -194,10 +194,7 @@ fn real_vocabularies() {
             .iter()
             .map(|&logit| logit + (noise * normal()) as f32)
             .collect();
-        let softmax = Softmax {
-            temperature,
-            ..Softmax::default()
-        };
+        let softmax = Softmax { temperature };
         let (mut p, mut q) = (Vec::new(), Vec::new());
         softmax.fill(&target, &mut p).unwrap();
         softmax.fill(&draft, &mut q).unwrap();

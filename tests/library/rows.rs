@@ -42,10 +42,7 @@ pub fn ranked_logits(vocab: usize, slope: f64, own: [f64; 2], seed: u64) -> (Vec
 
 /// Logits as target and draft at a temperature.
 pub fn softmax((target, draft): &(Vec<f64>, Vec<f64>), temperature: f64) -> (Target, Draft) {
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
+    let rule = Softmax { temperature };
     (
         Target::from_logits(target, &rule).unwrap(),
         Draft::from_logits(draft, &rule).unwrap(),

@@ -142,7 +142,7 @@ fn lead(report: &GapReport) -> Vec<Block> {
         temperature(at),
         summary::why(report, at),
         counted(n, "draft"),
-        served(report.served),
+        served(report.served, &select::temperatures(report)),
     )));
     blocks.extend(choice(report));
     blocks.extend(each_place(report, |at, n| {

@@ -8,7 +8,6 @@ use crate::known::Kind;
 use crate::page::words::{at_most, count, counted, listed, percent, temperature};
 use crate::report::cautions;
 use crate::report::files::with_models;
-use crate::report::gap::cuts::cuts;
 use crate::sampling::Cuts;
 
 /// Clusters below which an interval is rough.
@@ -264,19 +263,19 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
 /// Temperatures that the text does not belong to.
 pub(super) fn sampling(report: &GapReport) -> Option<String> {
     let sampled = sampled_at(report)?;
-    let drawn = drawn_from(report)?;
     let kept = report.served.unwrap_or_default();
+    let drawn = drawn_from(report)?.or_as(kept);
     // The most probable token is kept by any cut.
-    let is_cut_alike = drawn == kept || sampled == 0.0;
+    let is_cut_alike = drawn.at(sampled) == kept.at(sampled) || sampled == 0.0;
     let others: Vec<String> = temperatures(report)
         .into_iter()
         .filter(|&at| at != sampled || !is_cut_alike)
         .map(|at| format!("T = {}", temperature(at)))
         .collect();
-    let with = |kept: Cuts| match (is_cut_alike, kept == Cuts::default()) {
+    let with = |kept: Cuts| match (is_cut_alike, kept.keep_all()) {
         (true, _) => String::new(),
         (false, true) => " from whole rows".to_owned(),
-        (false, false) => format!(" with {}", cuts(kept)),
+        (false, false) => format!(" with {}", kept.in_words(&[sampled])),
     };
     (!others.is_empty()).then(|| {
         format!(

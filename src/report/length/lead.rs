@@ -38,7 +38,7 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
 
 /// What is kept of the draft's row.
 fn draft_cut(report: &LengthReport) -> Option<String> {
-    let cuts = report.draft_cuts?.in_words();
+    let cuts = report.draft_cuts?.in_words(&[report.of.temperature]);
     Some(format!("q cut to {cuts}, renormalised"))
 }
 

@@ -105,10 +105,7 @@ fn draw(family: &mut Family, temperature: f64, similarity: f64, audit: bool) -> 
         .iter()
         .map(|u| similarity * u + (1.0 - similarity) * family.normal())
         .collect();
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
+    let rule = Softmax { temperature };
     let p = Target::from_logits(&u, &rule).ok()?;
     let q = Draft::from_logits(&mixed, &rule).ok()?;
     let with = WithReplacement::new(q.clone(), 2);

@@ -108,8 +108,12 @@ impl CutOrder {
         }
     }
 
-    /// One order for all that keep the same where these of top-k, top-p and min-p are asked for.
+    /// One order for all that keep the same where these of top-k, top-p and min-p are asked for;
+    /// at temperature 0 all do.
     pub fn among(self, [top_k, top_p, min_p]: [bool; 3], temperature: f64) -> Self {
+        if temperature == 0.0 {
+            return Self::default();
+        }
         let [k, m] = self.before_top_p(min_p);
         // What nothing depends on is as in the default.
         let before = match (k || !(top_k && top_p), m && top_p && min_p) {
@@ -234,6 +238,7 @@ mod tests {
             assert_eq!(number(asked, 1.0), at_one, "{asked:?}");
             assert_eq!(number(asked, 0.7), elsewhere, "{asked:?}");
         }
+        assert_eq!(number([true; 3], 0.0), 1);
         let sglang = |min_p| CutOrder::SGLANG.among([true, true, min_p], 1.0).to_string();
         assert_eq!([sglang(false), sglang(true)], ["joint", "k,p,m"]);
     }

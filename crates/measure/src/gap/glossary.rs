@@ -56,10 +56,7 @@ mod tests {
     #[test]
     fn the_range_of_the_softmax_is_named() {
         let mut row = Vec::new();
-        let softmax = Softmax {
-            temperature: 2.0,
-            ..Softmax::default()
-        };
+        let softmax = Softmax { temperature: 2.0 };
         softmax
             .fill(&[0.0f64, -2.0 * 689.9, -2.0 * 690.1], &mut row)
             .unwrap();

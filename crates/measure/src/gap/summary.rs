@@ -633,7 +633,7 @@ impl LogPart {
 /// Why the tokens of a text are none of the rows that are measured, if they are not: the
 /// tokens that its sampler drew from are others than those that are kept.
 fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
-    let (drawn, t) = (Cuts::from(sampling), sampling.temperature);
+    let (drawn, t) = (Cuts::from(sampling).or_as(kept), sampling.temperature);
     // The most probable token is kept by any.
     if drawn.at(t) == kept.at(t) || t == 0.0 {
         return None;
@@ -657,11 +657,15 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     })
 }
 
-/// The temperature and the cuts with which a log's tokens were drawn, where it says so; else the one
-/// temperature that is asked for, with what is kept of rows. At temperature 0 they are no sample.
+/// The temperature and the cuts with which a log's tokens were drawn, where it says so, in the order
+/// that is asked for where it says none; else the one temperature that is asked for, with what is kept
+/// of rows. At temperature 0 they are no sample.
 pub(super) fn drawn_with(log: &Log, settings: &Settings) -> Option<(f64, Cuts)> {
     let (temperature, cuts) = match (&log.metadata().sampling, settings.temperatures.as_slice()) {
-        (Some(sampling), _) => (sampling.temperature, Cuts::from(sampling)),
+        (Some(sampling), _) => (
+            sampling.temperature,
+            Cuts::from(sampling).or_as(settings.cuts),
+        ),
         (None, &[asked]) => (asked, settings.cuts),
         (None, _) => return None,
     };

@@ -8,29 +8,18 @@ use multiversion::multiversion;
 /// compensated sum.
 const BLOCK: usize = 512;
 
-/// How a row of logits becomes a distribution: softmax of `logits / temperature`,
-/// cut to the `top_k` most probable tokens, then to the smallest set of most
-/// probable tokens that holds at least `top_p` of what is left, renormalised.
+/// How a row of logits becomes a distribution: softmax of `logits / temperature`.
 ///
-/// Ties are kept in the order of token ids. A logit of -inf is a token of
-/// probability 0.
+/// A logit of -inf is a token of probability 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softmax {
     /// Divides the logits; finite and above 0. 1 leaves them alone.
     pub temperature: f64,
-    /// Keeps this many tokens; at least 1.
-    pub top_k: Option<usize>,
-    /// Keeps this much probability; in (0, 1].
-    pub top_p: Option<f64>,
 }
 
 impl Default for Softmax {
     fn default() -> Self {
-        Self {
-            temperature: 1.0,
-            top_k: None,
-            top_p: None,
-        }
+        Self { temperature: 1.0 }
     }
 }
 
@@ -48,7 +37,7 @@ impl Softmax {
     /// of range.
     ///
     /// # Complexity
-    /// O(V), plus O(V log V) when `top_k` or `top_p` is set.
+    /// O(V).
     ///
     /// # Example
     /// ```
@@ -67,9 +56,6 @@ impl Softmax {
             .iter()
             .map(|&logit| ((logit - largest) / self.temperature).exp())
             .collect();
-        if self.top_k.is_some() || self.top_p.is_some() {
-            self.truncate(&mut weights, logits);
-        }
         let mut total = TwoFloat::ZERO;
         for &weight in &weights {
             total += weight;
@@ -82,8 +68,7 @@ impl Softmax {
     }
 
     /// The same as [`Self::probabilities`], into a row that is used again and
-    /// again: nothing is allocated once `row` has grown to V entries (unless
-    /// `top_k` or `top_p` is set). Takes `f32` or `f64` logits.
+    /// again: nothing is allocated once `row` has grown to V entries. Takes `f32` or `f64` logits.
     ///
     /// # Exactness
     /// The loops are written to be vectorised and use an exponential of their
@@ -119,11 +104,6 @@ impl Softmax {
         }
         row.clear();
         row.extend(logits.iter().map(|&logit| -> f64 { logit.into() }));
-        if self.top_k.is_some() || self.top_p.is_some() {
-            let cut = self.probabilities(row)?;
-            row.copy_from_slice(&cut);
-            return Ok(());
-        }
         let largest = largest_logit(row)?;
         softmax(row, largest, self.temperature);
         Ok(())
@@ -134,41 +114,7 @@ impl Softmax {
         if !(self.temperature.is_finite() && self.temperature > 0.0) {
             return setting("temperature", self.temperature, "finite and above 0");
         }
-        if self.top_k == Some(0) {
-            return setting("top_k", 0.0, "at least 1");
-        }
-        if let Some(top_p) = self.top_p
-            && !(top_p > 0.0 && top_p <= 1.0)
-        {
-            return setting("top_p", top_p, "above 0 and at most 1");
-        }
         Ok(())
-    }
-
-    /// Sets the weights of the tokens that are cut to zero. The order is that of
-    /// the logits, which exponentials that underflow no longer show.
-    fn truncate(&self, weights: &mut [f64], logits: &[f64]) {
-        let mut order: Vec<usize> = (0..weights.len()).collect();
-        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
-        let mut keep = self.top_k.unwrap_or(order.len()).min(order.len());
-        if let Some(top_p) = self.top_p {
-            let mut total = TwoFloat::ZERO;
-            for &token in &order[..keep] {
-                total += weights[token];
-            }
-            let wanted = top_p * total.value();
-            let mut held = TwoFloat::ZERO;
-            for (rank, &token) in order[..keep].iter().enumerate() {
-                held += weights[token];
-                if held.value() >= wanted {
-                    keep = rank + 1;
-                    break;
-                }
-            }
-        }
-        for &token in &order[keep..] {
-            weights[token] = 0.0;
-        }
     }
 }
 
@@ -255,26 +201,8 @@ mod tests {
             .probabilities(&[1e308, -1e308, 0.0])
             .unwrap();
         assert_eq!(row, [1.0, 0.0, 0.0]);
-        let row = Softmax {
-            temperature: 1e-3,
-            ..Softmax::default()
-        }
-        .probabilities(&[3.0, 3.0]);
+        let row = Softmax { temperature: 1e-3 }.probabilities(&[3.0, 3.0]);
         assert_eq!(row.unwrap(), [0.5, 0.5]);
-    }
-
-    #[test]
-    fn truncation_keeps_ties_by_token_id() {
-        let cut = |top_k, top_p| Softmax {
-            temperature: 1.0,
-            top_k,
-            top_p,
-        };
-        let top_two = cut(Some(2), None).probabilities(&[1.0, 2.0, 1.0]);
-        assert_eq!(top_two.unwrap()[2], 0.0);
-        let of_four = |top_p| cut(None, Some(top_p)).probabilities(&[0.0; 4]).unwrap();
-        assert_eq!(of_four(0.5), [0.5, 0.5, 0.0, 0.0]);
-        assert_eq!(of_four(1.0), [0.25; 4]);
     }
 
     #[test]
@@ -286,12 +214,8 @@ mod tests {
             })
             .collect();
         let mut row = vec![7.0; 3];
-        for (temperature, top_k) in [(1.0, None), (0.1, None), (1e-5, None), (3.0, Some(10))] {
-            let rule = Softmax {
-                temperature,
-                top_k,
-                top_p: None,
-            };
+        for temperature in [1.0, 0.1, 1e-5, 3.0] {
+            let rule = Softmax { temperature };
             let slow = rule.probabilities(&logits).unwrap();
             rule.fill(&logits, &mut row).unwrap();
             assert_eq!(row.len(), slow.len());
@@ -340,18 +264,8 @@ mod tests {
             plain.probabilities(&[]),
             Err(DistributionError::Empty)
         ));
-        for (temperature, top_k, top_p) in [
-            (0.0, None, None),
-            (f64::NAN, None, None),
-            (1.0, Some(0), None),
-            (1.0, None, Some(0.0)),
-            (1.0, None, Some(1.5)),
-        ] {
-            let bad = Softmax {
-                temperature,
-                top_k,
-                top_p,
-            };
+        for temperature in [0.0, f64::NAN] {
+            let bad = Softmax { temperature };
             assert!(matches!(
                 bad.probabilities(&[0.0]),
                 Err(DistributionError::Setting { .. })

@@ -68,7 +68,6 @@ pub(super) struct Task<'a> {
 pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
     Softmax {
         temperature: temperature / log.metadata().applied(),
-        ..Softmax::default()
     }
 }
 

@@ -59,6 +59,15 @@ impl Cuts {
         self.cut_order.unwrap_or_default()
     }
 
+    /// The same in another's order, if it has none of its own.
+    #[must_use]
+    pub fn or_as(self, other: Self) -> Self {
+        Self {
+            cut_order: self.cut_order.or(other.cut_order),
+            ..self
+        }
+    }
+
     /// The same with an order that is told.
     #[must_use]
     pub fn told(self) -> Self {
@@ -187,15 +196,22 @@ impl Cuts {
         options
     }
 
-    /// The same in words, with the order where it can matter: `top-k 40, top-p 0.95, in the order
-    /// joint`.
-    pub fn in_words(self) -> String {
+    /// The same in words, with the order where it matters at one of the temperatures: `top-k 40,
+    /// top-p 0.95, in the order joint`.
+    ///
+    /// ```
+    /// use specgap_sampling::sampling::Cuts;
+    /// let cuts = Cuts { top_p: Some(0.9), ..Cuts::default() };
+    /// assert_eq!(cuts.in_words(&[0.0, 1.0]), "top-p 0.9");
+    /// let at = "top-p 0.9, in the order k,p,m (assumed; else give --cut-order)";
+    /// assert_eq!(cuts.in_words(&[0.7, 1.0]), at);
+    /// ```
+    pub fn in_words(self, temperatures: &[f64]) -> String {
         let words = self
             .words()
             .map(|(name, number)| format!("{name} {number}"));
         let mut words = words.collect::<Vec<_>>().join(", ");
-        // At no temperature but 1 do more orders keep the same.
-        if self.depend_on_order(2.0) {
+        if temperatures.iter().any(|&t| self.depend_on_order(t)) {
             let (order, how) = match self.cut_order {
                 Some(order) => (order, ""),
                 None => (self.order(), " (assumed; else give --cut-order)"),

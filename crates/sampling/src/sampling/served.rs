@@ -74,7 +74,6 @@ impl Logged<'_> {
         let mut at = |temperature: f64, out: &mut Vec<f64>| {
             let softmax = Softmax {
                 temperature: temperature / self.applied,
-                ..Softmax::default()
             };
             probabilities(entries, kind, &softmax, &mut room.logits, out)
                 .map_err(|error| format!("{}: {error}", model.name()))?;

@@ -204,7 +204,6 @@ impl<'a> Reader<'a> {
         ] {
             let rule = Softmax {
                 temperature: temperature / applied,
-                ..Softmax::default()
             };
             probabilities(entries, kind, &rule, &mut self.logits, out).map_err(refused)?;
         }
@@ -245,7 +244,6 @@ impl<'a> Reader<'a> {
         let (row, metadata) = (&self.row, self.log.metadata());
         let rule = Softmax {
             temperature: self.claimed.temperature / metadata.applied(),
-            ..Softmax::default()
         };
         let (entries, kind) = (&row.target, row.target_kind);
         let mut shares = Vec::new();
