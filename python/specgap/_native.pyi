@@ -24,6 +24,7 @@ __all__ = [
     "clustered_sums",
     "command",
     "compare",
+    "cut_order",
     "drafter",
     "main",
     "optimum",
