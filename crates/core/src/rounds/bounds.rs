@@ -62,7 +62,7 @@ pub struct CoinBlind<T> {
 /// not tried.
 ///
 /// # Complexity
-/// O(N^2) at most; less where drafts are rejected.
+/// O(N^2) at most; less where drafts are rejected, or where longer rounds cost more than the best.
 ///
 /// # Example
 /// ```
@@ -82,6 +82,14 @@ pub fn coin_blind<T: Number>(
         return None;
     }
     let total = ratios.tokens();
+    let costs: Vec<T> = (0..total).map(cost).collect();
+    // The least that rounds cost of a length or longer: what comes behind them costs no less than 0.
+    let mut floors = costs.clone();
+    for length in (1..total).rev() {
+        if floors[length] < floors[length - 1] {
+            floors[length - 1] = floors[length].clone();
+        }
+    }
     let mut values = vec![T::zero(); total + 1];
     let mut lengths = vec![0; total];
     for start in (0..total).rev() {
@@ -99,8 +107,13 @@ pub fn coin_blind<T: Number>(
                 ahead.gain(&rejected.times(&values[start + length]));
                 reached = now;
             }
+            if let Some((least, _)) = &best
+                && floors[length].plus(&ahead) >= *least
+            {
+                break;
+            }
             let after = reached.times(&values[start + length + 1]);
-            let value = cost(length).plus(&ahead).plus(&after);
+            let value = costs[length].plus(&ahead).plus(&after);
             if best.as_ref().is_none_or(|(least, _)| value < *least) {
                 best = Some((value, length));
             }

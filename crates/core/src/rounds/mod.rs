@@ -12,6 +12,7 @@ mod bounds;
 mod carry;
 mod coins;
 mod drafted;
+pub mod floats;
 mod greedy;
 mod replay;
 mod several;

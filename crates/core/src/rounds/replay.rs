@@ -3,7 +3,7 @@
 use super::coins::Coins;
 use super::survival::{ChainVerifier, Survival};
 use specgap_number::number::Number;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// How many tokens are drafted in a round, for one text.
 ///
@@ -157,45 +157,53 @@ pub fn replay<T: Number>(
         seen: Vec::new(),
         stopped: T::zero(),
     };
-    // Rounds that may start behind each number of tokens, by what they remember.
-    let mut starts = vec![BTreeMap::<usize, T>::new(); ratios.tokens() + 1];
-    if let Some(first) = starts.first_mut() {
-        first.insert(policy.first(), T::one());
-    }
+    // Rounds that may start here and behind the next tokens, by what they remember, ascending.
+    let mut ahead_of = VecDeque::from([vec![(policy.first(), T::one())]]);
     for start in 0..ratios.tokens() {
         let ahead = ratios.ahead(start);
         let most = (ratios.tokens() - start - 1).min(ahead.len());
-        for (memory, weight) in std::mem::take(&mut starts[start]) {
+        let mut here = ahead_of.pop_front().unwrap_or_default();
+        for (memory, weight) in here.drain(..) {
             let length = policy.along(start, most, memory).min(most);
             replay.calls.gain(&weight);
             replay.starts[start].gain(&weight);
             count(&mut replay.rounds, length, &weight);
+            while ahead_of.len() <= length {
+                ahead_of.push_back(Vec::new());
+            }
+            let rejected_knows = policy.next(memory, RoundEnd::Rejected);
             let mut survival = Survival::new(verifier);
             let mut reached = weight.clone();
-            let mut begin = |at: usize, end: RoundEnd, weight: &T| {
-                if let Some(starts) = starts.get_mut(at)
-                    && !weight.is_nil()
-                {
-                    let known = starts.entry(policy.next(memory, end));
-                    known.or_insert_with(T::zero).gain(weight);
-                }
-            };
             for (drafted, ratio) in (1..=length).zip(ahead) {
                 survival.take(ratio);
                 let now = weight.times(survival.reached());
                 let rejected = reached.excess_over(&now);
-                begin(start + drafted, RoundEnd::Rejected, &rejected);
+                begin(&mut ahead_of[drafted - 1], rejected_knows, &rejected);
                 count(&mut replay.seen, drafted, &rejected);
                 reached = now;
             }
-            begin(start + length + 1, RoundEnd::AllAccepted, &reached);
+            let accepted_knows = policy.next(memory, RoundEnd::AllAccepted);
+            begin(&mut ahead_of[length], accepted_knows, &reached);
             count(&mut replay.seen, length, &reached);
             if policy.stops(start, length, most) {
                 replay.stopped.gain(&reached);
             }
         }
+        // Its room serves a later start.
+        ahead_of.push_back(here);
     }
     Some(replay)
+}
+
+/// Adds a round that may start there.
+fn begin<T: Number>(starts: &mut Vec<(usize, T)>, memory: usize, weight: &T) {
+    if weight.is_nil() {
+        return;
+    }
+    match starts.binary_search_by_key(&memory, |(known, _)| *known) {
+        Ok(place) => starts[place].1.gain(weight),
+        Err(place) => starts.insert(place, (memory, weight.clone())),
+    }
 }
 
 fn count<T: Number>(counts: &mut Vec<T>, at: usize, weight: &T) {

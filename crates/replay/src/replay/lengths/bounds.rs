@@ -7,7 +7,8 @@ use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins, Unlisted, coins};
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
-use specgap_core::rounds::{ChainVerifier, CoinBlind, coin_blind, replay};
+use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::floats::{coin_blind, replay};
 use specgap_measure::statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
@@ -63,7 +64,7 @@ impl Measurement<'_> {
         let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
         let outcomes = self.by_prompt(|text| {
             let coins = coins(text, Drafts::Sampled, Unlisted::Whole);
-            let plan: CoinBlind<f64> = coin_blind(verifier, &coins, &cost)?;
+            let plan = coin_blind(verifier, &coins, &cost)?;
             replay(verifier, &coins, &plan)
         });
         let group = Group {

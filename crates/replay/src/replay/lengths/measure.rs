@@ -16,9 +16,12 @@ use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
 use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
 use rayon::prelude::*;
+use specgap_core::rounds::floats::{
+    accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
+};
 use specgap_core::rounds::{
-    ByStart, ChainVerifier, Coins, Drafted, Replay, accepted_everywhere, accepted_lengths,
-    accepted_lengths_by_means, drafted_rounds, oracle_calls, oracle_calls_to_the_end, replay,
+    ByStart, ChainVerifier, Coins, Drafted, Replay, drafted_rounds, oracle_calls,
+    oracle_calls_to_the_end,
 };
 use specgap_log::log::Log;
 use specgap_measure::statistics::{Clustered, Estimate};

@@ -7,9 +7,8 @@ use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins, Unlisted, coins, over_starts};
 use super::outcome::Way;
 use rayon::prelude::*;
-use specgap_core::rounds::{
-    ChainVerifier, Coins, FixedLength, FromStarts, reached_from_starts, replay,
-};
+use specgap_core::rounds::floats::replay;
+use specgap_core::rounds::{ChainVerifier, Coins, FixedLength, FromStarts, reached_from_starts};
 use specgap_counters::curve::{Curve, exactly};
 use specgap_measure::statistics::{Clustered, Estimate};
 

@@ -1,0 +1,49 @@
+//! The same of `f64`, compiled here: a build that is made in a hurry optimises this member, and
+//! not those that ask for a replay of 100,000 tokens.
+
+use super::{ChainVerifier, CoinBlind, Coins, DraftLength, Replay};
+
+/// [`replay`](super::replay()) of `f64`.
+pub fn replay(
+    verifier: ChainVerifier,
+    coins: &dyn Coins<f64>,
+    policy: &dyn DraftLength,
+) -> Option<Replay<f64>> {
+    super::replay(verifier, coins, policy)
+}
+
+/// [`coin_blind`](super::coin_blind()) of `f64`.
+pub fn coin_blind(
+    verifier: ChainVerifier,
+    coins: &dyn Coins<f64>,
+    cost: &dyn Fn(usize) -> f64,
+) -> Option<CoinBlind<f64>> {
+    super::coin_blind(verifier, coins, cost)
+}
+
+/// [`accepted_lengths`](super::accepted_lengths()) of `f64`.
+pub fn accepted_lengths(
+    verifier: ChainVerifier,
+    coins: &dyn Coins<f64>,
+    most: usize,
+) -> Vec<(f64, usize)> {
+    super::accepted_lengths(verifier, coins, most)
+}
+
+/// [`accepted_lengths_by_means`](super::accepted_lengths_by_means()) of `f64`.
+pub fn accepted_lengths_by_means(
+    coins: &dyn Coins<f64>,
+    means: &dyn Coins<f64>,
+    most: usize,
+) -> Vec<(f64, usize)> {
+    super::accepted_lengths_by_means(coins, means, most)
+}
+
+/// [`accepted_everywhere`](super::accepted_everywhere()) of `f64`.
+pub fn accepted_everywhere(
+    verifier: ChainVerifier,
+    coins: &dyn Coins<f64>,
+    most: usize,
+) -> Vec<f64> {
+    super::accepted_everywhere(verifier, coins, most)
+}
