@@ -3,7 +3,8 @@
 use super::beside::Beside;
 use super::error::LogError;
 use super::mask::{BITS, is_packed};
-use super::reader::{Log, Row, RowKind};
+use super::reader::Log;
+use super::row::{Row, RowKind};
 
 impl Log {
     /// Whether any file has masks.

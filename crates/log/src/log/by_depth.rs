@@ -7,7 +7,8 @@
 
 use super::beside::Beside;
 use super::error::LogError;
-use super::reader::{Drafted, Log};
+use super::reader::Log;
+use super::shard::Drafted;
 use std::collections::HashMap;
 use std::sync::Arc;
 

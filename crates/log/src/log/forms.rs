@@ -2,7 +2,8 @@
 
 use super::error::LogError;
 use super::metadata::UnlistedTokens;
-use super::reader::{Log, Row, RowKind};
+use super::reader::Log;
+use super::row::{Row, RowKind};
 use serde::{Deserialize, Serialize};
 use specgap_entries::entries::{Dtype, Form, FormGuard};
 

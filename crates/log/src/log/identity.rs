@@ -3,7 +3,9 @@
 use super::beside::Beside;
 use super::error::LogError;
 use super::hash::{hexadecimal, update};
-use super::reader::{Log, RowKind, Shard};
+use super::reader::Log;
+use super::row::RowKind;
+use super::shard::Shard;
 use super::sub_vocabulary::SubVocabulary;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

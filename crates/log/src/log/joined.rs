@@ -3,7 +3,7 @@
 use super::beside::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP};
 use super::encoded::{Encoded, encode};
 use super::error::LogError;
-use super::reader::read_file;
+use super::open::read_file;
 use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::Tensor;

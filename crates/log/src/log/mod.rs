@@ -55,6 +55,7 @@
 mod allowed;
 mod beside;
 mod by_depth;
+mod chunk;
 mod contents;
 mod cut_order;
 mod digest;
@@ -72,10 +73,13 @@ mod mask;
 mod metadata;
 mod npy;
 mod npz;
+mod open;
 mod reader;
 mod rollout_tensors;
 mod rollouts;
+mod row;
 mod safetensors;
+mod shard;
 mod shared;
 mod source;
 mod sub_vocabulary;
@@ -85,6 +89,7 @@ mod whole;
 mod writer;
 
 pub(crate) use beside::SCORED;
+pub use chunk::Chunk;
 pub use cut_order::CutOrder;
 pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
@@ -102,8 +107,9 @@ pub use metadata::{
     Drafter, FileIdentity, Metadata, MissingRounds, PromptRecord, RolloutRecord, RowsFrom,
     Sampling, UnlistedTokens,
 };
-pub use reader::{Chunk, Log, Row, RowKind, Span};
+pub use reader::{Log, Span};
 pub use rollouts::{Rollout, Rollouts};
+pub use row::{Row, RowKind};
 pub use source::HeldBytes;
 pub(crate) use specgap_entries::entries::Scratch;
 pub use specgap_entries::entries::{Dtype, Form, FormGuard};

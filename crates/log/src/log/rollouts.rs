@@ -10,8 +10,10 @@
 
 use super::error::LogError;
 use super::metadata::RolloutRecord;
-use super::reader::{Log, Row, RowKind, Shard};
+use super::reader::Log;
 use super::rollout_tensors::{ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names};
+use super::row::{Row, RowKind};
+use super::shard::Shard;
 use super::tensor::Tensor;
 use specgap_base::sorted::Map;
 use specgap_entries::entries::{Dtype, Scratch};

@@ -149,6 +149,6 @@ pub type Unreadable = Map<String, String>;
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and
 /// the names of those whose types are not read.
 pub fn tensors(path: &Path) -> Result<(Map<String, Tensor>, Unreadable), LogError> {
-    let contents = super::reader::read_file(path, &mut super::source::Spool::default())?;
+    let contents = super::open::read_file(path, &mut super::source::Spool::default())?;
     Ok((contents.tensors, contents.unreadable))
 }
