@@ -22,7 +22,6 @@ fn count_of(n: u64) -> String {
 
 /// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
 pub fn page(report: &AuditReport) -> Page {
-    let broken = report.hard_checks.iter().any(|check| check.violations > 0);
     let mut sections = vec![shown(
         "verdicts",
         "The verdicts",
@@ -31,15 +30,12 @@ pub fn page(report: &AuditReport) -> Page {
     )];
     sections.extend(report.counts.as_ref().map(beside::counts));
     sections.extend(evidence_sections(report));
-    sections.push(Section {
-        main: broken,
-        ..Section::new(
-            "hard-checks",
-            "Hard checks",
-            "What may never happen, however short the log.",
-            [Block::Table(hard_checks(report))],
-        )
-    });
+    sections.push(Section::new(
+        "hard-checks",
+        "Hard checks",
+        "What may never happen, however short the log.",
+        [Block::Table(hard_checks(report))],
+    ));
     let control = of_table(
         "control",
         "Negative control",
@@ -102,7 +98,12 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
         "Departures from the claim, by cause and size.",
         if_any(excluded(report)),
     );
-    let all = [suspects, excluded, groups.map(Section::main), evidence];
+    // Where a cause is named, groups tell little more.
+    let groups = groups.map(|one| Section {
+        main: report.cause.is_none(),
+        ..one
+    });
+    let all = [suspects, excluded, groups, evidence];
     all.into_iter().flatten()
 }
 

@@ -74,6 +74,22 @@ fn a_bug_exits_1_and_is_named() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["conclusion"], "lossy");
     assert_eq!(report["cause"]["name"], "draft-likeliest");
+    // For a person: the cause and what to do, within a screen.
+    let shown = specgap(
+        folder.path(),
+        "audit engine.safetensors --rule token".split(' '),
+    );
+    let screen: Vec<&str> = shown.out.lines().collect();
+    assert!(
+        screen[1].starts_with("  Lossy: ") && screen.len() <= 28,
+        "{}",
+        shown.out
+    );
+    assert!(
+        screen[2].starts_with("  ! draft-likeliest: "),
+        "{}",
+        shown.out
+    );
     assert_eq!(
         report["command"],
         "specgap audit engine.safetensors --rule token"
