@@ -99,7 +99,7 @@ def main():
 
     def written(texts):
         ids = torch.randint(VOCABULARY, (texts, 1))
-        # Everything that cuts p is off: the text has the law of the softmax.
+        # All that changes p is off: what is not said here comes from the model's generation_config.
         return target.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -108,6 +108,14 @@ def main():
             temperature=1.0,
             top_k=0,
             top_p=1.0,
+            min_p=None,
+            typical_p=1.0,
+            epsilon_cutoff=0.0,
+            eta_cutoff=0.0,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            bad_words_ids=None,
+            suppress_tokens=None,
         )
 
     training = [{"input_ids": ids, "labels": ids} for ids in written(64)]

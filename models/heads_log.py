@@ -252,6 +252,8 @@ def write(names: list[str], text: Path, run: Path, folder: Path, threads: int, w
             inside = place[token]
             save(whole_rows / f"{name}.safetensors", {
                 "prompt_id": prompt_id.int(), "position": position.int(),
+                # All answers draw from one generator.
+                "seed": torch.full_like(prompt_id, -1).int(),
                 "token": torch.where(inside >= 0, inside, len(ids)).int(),
                 "target_probs": torch.cat([p_sub, (1 - p_sub.sum(1, keepdim=True)).clamp(min=0)], 1).float(),
                 "draft_probs": whole_q,

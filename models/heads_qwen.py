@@ -100,8 +100,10 @@ def written(model, tokenizer, texts: list[str], tokens: int, seed: int, end: int
         ids[row, longest - len(prompt) :] = torch.tensor(prompt)
     real = torch.arange(longest) >= longest - torch.tensor([len(prompt) for prompt in encoded])[:, None]
     found = model.generate(
-        ids.cuda(), attention_mask=real.long().cuda(), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
-        max_new_tokens=tokens, eos_token_id=end, pad_token_id=end,
+        ids.cuda(), attention_mask=real.long().cuda(), max_new_tokens=tokens, eos_token_id=end, pad_token_id=end,
+        # What is not said here comes from the model's generation_config, which may cut or penalise.
+        do_sample=True, temperature=1.0, top_k=0, top_p=1.0, min_p=None, typical_p=1.0, epsilon_cutoff=0.0,
+        eta_cutoff=0.0, repetition_penalty=1.0, no_repeat_ngram_size=0, bad_words_ids=None, suppress_tokens=None,
     )[:, longest:].tolist()
     answers = [row[: row.index(end) + 1] if end in row else row for row in found]
     return list(zip(encoded, answers))
@@ -147,7 +149,7 @@ def write_log(path: Path, model: Eagle, held: list[Sequence], chosen: torch.Tens
     """Whole rows over the sub-vocabulary, and one token more for all others."""
     place = torch.full((int(facts["whole"]),), len(chosen))
     place[chosen] = torch.arange(len(chosen))
-    columns: dict[str, list] = {name: [] for name in ("prompt_id", "position", "token", "target_probs", "draft_probs")}
+    columns: dict[str, list] = {name: [] for name in ("prompt_id", "position", "token", "seed", "target_probs", "draft_probs")}
     for number, one in enumerate(held):
         batch = collate([one])
         features, p = model(batch)[0], heads.target_rows(batch, output)
@@ -158,6 +160,7 @@ def write_log(path: Path, model: Eagle, held: list[Sequence], chosen: torch.Tens
         columns["token"].append(place[one.tokens[one.prompt :]].int().cpu().numpy())
         columns["prompt_id"].append(np.full(one.answer, number, np.int32))
         columns["position"].append(np.arange(one.answer, dtype=np.int32))
+        columns["seed"].append(np.full(one.answer, -1, np.int32))  # all answers draw from one generator
     titles = [name for name, _ in held_out_prompts()][: len(held)]
     metadata = {
         "tool": "specgap models/heads_qwen.py", "target": {"name": facts["target"]},

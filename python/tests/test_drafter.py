@@ -926,7 +926,7 @@ def test_a_draft_that_knows_nothing_of_its_position_is_told(wrong: str) -> None:
         draft = np.roll(draft, 1, axis=0)
     else:
         draft = np.broadcast_to(draft[:1, :1, :1], draft.shape).copy()
-    with pytest.warns(UserWarning, match="the draft knows nothing of its position: its rows have"):
+    with pytest.warns(UserWarning, match="the draft knows nothing of its position: its rows overlap"):
         report = report_of(target, draft, tokens)
     assert report.warning in " ".join(report.text().split())
     assert "4,800 positions looked at" in report.warning

@@ -5,7 +5,8 @@
 
 Every engine writes texts with and without speculation, from the same models. One pass of the target's
 ONNX graph over each finished text gives p; `specgap audit` says whether the text follows it. Without
-speculation is the control: if that is refuted, p is not what the engine runs.
+speculation is the control: if that is refuted, p is not what the engine runs. The 1,600 tokens of a mode tell
+lossy engines from others. To call an honest one as claimed an audit wants more, and says how many: `--prompts`.
 
 FOLDER has target.onnx, and target.gguf and draft.gguf: by default the fixture pair of the tests (two layers, V
 = 299, random weights). With `--models models/out` it is the real pair of `models/build gguf`.
@@ -201,7 +202,9 @@ class OpenVino:
         config = self.genai.GenerationConfig()
         config.max_new_tokens, config.ignore_eos = tokens, True
         config.do_sample, config.temperature, config.rng_seed = True, 1.0, seed
-        config.top_k, config.top_p = 1 << 30, 1.0
+        config.top_k, config.top_p, config.min_p = 1 << 30, 1.0, 0.0
+        config.repetition_penalty, config.presence_penalty, config.frequency_penalty = 1.0, 0.0, 0.0
+        config.no_repeat_ngram_size = 1 << 30
         if speculates:
             config.num_assistant_tokens = DRAFTS
         ids = np.array([prompt], dtype=np.int64)

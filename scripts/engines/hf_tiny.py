@@ -20,7 +20,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import specgap as sg
-from texts import chat_prompts
+from texts import PLAIN, chat_prompts
 
 TEXTS, TOKENS, DRAFTS = 24, 40, 4
 
@@ -58,18 +58,16 @@ def main():
     folder = arguments.folder or pathlib.Path(tempfile.mkdtemp())
     target, draft, prompts = real(arguments.models) if arguments.models else tiny()
     for model in (target, draft):
-        model.generation_config.update(
-            do_sample=True, top_k=0, top_p=1.0, temperature=1.0, pad_token_id=0, eos_token_id=None,
-        )
+        model.generation_config.update(**PLAIN, pad_token_id=0, eos_token_id=None)
     # The defaults end drafts early, and draft 20.
     draft.generation_config.assistant_confidence_threshold = 0.0
     draft.generation_config.num_assistant_tokens = DRAFTS
     draft.generation_config.num_assistant_tokens_schedule = "constant"
     with sg.record.hf(target, draft, out=folder / "log") as recording:
-        for prompt in prompts:
+        for seed, prompt in enumerate(prompts):
+            torch.manual_seed(seed)
             target.generate(
-                prompt, attention_mask=torch.ones_like(prompt), assistant_model=draft,
-                max_new_tokens=TOKENS, do_sample=True,
+                prompt, attention_mask=torch.ones_like(prompt), assistant_model=draft, max_new_tokens=TOKENS, **PLAIN
             )
     print(f"{recording.rounds} rounds, {recording.positions} positions: {folder / 'log'}\n")
     report = sg.gap(folder / "log", drafts=[2, 3], temperature=1.0)

@@ -28,7 +28,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, __ve
 
 from specgap import kernels
 from specgap.rules import STRATA_LEVELS
-from texts import chat_prompts, write_log
+from texts import HONEST, chat_prompts, concluded, write_log
 
 CHILDREN = (4, 2, 1)
 TREE = "prefix-4-2-1"
@@ -175,7 +175,7 @@ def main() -> int:
     }.items():
         command = [arguments.specgap, name, out / "log.npz", *more, "--format", "json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1):
+        if done.returncode not in (0, 1, 4):
             print(done.stderr, file=sys.stderr)
             return 2
         (out / f"{name}.json").write_text(done.stdout, encoding="utf-8")
@@ -189,10 +189,10 @@ def main() -> int:
     # spread over texts.
     spread = 1.96 * np.std(calls, ddof=1) * math.sqrt(len(calls)) * count / total**2
     print(f"tokens per call: {count / total:.3f} ± {spread:.3f} here, {predicted['mean']:.3f} predicted by the replay of these texts")
-    conclusion = answers["audit"]["conclusion"]
+    conclusion = concluded(answers["audit"])
     print(f"audit of the text: {conclusion}, log10 e = {max(part['log10_e_value'] for part in answers['audit']['parts']):.1f}")
     close = abs(count / total - predicted["mean"]) <= spread + (predicted["ci95"][1] - predicted["ci95"][0]) / 2
-    return 0 if conclusion == "as-claimed" and close else 1
+    return 0 if conclusion in HONEST.split(" or ") and close else 1
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ import typing
 
 import numpy
 
+from texts import PLAIN
+
 V, K, PROMPT, TEXTS, LENGTH = 12, 4, 3, 3, 5
 TEMPERATURE = 0.5
 
@@ -385,10 +387,8 @@ def transformers_rounds(path):
                 torch.tensor([prompt]),
                 attention_mask=torch.ones((1, len(prompt)), dtype=torch.long),
                 assistant_model=draft,
-                do_sample=True,
-                temperature=1.5,
-                top_k=0,
                 max_new_tokens=24,
+                **PLAIN | {"temperature": 1.5},
             )
             written.append(ids[0].tolist())
     numpy.savez(path, **calls.arrays())

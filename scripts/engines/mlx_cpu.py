@@ -28,7 +28,7 @@ from mlx_lm.generate import generate_step, speculative_generate_step
 from mlx_lm.models import llama
 from mlx_lm.utils import load_model
 
-from texts import DRAFTS, HEAD, ROOT, Mode, Run, Scorer, Text, audited, installed, made_up, missing, note_rounds, parser, plain_name, tokenized, trial
+from texts import DRAFTS, HEAD, HONEST, ROOT, Mode, Run, Scorer, Text, audited, concluded, installed, made_up, missing, note_rounds, parser, plain_name, tokenized, trial
 
 
 FIXTURE = ROOT / "tests/fixtures/tiny-model"
@@ -196,8 +196,8 @@ def main() -> int:
         write_rounds(log, recorded, texts)
         audit = audited(arguments.specgap, log, rule)
         note_rounds(arguments, engine.package, mode, rule, audit)
-        if audit["conclusion"] not in ("as-claimed", "undecided"):
-            wrong.append(f"rounds of {mode}, --rule {rule}: {audit['conclusion']}")
+        if concluded(audit) not in HONEST.split(" or "):
+            wrong.append(f"rounds of {mode}, --rule {rule}: {concluded(audit)}")
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 

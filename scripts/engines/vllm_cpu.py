@@ -124,7 +124,10 @@ def worker() -> None:
     assert not mode.endswith("repaired") or makes == [0.5, 2.0, 2.0], f"the repair is not what runs: {makes}"
     started = time.monotonic()
     settings = [
-        SamplingParams(temperature=1.0, max_tokens=asked["tokens"], ignore_eos=True, seed=seed, detokenize=False)
+        SamplingParams(
+            temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, presence_penalty=0.0,
+            frequency_penalty=0.0, max_tokens=asked["tokens"], ignore_eos=True, seed=seed, detokenize=False,
+        )
         for seed, _ in enumerate(asked["prompts"])
     ]
     found = engine.generate([{"prompt_token_ids": prompt} for prompt in asked["prompts"]], settings, use_tqdm=False)

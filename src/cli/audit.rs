@@ -24,7 +24,7 @@ use std::str::FromStr;
 #[command(after_long_help = printed::definitions(report::definitions()))]
 pub(super) struct AuditArgs {
     /// A log with the tensors drafts, output and accepted, or with output or token alone; or a
-    /// .csv file of records (docs/guide/audit.md).
+    /// .csv file of records (docs/reference/audit.md).
     ///
     /// Exit code 0: as claimed, or lossless by another rule (a warning); 1: lossy, or not the
     /// rule; 4: undecided, with what would decide.

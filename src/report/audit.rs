@@ -22,7 +22,6 @@ fn count_of(n: u64) -> String {
 
 /// The report as a page: the verdicts, what they follow from, and last what other bugs would take.
 pub fn page(report: &AuditReport) -> Page {
-    let broken = report.hard_checks.iter().any(|check| check.violations > 0);
     let mut sections = vec![shown(
         "verdicts",
         "The verdicts",
@@ -31,15 +30,12 @@ pub fn page(report: &AuditReport) -> Page {
     )];
     sections.extend(report.counts.as_ref().map(beside::counts));
     sections.extend(evidence_sections(report));
-    sections.push(Section {
-        main: broken,
-        ..Section::new(
-            "hard-checks",
-            "Hard checks",
-            "What may never happen, however short the log.",
-            [Block::Table(hard_checks(report))],
-        )
-    });
+    sections.push(Section::new(
+        "hard-checks",
+        "Hard checks",
+        "What may never happen, however short the log.",
+        [Block::Table(hard_checks(report))],
+    ));
     let control = of_table(
         "control",
         "Negative control",
@@ -102,10 +98,13 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
         "Departures from the claim, by cause and size.",
         if_any(excluded(report)),
     );
-    [suspects, excluded, groups, evidence]
-        .into_iter()
-        .flatten()
-        .map(Section::main)
+    // Where a cause is named, groups tell little more.
+    let groups = groups.map(|one| Section {
+        main: report.cause.is_none(),
+        ..one
+    });
+    let all = [suspects, excluded, groups, evidence];
+    all.into_iter().flatten()
 }
 
 /// What every word of the report means.
@@ -222,10 +221,8 @@ fn lead(report: &AuditReport) -> Vec<Block> {
     let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
     let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
     lead.push(Block::Paragraph(conclusion(report)));
-    let items = findings(report);
-    if !items.is_empty() {
-        lead.push(Block::List(items));
-    }
+    // A page folds no caution away.
+    lead.extend(findings(report).into_iter().map(Block::Caution));
     lead.extend(report.surprise.as_ref().map(beside::surprise));
     lead.push(Block::Paragraph(whose(report)));
     if let Some(tv) = report.lossy_by_design
@@ -346,9 +343,9 @@ fn verdicts(report: &AuditReport) -> Table {
     }
     match &report.capital {
         Some(capital) => table.note(format!(
-            "Against the rule as a whole 1e{:+.1} was won, against p as the law of what comes out \
-             1e{:+.1}; either refutes from 1e{:+.1} on. An engine that does what it claims, with \
-             noise of {} on each logit, fails this audit with probability {:.0e} at most, whatever \
+            "Evidence against the rule as a whole is 1e{:+.1}, against p as the law of what comes \
+             out 1e{:+.1}. Either refutes from 1e{:+.1} on: an engine that does what it claims, with \
+             noise of {} on each logit, gets there with probability {:.0e} at most, whatever \
              numbers its requests share{}.",
             capital.log10_rule,
             capital.log10_outputs,
@@ -401,13 +398,13 @@ fn hard_checks(report: &AuditReport) -> Table {
 
 /// What has evidence, for logs.
 fn suspects(report: &AuditReport) -> Table {
-    let columns = head("suspect | #log10 of its likelihood | what it says | what to do");
+    let columns = head("suspect | what it says | what to do | #log10 of its likelihood");
     let rows = report.suspects.iter().map(|one| {
         Row::texts([
             one.name.clone(),
-            format!("{:.1}", one.log10_e_value),
             one.words.clone(),
             one.cure.clone(),
+            format!("{:.1}", one.log10_e_value),
         ])
     });
     Table::new("suspects", "", columns).rows(rows).note(
@@ -451,18 +448,30 @@ fn evidence(report: &AuditReport) -> Table {
 
 fn groups(report: &AuditReport) -> Table {
     let columns = head("part | group | #steps | #log10 of its e-value");
-    let rows = report.parts.iter().flat_map(|part| {
-        part.groups.iter().map(|one| {
-            Row::texts([
-                part.part.clone(),
-                format!("{} {}", one.family, one.group),
-                count_of(one.steps),
-                format!("{:.1}", one.log10_e_value),
-            ])
-        })
+    let all = (report.parts.iter()).flat_map(|part| part.groups.iter().map(move |one| (part, one)));
+    // Of places in a round there are few, of prompts many.
+    let (places, prompts): (Vec<_>, Vec<_>) = all.partition(|(_, one)| one.family != "prompt");
+    let rows = places.into_iter().chain(prompts).map(|(part, one)| {
+        Row::texts([
+            part.part.clone(),
+            format!("{} {}", one.family, one.group),
+            count_of(one.steps),
+            format!("{:.1}", one.log10_e_value),
+        ])
     });
-    Table::new("groups", "", columns).rows(rows)
+    let mut first: Vec<Row> = rows.collect();
+    let rest = first.split_off(first.len().min(FIRST_GROUPS));
+    let mut table = Table::new("groups", "", columns).rows(first);
+    if !rest.is_empty() {
+        table.groups[0].main = true;
+        let all = counted(FIRST_GROUPS + rest.len(), "group");
+        table = table.rows(rest).note(format!("{all} fail."));
+    }
+    table
 }
+
+/// Groups that short texts have.
+const FIRST_GROUPS: usize = 6;
 
 fn tampering(control: &[Tampering]) -> Table {
     let columns = head("tampered with | refused | by | #positions played | this log is enough");

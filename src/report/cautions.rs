@@ -34,22 +34,22 @@ pub fn strange_words(fit: &DraftFit) -> Option<String> {
     if let Some(off) = fit.misplaced() {
         let more = fit.beside?[usize::from(off > 0)];
         let (beside, late) = match off {
-            1 => ("behind", "late"),
-            _ => ("before", "early"),
+            1 => ("next position", "late"),
+            _ => ("position before", "early"),
         };
         return Some(format!(
-            "the draft's rows are one position {late}: with the target's row that of the position \
-             {beside} has {} more in common than the position's own, {}. Log the row that a draft is \
-             drawn from. Every number here is of the wrong rows",
-            share(more.mean),
+            "the draft's rows are one position {late}: the target's row overlaps the draft's row of \
+             the {beside} by {}, and that of its own by {}. Log the row that a draft is drawn \
+             from. Every number here is of the wrong rows",
+            share(fit.own + more.mean),
             share(fit.own)
         ));
     }
     fit.knows_nothing().then(|| {
         let half = (fit.gain.ci95[1] - fit.gain.ci95[0]) / 2.0;
         format!(
-            "the draft knows nothing of its position: its rows have {} in common with the target's \
-             rows there, and {} with those of other positions ({} ± {} more, {} looked at). A wrong \
+            "the draft knows nothing of its position: its rows overlap the target's by {} there, and \
+             by {} at other positions ({} ± {} more, {} looked at). A wrong \
              map of ids (d2t), hidden states or rows of other positions, or another tokenizer do that",
             share(fit.own),
             share(fit.other),

@@ -297,7 +297,8 @@ fn results_are_what_scripts_expect() {
                 .iter()
                 .find(|other| other.engine == one.engine && other.mode == "plain");
             let control = control.unwrap_or_else(|| panic!("{name} has no control"));
-            assert_eq!(control.conclusion, "as-claimed", "{name}");
+            let honest = ["as-claimed", "undecided"].contains(&control.conclusion.as_str());
+            assert!(honest, "{name}: {}", control.conclusion);
             let script = folder().join("../..").join(&one.script);
             assert!(script.exists(), "{name}: {}", script.display());
         }

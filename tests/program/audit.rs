@@ -36,14 +36,16 @@ fn an_honest_engine_is_undecided_if_its_log_is_short_and_its_verdict_comes_first
     let places = [
         "Undecided: departures of 0.05 or more",
         "120 tokens, 6 texts, all looked at",
-        "Surprise ",
+        "Surprise: ",
         "The verdicts",
-        "What would have been found",
+        "next: log what the first line asks for, and audit again.",
     ];
     let places = places.map(|words| run.out.find(words).unwrap_or_else(|| panic!("{}", run.out)));
     assert!(places.is_sorted(), "{places:?} {}", run.out);
+    // It fits a screen; what would have been found is for those who ask.
+    assert!(run.out.lines().count() <= 25, "{}", run.out);
     // A terminal of 80 columns.
-    let line = "audit engine.safetensors --rule token";
+    let line = "audit engine.safetensors --rule token -v";
     let mut narrow = command(folder.path(), line.split(' '));
     let output = narrow.env("COLUMNS", "80").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -72,6 +74,22 @@ fn a_bug_exits_1_and_is_named() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["conclusion"], "lossy");
     assert_eq!(report["cause"]["name"], "draft-likeliest");
+    // For a person: the cause and what to do, within a screen.
+    let shown = specgap(
+        folder.path(),
+        "audit engine.safetensors --rule token".split(' '),
+    );
+    let screen: Vec<&str> = shown.out.lines().collect();
+    assert!(
+        screen[1].starts_with("  Lossy: ") && screen.len() <= 28,
+        "{}",
+        shown.out
+    );
+    assert!(
+        screen[2].starts_with("  ! draft-likeliest: "),
+        "{}",
+        shown.out
+    );
     assert_eq!(
         report["command"],
         "specgap audit engine.safetensors --rule token"

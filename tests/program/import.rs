@@ -176,6 +176,43 @@ fn a_recording_of_transformers_is_audited_end_to_end() {
     assert!(notes.iter().any(said), "{note}: {notes:?}");
 }
 
+/// Seeds of a recording are the log's.
+#[test]
+fn seeds_of_a_recording_are_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("rounds.npz");
+    let from = std::fs::File::open(fixture("hf-rounds.npz")).unwrap();
+    let mut from = zip::ZipArchive::new(from).unwrap();
+    let to = std::fs::File::create(&made).unwrap();
+    let mut to = zip::ZipWriter::new(to);
+    for index in 0..from.len() {
+        let mut member = from.by_index(index).unwrap();
+        let name = member.name().unwrap().into_owned();
+        let mut data = Vec::new();
+        std::io::copy(&mut member, &mut data).unwrap();
+        // A seed for each prompt: its number.
+        let again = (name == "prompt_id.npy").then(|| "seed.npy".to_owned());
+        for name in [name].into_iter().chain(again) {
+            let options = zip::write::SimpleFileOptions::default();
+            to.start_file(name, options).unwrap();
+            std::io::Write::write_all(&mut to, &data).unwrap();
+        }
+    }
+    to.finish().unwrap();
+    import(
+        folder.path(),
+        "--from hf rounds.npz --temperature 1.5 --out log",
+    )
+    .ok();
+    let log = specgap::log::Log::open(&folder.path().join("log")).unwrap();
+    let records = log.engine_records().unwrap();
+    assert!(
+        records
+            .iter()
+            .all(|one| one.seed.is_some() && one.seed == one.prompt)
+    );
+}
+
 #[test]
 fn json_says_what_was_made() {
     let folder = tempfile::tempdir().unwrap();

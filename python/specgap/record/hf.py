@@ -1,7 +1,12 @@
 """Records assisted generation of Hugging Face transformers.
 
     with sg.record.hf(model, assistant, out="log"):
-        model.generate(**inputs, assistant_model=assistant, do_sample=True)
+        torch.manual_seed(7)
+        model.generate(
+            **inputs, assistant_model=assistant, do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+            min_p=None, typical_p=1.0, epsilon_cutoff=0.0, eta_cutoff=0.0, repetition_penalty=1.0,
+            no_repeat_ngram_size=0, bad_words_ids=None, suppress_tokens=None,
+        )
 
 ``transformers.generation.utils._speculative_sampling`` is wrapped while the context is open. It
 is called only where tokens are sampled: greedy assisted generation compares argmaxes and never
@@ -9,7 +14,8 @@ comes here. Rows are those that are drawn from, after temperature, top-k and top
 own idea of p, as the log says (``rows_from``). ``torch.manual_seed`` is watched: texts behind a call
 have its seed in the log, so that an audit does not take texts of one seed for independent.
 
-Three defaults of transformers change what is measured. ``assistant_confidence_threshold`` (0.4)
+What a call does not say comes from the model's ``generation_config``, often a top-p and a penalty: p
+is then of these. Three defaults of transformers change what is measured. ``assistant_confidence_threshold`` (0.4)
 ends drafts early; ``num_assistant_tokens`` (20) is long; ``top_k`` (50) cuts the rows that are
 drawn from. With ``assistant_ensemble_weight`` outputs do not follow the target, by design.
 """

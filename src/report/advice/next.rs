@@ -109,7 +109,11 @@ pub(in crate::report) fn after_counters(report: &CountersReport) -> String {
 pub(in crate::report) fn after_audit(report: &AuditReport) -> String {
     let next = match report.conclusion {
         Conclusion::AsClaimed => "specgap gap says what a better rule would get of these rows",
-        Conclusion::Undecided => "record more rounds, and audit again",
+        Conclusion::Undecided => "log what the first line asks for, and audit again",
+        Conclusion::LosslessOther => {
+            "name the rule that runs with --rule; specgap gap says what each would accept"
+        }
+        _ if report.rule == "text" => "mend it, write the texts again and audit again",
         _ => "mend it, record again and audit again; specgap conformance tests its kernel alone",
     };
     next.to_owned()

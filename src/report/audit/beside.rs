@@ -31,12 +31,9 @@ pub(super) fn surprise_words(found: &Surprise) -> String {
         ),
     };
     format!(
-        "Surprise {:.2} nats a token, where the entropy of p is {:.2}: {:+.3} (95%: {low:+.3} to \
-         {high:+.3}; {z}; {}{impossible}).",
-        found.surprise,
-        found.entropy,
-        found.difference,
-        counted(usize::try_from(found.steps).unwrap_or(usize::MAX), "token"),
+        "Surprise: {:.2} nats a token, where draws from p have {:.2}. They differ by {:+.3} (95%: \
+         {low:+.3} to {high:+.3}; {z}{impossible}).",
+        found.surprise, found.entropy, found.difference,
     )
 }
 

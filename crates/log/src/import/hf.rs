@@ -314,7 +314,20 @@ pub(super) fn recorded(
     } else {
         vec![0; lengths.len()]
     };
-    for (name, count) in [("n_matches", matches.len()), ("prompt_id", texts.len())] {
+    let seeds = match arrays.has("seed") {
+        true => arrays.integers("seed")?,
+        false => Vec::new(),
+    };
+    let of_seeds = if seeds.is_empty() {
+        lengths.len()
+    } else {
+        seeds.len()
+    };
+    for (name, count) in [
+        ("n_matches", matches.len()),
+        ("prompt_id", texts.len()),
+        ("seed", of_seeds),
+    ] {
         if count != lengths.len() {
             return Err(arrays.refuse(
                 name,
@@ -325,9 +338,9 @@ pub(super) fn recorded(
     let vocabulary = width(path, &p, &q, request.vocabulary)?;
     check_tokens(path, "candidate_input_ids", &candidates, vocabulary)?;
     check_tokens(path, "valid_tokens", &valid, vocabulary)?;
-    // Of each logged position its text, its place there, the token, the drafts that were accepted
-    // and the place in its round; the drafts.
-    let (mut taken, mut drafts) = (Vec::<[i64; 5]>::new(), Vec::<&[i64]>::new());
+    // Of each logged position its text, its place there, the token, the drafts that were accepted,
+    // the place in its round and the seed; the drafts.
+    let (mut taken, mut drafts) = (Vec::<[i64; 6]>::new(), Vec::<&[i64]>::new());
     let (mut p_rows, mut q_rows) = (Vec::new(), Vec::new());
     let (mut at_p, mut at_q, mut at_valid) = (0usize, 0usize, 0usize);
     let (mut text, mut index, mut last) = (first_text, 0i64, None);
@@ -386,7 +399,8 @@ pub(super) fn recorded(
             let accepted = if first { matched as i64 } else { -1 };
             let output = put_out.get(place).copied().unwrap_or(-1);
             let place = place as i64;
-            taken.push([text, index + place, output, accepted, place]);
+            let seed = seeds.get(call).copied().unwrap_or(-1);
+            taken.push([text, index + place, output, accepted, place, seed]);
             // A round's chain stands at its first position.
             drafts.push(if first { drafted } else { &[] });
         }
@@ -427,7 +441,11 @@ pub(super) fn recorded(
         ("output", 2),
         ("accepted", 3),
         ("round", 4),
+        ("seed", 5),
     ] {
+        if name == "seed" && seeds.is_empty() {
+            continue;
+        }
         let column: Vec<i64> = taken.iter().map(|one| one[at]).collect();
         tensors.push(RawTensor::integers(name, &column));
     }

@@ -310,12 +310,18 @@ fn tokens(out: &mut String, text: &MarkedText) {
 fn table(out: &mut String, table: &Table) {
     let grouped = table.groups.iter().any(|group| group.title.is_some());
     let class = if grouped { " class=\"grouped\"" } else { "" };
+    let (id, words) = (escape(&table.id), escape(&table.caption));
+    // Where what stands above says what it shows, its id alone names it.
+    let (label, caption) = match words.is_empty() {
+        true => (format!("aria-label=\"{id}\""), String::new()),
+        false => (
+            format!("aria-labelledby=\"table-{id}\""),
+            format!("<caption id=\"table-{id}\"><span>{words}</span></caption>\n"),
+        ),
+    };
     let _ = writeln!(
         out,
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"table-{0}\">\n\
-         <table{class}>\n<caption id=\"table-{0}\"><span>{1}</span></caption>\n<thead>",
-        escape(&table.id),
-        escape(&table.caption)
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" {label}>\n<table{class}>\n{caption}<thead>"
     );
     head(out, table);
     out.push_str("</thead>\n");
@@ -441,6 +447,22 @@ mod tests {
         let mut out = String::new();
         picture(&mut out, &figure).unwrap();
         out
+    }
+
+    /// Nothing stands over a table that the words above it explain.
+    #[test]
+    fn a_table_without_a_caption_has_no_empty_one() {
+        let drawn = |caption: &str| {
+            let mut out = String::new();
+            table(&mut out, &Table::new("rates", caption, Vec::new()));
+            out
+        };
+        assert!(drawn("Rates").contains("aria-labelledby=\"table-rates\">\n<table>\n<caption"));
+        let bare = drawn("");
+        assert!(
+            bare.contains("aria-label=\"rates\"") && !bare.contains("caption"),
+            "{bare}"
+        );
     }
 
     #[test]

@@ -88,7 +88,9 @@ fn fitting(out: &mut String, all: &Table, width: u16, verbose: bool) {
         vec![all]
     };
     for part in parts {
-        let _ = writeln!(out, "\n{}", part.caption);
+        if !part.caption.is_empty() {
+            let _ = writeln!(out, "\n{}", part.caption);
+        }
         table(out, &part, width, "");
         for note in &part.notes {
             let _ = wrap(out, &note.replace("Bold:", "*:"), width);

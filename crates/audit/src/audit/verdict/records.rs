@@ -50,7 +50,7 @@ pub struct DraftRecord {
 /// Comma-separated values with a header. Columns `p`, `q`, `accepted` (0 or 1), `u_q` and `u_p`
 /// are needed, `u_c`, `prompt`, `depth` and `seed` may be there, in any order. The first four are
 /// empty where nothing was drafted, and are all left out where nothing ever was.
-/// docs/guide/audit.md says what they are.
+/// docs/reference/audit.md says what they are.
 ///
 /// ```
 /// use specgap_audit::audit::Records;
