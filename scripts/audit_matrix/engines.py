@@ -278,7 +278,7 @@ def lossy_token():
     engines += [
         Engine("token, both at 1.25 T", "token", "lossy", {"temperature": {"temperature": 1.25}}, target=tempered(1.25),
                draft=drafted(1.25), asked=drafted(1.25)),
-        Engine("token, ratio by q at 1.25 T", "token", "lossy", {"accepts-more": {}, drafts: {}}, asked=drafted(1.25)),
+        Engine("token, ratio by q at 1.25 T", "token", "lossy", {"ratio-of-another-q": {"factor": 1.25}}, asked=drafted(1.25)),
         Engine("token, ids of the last quarter banned", "token", "lossy", {"id-range": {}}, of_rows=True,
                target=lambda rows: scaled(range(rows.vocabulary * 3 // 4, rows.vocabulary), 1e-9)),
         Engine("token, keeps everything in 5%", "token", "lossy", {"accepts-everything": {}, "accepts-more": {}},
@@ -306,8 +306,7 @@ def lossy_token():
         Engine("token, exact match", "token", "lossless", {"exact-match": {}}, keep=laws.of_p, replace=without),
         Engine("token, exact match in half", "token", "lossless", {"exact-match": {}}, keep=laws.of_p, replace=without, share=0.5),
         Engine("token, a draft of its own q", "token", "lossless",
-               {"draft-temperature": {}, "draft-rows-off-by-one-place": {}, "drafts-unlike-their-rows": {}},
-               draft=drafted(1.5), asked=drafted(1.5)),
+               {"draft-of-its-own-row": {"factor": 1.5}}, draft=drafted(1.5), asked=drafted(1.5)),
     ]
     return engines
 
@@ -336,7 +335,7 @@ def lossy_others():
         Engine("rrs, each against p", "rrs", "lossy", {}, player="siblings", couple="truth-each"),
         Engine("rrs-wo, drafts at 1.25 T", "rrs-wo", "lossy", {draft: {"temperature": 1.25}, "flatter-drafts": {}},
                player="siblings", draft=drafted(1.25)),
-        Engine("level-4, a draft of its own q", "level-4", "lossless", {draft: {"temperature": 1.25}}, player="siblings",
+        Engine("level-4, a draft of its own q", "level-4", "lossless", {"draft-of-its-own-row": {"factor": 1.25}}, player="siblings",
                draft=drafted(1.25), asked=drafted(1.25)),
     ]
 

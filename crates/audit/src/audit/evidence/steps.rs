@@ -35,6 +35,8 @@ pub(crate) struct Steps {
     pub outside: Vec<Option<u32>>,
     /// The columns of `drafts` are alternatives for one position.
     pub siblings: bool,
+    /// No column says what was accepted: a draft that came out was.
+    pub by_output: bool,
     pub rounds: usize,
     /// Rounds whose last tokens have no row: the next round begins further behind.
     pub cut: usize,
@@ -147,6 +149,7 @@ impl Steps {
             deep |= depth > Some(0) && record.drafts.iter().any(|&x| x >= 0);
         }
         steps.siblings = rule.needs_siblings() || deep || !has_rounds;
+        steps.by_output = !has_rounds;
         let mut round: Option<Round> = None;
         let mut form = Form::default();
         for (index, record) in records.iter().enumerate() {

@@ -135,6 +135,26 @@ impl<'a> Tested<'a> {
     }
 }
 
+impl Decisions {
+    /// The same where a correction that is one of the drafts looks like a draft that was kept.
+    pub(crate) fn by_output(&mut self) {
+        let Some((none, kept)) = self.law.split_last_mut() else {
+            return;
+        };
+        let mut hits = 0.0;
+        for (slot, &token) in kept.iter_mut().zip(&self.tokens) {
+            if let Some(mass) = self.correction.get_mut(token).filter(|mass| **mass > 0.0) {
+                *slot += *none * *mass;
+                hits += std::mem::take(mass);
+            }
+        }
+        if hits > 0.0 {
+            *none *= (1.0 - hits).max(0.0);
+            specgap_core::rule::normalise(&mut self.correction);
+        }
+    }
+}
+
 fn decisions(engine: &Engine, tested: &Tested<'_>) -> Decisions {
     let Tested {
         at,
@@ -387,6 +407,27 @@ mod tests {
             &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
             &P
         ));
+    }
+
+    /// A correction from p hits a draft with its p: it looks as if the draft was kept.
+    #[test]
+    fn what_came_out_alone_tells_what_was_kept() {
+        let engine = Engine::HONEST.corrects(Corrects::Target);
+        let position = at();
+        let tested = Tested::new(Rule::RRS, &engine, &position, &[2, 0]);
+        let told = tested.decide(&engine);
+        let mut seen = told.clone();
+        seen.by_output();
+        let none = told.law[2];
+        for (place, token) in [(0, 0), (1, 2)] {
+            let expected = told.law[place] + none * P[token];
+            assert!((seen.law[place] - expected).abs() < 1e-12);
+            assert_eq!(seen.correction[token], 0.0);
+        }
+        assert!((seen.law.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let left = P[1] + P[3];
+        assert!((seen.law[2] - none * left).abs() < 1e-12);
+        assert!((seen.correction[1] - P[1] / left).abs() < 1e-12);
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub(crate) enum Law {
     Draft(Change),
     /// Another row of the draft wherever q is used.
     OtherDraft(Change),
+    /// Another row of the draft where drafts are tested and replaced, and not where they are drawn.
+    Tested(Change),
     /// Each of several drafts is held against a draw of its own from p.
     DrawForEach,
     /// Drafts are drawn where the likeliest is claimed, or the other way around.
@@ -182,6 +184,10 @@ impl Families {
             }
             if rule.drafts() == Drafts::Any {
                 all.add("target-draw-for-each-draft", [Law::DrawForEach]);
+            } else if let Drafts::Drawn(_) = rule.drafts() {
+                let own = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
+                let own = own.map(|factor| Law::OtherDraft(Change::Temperature(factor)));
+                all.add("draft-of-its-own-row", own);
             }
             return all;
         }
@@ -304,13 +310,14 @@ impl Families {
             self.add("draft-cut", TOP_P.map(Change::TopP).map(Law::Draft));
             self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
             self.add("draft-likeliest", [Law::Likeliest]);
-            let own = few(&FACTORS, 2)
-                .filter(|factor| *factor > 0.0)
-                .map(Change::Temperature);
-            let own = own
-                .chain(few(&TOP_K, 3).map(Change::TopK))
-                .chain(few(&TOP_P, 2).map(Change::TopP));
-            self.add("draft-of-its-own-row", own.map(Law::OtherDraft));
+            let own = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
+            let own = own.map(Change::Temperature);
+            let own = own.chain(few(&TOP_K, 3).map(Change::TopK));
+            let own: Vec<Change> = own.chain(few(&TOP_P, 2).map(Change::TopP)).collect();
+            if rule.tests_drafts() {
+                self.add("ratio-of-another-q", own.iter().copied().map(Law::Tested));
+            }
+            self.add("draft-of-its-own-row", own.into_iter().map(Law::OtherDraft));
             self.add("draft-uniform", [Law::Draft(Change::Uniform)]);
             self.add(
                 "draft-rows-off-by-one-place",
@@ -456,7 +463,9 @@ impl Law {
                 put("factor", json!(factor));
                 put("of", json!("p and q"));
             }
-            Self::Draft(change) | Self::OtherDraft(change) => change.put(&mut put),
+            Self::Draft(change) | Self::OtherDraft(change) | Self::Tested(change) => {
+                change.put(&mut put);
+            }
             Self::Decide(Keep::Over(over), Correct::Claimed) => put("factor", json!(1.0 / over)),
             Self::Number(reused, sorted) => {
                 put(
@@ -498,6 +507,10 @@ impl Law {
             }
             Self::OtherDraft(change) => format!(
                 "{} wherever it is used: the log's q is not the q that drafted",
+                change.words("the draft's row")
+            ),
+            Self::Tested(change) => format!(
+                "{} where drafts are tested, and not where they are drawn",
                 change.words("the draft's row")
             ),
             Self::DrawForEach => "each draft is held against a draw of its own from p".to_owned(),
@@ -546,7 +559,7 @@ impl Law {
             Self::OtherDraft(_) => {
                 "nothing is lost: log the q that drafted, or pass --draft-temperature or --draft-top-k"
             }
-
+            Self::Tested(_) => "test drafts with the q that they were drawn from",
             Self::DrawForEach => {
                 "draw one token of the target, and keep the draft that equals it, if one does"
             }
@@ -666,6 +679,8 @@ impl Law {
                 .map(|change| Self::Target(change, place))
                 .collect(),
             Self::Draft(change) => finer(change).into_iter().map(Self::Draft).collect(),
+            Self::Tested(change) => finer(change).into_iter().map(Self::Tested).collect(),
+            Self::OtherDraft(change) => finer(change).into_iter().map(Self::OtherDraft).collect(),
             Self::Both(factor) => between(&FACTORS, factor, f64::ln, f64::exp)
                 .into_iter()
                 .map(Self::Both)

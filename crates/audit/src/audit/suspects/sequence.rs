@@ -3,6 +3,7 @@
 //! They are told of positions in the order of the log. What each says of an outcome follows from
 //! what came before.
 
+use super::step::{Factor, ratio};
 use super::view::common;
 use crate::audit::evidence::bets::log_sum;
 use specgap_base::sorted::Map;
@@ -37,6 +38,10 @@ pub(crate) struct Fact {
     /// p(x), q(x), the chance of being kept, and the half-width of that.
     pub acceptance: Option<[f64; 4]>,
     pub kept: bool,
+    /// Its prefix may have been refused, as one of a block.
+    pub within_block: bool,
+    /// e to the entropy of p, where something was drafted.
+    pub spread: f64,
     /// Of a rejected draft: where what replaced it lies by falling p, under each law.
     pub replaced: Option<[[f64; 2]; REPLACE]>,
     /// Behind a draft that was kept: the cells of the token that came without one.
@@ -59,7 +64,6 @@ pub(crate) struct Threshold {
     pub refused: f64,
     pub kept: f64,
     pub log: f64,
-    pub steps: u64,
 }
 
 impl Default for Threshold {
@@ -68,7 +72,6 @@ impl Default for Threshold {
             refused: 0.0,
             kept: f64::INFINITY,
             log: 0.0,
-            steps: 0,
         }
     }
 }
@@ -81,7 +84,7 @@ const LEAST: f64 = 0.02;
 const MOST: f64 = 10.0;
 
 impl Threshold {
-    fn look(&mut self, value: f64, kept: bool, [keep, width]: [f64; 2]) {
+    fn look(&mut self, value: f64, (kept, within_block): (bool, bool), [keep, width]: [f64; 2]) {
         // The threshold is anywhere between what was refused and what was kept, by its logarithm.
         let (low, high) = (self.refused.max(LEAST), self.kept.min(MOST));
         let own = match (value >= self.kept, value <= self.refused) {
@@ -93,16 +96,22 @@ impl Threshold {
             }
             _ => keep,
         };
-        if own != keep && keep > 0.0 && keep < 1.0 {
-            let ratio = match kept {
-                true => own / keep,
-                false => (1.0 - own) / (1.0 - keep),
+        let [law, claim] = match kept {
+            true => [own, keep],
+            false => [1.0 - own, 1.0 - keep],
+        };
+        // As of any law: what rounding alone excludes is not impossible, and what another prefix of a
+        // block explains tells nothing.
+        let claim = if claim > 1e-12 { claim } else { 0.0 };
+        if own != keep && !(claim <= 0.0 && within_block) {
+            let price = match keep > 0.0 && keep < 1.0 {
+                true => {
+                    width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs())
+                }
+                false => 0.0,
             };
-            let price =
-                width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs());
-            self.log += ratio.ln() - price.ln_1p();
+            self.log += Factor::of(law, claim, price).ratio.ln() - price.ln_1p();
         }
-        self.steps += 1;
         match kept {
             true => self.kept = self.kept.min(value),
             false => self.refused = self.refused.max(value),
@@ -389,8 +398,8 @@ impl Kept {
 pub(crate) struct Sequence {
     pub kept: Kept,
     pub replaced: Replaced,
-    pub ratio: Threshold,
-    pub share: Threshold,
+    /// Of p/q, of p, and of p times e to the entropy of its row.
+    pub thresholds: [Threshold; 3],
     /// By rank: of outputs, and of drafts.
     pub ranks: [Rank; 2],
     /// The coin of the last draft draws the token behind the chain, by id and by mass.
@@ -417,13 +426,15 @@ impl Sequence {
             self.kept.look(found, fact.kept);
             let [p, q, keep, width] = found;
             if let Some(cells) = fact.replaced {
-                let ratio = if p >= q { 1.0 } else { p / q };
-                self.replaced.look([keep, p, 0.0, ratio], cells);
+                self.replaced.look([keep, p, 0.0, ratio(p, q)], cells);
             }
+            let happened = (fact.kept, fact.within_block);
+            let [of_ratio, of_p, typical] = &mut self.thresholds;
             if q > 0.0 {
-                self.ratio.look(p / q, fact.kept, [keep, width]);
+                of_ratio.look(p / q, happened, [keep, width]);
             }
-            self.share.look(p, fact.kept, [keep, width]);
+            of_p.look(p, happened, [keep, width]);
+            typical.look(p * fact.spread, happened, [keep, width]);
         }
         for (rank, cell) in self.ranks.iter_mut().zip([fact.output, fact.draft]) {
             if let Some(cell) = cell {
@@ -466,7 +477,7 @@ mod tests {
     fn a_threshold_is_learnt() {
         let mut one = Threshold::default();
         for (value, kept) in [(0.2, false), (0.8, true)] {
-            one.look(value, kept, [0.5, 0.0]);
+            one.look(value, (kept, false), [0.5, 0.0]);
         }
         // By its logarithm the threshold lies below .2 with ln 10/ln 500, and below .8 with
         // ln 4/ln 50 of what is left.
@@ -475,12 +486,12 @@ mod tests {
         assert!((one.log - (first * second).ln()).abs() < 1e-12);
         let before = one.log;
         for (value, kept) in [(0.9, true), (0.1, false), (0.85, true)] {
-            one.look(value, kept, [0.5, 0.0]);
+            one.look(value, (kept, false), [0.5, 0.0]);
         }
         assert!((one.log - before - 3.0 * ((1.0 - MISSES) / 0.5).ln()).abs() < 1e-12);
         assert!(one.is_one() && one.refused == 0.2 && one.kept == 0.8);
-        one.look(0.5, true, [0.5, 0.0]);
-        one.look(0.6, false, [0.5, 0.0]);
+        one.look(0.5, (true, false), [0.5, 0.0]);
+        one.look(0.6, (false, false), [0.5, 0.0]);
         assert!(!one.is_one());
     }
 

@@ -32,13 +32,21 @@ impl Factor {
         price: 0.0,
     };
 
-    fn of(law: f64, claim: f64, price: f64) -> Self {
+    pub(super) fn of(law: f64, claim: f64, price: f64) -> Self {
         let ratio = match claim > 0.0 {
             true => law.max(0.0) / claim,
             false if law > 0.0 => IMPOSSIBLE * law,
             false => 1.0,
         };
         Self { ratio, price }
+    }
+}
+
+/// min(1, p/q).
+pub(crate) fn ratio(p: f64, q: f64) -> f64 {
+    match p >= q {
+        true => 1.0,
+        false => p / q,
     }
 }
 
@@ -138,6 +146,8 @@ pub(crate) struct Here<'a> {
     pub stands: f64,
     pub drafts: &'a [usize],
     pub siblings: bool,
+    /// Nothing but what came out says that a draft was kept.
+    pub by_output: bool,
     pub kept: bool,
     pub output: usize,
     /// It belongs to no round.
@@ -251,7 +261,7 @@ impl<'a> Here<'a> {
     }
 
     /// In the middle of a block, whose prefix may have been refused.
-    fn is_within_block(&self) -> bool {
+    pub(crate) fn is_within_block(&self) -> bool {
         self.rule == Rule::BLOCK && self.reach < 1.0
     }
 
@@ -319,7 +329,7 @@ impl<'a> Here<'a> {
             self.known.corrections = all.map(|place| self.correction_at(place)).collect();
         }
         if self.siblings && !self.drafts.is_empty() && !self.outside {
-            self.known.several = Some(self.several(&Engine::HONEST, None));
+            self.known.several = Some(self.several(&Engine::HONEST, [None; 2]));
         }
         self
     }
@@ -591,7 +601,8 @@ impl<'a> Here<'a> {
             _ if self.outside || self.draft().is_none() => Told::NOTHING,
             Law::Both(factor) => row().map_or(Told::NOTHING, |row| self.both(factor, row)),
             Law::Draft(change) => self.drafted(change),
-            Law::OtherDraft(change) => self.other_draft(change),
+            Law::OtherDraft(change) => self.other_draft(change, true),
+            Law::Tested(change) => self.other_draft(change, false),
             Law::DrawForEach => Told::NOTHING,
             Law::Sampled | Law::Likeliest => self.likeliest(law),
             Law::Decide(keep, correct) => self.decided(keep, correct),
@@ -737,11 +748,7 @@ impl<'a> Here<'a> {
     }
 
     fn keep_exactly(&self, place: usize) -> f64 {
-        let (p, q) = (self.p.at(place), self.q.at(place));
-        match p >= q {
-            true => 1.0,
-            false => p / q,
-        }
+        ratio(self.p.at(place), self.q.at(place))
     }
 
     fn drafted(&self, change: Change) -> Told {
@@ -777,8 +784,8 @@ impl<'a> Here<'a> {
         told
     }
 
-    /// Another row of the draft, wherever q is used.
-    fn other_draft(&self, change: Change) -> Told {
+    /// Another row of the draft wherever q is used, or where drafts are tested and replaced alone.
+    fn other_draft(&self, change: Change, draws: bool) -> Told {
         let mut told = Told::NOTHING;
         let before = || self.before.map(|[_, q]| q).filter(|q| !q.is_empty());
         let row = match change {
@@ -791,16 +798,29 @@ impl<'a> Here<'a> {
         ) else {
             return told;
         };
-        told.rule[0] = Factor::of(q.at(x), self.q.at(x), 2.0 * self.known.width);
-        let (p, own) = (self.p.at(x), q.at(x));
-        let keep = if p >= own { 1.0 } else { p / own };
-        told.rule[1] = self.on_acceptance(keep);
-        if !self.kept {
-            let over = |place: usize| (self.p.at(place) - q.at(place)).max(0.0);
-            let left: f64 = (0..self.p.row.len()).map(over).sum();
-            if left > 0.0 {
-                told.rule[2] = self.on_correction(|place| over(place) / left);
-            }
+        let keep = |place: usize| ratio(self.p.at(place), q.at(place));
+        if draws {
+            told.rule[0] = Factor::of(q.at(x), self.q.at(x), 2.0 * self.known.width);
+        }
+        told.rule[1] = self.on_acceptance(keep(x));
+        if self.kept && (draws || self.rule != Rule::TOKEN) {
+            return told;
+        }
+        let over = |place: usize| (self.p.at(place) - q.at(place)).max(0.0);
+        let left: f64 = (0..self.p.row.len()).map(over).sum();
+        let correct = |place: usize| match left > 0.0 {
+            true => over(place) / left,
+            false => self.p.at(place),
+        };
+        if !self.kept && (left > 0.0 || !draws) {
+            told.rule[2] = self.on_correction(correct);
+        }
+        if !draws && self.rule == Rule::TOKEN {
+            let y = self.output;
+            let own = (self.q.row.iter().enumerate()).filter(|(_, mass)| **mass > 0.0);
+            let kept: f64 = own.map(|(place, mass)| mass * keep(place)).sum();
+            let law = self.q.at(y) * keep(y) + (1.0 - kept).max(0.0) * correct(y);
+            told.output = self.on_output(law, || q.moved(self.q.row));
         }
         told
     }
@@ -851,8 +871,12 @@ impl<'a> Here<'a> {
 
     fn keeps(&self, keep: Keep, place: usize) -> f64 {
         let (p, q) = (self.p.at(place), self.q.at(place));
-        let ratio = if p >= q { 1.0 } else { p / q };
+        let ratio = ratio(p, q);
         match keep {
+            // Not a share of min(1, p/q): that is the rule, with steps at which no draft is kept.
+            Keep::Over(over) if self.compares() && self.is_plain() && q > 0.0 => {
+                (p / q / over).min(1.0)
+            }
             Keep::Over(over) if self.compares() => (self.stop_at(ratio) / over).min(1.0),
             Keep::Over(over) => (p / self.rule.over() / over).min(1.0),
             Keep::All => 1.0,
@@ -1000,12 +1024,7 @@ impl<'a> Here<'a> {
         };
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), price);
         if !self.p.is_rest(x) {
-            let keep = if p.at(x) >= q.at(x) {
-                1.0
-            } else {
-                p.at(x) / q.at(x)
-            };
-            told.rule[1] = self.on_acceptance(keep);
+            told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
             if !self.kept && !self.p.is_rest(self.output) {
                 let left = p.sum(self.p.row.len(), self.p.rest, |place, x| {
                     (x - q.at(place)).max(0.0)
@@ -1115,10 +1134,11 @@ impl<'a> Here<'a> {
         told
     }
 
-    /// What an engine makes of several drafts, with p as said.
-    fn several(&self, engine: &Engine, p: Option<&[f64]>) -> Several {
+    /// What an engine makes of several drafts, with p and q as said.
+    fn several(&self, engine: &Engine, [p, q]: [Option<&[f64]>; 2]) -> Several {
         let at = Position {
             p: p.unwrap_or(self.p.row),
+            q: q.unwrap_or(self.q.row),
             ..self.position()
         };
         let drafts = match drawn_from(self.rule, engine, &at) {
@@ -1130,7 +1150,10 @@ impl<'a> Here<'a> {
             }
             _ => vec![None; self.drafts.len()],
         };
-        let decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        let mut decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        if self.by_output {
+            decided.by_output();
+        }
         let place = match self.kept {
             true => decided.tokens.binary_search(&self.output).ok(),
             false => Some(decided.tokens.len()),
@@ -1156,11 +1179,15 @@ impl<'a> Here<'a> {
         };
         let size = self.p.row.len();
         let other = match law {
-            Law::Engine(number) => BUGS.get(number).map(|bug| self.several(&bug.engine, None)),
+            Law::Engine(number) => BUGS
+                .get(number)
+                .map(|bug| self.several(&bug.engine, [None; 2])),
+            Law::OtherDraft(change) => changed_row(&self.q, change)
+                .map(|q| self.several(&Engine::HONEST, [None, Some(&q.row(size))])),
             Law::DrawForEach => Some(self.draw_for_each(claim)),
             // Rows are long where drafts are tested once for each suspect.
             _ => (row.filter(|_| size <= 1024))
-                .map(|row| self.several(&Engine::HONEST, Some(&row.row.row(size)))),
+                .map(|row| self.several(&Engine::HONEST, [Some(&row.row.row(size)), None])),
         };
         let Some(other) = other else {
             return told;
@@ -1284,6 +1311,12 @@ impl<'a> Here<'a> {
         Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
     }
 
+    /// e to the entropy of p.
+    pub(crate) fn spread(&self) -> f64 {
+        let parts = self.p.row.iter().filter(|p| **p > 0.0);
+        parts.map(|p| -p * p.ln()).sum::<f64>().exp()
+    }
+
     /// The law of a token where nothing was drafted.
     pub(crate) fn law_alone(&self) -> Vec<f64> {
         match self.rule == Rule::CARRIED && self.known.left > 0.0 {
@@ -1305,7 +1338,7 @@ impl<'a> Here<'a> {
         let mut law: Vec<f64> = (0..self.q.row.len())
             .map(|place| {
                 let (p, q) = (self.reach * self.p.at(place), self.q.at(place));
-                let ratio = if p >= q { 1.0 } else { p / q };
+                let ratio = ratio(p, q);
                 let spent = self.known.left + 1.0 - self.reach;
                 let stop = if spent > 0.0 {
                     self.known.left / spent
@@ -1361,7 +1394,7 @@ impl<'a> Here<'a> {
         [p, q]: [View<'a>; 2],
         (whole, least, logits): (&'a [f64], f64, &'a [f64]),
         [reach, stands]: [f64; 2],
-        (drafts, siblings, kept, output): (&'a [usize], bool, bool, usize),
+        (drafts, [siblings, by_output], kept, output): (&'a [usize], [bool; 2], bool, usize),
         (outside, before, past, came): Around<'a>,
     ) -> Self {
         Self {
@@ -1377,6 +1410,7 @@ impl<'a> Here<'a> {
             stands,
             drafts,
             siblings,
+            by_output,
             kept,
             output,
             outside,
@@ -1476,7 +1510,7 @@ mod tests {
             [View::new(&P, false), View::new(&Q, false)],
             (&P, 0.02, &LOGITS),
             case.carried,
-            (&case.drafts, case.siblings, case.kept, case.output),
+            (&case.drafts, [case.siblings, false], case.kept, case.output),
             (
                 case.outside,
                 Some([&BEFORE[0], &BEFORE[1]]),

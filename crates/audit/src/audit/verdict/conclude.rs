@@ -22,7 +22,7 @@ use std::f64::consts::LN_10;
 pub(crate) const NAMED: f64 = 7.0;
 
 /// Suspects beside those of the table, for their weight in the mixture.
-const BESIDE: usize = 7;
+const BESIDE: usize = 8;
 
 /// How far the surprise of a text may be from its entropy.
 const SURPRISED: f64 = 5.0;
@@ -122,11 +122,8 @@ impl<'a> Weighed<'a> {
             all.extend([sequence.ranks[0].log, never]);
         }
         if !outputs {
-            all.extend([
-                sequence.ratio.log,
-                sequence.share.log,
-                sequence.ranks[1].log,
-            ]);
+            all.extend(sequence.thresholds.map(|one| one.log));
+            all.push(sequence.ranks[1].log);
             all.extend(sequence.bonus);
         }
         all.into_iter().map(|log| log + each).collect()
@@ -186,7 +183,9 @@ impl<'a> Weighed<'a> {
                     fit,
                     words,
                     cure: law.cure(),
-                    lossless: law.is_lossless(self.rule),
+                    // A draft has one q, or what is tested is not known.
+                    lossless: law.is_lossless(self.rule)
+                        && !(share < 1.0 && matches!(law, Law::OtherDraft(_))),
                     tv: knows_outputs.then_some(won.apart[1] / looked),
                 });
             }
@@ -234,7 +233,7 @@ impl<'a> Weighed<'a> {
     fn learnt(&self) -> Vec<Candidate> {
         let sequence = &self.found.sequence;
         let mut all = Vec::new();
-        for (threshold, of) in [(&sequence.ratio, "p/q"), (&sequence.share, "p")] {
+        for (threshold, of) in sequence.thresholds.iter().zip(["p/q", "p", "p exp(H)"]) {
             if threshold.is_one() {
                 all.push(of_threshold(threshold, of));
             }
@@ -378,9 +377,10 @@ impl<'a> Weighed<'a> {
         let none = [0.0; SHARES.len()];
         let beside = |part: usize| -> Vec<f64> {
             let sequence = &self.found.sequence;
+            let thresholds = sequence.thresholds.map(|one| one.log);
             let logs: &[f64] = match part {
                 0 => &[sequence.ranks[1].log],
-                1 => &[sequence.ratio.log, sequence.share.log],
+                1 => &thresholds,
                 2 => &sequence.bonus,
                 _ => &[],
             };

@@ -444,7 +444,7 @@ impl<'a> Asked<'a> {
             [opened.reach_at(index), opened.stands_at(index)],
             (
                 &step.drafts,
-                opened.steps.siblings,
+                [opened.steps.siblings, opened.steps.by_output],
                 step.accepted,
                 step.output,
             ),
@@ -511,6 +511,7 @@ impl<'a> Asked<'a> {
             round: at.round,
             depth: happened.map_or(0, |step| step.depth),
             kept: here.kept,
+            within_block: here.is_within_block(),
             ..Fact::default()
         };
         let y = here.output;
@@ -528,7 +529,7 @@ impl<'a> Asked<'a> {
                 fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
-                fact.acceptance = here.acceptance();
+                (fact.acceptance, fact.spread) = (here.acceptance(), here.spread());
                 fact.replaced = here.replaced();
             }
             return fact;
@@ -541,7 +542,7 @@ impl<'a> Asked<'a> {
             }
             return fact;
         };
-        fact.acceptance = here.acceptance();
+        (fact.acceptance, fact.spread) = (here.acceptance(), here.spread());
         fact.replaced = here.replaced();
         if let Some(law) = here.law_of_drafts() {
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
