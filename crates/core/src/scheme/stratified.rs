@@ -250,8 +250,15 @@ impl Stratified {
 
     /// In how many ways the tokens over cuts may have been drafted before the last draft.
     pub fn histories(&self) -> f64 {
-        let over = self.pieces.iter().flatten().filter(|piece| piece.across_right);
-        over.count().min(1000).try_into().map_or(f64::INFINITY, |cuts| 2f64.powi(cuts))
+        let over = self
+            .pieces
+            .iter()
+            .flatten()
+            .filter(|piece| piece.across_right);
+        over.count()
+            .min(1000)
+            .try_into()
+            .map_or(f64::INFINITY, |cuts| 2f64.powi(cuts))
     }
 
     /// The strata in `f64`, each share the nearest to the exact one.

@@ -24,7 +24,9 @@ pub(super) fn answer(
         let room = cut.rounding(drafts);
         let mut ask = |answer: CutAnswer| {
             let found = answer(cut, CutQuestion { drafts, overlap });
-            found.map(|found| widened(found, room)).map_err(|error| error.to_string())
+            found
+                .map(|found| widened(found, room))
+                .map_err(|error| error.to_string())
         };
         for &(scheme, optimum) in &one.optima {
             let best = between(ask(optimum.cut)?);
@@ -324,8 +326,7 @@ pub(super) mod tests {
                     };
                     let answer = &answers[&metric];
                     let room = 1e-9 + 10.0 * less;
-                    let holds =
-                        answer.lower() - room <= value && value <= answer.upper() + room;
+                    let holds = answer.lower() - room <= value && value <= answer.upper() + room;
                     assert!(holds, "{missing} {less} {metric:?} {value} {answer:?}");
                     if scheme == SchemeName::STRATIFIED {
                         assert!(answer.upper() - answer.lower() <= width, "{answer:?}");

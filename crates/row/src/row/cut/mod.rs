@@ -371,7 +371,9 @@ impl CutRow<'_> {
     /// to 1 is rounded as 1 is; a draft that comes from what heavier ones leave of q has that over
     /// this, and the laws of n of them differ by as much each.
     pub fn rounding(&self, drafts: usize) -> f64 {
-        let whole = self.whole.map_or(0.0, |place| self.tokens[place].least()[1]);
+        let whole = self
+            .whole
+            .map_or(0.0, |place| self.tokens[place].least()[1]);
         let rest = self.unlisted[1].mass[1];
         if whole + rest <= 0.0 {
             return CUT_ROUNDING;
