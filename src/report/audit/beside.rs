@@ -33,9 +33,10 @@ pub(super) fn surprise_words(found: &Surprise) -> String {
     format!(
         "Surprise {:.2} nats a token, where the entropy of p is {:.2}: {:+.3} (95%: {low:+.3} to \
          {high:+.3}; {z}; {}{impossible}).",
-        found.surprise,
-        found.entropy,
-        found.difference,
+        // Neither is below 0, but -ln 1 is -0.
+        found.surprise.abs(),
+        found.entropy.abs(),
+        found.difference + 0.0,
         counted(usize::try_from(found.steps).unwrap_or(usize::MAX), "token"),
     )
 }
@@ -127,4 +128,27 @@ pub(super) fn counts(counts: &CountsReport) -> Section {
         "Accepted drafts as the server counted them, and as the rule has them on these rows.",
         blocks,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sure_token_is_no_negative_surprise() {
+        let found = Surprise {
+            steps: 1,
+            impossible: 0,
+            surprise: -0.0,
+            entropy: -0.0,
+            difference: -0.0,
+            ci95: [0.0; 2],
+            z: None,
+        };
+        let words = surprise_words(&found);
+        assert!(
+            words.starts_with("Surprise 0.00 nats") && !words.contains("-0"),
+            "{words}"
+        );
+    }
 }
