@@ -636,7 +636,7 @@ fn wide_lists_give_ranges_and_no_choice() {
             let is_open = open(&best["speedup"]) && (minus.is_null() || open(minus));
             assert_eq!(is_open, is_wide, "{best}");
         }
-        for change in json["advice"].as_array().unwrap() {
+        for change in json["advice"].as_array().into_iter().flatten() {
             assert!(
                 !is_wide || change["verdict"] == "not-told-apart",
                 "{change}"
