@@ -52,7 +52,7 @@ Conventions
   probability q(a) q(x) / (1 - q(a)). With q(a) = 1 the draft is {a}.
 * top takes the n most probable tokens, with the ties of greedy; nothing is random.
 * stratified: the most probable token is certain while n - 1 are not, and while it has at
-  least 1/(drafts left) of what is left of q. The rest of q is laid on [0, 1), most probable
+  least 1/(drafts left) of what is left of q, but for one part in 2^40. The rest of q is laid on [0, 1), most probable
   first, and cut into as many equal strata as drafts are left; one token comes from each. A
   token that straddles a cut is in two strata. `straddle = "independent"`: it may be drafted
   in both. `"once"`, the default: behind it the next stratum is drawn without it, else it comes
@@ -395,10 +395,14 @@ def by_rank(q):
     return sorted(support(q), key=lambda x: (-q[x], x))
 
 
+# Rounding of q does not decide which tokens are certain.
+SURE = 1 - Fraction(1, 2**40)
+
+
 def strata(q, n):
     """(certain tokens, the law of the draft of each stratum as {token: probability})."""
     order, left, certain = by_rank(q), Fraction(1), []
-    while order and len(certain) < n - 1 and (n - len(certain)) * q[order[0]] >= left:
+    while order and len(certain) < n - 1 and (n - len(certain)) * q[order[0]] >= SURE * left:
         left -= q[order[0]]
         certain.append(order.pop(0))
     count = n - len(certain) if order else 0

@@ -596,6 +596,8 @@ def _whole(value: Any) -> int:
     """A whole number, of whatever type; 2.0 is one."""
     if isinstance(value, (float, np.floating)) and value == int(value):
         return int(value)
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(value)
     return operator.index(value)
 
 

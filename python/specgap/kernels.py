@@ -39,7 +39,7 @@ def _strata(q: Any, n: int, straddle: Straddle) -> tuple[Any, Any, list[Any], li
     heavy, ids = q.topk(min(n - 1, size), dim=1)
     left = q.sum(1, keepdim=True) - heavy.cumsum(1) + heavy
     needs = n - torch.arange(heavy.shape[1], device=q.device)
-    sure = ((needs * heavy >= left * (1 - 1e-12)) & (left > 0) & (heavy > 0)).cumprod(1).bool()
+    sure = ((needs * heavy >= left * (1 - 2**-40)) & (left > 0) & (heavy > 0)).cumprod(1).bool()
     rest = q.scatter(1, ids, heavy.masked_fill(sure, 0))
     ends = rest.cumsum(1)
     total = ends[:, -1:].clone()

@@ -109,7 +109,7 @@ def _strata(q: Floats, n: int, straddle: Straddle) -> tuple[list[int], list[_Str
     while len(certain) < n - 1:
         x = int(rest.argmax())
         # A token of a whole stratum counts as certain in spite of rounding.
-        if rest[x] <= 0.0 or (n - len(certain)) * rest[x] < left * (1 - 1e-12):
+        if rest[x] <= 0.0 or (n - len(certain)) * rest[x] < left * (1 - 2**-40):
             break
         certain.append(x)
         left -= float(rest[x])

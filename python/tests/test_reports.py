@@ -235,7 +235,7 @@ def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
         sg.gap(np.zeros((2, 3)))
     with pytest.raises(TypeError, match="temperature: give a number or several; this is 'x'"):
         sg.gap(log, temperature="x")  # type: ignore[arg-type]
-    for drafts in (0, -2, 1.5, "0-2"):
+    for drafts in (0, -2, 1.5, "0-2", True):
         with pytest.raises(ValueError, match="drafts: give whole numbers of at least 1"):
             sg.gap(log, drafts=drafts)  # type: ignore[arg-type]
     broken = tmp_path / "broken.npz"

@@ -46,7 +46,9 @@ pub(crate) struct Certified {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Enclosed {
-    /// What the rule accepts at least.
+    /// The rule: level, or level-4 where that accepts more.
+    rule: String,
+    /// What it accepts at least.
     lower: f64,
     /// 1 + P(H) - Q(H), rounded up.
     upper: f64,
@@ -130,6 +132,7 @@ fn enclosed(path: &Path, problem: &Problem) -> Result<Certified, CliError> {
     Ok(Certified {
         optimal_acceptance_rate: rate.rational().map(format_rational),
         enclosure: Some(Enclosed {
+            rule: found.rule.to_string(),
             lower: rate.lower(),
             upper: rate.upper(),
             upper_bound: format_rational(&found.upper),
@@ -156,13 +159,15 @@ fn words(made: &Certified) -> String {
             format!("{name}: the certificate proves alpha* = {value}, with tolerance 0")
         }
         (Some(found), Some(value), _) => format!(
-            "{name}: rule level accepts alpha* = {value} = 1 + P(H) - Q(H), in fractions, with H = {}",
+            "{name}: rule {} accepts alpha* = {value} = 1 + P(H) - Q(H), in fractions, with H = {}",
+            found.rule,
             set(&found.subset)
         ),
         (Some(found), None, _) => format!(
-            "{name}: alpha* is from {}, which rule level accepts, to {} = 1 + P(H) - Q(H), in \
+            "{name}: alpha* is from {}, which rule {} accepts, to {} = 1 + P(H) - Q(H), in \
              fractions, with H = {}: a width of {:.1e}",
             found.lower,
+            found.rule,
             found.upper_bound,
             set(&found.subset),
             found.upper - found.lower

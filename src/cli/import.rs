@@ -1,6 +1,6 @@
 //! `specgap import`: exports of inference engines to a log.
 
-use super::options::{Common, Format};
+use super::options::{Common, Format, Ordered};
 use super::output::{CliError, Verdict};
 use super::recorded::{Recorded, file_name};
 use crate::import::{Engine, Imported, LogprobsMode, Request, import};
@@ -56,6 +56,8 @@ pub struct ImportArgs {
     /// As the requests did.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f64>,
+    #[command(flatten)]
+    ordered: Ordered,
     /// vllm: what the server's --logprobs-mode was, raw_logprobs or processed_logprobs.
     #[arg(long, value_name = "MODE", value_parser = LogprobsMode::from_str, default_value = "raw_logprobs")]
     logprobs_mode: LogprobsMode,
@@ -91,6 +93,7 @@ pub(super) fn run(args: &ImportArgs, common: &Common) -> Result<Verdict, CliErro
         temperature: args.temperature,
         top_k: args.top_k,
         top_p: args.top_p,
+        cut_order: args.ordered.cut_order,
         logprobs_mode: args.logprobs_mode,
         original_logprobs: args.original_logprobs,
         prompt_tokens: args.prompt_tokens,
@@ -129,6 +132,7 @@ fn command(args: &ImportArgs) -> String {
         .option("temperature", Some(args.temperature))
         .option("top-k", args.top_k)
         .option("top-p", args.top_p)
+        .option("cut-order", args.ordered.cut_order)
         .option("logprobs-mode", mode)
         .flag("original-logprobs", args.original_logprobs)
         .option("prompt-tokens", args.prompt_tokens);

@@ -72,12 +72,18 @@ pub fn text(solution: &Solution, width: u16) -> String {
         (false, 1) => "DISAGREES",
         (false, _) => "DISAGREE",
     };
-    let _ = writeln!(
-        out,
-        "  {} {verdict}; largest difference {}",
-        counted(methods, "method"),
-        small(solution.agreement.max_abs_difference, 1)
-    );
+    if methods > 0 || !solution.agreement.complaints.is_empty() {
+        let _ = writeln!(
+            out,
+            "  {} {verdict}; largest difference {}",
+            counted(methods, "method"),
+            small(solution.agreement.max_abs_difference, 1)
+        );
+    }
+    if let Some(limit) = &solution.limit {
+        let limit = format!("limit reached: no method that would answer fits, and {limit}");
+        let _ = wrap(&mut out, &limit, width);
+    }
     for complaint in &solution.agreement.complaints {
         let _ = wrap(&mut out, &format!("DISAGREES: {complaint}"), width);
     }
@@ -132,7 +138,11 @@ pub fn line(solution: &Solution) -> Vec<(Column, String)> {
         ("alpha*", in_short(rate)),
         ("decimal", decimal(rate)),
     ];
-    problems::line(&solution.problem, columns, checks)
+    let mut line = problems::line(&solution.problem, columns, checks);
+    if let (Some((_, cell)), Some(_), true) = (line.last_mut(), &solution.limit, solution.is_ok()) {
+        "limit reached".clone_into(cell);
+    }
+    line
 }
 
 fn row(run: &MethodRun, certified: &Known) -> Row {

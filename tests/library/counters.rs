@@ -65,6 +65,10 @@ pub(crate) fn predicted(
     settings: &Settings,
 ) -> CountersReport {
     let (rounds, drafted, reached) = counters(ratios, most);
+    // Expected counts, as whole numbers of a longer run.
+    let whole = |count: f64| (1e4 * count).round();
+    let (rounds, drafted) = (whole(rounds), whole(drafted));
+    let reached: Vec<f64> = reached.into_iter().map(whole).collect();
     let mut text = String::new();
     let labels = "engine=\"0\",model_name=\"m\"";
     let accepted: f64 = reached.iter().sum();

@@ -1195,6 +1195,8 @@ fn own_rules_are_named_and_lossy_ones_first() {
     assert!(markdown.find(first) < markdown.find("## "));
     let (_, markdown) = everything(&with(0.02, Some(1e-16)));
     assert!(markdown.contains(recovers) && !markdown.contains("Not lossless is"));
+    let (_, markdown) = everything(&with(0.02, Some(2e-6)));
+    assert!(markdown.contains("Not lossless is mine (total variation up to 2.0e-6)"));
     // What it does not say is not taken for granted.
     let (_, markdown) = everything(&with(0.02, None));
     assert!(markdown.contains("not said") && !markdown.contains(recovers));

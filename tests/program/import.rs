@@ -56,6 +56,15 @@ fn a_log_is_made_and_the_next_command_named() {
     );
     let last = run.out.lines().last().unwrap();
     assert_eq!(last, "next: specgap gap log --temperature 0.5 --out report");
+    // Its sampler's order is the engine's unless it was another.
+    for (asked, order) in [("", "k,p,m,T"), ("--cut-order vllm", "m,k,p")] {
+        let args = format!("{args} --top-k 5 {asked}").replace("--out log", "--out cut");
+        import(folder.path(), &args).ok();
+        let log = std::fs::read(folder.path().join("cut/log.json")).unwrap();
+        let log: Value = serde_json::from_slice(&log).unwrap();
+        assert_eq!(log["metadata"]["sampling"]["cut_order"], order);
+        std::fs::remove_dir_all(folder.path().join("cut")).unwrap();
+    }
     let line = "gap log --temperature 0.5 --drafts 2 --format json";
     let gap = specgap(folder.path(), line.split(' ')).ok();
     assert_eq!(gap.json()["positions"], 15);

@@ -627,6 +627,21 @@ fn wide_lists_give_ranges_and_no_choice() {
             let is_sure = row.drafts == specgap::replay::Drafts::OneHot;
             assert!(!is_wide || open || is_sure, "{row:?}");
         }
+        let line =
+            format!("tree {name} --trees eagle-25 --budget 4 --cost-ratio 0.1 --format json");
+        let json = specgap(folder.path(), line.split(' ')).json();
+        for best in json["best"].as_array().unwrap() {
+            let minus = &best["minus_best"]["speedup"];
+            let open = |speed: &Value| speed["truncation"].is_array();
+            let is_open = open(&best["speedup"]) && (minus.is_null() || open(minus));
+            assert_eq!(is_open, is_wide, "{best}");
+        }
+        for change in json["advice"].as_array().into_iter().flatten() {
+            assert!(
+                !is_wide || change["verdict"] == "not-told-apart",
+                "{change}"
+            );
+        }
         let line = format!("tree {name} --trees eagle-25 --budget 4");
         let run = specgap(folder.path(), line.split(' ')).ok();
         let first: Vec<&str> = run.out.lines().take(4).collect();

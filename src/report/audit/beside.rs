@@ -33,7 +33,10 @@ pub(super) fn surprise_words(found: &Surprise) -> String {
     format!(
         "Surprise: {:.2} nats a token, where draws from p have {:.2}. They differ by {:+.3} (95%: \
          {low:+.3} to {high:+.3}; {z}{impossible}).",
-        found.surprise, found.entropy, found.difference,
+        // Neither is below 0, but -ln 1 is -0.
+        found.surprise.abs(),
+        found.entropy.abs(),
+        found.difference + 0.0,
     )
 }
 
@@ -124,4 +127,27 @@ pub(super) fn counts(counts: &CountsReport) -> Section {
         "Accepted drafts as the server counted them, and as the rule has them on these rows.",
         blocks,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sure_token_is_no_negative_surprise() {
+        let found = Surprise {
+            steps: 1,
+            impossible: 0,
+            surprise: -0.0,
+            entropy: -0.0,
+            difference: -0.0,
+            ci95: [0.0; 2],
+            z: None,
+        };
+        let words = surprise_words(&found);
+        assert!(
+            words.starts_with("Surprise 0.00 nats") && !words.contains("-0"),
+            "{words}"
+        );
+    }
 }

@@ -17,7 +17,11 @@ pub(super) fn caution(report: &GapReport) -> Option<String> {
                 .filter(|row| row.name == rule.name)
                 .filter_map(|row| row.own.as_ref()?.total_variation_max)
                 .fold(0.0, f64::max);
-            (away > LOSSY).then(|| format!("{} (total variation up to {away:.2})", rule.name))
+            let shown = match away < 0.005 {
+                true => format!("{away:.1e}"),
+                false => format!("{away:.2}"),
+            };
+            (away > LOSSY).then(|| format!("{} (total variation up to {shown})", rule.name))
         })
         .collect();
     names.dedup();

@@ -360,6 +360,7 @@ fn cut_rows() {
                 draft: &draft,
                 unlisted: [of_target, of_draft],
                 vocabulary: vocab,
+                missing: usize::MAX,
             };
             let mut row = match workspace.load(question, 8) {
                 Ok(Some(row)) => row,

@@ -186,6 +186,7 @@ fn truncated(table: &LawTable, field: &str, around: Around<'_>) -> Result<Draft,
             field: format!("{field}: what top_k, top_p, avoid and avoid_top leave of q"),
         })
     };
+    // In the order k, p, in fractions. `Cut` of the member `sampling` is in `f64`, one floor above.
     if let Some(count) = table.top_k {
         let count = in_range(&format!("{field}.top_k"), count, 1, around.vocab)?;
         let tokens = most_probable(&draft, count);

@@ -9,6 +9,7 @@ use super::{
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::{Number, RunningSum};
+use specgap_plan::plan::SURE_BITS;
 pub use specgap_plan::plan::Straddle;
 use specgap_row::row::Question;
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Certain tokens F, then one draw from each of k = n - |F| strata of what is left of q.
 ///
-/// While |F| < n - 1 and the heaviest token x outside F has (n - |F|) q(x) >= 1 - q(F), it joins
-/// F. The other tokens are laid on [0, 1) by their share of what is left, heaviest first (ties:
+/// While |F| < n - 1 and the heaviest token x outside F has (n - |F|) q(x) >= s (1 - q(F)), it
+/// joins F, with s = 1 - 2^-40, so that rounding of q does not decide it. The other tokens are laid on [0, 1) by their share of what is left, heaviest first (ties:
 /// lowest id), and stratum j is [j/k, (j+1)/k). No token outside F is longer than a stratum, so
 /// each meets two strata at most. A tuple is F, then the draft of each stratum in order; P(x is
 /// drafted) = min(1, c q(x)) under [`Straddle::Once`].
@@ -220,7 +221,8 @@ impl Stratified {
         let mut certain = Vec::new();
         for &token in &order {
             let number = drafts - certain.len();
-            if number < 2 || &weights[token] * number < left {
+            let short = (&left << SURE_BITS) - &left;
+            if number < 2 || (&weights[token] * number) << SURE_BITS < short {
                 break;
             }
             left -= &weights[token];
@@ -244,6 +246,19 @@ impl Stratified {
     /// than n tokens.
     pub fn certain(&self) -> &[usize] {
         &self.certain
+    }
+
+    /// In how many ways the tokens over cuts may have been drafted before the last draft.
+    pub fn histories(&self) -> f64 {
+        let over = self
+            .pieces
+            .iter()
+            .flatten()
+            .filter(|piece| piece.across_right);
+        over.count()
+            .min(1000)
+            .try_into()
+            .map_or(f64::INFINITY, |cuts| 2f64.powi(cuts))
     }
 
     /// The strata in `f64`, each share the nearest to the exact one.
@@ -492,3 +507,24 @@ pub const INDEPENDENT: Law = Law {
     by_default: false,
     hue: 8,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use specgap_plan::plan::Strata as Laid;
+
+    /// 3 q(5) is 1 - 2.8e-17, which is a third; a token that lacks 1e-11 of it is not sure.
+    #[test]
+    fn rounding_does_not_decide_which_tokens_are_sure() {
+        let row = [1.0, 1.0, 3.0, 3.0, 2.0, 5.0].map(|x| x / 15.0);
+        let less = |by: f64| [1.0 + 5.0 * by, 1.0, 3.0, 3.0, 2.0, 5.0 - 5.0 * by].map(|x| x / 15.0);
+        for (row, sure) in [(row, &[5][..]), (less(2e-13), &[5]), (less(1e-11), &[])] {
+            let q = Draft::new(&row).unwrap();
+            let laid = Laid::of(&q, 3);
+            assert_eq!(laid.certain(), sure);
+            let exact = Stratified::new(q, 3, Straddle::Once);
+            let exact: Vec<u32> = exact.certain().iter().map(|&x| token_id(x)).collect();
+            assert_eq!(exact, sure, "{row:?}");
+        }
+    }
+}

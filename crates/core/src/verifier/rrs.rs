@@ -240,7 +240,8 @@ pub const ENTRY: Entry = Entry {
     ]),
     build: |problem, _| match Staged::one(problem) {
         Ok(rule) => Ok(Box::new(rule)),
-        Err(_) => Ok(Box::new(Rrs::new(problem)?)),
+        Err(VerifierError::Scheme { .. }) => Ok(Box::new(Rrs::new(problem)?)),
+        Err(error) => Err(error),
     },
     on_row: |scheme| (scheme == SchemeName::WITH_REPLACEMENT).then_some(RowRule::of(ON_ROW)),
     at_token: |scheme| match scheme == SchemeName::WITH_REPLACEMENT {

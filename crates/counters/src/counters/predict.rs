@@ -238,25 +238,19 @@ fn between(length: usize, [low, high]: [Estimate; 2], met: (Kind, Option<[f64; 2
     at(length, open, Kind::Bracket, None)
 }
 
-/// Rounds of `length` drafts along every request, between what unknown coins leave open.
+/// Rounds of `length` drafts along every request, between what unknown coins leave open, and how a
+/// text is cut in its last round.
 fn replayed(counted: &Counted, length: usize, longest: usize) -> AtLength {
-    let all: Vec<(f64, [f64; 2])> = counted
-        .clusters
-        .iter()
-        .filter_map(|one| Some(steps::rounds(one.steps.as_ref()?, length)))
-        .collect();
-    let end = |which: fn([f64; 2]) -> f64| {
-        let sums = all.iter().map(|&(tokens, rounds)| (tokens, which(rounds)));
-        Clustered::new(sums).estimate()
-    };
-    // The most rounds are the fewest tokens a round.
-    let ends = [end(|[_, most]| most), end(|[least, _]| least)];
-    let kind = if length == longest {
-        Kind::Counted
-    } else {
-        Kind::Bracket
-    };
-    between(length, ends, (kind, None))
+    let steps = || counted.clusters.iter().filter_map(|one| one.steps.as_ref());
+    if length == longest && steps().all(|one| steps::ran(one, length)) {
+        return at(length, by_places(counted, length), Kind::Counted, None);
+    }
+    let (low, high): (Vec<_>, Vec<_>) = steps().map(|one| steps::ends(one, length).into()).unzip();
+    let ends = [(low, false), (high, true)].map(|(all, most)| {
+        let pairs = steps::extreme(&all, most).into_iter();
+        Clustered::new(pairs.map(|[tokens, rounds]| (tokens, rounds))).estimate()
+    });
+    between(length, ends, (Kind::Bracket, None))
 }
 
 /// 1 + S_1 + .. + S_k, with what short rounds leave out as an upper end.
@@ -469,12 +463,13 @@ mod tests {
         };
         let clusters = vec![steps(&[(2, 2), (2, 2), (2, 0)]), steps(&[(2, 1), (2, 2)])];
         let report = predict(&counted(clusters, 2), &Settings::default());
-        // 7 tokens in 4 or 5 rounds of one, and 5 in 1 0 1 1 ?: (1 0) (1 1) (?), 3 rounds.
+        // 7 tokens in 4 or 5 rounds of one. Of the other, 1 0 1 1 ?, the text may end at each of the
+        // last three: (1 0) (1 ..), 3 tokens of 2 rounds at least; (1 0) (1 1) (? ..), 6 of 3 at most.
         let one = &report.lengths[0];
         assert_eq!(one.kind, Kind::Bracket);
         assert_eq!(
             one.acceptance_length.between,
-            Some([12.0 / 8.0, 12.0 / 7.0])
+            Some([10.0 / 7.0, 13.0 / 7.0])
         );
         let two = &report.lengths[1];
         assert_eq!(

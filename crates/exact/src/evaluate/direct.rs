@@ -1,6 +1,7 @@
 //! The methods that need no linear program, each with the reason why it does not apply.
 
 use super::Outcome;
+use super::enclosure::enclose;
 use super::method::{Limits, Method, MethodRun, count};
 use specgap_core::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
@@ -107,6 +108,18 @@ pub(super) fn formula(problem: &Problem) -> MethodRun {
     timed(Method::ClosedForm, || {
         let none = "no formula is known for this scheme, n and pair of distributions";
         closed_form::solve(problem).ok_or_else(|| none.to_owned())
+    })
+}
+
+/// Alpha\* of strata between what the level rule accepts and what its set proves.
+pub(super) fn level(problem: &Problem) -> MethodRun {
+    timed(Method::LevelRule, || {
+        let found = enclose(problem).map_err(|error| error.to_string())?;
+        Ok(Optimum {
+            rate: found.rate(),
+            subset: Some(found.subset),
+            note: None,
+        })
     })
 }
 

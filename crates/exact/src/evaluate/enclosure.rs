@@ -3,7 +3,8 @@
 use num_traits::One;
 use specgap_core::certify::{self, CertificateError};
 use specgap_core::problem::Problem;
-use specgap_core::verifier::{Level, Verifier, VerifierError};
+use specgap_core::scheme::SchemeName;
+use specgap_core::verifier::{Level, Staged, Verifier, VerifierError, VerifierName};
 use specgap_number::distribution::{Rational, format_rational, round_nearest, round_up};
 use specgap_number::known::Known;
 
@@ -30,8 +31,11 @@ pub struct Enclosure {
     pub subset: Vec<usize>,
     /// 1 + P(H) - Q(H), at most 1, exactly.
     pub upper: Rational,
-    /// What the rule accepts.
+    /// What a rule accepts: the level rule, or level-4 where that accepts more, as it may of
+    /// independent strata with tokens over cuts.
     pub accepted: Known,
+    /// Which.
+    pub rule: VerifierName,
 }
 
 impl Enclosure {
@@ -69,7 +73,13 @@ pub fn enclose(problem: &Problem) -> Result<Enclosure, EnclosureError> {
     let subset = rule.held();
     let proved = certify::upper_bound(problem, &subset)?.into_inner();
     let upper = proved.min(Rational::one());
-    let accepted = rule.acceptance().membership;
+    let (mut accepted, mut by) = (rule.acceptance().membership, VerifierName::LEVEL);
+    if problem.scheme().name() == SchemeName::STRATIFIED_INDEPENDENT {
+        let four = Staged::four(problem)?.acceptance().membership;
+        if four.lower() > accepted.lower() {
+            (accepted, by) = (four, VerifierName::LEVEL_4);
+        }
+    }
     if accepted.lower() > round_up(&upper) {
         return Err(CertificateError::Contradiction {
             lower: accepted.lower().to_string(),
@@ -81,6 +91,7 @@ pub fn enclose(problem: &Problem) -> Result<Enclosure, EnclosureError> {
         subset,
         upper,
         accepted,
+        rule: by,
     })
 }
 
@@ -154,6 +165,17 @@ mod tests {
         }
         assert_eq!(met[0], 60);
         assert!(met[1] >= 57 && met[2] >= 50 && wide <= 8, "{met:?} {wide}");
+    }
+
+    /// Of independent strata with a token over a cut `level-4` may accept more than the level rule.
+    #[test]
+    fn the_lower_end_is_of_the_best_rule() {
+        let q = Draft::new(&[0.4, 0.2, 0.2, 0.2]).unwrap();
+        let law = Stratified::new(q, 2, Straddle::Independent);
+        let target = Target::new(&[0.0, 0.125, 0.5, 0.375]).unwrap();
+        let found = enclose(&Problem::new("over", target, law).unwrap()).unwrap();
+        assert_eq!(found.rule, VerifierName::LEVEL_4);
+        assert!(found.accepted.lower() > 0.893, "{found:?}");
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub enum Method {
     ClosedForm,
     /// The minimum-norm point of P - Q.
     Submodular,
+    /// One run of the level rule, and what its set proves.
+    LevelRule,
 }
 
 impl Method {
@@ -75,6 +77,7 @@ impl Method {
             Self::LinearThresholds => "linear-thresholds",
             Self::ClosedForm => "closed-form",
             Self::Submodular => "submodular",
+            Self::LevelRule => "level-rule",
         }
     }
 

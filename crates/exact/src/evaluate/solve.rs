@@ -6,7 +6,7 @@
 //! skipped, with the reason.
 
 use super::agreement::{Agreement, too_wide};
-use super::direct::{enumerate, flow_obstacle, formula, minimise, scan, two_scores};
+use super::direct::{enumerate, flow_obstacle, formula, level, minimise, scan, two_scores};
 use super::expectation::{Expectation, Wanted};
 use super::json::{JSON_SCHEMA, Object, Rate};
 use super::method::{Limits, Method, MethodRun};
@@ -52,6 +52,8 @@ pub struct Solution {
     pub methods: Vec<MethodRun>,
     /// Whether they agree.
     pub agreement: Agreement,
+    /// What is left open of alpha\* where no method that answers it fits, if it is.
+    pub limit: Option<String>,
     /// Whether the file's expectation is met; `None` if it has none.
     pub expected: Option<Expectation>,
     /// For the two laws without replacement, the other one's optimum.
@@ -97,6 +99,7 @@ impl Serialize for Solution {
         object.put("methods", &self.methods)?;
         object.put("certificate", &Certificate(self))?;
         object.put("agreement", &self.agreement)?;
+        object.put_some("limit", self.limit.as_ref())?;
         object.put_some("expected", self.expected.as_ref().map(ExpectedOptimum))?;
         let sibling = self.sibling.as_ref().map(|sibling| Sibling {
             scheme: sibling.scheme.as_str(),
@@ -217,6 +220,11 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(two_scores(problem));
     methods.push(formula(problem));
     methods.push(minimise(problem, limits));
+    let strata = [SchemeName::STRATIFIED, SchemeName::STRATIFIED_INDEPENDENT];
+    let has_flow = proved.is_some();
+    if !has_flow && strata.contains(&problem.scheme().name()) {
+        methods.push(level(problem));
+    }
 
     let (rate, proof) = match proved {
         Some((rate, proof)) => (sharpen(rate.into_inner(), &methods), proof),
@@ -226,9 +234,12 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         .iter()
         .filter_map(|run| Some((run.name(), run.rate()?)));
     let mut agreement = Agreement::of(counted, "the certified value", &rate, complaints);
-    let wide = too_wide(&rate).map(|wide| format!("the certified value is {wide}"));
-    agreement.complaints.extend(wide);
+    let mut limit = too_wide(&rate).map(|wide| format!("the certified value is {wide}"));
+    if has_flow {
+        agreement.complaints.extend(limit.take());
+    }
     Solution {
+        limit,
         problem: problem.name().to_owned(),
         scheme: problem.scheme().name(),
         vocab: problem.vocab(),
@@ -351,4 +362,58 @@ fn sibling(problem: &Problem) -> Option<SiblingLaw> {
     let name = other.scheme().name();
     let rate = best(&other).ok()?.rate;
     Some(SiblingLaw { scheme: name, rate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::verify;
+    use specgap_core::scheme::{Product, Straddle, Stratified};
+    use specgap_core::verifier::VerifierName;
+    use specgap_number::distribution::{Draft, Target};
+
+    fn wide(law: impl DraftScheme + 'static) -> Problem {
+        let target = Target::new(&[1.0 / 300.0; 300]).unwrap();
+        Problem::new("wide", target, law).unwrap()
+    }
+
+    /// A row of 300 tokens, `skip` of which come last.
+    fn slope(skip: u16) -> Draft {
+        let weight = |x: u16| f64::from((x + skip) % 300 + 1) / 45_150.0;
+        Draft::new(&(0..300).map(weight).collect::<Vec<f64>>()).unwrap()
+    }
+
+    /// No flow, no sort and no minimiser: the level rule encloses alpha\* of strata, and what is
+    /// left of other laws is a limit, which is no disagreement.
+    #[test]
+    fn where_nothing_fits_a_limit_is_reached_and_nothing_disagrees() {
+        for (drafts, least) in [(4, 0.93), (60, 0.9973)] {
+            let problem = wide(Stratified::new(slope(0), drafts, Straddle::Once));
+            let solution = solve(&problem, &Limits::default());
+            let rate = &solution.optimal_acceptance_rate;
+            assert!(rate.width() < 1e-6 && rate.value() > least, "{rate:?}");
+            assert!(solution.is_ok() && solution.limit.is_none());
+        }
+        let rows = (0..4).map(|model| slope(70 * model)).collect();
+        let solution = solve(&wide(Product::new(rows).unwrap()), &Limits::default());
+        assert!(solution.is_ok(), "{:?}", solution.complaints());
+        let limit = solution.limit.as_deref().unwrap_or_default();
+        assert!(limit.contains("wider than 1e-6"), "{limit}");
+        assert_eq!(serde_json::to_value(&solution).unwrap()["limit"], limit);
+    }
+
+    /// Recursive rejection of 60 drafts over strata has 2^59 histories, which are not summed.
+    #[test]
+    fn many_strata_are_verified_but_for_what_would_take_for_ever() {
+        let law = Stratified::new(slope(0), 60, Straddle::Once);
+        let verified = verify(&wide(law));
+        let rrs = verified
+            .verifiers
+            .iter()
+            .find(|one| one.name == VerifierName::RRS);
+        let reason = rrs.and_then(|one| one.outcome.reason()).unwrap_or_default();
+        assert!(reason.contains("too many to sum"), "{reason}");
+        let four = verified.measured(VerifierName::LEVEL_4).unwrap();
+        assert!(four.is_ok() && four.membership.value() > 0.95);
+    }
 }

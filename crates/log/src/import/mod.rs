@@ -85,7 +85,7 @@ pub fn import(request: &Request, out: &Path, command: &str) -> Result<Imported, 
             temperature: request.temperature,
             top_k: request.top_k,
             top_p: request.top_p,
-            cut_order: request.engine.cut_order(),
+            cut_order: request.cut_order.or(request.engine.cut_order()),
             ..Sampling::default()
         }),
         ..Metadata::default()

@@ -144,6 +144,8 @@ pub struct Request {
     pub top_k: Option<usize>,
     /// The requests' top-p, if they had one.
     pub top_p: Option<f64>,
+    /// In which order the requests' cuts were done; otherwise the engine's usual one.
+    pub cut_order: Option<CutOrder>,
     /// vLLM's mode.
     pub logprobs_mode: LogprobsMode,
     /// Whether SGLang ran with `SGLANG_RETURN_ORIGINAL_LOGPROB`.
@@ -168,6 +170,7 @@ impl Request {
             temperature: 1.0,
             top_k: None,
             top_p: None,
+            cut_order: None,
             logprobs_mode: LogprobsMode::Raw,
             original_logprobs: false,
             prompt_tokens: None,

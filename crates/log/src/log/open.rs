@@ -107,7 +107,13 @@ impl Log {
     ) -> Result<Self, LogError> {
         let metadata = match &contents.metadata {
             Some(text) => typed::whole_json(text).map_err(|error| {
-                LogError::format(path, format!("its metadata cannot be read: {error}"))
+                LogError::format(
+                    path,
+                    format!(
+                        "its metadata cannot be read: {error}; docs/reference/log-format.md says \
+                         what each field holds"
+                    ),
+                )
             })?,
             None => Metadata::default(),
         };

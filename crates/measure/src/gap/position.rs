@@ -147,6 +147,7 @@ fn at_temperature(
     let cut = task.lists.as_ref().map(|lists| Cut {
         unlisted: [target, draft],
         vocabulary: lists.vocabulary(),
+        missing: first_missing(&row.token_ids),
     });
     // What a cut leaves of a list is not known well enough to speak of its unlisted tokens.
     let is_told = task.settings.cuts.keep_all() || [target, draft] == [Unlisted::NONE; 2];
@@ -241,6 +242,14 @@ pub(super) struct Cut {
     pub unlisted: [Unlisted; 2],
     /// V.
     pub vocabulary: usize,
+    /// The first id that is not listed.
+    pub missing: usize,
+}
+
+/// The first id that is not among these, which rise.
+fn first_missing(ids: &[u32]) -> usize {
+    let in_place = |one: &(usize, &u32)| one.0 == *one.1 as usize;
+    ids.iter().enumerate().take_while(in_place).count()
 }
 
 impl Cut {
@@ -286,6 +295,7 @@ impl Pair {
         if let Some(Cut {
             unlisted,
             vocabulary,
+            missing,
         }) = cut
         {
             let listed = Listed {
@@ -293,6 +303,7 @@ impl Pair {
                 draft,
                 unlisted,
                 vocabulary,
+                missing,
             };
             let cut = cut_workspace.load(listed, most);
             if let Some(mut cut) = cut.map_err(|error| error.to_string())? {

@@ -16,14 +16,17 @@ pub(super) fn answer(
     temperature: Temperature,
     answers: &mut Answers,
 ) -> Result<(), String> {
-    let overlap = widened(cut.overlap());
+    let overlap = widened(cut.overlap(), CUT_ROUNDING);
     answers.insert(Metric::Overlap { temperature }, between(overlap));
     for one in asked {
         let drafts = one.drafts;
         let place = Place::new(temperature, drafts);
+        let room = cut.rounding(drafts);
         let mut ask = |answer: CutAnswer| {
             let found = answer(cut, CutQuestion { drafts, overlap });
-            found.map(widened).map_err(|error| error.to_string())
+            found
+                .map(|found| widened(found, room))
+                .map_err(|error| error.to_string())
         };
         for &(scheme, optimum) in &one.optima {
             let best = between(ask(optimum.cut)?);
@@ -47,8 +50,8 @@ pub(super) fn answer(
 }
 
 /// Bounds with room for rounding. Those that are no numbers bound nothing.
-fn widened([lower, upper]: [f64; 2]) -> [f64; 2] {
-    let (lower, upper) = (lower - CUT_ROUNDING, upper + CUT_ROUNDING);
+fn widened([lower, upper]: [f64; 2], room: f64) -> [f64; 2] {
+    let (lower, upper) = (lower - room, upper + room);
     if lower <= upper {
         [lower.max(0.0), upper.clamp(0.0, 1.0)]
     } else {
@@ -171,6 +174,15 @@ pub(super) mod tests {
         vocabulary: usize,
         settings: &Settings,
     ) -> Answers {
+        answers_of_lists(lists, unlisted, [vocabulary, lists[0].len()], settings)
+    }
+
+    fn answers_of_lists(
+        lists: [&[f64]; 2],
+        unlisted: [Unlisted; 2],
+        [vocabulary, missing]: [usize; 2],
+        settings: &Settings,
+    ) -> Answers {
         let mut answers = Answers::new();
         let mut pair = Pair {
             target: lists[0].to_vec(),
@@ -180,6 +192,7 @@ pub(super) mod tests {
         let cut = Cut {
             unlisted,
             vocabulary,
+            missing,
         };
         let asked = AskedOf {
             asked: &settings.asked(),
@@ -289,6 +302,37 @@ pub(super) mod tests {
                 "{narrow} of {}",
                 widths.len()
             );
+        }
+    }
+
+    /// One token is missing, and what the others lack to 1 is its mass: among equal ones its id
+    /// decides which stratum it is in. Where only rounding tells it from them, either order holds.
+    #[test]
+    fn the_one_token_that_is_missing_ties_by_its_id() {
+        let (p, q) = ([0.1, 0.45, 0.05, 0.4], [0.2, 0.2, 0.2, 0.4]);
+        let settings = Settings::of_all_schemes(&[1.0], &[2], 1);
+        let place = Place::new(TEMPERATURE, 2);
+        let full = of_full_rows([&p, &q], place, &settings);
+        for missing in 0..4 {
+            let listed: Vec<usize> = (0..4).filter(|&i| i != missing).collect();
+            let lists = [&p, &q].map(|row| shares(row, &listed, &listed));
+            for (less, width) in [(0.0, 1e-9), (1e-17, 1e-9), (1e-8, 1.0)] {
+                let known = [&p, &q].map(|row| unlisted_of(row[missing] - less, f64::INFINITY));
+                let lists = [lists[0].as_slice(), &lists[1]];
+                let answers = answers_of_lists(lists, known, [4, missing], &settings);
+                for &(metric, value) in &full {
+                    let Metric::Optimum { scheme, .. } = metric else {
+                        continue;
+                    };
+                    let answer = &answers[&metric];
+                    let room = 1e-9 + 10.0 * less;
+                    let holds = answer.lower() - room <= value && value <= answer.upper() + room;
+                    assert!(holds, "{missing} {less} {metric:?} {value} {answer:?}");
+                    if scheme == SchemeName::STRATIFIED {
+                        assert!(answer.upper() - answer.lower() <= width, "{answer:?}");
+                    }
+                }
+            }
         }
     }
 

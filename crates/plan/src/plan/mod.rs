@@ -10,7 +10,7 @@ mod thinning;
 
 pub use error::PlanError;
 pub use level::{Falling, Interiors, LevelPasses, LevelPlan, LevelRates, Levels, RatioOrder};
-pub use level::{Heaviest, Home, Straddle, Straddler, Strata};
+pub use level::{Heaviest, Home, SURE_BITS, Straddle, Straddler, Strata};
 pub use level::{ListedRates, ListedRows, listed_rates};
 pub use level::{SYMMETRIC_LEVELS, SymmetricPasses};
 pub use selection::{RatioBins, Selection, even_selection};

@@ -9,6 +9,7 @@
 
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, normalise};
+use specgap_sampling::sampling::Cut;
 
 /// The rows of a position.
 #[derive(Clone, Copy, Debug)]
@@ -465,6 +466,35 @@ pub(crate) fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
     }
 }
 
+/// Leaves what a cut keeps of a row. Where what is not listed would be needed, nothing is cut.
+fn cut(row: &mut [f64], cut: Cut, at: &Position<'_>) {
+    let listed = row.get(..at.tokens()).unwrap_or(row);
+    let falling = |a: &f64, b: &f64| b.total_cmp(a);
+    // No token below this is kept.
+    let least = match cut {
+        Cut::TopK(count) if count < listed.len() => {
+            let mut all = listed.to_vec();
+            *all.select_nth_unstable_by(count.saturating_sub(1), falling)
+                .1
+        }
+        // All such tokens hold less than is left out.
+        Cut::TopP(held) => (1.0 - held) / row.len().max(1) as f64,
+        _ => 0.0,
+    };
+    let mut places: Vec<usize> = (0..listed.len()).filter(|&x| listed[x] >= least).collect();
+    places.sort_by(|&a, &b| falling(&listed[a], &listed[b]));
+    let others = (row.iter().enumerate()).filter(|&(x, mass)| x >= listed.len() || *mass < least);
+    let beyond = others.map(|one| one.1).sum();
+    if let Some(kept) = cut.keep(places.len(), beyond, |rank| listed[places[rank]]) {
+        let kept = places
+            .drain(..kept)
+            .map(|x| (x, row[x]))
+            .collect::<Vec<_>>();
+        row.fill(0.0);
+        kept.into_iter().for_each(|(x, mass)| row[x] = mass);
+    }
+}
+
 /// A changed row, normalised.
 pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64> {
     let mut out = row.to_vec();
@@ -477,44 +507,8 @@ pub(crate) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
             }
             return out;
         }
-        Change::Top(count) => {
-            let mut sorted: Vec<f64> = row.iter().take(at.tokens()).copied().collect();
-            if count < sorted.len() {
-                let (_, least, _) =
-                    sorted.select_nth_unstable_by(count.saturating_sub(1), |a, b| b.total_cmp(a));
-                let least = *least;
-                out.iter_mut()
-                    .filter(|x| **x < least)
-                    .for_each(|x| *x = 0.0);
-            }
-            if at.rest
-                && let Some(rest) = out.last_mut()
-            {
-                *rest = 0.0;
-            }
-        }
-        Change::TopP(held) => {
-            // No token below this share is among them: all such tokens hold less than is left out.
-            let least = (1.0 - held) / row.len().max(1) as f64;
-            let mut sorted: Vec<f64> = (row.iter().take(at.tokens()).copied())
-                .filter(|x| *x >= least)
-                .collect();
-            sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-            let mut sum = 0.0;
-            let last = sorted.into_iter().find(|x| {
-                sum += x;
-                sum >= held
-            });
-            // Where what is not listed would be needed, nothing is cut.
-            if let Some(last) = last {
-                out.iter_mut().filter(|x| **x < last).for_each(|x| *x = 0.0);
-                if at.rest
-                    && let Some(rest) = out.last_mut()
-                {
-                    *rest = 0.0;
-                }
-            }
-        }
+        Change::Top(count) => cut(&mut out, Cut::TopK(count), at),
+        Change::TopP(held) => cut(&mut out, Cut::TopP(held), at),
         Change::Mixed(own) => {
             for (x, q) in out.iter_mut().zip(at.q) {
                 *x = own * *x + (1.0 - own) * q;
@@ -666,7 +660,7 @@ mod tests {
 
     #[test]
     fn rows_are_changed_as_said() {
-        use Change::{Argmax, AtLeast, Same, Temperature, Top};
+        use Change::{Argmax, AtLeast, Same, Temperature, Top, TopP};
         let position = |rest| Position { rest, ..at(1.0) };
         let of = |row: &[f64], how, rest| change(row, how, &position(rest));
         let quarters = [0.25; 4];
@@ -674,7 +668,7 @@ mod tests {
         let top_4 = [2. / 19., 3. / 19., 10. / 19., 0., 4. / 19.];
         let at_least = [0., 3. / 17., 10. / 17., 0., 4. / 17.];
         type Case<'a> = (&'a [f64], Change, bool, &'a [f64]);
-        let cases: [Case<'_>; 16] = [
+        let cases: [Case<'_>; 18] = [
             (&Q, Same, true, &Q),
             (&Q, Argmax, false, &[0., 0., 1., 0., 0.]),
             // What is not listed is no token.
@@ -687,7 +681,10 @@ mod tests {
             (&Q, Top(50), false, &Q),
             (&Q, Top(2), true, &[0., 3. / 13., 10. / 13., 0., 0.]),
             (&Q, Top(50), true, &[0.125, 0.1875, 0.625, 0.0625, 0.]),
-            (&quarters, Top(2), false, &quarters),
+            // Of equal tokens the first; where what is not listed would be needed, all.
+            (&quarters, Top(2), false, &[0.5, 0.5, 0., 0.]),
+            (&Q, TopP(0.8), false, &at_least),
+            (&Q, TopP(0.9), true, &Q),
             (&[0.25, 0.75, 0.], Temperature(0.5), false, &[0.1, 0.9, 0.]),
             (&[0.1, 0.9, 0.], Temperature(2.), false, &[0.25, 0.75, 0.]),
             (&Q, AtLeast(0.15), false, &at_least),

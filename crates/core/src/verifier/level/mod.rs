@@ -35,6 +35,9 @@ use symmetric::Symmetric;
 /// The levels of `level-4`, as fractions.
 const FOUR: [(u32, u32); 4] = [(4, 5), (1, 2), (1, 5), (0, 1)];
 
+/// Most histories of drafts over cuts that are summed, times V.
+const MOST_HISTORIES: f64 = 3e8;
+
 /// A rule of a few passes over the drafts of one position: `level-4` for stratified and i.i.d.
 /// drafts, and `rrs`, its form of one pass, for stratified ones.
 ///
@@ -140,9 +143,17 @@ impl Staged {
     /// `rrs`, of stratified drafts.
     ///
     /// # Errors
-    /// Any other scheme.
+    /// Any other scheme; drafts that straddle once, over so many cuts that their histories are too
+    /// many.
     pub fn one(problem: &Problem) -> Result<Self, VerifierError> {
-        Self::of(VerifierName::RRS, &LAWS[1..], problem)
+        let rule = Self::of(VerifierName::RRS, &LAWS[1..], problem)?;
+        let law = stratified(problem).filter(|_| problem.scheme().name() == SchemeName::STRATIFIED);
+        let tuples = law.map_or(0.0, |law| law.histories());
+        if tuples * problem.vocab() as f64 > MOST_HISTORIES {
+            let verifier = VerifierName::RRS;
+            return Err(VerifierError::TooMany { verifier, tuples });
+        }
+        Ok(rule)
     }
 
     fn of(

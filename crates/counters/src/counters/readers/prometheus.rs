@@ -157,6 +157,11 @@ fn one(line: &str) -> Result<(BTreeMap<String, String>, f64), String> {
     if !(count.is_finite() && count >= 0.0) {
         return Err(format!("is {count}; a counter is finite and from 0 on"));
     }
+    if count.fract() != 0.0 {
+        return Err(format!(
+            "is {count}; rounds and tokens are whole: give the counters themselves"
+        ));
+    }
     Ok((labels, count))
 }
 

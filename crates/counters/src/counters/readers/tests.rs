@@ -155,7 +155,7 @@ fn counters_that_say_too_little_or_contradict_themselves() {
         r#"
             1660.0 => 3001.0 -> only 3000 drafted
             3000.0 => 1e9 -> above 1024 a round
-            1000.0 => 0.5 -> 0.5 rounds are no count
+            1000.0 => 0.5 -> is 0.5; rounds and tokens are whole
             1000.0 => 1e17 -> is no count | from 0 to 2^53
             530.0 => 720.0 -> place 2 is accepted 720 times, and 710 at place 1
             710.0 => 1001.0 -> place 1 is accepted 1001 times, and 1000 rounds
@@ -169,6 +169,8 @@ fn counters_that_say_too_little_or_contradict_themselves() {
         "#,
     );
     refused(&[&format!("{VLLM}{VLLM}")], &["twice"]);
+    let half = VLLM.replace(" 1660.0", " 1660.5");
+    refused(&[&half], &["is 1660.5", "rounds and tokens are whole"]);
     refused(&["# HELP vllm:x y\nvllm:x 1\n"], &["has not drafted"]);
     refused(
         &["sglang:spec_accept_length{model_name=\"m\"} 2.9\n"],

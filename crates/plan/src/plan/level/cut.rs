@@ -2,7 +2,6 @@
 
 use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors};
-use super::passes::Levels;
 use super::rates::LevelRates;
 use super::strata::{Straddle, Strata};
 use specgap_number::distribution::compensated_sum;
@@ -101,7 +100,7 @@ pub fn listed_rates(
     let scale = surest.fold(strata.scale(), f64::max).min(f64::MAX);
     let falling = Falling::of((&p, &q), &order, strata.heaviest());
     let all = Interiors::of(&falling, strata);
-    let least = LevelRates::of_interiors(&all, straddle, Levels::ADAPTIVE).optimum;
+    let least = LevelRates::of_best(&all, straddle).optimum;
     let short = (1.0 - compensated_sum(p.iter().copied())).max(0.0);
     let kept = light().map(|(&p, &q)| p.min(scale * q));
     let more = (compensated_sum(kept) + beyond(scale))

@@ -20,7 +20,7 @@ pub use iid::{LevelPlan, RatioOrder};
 pub use interiors::{Falling, Interiors};
 pub use passes::{LevelPasses, Levels};
 pub use rates::LevelRates;
-pub use strata::{Heaviest, Home, Straddle, Straddler, Strata};
+pub use strata::{Heaviest, Home, SURE_BITS, Straddle, Straddler, Strata};
 pub use symmetric::{SYMMETRIC_LEVELS, SymmetricPasses};
 
 #[cfg(test)]

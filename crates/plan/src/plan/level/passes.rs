@@ -406,7 +406,22 @@ impl LevelRates {
     pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
         found(all, &all.strata.links(straddle), straddle, levels).rates
     }
+
+    /// Those of adaptive passes, alpha\* from what the best of the known rules accepts: a token over
+    /// a cut of independent strata is two, and passes at fixed levels may accept more.
+    pub fn of_best(all: &Interiors, straddle: Straddle) -> Self {
+        let mut rates = Self::of_interiors(all, straddle, Levels::ADAPTIVE);
+        if straddle == Straddle::Independent && rates.optimum.width() > WIDE {
+            for levels in [Levels::FOUR, Levels::ONE] {
+                rates.raise(&Self::of_interiors(all, straddle, levels).acceptance);
+            }
+        }
+        rates
+    }
 }
+
+/// Adaptive passes of strata without tokens over cuts leave less than this open.
+const WIDE: f64 = 1e-9;
 
 fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
     // A step multiplies a mass and both messages of its stratum; messages are made of n

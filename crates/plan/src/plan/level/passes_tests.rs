@@ -13,7 +13,7 @@ fn defined(q: &[f64], drafts: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
     let mut certain = Vec::new();
     while certain.len() + 1 < drafts && !order.is_empty() {
         let rest: f64 = order.iter().rev().map(|&x| q[x]).sum();
-        if (drafts - certain.len()) as f64 * q[order[0]] < rest * (1.0 - 1e-14) {
+        if (drafts - certain.len()) as f64 * q[order[0]] < rest * (1.0 - 2f64.powi(-40)) {
             break;
         }
         certain.push(order.remove(0));
@@ -130,6 +130,39 @@ const ALL: [usize; KINDS] = [0, 1, 2, 3, 4, 5, 6];
 /// Without rows where the rounding of the definition above decides.
 const PLAIN: [usize; 3] = [0, 2, 5];
 const BOTH: [Straddle; 2] = [Straddle::Once, Straddle::Independent];
+
+/// alpha* is never below what a known rule accepts, nor above what a set lets be.
+#[test]
+fn the_lower_end_is_of_the_best_rule() {
+    let mut raised = 0;
+    let (target, draft) = rows(&[0.0, 0.125, 0.5, 0.375], &[0.4, 0.2, 0.2, 0.2]);
+    let known = Case {
+        target,
+        draft,
+        drafts: 2,
+    };
+    for case in cases(300, 3, &ALL).into_iter().chain([known]) {
+        let (p, q) = (&case.target, &case.draft);
+        let order = RatioOrder::of(p, q);
+        let rows = (p.probabilities(), q.probabilities());
+        let falling = Falling::of(rows, &order, &Heaviest::of(q));
+        let all = Interiors::of(&falling, Strata::of(q, case.drafts));
+        let straddle = Straddle::Independent;
+        let best = LevelRates::of_best(&all, straddle).optimum;
+        let of = |levels| LevelRates::of_interiors(&all, straddle, levels);
+        let [adaptive, four] = [Levels::ADAPTIVE, Levels::FOUR].map(of);
+        assert!(
+            best.lower() >= adaptive.optimum.lower() && best.upper() == adaptive.optimum.upper()
+        );
+        assert!(
+            best.lower() >= four.acceptance.lower() - 1e-9,
+            "{}",
+            case.told()
+        );
+        raised += usize::from(best.lower() > adaptive.optimum.lower() + 1e-6);
+    }
+    assert!(raised > 0, "{raised}");
+}
 
 #[test]
 fn strata_are_as_defined() {

@@ -22,4 +22,14 @@ impl LevelRates {
             acceptance,
         }
     }
+
+    /// Some rule accepts so much.
+    pub(super) fn raise(&mut self, accepted: &Known) {
+        let (lower, upper) = (
+            self.optimum.lower().max(accepted.lower()),
+            self.optimum.upper(),
+        );
+        let value = self.optimum.value().max(lower);
+        self.optimum = Known::rate(value, lower.min(upper), upper);
+    }
 }

@@ -8,8 +8,11 @@ use specgap_number::scratch::Scratch;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A token that misses certainty by rounding alone is certain: the law is continuous there.
-const CERTAIN: f64 = 1.0 - 64.0 * f64::EPSILON;
+/// A token that misses certainty by less than one part in 2 to this is certain: the definition has
+/// this slack, so that rounding does not decide which tokens are.
+pub const SURE_BITS: u32 = 40;
+
+const CERTAIN: f64 = 1.0 - 1.0 / (1u64 << SURE_BITS) as f64;
 
 /// A token that is over a cut by rounding alone is not.
 const OVER: f64 = 64.0 * f64::EPSILON;
@@ -60,8 +63,8 @@ pub(super) struct Link {
 
 /// Certain tokens F and k strata of equal mass, k = n - |F|.
 ///
-/// A token is certain if it alone is at least one n-th of q, what is left of q counted anew
-/// after each. The others are laid on [0, k) by their mass, heaviest first (ties: lowest id),
+/// A token is certain if it alone is at least one n-th of q, but for [`SURE_BITS`], what is left of
+/// q counted anew after each. The others are laid on [0, k) by their mass, heaviest first (ties: lowest id),
 /// and stratum j is [j, j + 1). A tuple of drafts holds F first, heaviest first, and then one
 /// token of each stratum: [`Self::slots`] tokens, which is n unless q has fewer.
 ///

@@ -6,7 +6,6 @@ use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::Texts;
 use super::super::rows::Whose;
-use super::super::timings::Times;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
@@ -173,7 +172,7 @@ impl Measurement<'_> {
             .map(|(one, (_, first))| ReferenceTree {
                 best_minus_this: first.minus(&one.along),
                 tokens_per_call: one.tokens_per_call,
-                speedup: one.along.timed.as_ref().map(Times::estimate),
+                speedup: one.along.speed,
                 tree: one.result.tree,
                 nodes: one.result.nodes,
                 scheme: one.result.scheme,

@@ -109,9 +109,16 @@ impl Group<'_> {
         (low.is_finite() && high.is_finite()).then_some([low, high])
     }
 
-    /// t_0 N / E[time], a draft step a level.
+    /// t_0 N / E[time], a draft step a level. Between bounds as tokens per call are, at the mean time
+    /// of a round.
     pub(super) fn speed(&self, half: Half, timings: &Timings) -> Option<Estimate> {
-        Some(self.timed(half, timings)?.estimate())
+        let speed = self.timed(half, timings)?.estimate();
+        let calls = self.tokens_per_call(half);
+        let at = |end: f64| speed.mean * end / calls.mean;
+        Some(Estimate {
+            truncation: calls.truncation.map(|ends| ends.map(at)),
+            ..speed
+        })
     }
 
     fn timed(&self, half: Half, timings: &Timings) -> Option<Times> {
@@ -138,6 +145,7 @@ impl Group<'_> {
                 .collect(),
             bounds: self.tokens_per_call(Half::Reports).truncation,
             timed: timings.and_then(|timings| self.timed(Half::Reports, timings)),
+            speed: timings.and_then(|timings| self.speed(Half::Reports, timings)),
         }
     }
 
@@ -173,19 +181,24 @@ pub(super) struct Along {
     /// Of tokens per call, where rows list some tokens only.
     pub(super) bounds: Option<[f64; 2]>,
     pub(super) timed: Option<Times>,
+    pub(super) speed: Option<Estimate>,
 }
 
 impl Along {
     pub(super) fn minus(&self, other: &Self) -> TreeDifference {
         let pairs = self.calls.iter().copied().zip(other.calls.iter().copied());
-        let bounds = self.bounds.zip(other.bounds);
+        let apart = |([a, b], [c, d]): ([f64; 2], [f64; 2])| [a - d, b - c];
+        let ends = |one: &Self| one.speed?.truncation;
         let timed = self.timed.as_ref().zip(other.timed.as_ref());
         TreeDifference {
             tokens_per_call: Estimate {
-                truncation: bounds.map(|([a, b], [c, d])| [a - d, b - c]),
+                truncation: self.bounds.zip(other.bounds).map(apart),
                 ..Clustered::difference(pairs).estimate()
             },
-            speedup: timed.map(|(one, other)| one.minus(other)),
+            speedup: timed.map(|(one, its)| Estimate {
+                truncation: ends(self).zip(ends(other)).map(apart),
+                ..one.minus(its)
+            }),
         }
     }
 }

@@ -3,14 +3,7 @@
 //! A list of the most probable tokens of q holds these drafts. Where it is not known to, some
 //! tokens that it does not list may take their places.
 
-use super::{CutQuestion, CutRow, RowError, Token, Unlisted};
-
-/// Relative rounding of a bound on one token against what a row lists, and more.
-const ROUNDING: f64 = 1e-12;
-
-/// Equal masses of a row of f32 seem to be so much apart at most, where one of them is what the
-/// others lack to 1.
-const TIE: f64 = 1e-6;
+use super::{CutQuestion, CutRow, ROUNDING, RowError, TIE, Token, Unlisted};
 
 /// The heaviest tokens of q, as far as they are known.
 struct Top {
@@ -63,7 +56,7 @@ impl CutRow<'_> {
         let last = self.tokens[token].least()[1];
         let as_heavy = self.tokens.iter().filter_map(least_q);
         // A difference to 1 is rounded, and a tie with it may not show.
-        let room = if self.is_whole { TIE } else { 0.0 };
+        let room = if self.whole.is_some() { TIE } else { 0.0 };
         Some(Top {
             is_listed: self.most_unlisted() < last,
             last,
@@ -75,7 +68,7 @@ impl CutRow<'_> {
     /// No token that the draft does not list has more q, at the most mass of the rest as
     /// what is listed: widened by the rounding of both, so that a listed token that has more
     /// is none that may tie with an unlisted one.
-    fn most_unlisted(&self) -> f64 {
+    pub(super) fn most_unlisted(&self) -> f64 {
         let Unlisted { mass, largest } = self.unlisted[1];
         let [_, most] = mass;
         if most <= 0.0 {
@@ -236,6 +229,7 @@ mod tests {
             draft: &[0.25, 0.5, 0.25],
             unlisted: [rest(f64::INFINITY), rest(largest)],
             vocabulary: 50,
+            missing: 3,
         };
         let mut workspace = CutWorkspace::default();
         check(&mut workspace.load(listed, 4).unwrap().unwrap());
@@ -295,6 +289,7 @@ mod tests {
                     },
                 ],
                 vocabulary: 5,
+                missing: 4,
             };
             let mut workspace = CutWorkspace::default();
             let row = &mut workspace.load(listed, 4).unwrap().unwrap();

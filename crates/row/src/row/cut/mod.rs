@@ -28,7 +28,15 @@ use specgap_number::distribution::heaviest;
 /// what more could change is added to the bounds.
 const MOST_PIECES: usize = 1024;
 
-/// Bounds are widened by this, which is more than any rate is off by rounding.
+/// Relative rounding of a bound on one token against what a row lists, and more.
+const ROUNDING: f64 = 1e-12;
+
+/// Equal masses of a row of f32 seem to be so much apart at most, where one of them is what the
+/// others lack to 1.
+const TIE: f64 = 1e-6;
+
+/// Bounds are widened by this at least, which is more than any rate is off by rounding, but for
+/// that of a rest which is found by difference: [`CutRow::rounding`].
 pub const CUT_ROUNDING: f64 = 1e-11;
 
 /// Bounds [lower, upper] on a number of the full row, but for [`CUT_ROUNDING`].
@@ -56,6 +64,7 @@ pub struct CutQuestion {
 ///     draft: &[0.25, 0.5, 0.25],
 ///     unlisted: [unlisted, unlisted],
 ///     vocabulary: 10,
+///     missing: 3,
 /// };
 /// let mut workspace = CutWorkspace::default();
 /// let row = workspace.load(listed, 2)?.ok_or("complete")?;
@@ -74,6 +83,8 @@ pub struct Listed<'a> {
     pub unlisted: [Unlisted; 2],
     /// V: listed tokens and others.
     pub vocabulary: usize,
+    /// The first id that neither row lists: so many listed tokens have a lower one.
+    pub missing: usize,
 }
 
 /// The tokens that the draft lists, of rows whose masses are known.
@@ -89,6 +100,24 @@ pub struct ListedByDraft {
     pub apart: f64,
     /// No token that the draft does not list has more.
     pub largest: f64,
+}
+
+impl ListedByDraft {
+    /// Tells by id where the token that has what the others lack to 1 stands among those of its
+    /// mass. Where rounding hides which have more, these and all lighter ones may be in any order.
+    fn tie(&mut self, place: usize) {
+        let own = self.draft[place];
+        let others = self.draft.iter().enumerate().filter(|one| one.0 != place);
+        let near = || others.clone().filter(|one| (one.1 - own).abs() <= TIE);
+        let Some((_, &q)) = near().next() else {
+            return;
+        };
+        if near().all(|one| *one.1 == q) && (q - own).abs() <= ROUNDING {
+            self.draft[place] = q;
+        } else {
+            self.largest = near().fold(own, |most, one| most.max(*one.1));
+        }
+    }
 }
 
 /// What is known of the tokens that one row does not list.
@@ -205,8 +234,8 @@ pub struct CutRow<'a> {
     unlisted: [Unlisted; 2],
     /// Both rows list the same tokens.
     is_alike: bool,
-    /// The last token is the only one that neither row lists: it has what they lack.
-    is_whole: bool,
+    /// The place of the only token that neither row lists: it has what they lack.
+    whole: Option<usize>,
     /// The tokens of largest q that the draft lists, by falling q.
     heaviest: Vec<usize>,
     /// The least q of the tokens that the draft lists but the k heaviest, for k from 0: sums,
@@ -248,7 +277,8 @@ impl CutWorkspace {
             && unlisted.iter().all(Unlisted::is_known);
         if is_whole {
             let [target, draft] = unlisted.map(|one| Some(one.mass));
-            self.tokens.push(Token { target, draft });
+            let place = listed.missing.min(self.tokens.len());
+            self.tokens.insert(place, Token { target, draft });
             unlisted = [Unlisted::NONE; 2];
         }
         let others = {
@@ -281,7 +311,7 @@ impl CutWorkspace {
             tokens: &self.tokens,
             unlisted,
             is_alike,
-            is_whole,
+            whole: is_whole.then_some(listed.missing.min(self.tokens.len() - 1)),
             heaviest,
             without,
             spare: match pieces < others {
@@ -337,6 +367,21 @@ impl CutRow<'_> {
         self.sure.memo()
     }
 
+    /// What rounding can change of n drafts' bounds. A rest that is what listed probabilities lack
+    /// to 1 is rounded as 1 is; a draft that comes from what heavier ones leave of q has that over
+    /// this, and the laws of n of them differ by as much each.
+    pub fn rounding(&self, drafts: usize) -> f64 {
+        let whole = self
+            .whole
+            .map_or(0.0, |place| self.tokens[place].least()[1]);
+        let rest = self.unlisted[1].mass[1];
+        if whole + rest <= 0.0 {
+            return CUT_ROUNDING;
+        }
+        let left = self.without(drafts.saturating_sub(1)) + rest;
+        (2.0 * f64::EPSILON * drafts as f64 / left).clamp(CUT_ROUNDING, 1.0)
+    }
+
     /// Bounds on the masses of the target and of the draft that are not listed.
     pub fn rests(&self) -> [[f64; 2]; 2] {
         self.unlisted.map(|one| one.mass)
@@ -351,16 +396,23 @@ impl CutRow<'_> {
             draft: Vec::new(),
             unlisted: self.unlisted[1].mass[1],
             apart: 0.0,
-            largest: self.unlisted[1].most(),
+            largest: self.most_unlisted(),
         };
-        for token in self.tokens {
+        let mut whole = None;
+        for (place, token) in self.tokens.iter().enumerate() {
             if let Some([q, _]) = token.draft {
+                if self.whole == Some(place) {
+                    whole = Some(listed.draft.len());
+                }
                 listed.target.push(token.target.map_or(0.0, |[p, _]| p));
                 listed.draft.push(q);
                 if token.target.is_none() {
                     listed.apart += q;
                 }
             }
+        }
+        if let Some(place) = whole {
+            listed.tie(place);
         }
         is_known.then_some(listed)
     }

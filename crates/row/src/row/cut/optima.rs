@@ -155,6 +155,7 @@ mod tests {
                 largest: f64::INFINITY,
             }),
             vocabulary,
+            missing: target.len(),
         };
         let mut workspace = CutWorkspace::default();
         check(&mut workspace.load(listed, 4).unwrap().unwrap());

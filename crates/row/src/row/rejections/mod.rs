@@ -56,6 +56,9 @@ use specgap_number::known::{Known, Sampling};
 use std::sync::OnceLock;
 use sweep::Sweep;
 
+/// Most draws of all Monte Carlo runs.
+const MOST_DRAWS: u64 = 8_000_000;
+
 /// How much work a rate of rejection without replacement may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RejectionBudget {
@@ -66,7 +69,7 @@ pub struct RejectionBudget {
     pub work_limit: u64,
     /// An enclosure wider than this is replaced by Monte Carlo.
     pub widest: f64,
-    /// Monte Carlo runs.
+    /// Monte Carlo runs, of many drafts fewer: 8,000,000 draws at most.
     pub samples: u64,
     /// Seed of the Monte Carlo generator (ChaCha8).
     pub seed: u64,
@@ -475,7 +478,8 @@ impl Rejections {
     /// The rate by simulation of rejected paths, with an empirical Bernstein interval.
     pub fn monte_carlo(&self, drafts: usize, budget: &RejectionBudget) -> Known {
         let mut rng = ChaCha8Rng::seed_from_u64(budget.seed);
-        let samples = budget.samples.max(1);
+        let draws = self.draws(drafts).max(1) as u64;
+        let samples = budget.samples.min(MOST_DRAWS / draws).max(1);
         let rejected = PathSampler::new(&self.curve).mean(
             self.draws(drafts),
             samples,
