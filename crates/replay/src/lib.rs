@@ -1,4 +1,5 @@
-//! Rounds of a decoder replayed along logged text: lengths, trees, paths.
+//! Rounds of a decoder replayed along logged text: lengths, trees, paths; and gap reports with what
+//! these know.
 //!
 //! It runs no model; it reads rows.
 #![forbid(unsafe_code)]
@@ -10,3 +11,4 @@
 #[cfg(test)]
 mod random_problem;
 pub mod replay;
+pub mod whole;
