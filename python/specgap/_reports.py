@@ -771,6 +771,7 @@ def gap(
     >>> [(cell["scheme"], cell["drafts"]) for cell in report.to_dict()["cells"]]
     [('with-replacement', 2), ('top and a draw', 2)]
     """
+    given = locals()
     if draft_logits is not None:
         logs = Log.of_arrays(
             vocabulary=vocabulary,
@@ -784,36 +785,9 @@ def gap(
         vocabulary = metadata = None
     elif any(one is not None for one in (prompt_id, position, token)):
         raise ValueError("prompt_id, position and token go with arrays; a log has its own")
-    asked = _asked(
-        drafts,
-        temperature,
-        schemes,
-        verifiers,
-        block_length=block_length,
-        seed=seed,
-        rrs_wo=rrs_wo,
-        plans=plans,
-        solve_times=solve_times,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        cut_order=cut_order,
-        draft_temperature=draft_temperature,
-        draft_top_k=draft_top_k,
-        draft_top_p=draft_top_p,
-        draft_min_p=draft_min_p,
-        depth=depth,
-        paired=paired,
-        pool=pool,
-    )
-    said: dict[str, object] = {
-        "engine": engine,
-        "cost_ratio": cost_ratio,
-        "timings": timings,
-        "baseline": baseline,
-        "within": within,
-        "junit": junit,
-    }
+    measured = {name: one for name, one in given.items() if name in _MEASURED}
+    asked = _asked(drafts, temperature, schemes, verifiers, **measured)
+    said = {name: one for name, one in given.items() if name in _SAID}
     opened_logs = each_opened(logs, vocabulary, metadata)
     asked = _of_logs(asked, opened_logs, said)
     every = [log._native for log in opened_logs]
@@ -825,7 +799,7 @@ def gap(
         made = _native.compare(every, asked, threads_of(threads), shown(progress))
         return Report("gap", made)
 
-    def measured(table: bool) -> tuple[Summary, Positions | None]:
+    def summed(table: bool) -> tuple[Summary, Positions | None]:
         native, columns = _native.Summary.measure(
             every, asked, 1, 1, table, threads_of(threads), shown(progress)
         )
@@ -833,8 +807,8 @@ def gap(
 
     rows = sum(log.positions for log in every)
     rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_temperatures(every))
-    summary, table = measured(rows <= _SMALL_TABLE if positions is None else positions)
-    return summary._report(said, positions=table, again=lambda: measured(True)[1])
+    summary, table = summed(rows <= _SMALL_TABLE if positions is None else positions)
+    return summary._report(said, positions=table, again=lambda: summed(True)[1])
 
 
 def _option(value: object) -> str:
@@ -863,15 +837,13 @@ def _options(given: Mapping[str, object]) -> list[str]:
     return args
 
 
-def _command(
-    name: str,
-    logs: Logs,
-    vocabulary: int | None,
-    threads: int,
-    progress: Progress,
-    options: Mapping[str, object],
-) -> Report:
-    """Runs a command by its own command line, which knows its options."""
+def _command(name: str, given: Mapping[str, Any]) -> Report:
+    """Runs a command by its own command line, which knows the options among a call's keywords."""
+    options = dict(given)
+    logs, vocabulary, threads, progress = (
+        options.pop(one)
+        for one in ("log" if name == "audit" else "logs", "vocabulary", "threads", "progress")
+    )
     args = [name, *_options(options)]
     if is_named(logs):
         raise ValueError(
@@ -942,23 +914,7 @@ def length(
     intervals of 95% over prompts. Raises :class:`Refused` for a log without a text, or whose text
     does not look drawn from its rows, and for what is asked that cannot be replayed.
     """
-    options = {
-        "lengths": lengths,
-        "policies": policies,
-        "verifiers": verifiers,
-        "drafts": drafts,
-        "draft_top_k": draft_top_k,
-        "draft_top_p": draft_top_p,
-        "draft_min_p": draft_min_p,
-        "cut_order": cut_order,
-        "max_length": max_length,
-        "profile": profile,
-        "cost_ratio": cost_ratio,
-        "timings": timings,
-        "engine": engine,
-        "temperature": temperature,
-    }
-    return _command("length", logs, vocabulary, threads, progress, options)
+    return _command("length", locals())
 
 
 @stands_for_a_command
@@ -995,21 +951,7 @@ def tree(
     the best tree, which :meth:`Report.save` also writes as EAGLE and Sequoia read it. Raises
     :class:`Refused` as :func:`length` does, and for trees that cannot be read.
     """
-    options = {
-        "topology": topology,
-        "schemes": schemes,
-        "verifiers": verifiers,
-        "budget": budget,
-        "max_depth": max_depth,
-        "max_branch": max_branch,
-        "cost_ratio": cost_ratio,
-        "timings": timings,
-        "engine": engine,
-        "slot_values": slot_values,
-        "temperature": temperature,
-        "seed": seed or None,
-    }
-    return _command("tree", logs, vocabulary, threads, progress, options)
+    return _command("tree", locals())
 
 
 @stands_for_a_command
@@ -1033,8 +975,7 @@ def paths(
     Returns a :class:`Report`: tokens a round, with intervals of 95% over prompts. Raises
     :class:`Refused` as :func:`length` does.
     """
-    options = {"paths": paths, "length": length, "temperature": temperature}
-    return _command("paths", logs, vocabulary, threads, progress, options)
+    return _command("paths", locals())
 
 
 @stands_for_a_command
@@ -1093,29 +1034,4 @@ def audit(
     Returns a :class:`Report`, whose ``ok`` is False where a part is refuted or a hard check fails.
     Raises :class:`Refused` for a log that has no record of rounds.
     """
-    options = {
-        "rule": rule,
-        "scheme": scheme,
-        "seeds": seeds,
-        "noise": noise,
-        "tolerance": tolerance,
-        "exclude": exclude,
-        "strict": strict,
-        "alpha": alpha,
-        "counters": counters,
-        "negative_control": negative_control,
-        "temperature": temperature,
-        "draft_temperature": draft_temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "cut_order": cut_order,
-        "draft_cut": draft_cut,
-        "draft_top_k": draft_top_k,
-        "draft_mask": draft_mask,
-        "stop": stop,
-        "junit": junit,
-        "markdown": markdown,
-        "seed": seed or None,
-    }
-    return _command("audit", log, vocabulary, threads, progress, options)
+    return _command("audit", locals())
