@@ -746,15 +746,6 @@ fn interval(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64, f6
     (found.mean, found.ci95[0], found.ci95[1])
 }
 
-/// The defaults of `specgap gap`, and numbers of the formats.
-#[pyfunction]
-fn usual(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("block_length", Settings::BLOCK_LENGTH)?;
-    dict.set_item("report_schema", gap::SCHEMA)?;
-    Ok(dict)
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Made>()?;
     module.add_class::<Summary>()?;
@@ -766,6 +757,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;
-    module.add_function(wrap_pyfunction!(strange_draft, module)?)?;
-    module.add_function(wrap_pyfunction!(usual, module)?)
+    module.add_function(wrap_pyfunction!(strange_draft, module)?)
 }
