@@ -56,6 +56,7 @@
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
 //! | [`replay`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
+//! | [`whole`] | gap reports with all that is asked of them |
 //! | [`report`] | what each result says, as a page or as text |
 //! | [`page`] | a page as data, as text, Markdown, HTML, and plots |
 //! | [`cli`] | the program |
@@ -127,7 +128,7 @@ pub use specgap_measure::statistics;
 pub use specgap_number::{distribution, known, number};
 pub use specgap_page::page;
 pub use specgap_plan::plan;
-pub use specgap_replay::replay;
+pub use specgap_replay::{replay, whole};
 pub use specgap_row::row;
 pub use specgap_sampling::sampling;
 

@@ -32,7 +32,7 @@ from ._evaluate import (
 from ._logs import LogLike, opened
 from ._names import LawName, RuleName
 from ._progress import Progress, shown
-from ._reports import _asked, _names, _numbers
+from ._reports import _asked, _names, _numbers, _of_logs
 from ._sequential import LAW, Sequential, refuse_law
 from .laws import Law
 
@@ -367,6 +367,7 @@ def evaluate_log(
         min_p=min_p,
         cut_order=cut_order,
     )
+    asked = _of_logs(asked, [rows])
     function: Callable[..., Any]
     if exact:
         function = cast("Sequential", verifier)._own()[-1]

@@ -22,6 +22,7 @@ class Kept:
     """What a report says, as it was made; its text at one width."""
 
     ok: bool
+    regressions: list[str]
     json: bytes
     page: str
     marked: str
@@ -31,7 +32,15 @@ class Kept:
     @classmethod
     def of(cls, made: _native.Made | Kept) -> Kept:
         texts = made.text(_WIDTH, False), made.text(_WIDTH, True)
-        return cls(made.ok, made.json, made.html(), made.markdown(), texts, made.files(NO_PAPER))
+        return cls(
+            made.ok,
+            made.regressions,
+            made.json,
+            made.html(),
+            made.markdown(),
+            texts,
+            made.files(NO_PAPER),
+        )
 
     def html(self) -> str:
         return self.page

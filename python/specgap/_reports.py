@@ -168,7 +168,7 @@ class Summary:
         **asked: Any,
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
-        asked is said as :func:`gap` takes it."""
+        measured is said as :func:`gap` takes it, and what else its report says in :meth:`report`."""
         wanted = _asked(**asked)
         every = each_opened(logs, vocabulary, metadata)
         native, _ = _native.Summary.measure(
@@ -205,13 +205,20 @@ class Summary:
         """Positions of its logs that are in no part, in words."""
         return self._native.missing
 
-    def report(self, *, incomplete: bool = False) -> Report:
-        """The report. Positions that are missing are an error unless ``incomplete``."""
+    def report(self, *, incomplete: bool = False, **given: Any) -> Report:
+        """The report. Positions that are missing are an error unless ``incomplete``. ``given`` are
+        ``engine``, ``cost_ratio``, ``timings``, ``baseline``, ``within`` and ``junit`` of :func:`gap`."""
         if self.missing and not incomplete:
             raise ValueError(
                 f"{'; '.join(self.missing)}; merge the missing parts too, or say incomplete=True"
             )
-        return Report("gap", self._native.report(), summary=self)
+        return self._report(_only(given, _SAID, "report"))
+
+    def _report(self, given: Mapping[str, object], **kept: Any) -> Report:
+        made = self._native.report(_options(given))
+        # What files say is not in another process.
+        lasts = all(given.get(name) is None for name in ("timings", "baseline"))
+        return Report("gap", made, summary=self, given=given if lasts else None, **kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Summary.from_bytes, (self.to_bytes(),))
@@ -331,6 +338,7 @@ class Report:
         summary: Summary | None = None,
         positions: Positions | None = None,
         again: Any = None,
+        given: Mapping[str, object] | None = None,
     ) -> None:
         self.command = command
         #: What the report was made of, of a gap report.
@@ -338,11 +346,18 @@ class Report:
         self._made = made
         self._positions = positions
         self._again = again
+        self._given = given
 
     @property
     def ok(self) -> bool:
-        """False where the command's exit code would be 1: an audit that refutes something."""
+        """False where the command's exit code would be 1: an audit that refutes something, a number
+        that is worse than the baseline's."""
         return self._made.ok
+
+    @property
+    def regressions(self) -> list[str]:
+        """The numbers that are worse than those of ``baseline``, in words."""
+        return self._made.regressions
 
     @property
     def json(self) -> str:
@@ -478,9 +493,9 @@ class Report:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it says, and the table if it is kept: by its summary, or as it was made."""
-        if self.summary is not None:
-            return (_of_summary, (self.command, self.summary, self._positions))
-        return (_of_kept, (self.command, Kept.of(self._made), self._positions))
+        if self.summary is not None and self._given is not None:
+            return (_of_summary, (self.summary, self._given, self._positions))
+        return (_of_kept, (self.command, Kept.of(self._made), self._positions, self.summary))
 
     def _repr_html_(self) -> str:
         page = html.escape(self.html(), quote=True)
@@ -546,12 +561,16 @@ def _worded(text: str) -> tuple[list[str], list[list[str]]]:
     return own, rows
 
 
-def _of_summary(command: str, summary: Summary, positions: Positions | None) -> Report:
-    return Report(command, summary._native.report(), summary=summary, positions=positions)
+def _of_summary(
+    summary: Summary, given: Mapping[str, object], positions: Positions | None
+) -> Report:
+    return summary._report(given, positions=positions)
 
 
-def _of_kept(command: str, kept: Kept, positions: Positions | None) -> Report:
-    return Report(command, kept, positions=positions)
+def _of_kept(
+    command: str, kept: Kept, positions: Positions | None, summary: Summary | None
+) -> Report:
+    return Report(command, kept, positions=positions, summary=summary)
 
 
 def cite(report: Report | PathLike | None = None) -> str:
@@ -607,19 +626,27 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
     return [value] if isinstance(value, str) else list(value)
 
 
+#: Options of ``gap`` about what a report says of what was measured.
+_SAID = frozenset({"engine", "cost_ratio", "timings", "baseline", "within", "junit"})
+#: Those about what is measured that go to the command line as they are.
+_MEASURED = frozenset(
+    {"block_length", "seed", "rrs_wo", "plans", "solve_times", "top_k", "top_p", "min_p", "cut_order",
+     "draft_temperature", "draft_top_k", "draft_top_p", "draft_min_p", "depth", "paired", "pool"}
+)  # fmt: skip
+
+
+def _only(given: Mapping[str, Any], known: frozenset[str], call: str) -> Mapping[str, Any]:
+    for wrong in sorted(set(given) - known):
+        raise TypeError(f"{call}() got an unexpected keyword argument {wrong!r}")
+    return given
+
+
 def _asked(
     drafts: int | str | Sequence[int] | None = None,
     temperature: float | Sequence[float] | None = None,
     schemes: Schemes = None,
     verifiers: Verifiers = None,
-    block_length: int = 5,
-    seed: int = 0,
-    rrs_wo: str = "fast",
-    plans: str = "audited",
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    cut_order: str | None = None,
+    **measured: Any,
 ) -> dict[str, Any]:
     named, laws = split_schemes(schemes)
     only_laws = bool(laws) and not named
@@ -634,21 +661,18 @@ def _asked(
         "laws": [],
         # What :func:`_of_logs` completes, which knows how many tokens there are.
         "later": (laws, own, drafts is not None),
-        "rrs_wo": rrs_wo,
-        "plans": plans,
-        "block_length": block_length,
-        "seed": seed,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "cut_order": cut_order,
+        "measured": _only(measured, _MEASURED, "gap"),
     }
 
 
-def _of_logs(asked: dict[str, Any], logs: Sequence[Log]) -> dict[str, Any]:
-    """The same with laws of one's own, and rules under them."""
+def _of_logs(
+    asked: dict[str, Any], logs: Sequence[Log], said: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """The same with laws of one's own, and rules under them, and the options of the command."""
     laws, own, drafts_given = asked.pop("later")
     complete(asked, laws, own, logs, drafts_given)
+    named = {"drafts": asked["drafts"], "temperature": asked["temperature"] or None}
+    asked["options"] = _options({**named, **asked["measured"], **(said or {})})
     return asked
 
 
@@ -669,7 +693,19 @@ def gap(
     top_p: float | None = None,
     min_p: float | None = None,
     cut_order: str | None = None,
+    draft_temperature: float | Sequence[float] | None = None,
+    draft_top_k: int | None = None,
+    draft_top_p: float | None = None,
+    draft_min_p: float | None = None,
+    solve_times: bool = False,
     engine: str | None = None,
+    cost_ratio: float | None = None,
+    timings: PathLike | None = None,
+    depth: int | str | Sequence[int] | None = None,
+    paired: bool = False,
+    baseline: PathLike | None = None,
+    within: float | None = None,
+    junit: PathLike | None = None,
     prompt_id: ArrayLike = None,
     position: ArrayLike = None,
     token: ArrayLike = None,
@@ -708,9 +744,18 @@ def gap(
     are solved as a check where rates are audited, or with ``plans="every"`` at every position.
     ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an engine serves them, in
     ``cut_order``: ``"k,p,m"``, ``"joint"``, ``"k,p,m,T"`` or a tool such as ``"llama.cpp"``; the
-    log's if not given. Temperature 0 is greedy decoding. ``block_length`` is that of the blocks of
+    log's if not given. Temperature 0 is greedy decoding. ``draft_temperature`` (one or several),
+    ``draft_top_k``, ``draft_top_p`` and ``draft_min_p`` measure again with rows of the draft alone
+    made so. ``block_length`` is that of the blocks of
     one draft path, ``seed`` that of rates that are simulated, and ``vocabulary`` keeps the first
-    tokens of every row. ``engine`` names the engine whose default drafts and rule advice starts from.
+    tokens of every row. ``solve_times`` puts the time of plans into the report. ``depth`` measures the
+    draft's rows for these depths of a round, several each by itself, and ``paired`` refuses logs of
+    another text than the first one's.
+
+    ``engine`` names the engine whose default drafts and rule advice starts from. ``cost_ratio`` (time of
+    a draft step over a target step's) or ``timings`` (a file of measured times) make acceptance a
+    speed. ``baseline`` is an earlier report.json: ``ok`` is False where a number left its interval, or
+    is further from it than ``within``, and ``regressions`` names these; ``junit`` is a file for them.
     ``threads`` and ``progress`` are as :func:`alpha` takes them.
 
     Returns a :class:`Report`, the same to the bit on any number of threads, and the same as that of
@@ -728,6 +773,7 @@ def gap(
     >>> [(cell["scheme"], cell["drafts"]) for cell in report.to_dict()["cells"]]
     [('with-replacement', 2), ('top and a draw', 2)]
     """
+    given = locals()
     if draft_logits is not None:
         logs = Log.of_arrays(
             vocabulary=vocabulary,
@@ -741,30 +787,21 @@ def gap(
         vocabulary = metadata = None
     elif any(one is not None for one in (prompt_id, position, token)):
         raise ValueError("prompt_id, position and token go with arrays; a log has its own")
-    asked = _asked(
-        drafts,
-        temperature,
-        schemes,
-        verifiers,
-        block_length,
-        seed,
-        rrs_wo,
-        plans,
-        top_k,
-        top_p,
-        min_p,
-        cut_order,
-    )
+    measured = {name: one for name, one in given.items() if name in _MEASURED}
+    asked = _asked(drafts, temperature, schemes, verifiers, **measured)
+    said = {name: one for name, one in given.items() if name in _SAID}
     opened_logs = each_opened(logs, vocabulary, metadata)
-    asked = _of_logs(asked, opened_logs)
+    asked = _of_logs(asked, opened_logs, said)
     every = [log._native for log in opened_logs]
-    if len(every) > 1 and not pool:
-        if positions:
-            raise Refused("positions: measure one log, or several together with pool=True")
-        made = _native.compare(every, asked, threads_of(threads), shown(progress), engine)
+    depths = 1 if depth is None else len(set(_wholes(depth, "depth")))
+    if len(every) * depths > 1 and not pool:
+        for name, wrong in (("positions", positions), ("baseline", baseline)):
+            if wrong:
+                raise Refused(f"{name}: measure one log, or several together with pool=True")
+        made = _native.compare(every, asked, threads_of(threads), shown(progress))
         return Report("gap", made)
 
-    def measured(table: bool) -> tuple[Summary, Positions | None]:
+    def summed(table: bool) -> tuple[Summary, Positions | None]:
         native, columns = _native.Summary.measure(
             every, asked, 1, 1, table, threads_of(threads), shown(progress)
         )
@@ -772,14 +809,8 @@ def gap(
 
     rows = sum(log.positions for log in every)
     rows *= len(asked["drafts"]) * len(asked["temperature"] or _native.usual_temperatures(every))
-    summary, table = measured(rows <= _SMALL_TABLE if positions is None else positions)
-    return Report(
-        "gap",
-        summary._native.report(engine),
-        summary=summary,
-        positions=table,
-        again=lambda: measured(True)[1],
-    )
+    summary, table = summed(rows <= _SMALL_TABLE if positions is None else positions)
+    return summary._report(said, positions=table, again=lambda: summed(True)[1])
 
 
 def _option(value: object) -> str:
@@ -789,29 +820,33 @@ def _option(value: object) -> str:
         )
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
-    if isinstance(value, Sequence) or isinstance(value, np.ndarray):
-        return ",".join(_option(one) for one in value)
     if isinstance(value, (float, np.floating)):
         return repr(float(value))
     return str(value)
 
 
-def _command(
-    name: str,
-    logs: Logs,
-    vocabulary: int | None,
-    threads: int,
-    progress: Progress,
-    options: Mapping[str, object],
-) -> Report:
-    """Runs a command by its own command line, which knows its options."""
-    args = [name]
-    for key, value in options.items():
+def _options(given: Mapping[str, object]) -> list[str]:
+    """Keywords as options of a command line."""
+    args = []
+    for key, value in given.items():
         option = f"--{key.replace('_', '-')}"
         if value is True:
             args.append(option)
         elif value is not None and value is not False:
-            args.append(f"{option}={_option(value)}")
+            several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+            every = list(cast("Sequence[object]", value)) or [""] if several else [value]
+            args += [f"{option}={_option(one)}" for one in every]
+    return args
+
+
+def _command(name: str, given: Mapping[str, Any]) -> Report:
+    """Runs a command by its own command line, which knows the options among a call's keywords."""
+    options = dict(given)
+    logs, vocabulary, threads, progress = (
+        options.pop(one)
+        for one in ("log" if name == "audit" else "logs", "vocabulary", "threads", "progress")
+    )
+    args = [name, *_options(options)]
     if is_named(logs):
         raise ValueError(
             f"{name} counts logs together and compares none by name; give them as a list, or "
@@ -853,6 +888,7 @@ def length(
     draft_min_p: float | None = None,
     cut_order: str | None = None,
     max_length: int | None = None,
+    profile: str | Sequence[str] | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
     engine: str | None = None,
@@ -869,7 +905,9 @@ def length(
     family, or ``NAME=NUMBER``), ``verifiers`` are of ``token``, ``block``, ``greedy-block`` and
     ``carried-block``, ``drafts`` of ``sampled``, ``one-hot`` and ``exact-match``, ``draft_top_k``,
     ``draft_top_p`` and ``draft_min_p`` cut the draft's rows alone (10 is llama.cpp's default top-k)
-    in ``cut_order``, ``max_length`` is the most drafts of a round, ``cost_ratio`` the time of a draft step over that of a target step
+    in ``cut_order``, ``max_length`` is the most drafts of a round,
+    ``profile`` formats of acceptance by draft length that :meth:`Report.save` writes too (``vllm``,
+    ``sglang``, ``llama.cpp`` ..), ``cost_ratio`` the time of a draft step over that of a target step
     (dimensionless), ``timings`` a file of measured times, ``engine`` the one whose defaults advice
     starts from, and ``temperature`` that of the text, where the log does not say it. ``vocabulary``, ``threads`` and ``progress`` are as :func:`gap`
     takes them.
@@ -878,22 +916,7 @@ def length(
     intervals of 95% over prompts. Raises :class:`Refused` for a log without a text, or whose text
     does not look drawn from its rows, and for what is asked that cannot be replayed.
     """
-    options = {
-        "lengths": lengths,
-        "policies": policies,
-        "verifiers": verifiers,
-        "drafts": drafts,
-        "draft_top_k": draft_top_k,
-        "draft_top_p": draft_top_p,
-        "draft_min_p": draft_min_p,
-        "cut_order": cut_order,
-        "max_length": max_length,
-        "cost_ratio": cost_ratio,
-        "timings": timings,
-        "engine": engine,
-        "temperature": temperature,
-    }
-    return _command("length", logs, vocabulary, threads, progress, options)
+    return _command("length", locals())
 
 
 @stands_for_a_command
@@ -930,21 +953,7 @@ def tree(
     the best tree, which :meth:`Report.save` also writes as EAGLE and Sequoia read it. Raises
     :class:`Refused` as :func:`length` does, and for trees that cannot be read.
     """
-    options = {
-        "topology": topology,
-        "schemes": schemes,
-        "verifiers": verifiers,
-        "budget": budget,
-        "max_depth": max_depth,
-        "max_branch": max_branch,
-        "cost_ratio": cost_ratio,
-        "timings": timings,
-        "engine": engine,
-        "slot_values": slot_values,
-        "temperature": temperature,
-        "seed": seed or None,
-    }
-    return _command("tree", logs, vocabulary, threads, progress, options)
+    return _command("tree", locals())
 
 
 @stands_for_a_command
@@ -968,8 +977,7 @@ def paths(
     Returns a :class:`Report`: tokens a round, with intervals of 95% over prompts. Raises
     :class:`Refused` as :func:`length` does.
     """
-    options = {"paths": paths, "length": length, "temperature": temperature}
-    return _command("paths", logs, vocabulary, threads, progress, options)
+    return _command("paths", locals())
 
 
 @stands_for_a_command
@@ -979,8 +987,12 @@ def audit(
     *,
     scheme: str | None = None,
     seeds: str | None = None,
+    noise: float | None = None,
     tolerance: float | None = None,
+    exclude: float | None = None,
+    strict: bool = False,
     alpha: float | None = None,
+    counters: PathLike | Sequence[PathLike] | None = None,
     negative_control: bool = False,
     temperature: float | None = None,
     draft_temperature: float | None = None,
@@ -1010,7 +1022,9 @@ def audit(
     ``log`` has rows of N positions with ``drafts``, ``accepted`` and ``output``, or with ``token``
     alone. Other keywords are the options of ``specgap audit``: ``alpha`` is the level at which a
     part is refuted (a probability), ``tolerance`` how much the mean of a score may differ from the
-    log's rows before it counts, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
+    log's rows before it counts, ``noise`` how far rows may be from those that the engine had,
+    ``exclude`` the distance of outputs from p up to which a log need not tell, ``strict`` fails other
+    lossless rules too, ``counters`` are files of what a server counted, ``temperature``, ``top_k``, ``top_p`` and ``min_p`` what the target
     is sampled with, in ``cut_order`` (as in :func:`gap`), ``draft_temperature`` the draft's, and ``draft_cut`` says that its rows are cut
     too. ``draft_top_k`` cuts the draft's rows alone (10 is llama.cpp's default). ``draft_mask`` says
     that masks (``allowed``) are the draft's too, and not the target's alone.
@@ -1022,25 +1036,4 @@ def audit(
     Returns a :class:`Report`, whose ``ok`` is False where a part is refuted or a hard check fails.
     Raises :class:`Refused` for a log that has no record of rounds.
     """
-    options = {
-        "rule": rule,
-        "scheme": scheme,
-        "seeds": seeds,
-        "tolerance": tolerance,
-        "alpha": alpha,
-        "negative_control": negative_control,
-        "temperature": temperature,
-        "draft_temperature": draft_temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "cut_order": cut_order,
-        "draft_cut": draft_cut,
-        "draft_top_k": draft_top_k,
-        "draft_mask": draft_mask,
-        "stop": stop,
-        "junit": junit,
-        "markdown": markdown,
-        "seed": seed or None,
-    }
-    return _command("audit", log, vocabulary, threads, progress, options)
+    return _command("audit", locals())

@@ -25,7 +25,7 @@ from ray.data.block import Block, BlockAccessor
 
 from . import _native
 from ._logs import PathLike, opened
-from ._reports import Report, Summary
+from ._reports import _SAID, Report, Summary
 
 
 def summarise_shard(row: dict[str, Any]) -> dict[str, Any]:
@@ -117,4 +117,5 @@ def gap(
     Everything else is as :func:`specgap.gap` takes it. Ray shows its own progress bar, and does
     the tasks of a lost worker again.
     """
-    return summary(paths, shards=shards, num_cpus=num_cpus, **asked).report()
+    said = {name: asked.pop(name) for name in _SAID & asked.keys()}
+    return summary(paths, shards=shards, num_cpus=num_cpus, **asked).report(**said)

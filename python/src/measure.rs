@@ -1,6 +1,6 @@
 //! Reports of logs: `gap` by the library, other commands by their own command line.
 
-use crate::errors::{bug, raised, refused};
+use crate::errors::{bug, of_host, raised, refused};
 use crate::laws::RowLaw;
 use crate::logs::Log;
 use crate::watch::watched;
@@ -8,10 +8,10 @@ use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use specgap::cli::{CliError, HostError, MadeReport};
+use specgap::cli::{CliError, GapOptions, HostError, MadeReport};
 use specgap::gap::{
-    self, ColumnKind, Columns, DraftsOf, Entry, GapError, LogComparison, OwnLaw, OwnRate, OwnRow,
-    OwnRule, Part, PositionSink, Settings, Summary as Sums,
+    self, ColumnKind, Columns, DraftsOf, Entry, GapError, OwnLaw, OwnRate, OwnRow, OwnRule, Part,
+    PositionSink, Settings, Summary as Sums,
 };
 use specgap::log::Log as Rows;
 use specgap::page::Page;
@@ -20,9 +20,11 @@ use specgap::page::table::Table as PaperTable;
 use specgap::problem;
 use specgap::report;
 use specgap::sampling::{CutOrder, Cuts};
-use specgap::scheme::{DraftScheme, EngineName, SchemeName};
+use specgap::scheme::{DraftScheme, SchemeName};
 use specgap::statistics::Clustered;
+use specgap::whole::Asked;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,6 +109,12 @@ impl Made {
     #[getter]
     fn ok(&self) -> bool {
         self.report.ok
+    }
+
+    /// Numbers that are worse than the baseline's, in words.
+    #[getter]
+    fn regressions(&self) -> Vec<String> {
+        self.report.regressions.clone()
     }
 
     /// The data, as `--format json` prints it.
@@ -231,6 +239,7 @@ fn of_json(json: Vec<u8>, page: Page) -> MadeReport {
         json,
         page,
         beside: Vec::new(),
+        regressions: Vec::new(),
     }
 }
 
@@ -302,22 +311,13 @@ impl PositionSink for Table {
     }
 }
 
-/// What to measure, as the options of `specgap gap` have it.
+/// What to measure: options of `specgap gap`, and what no command line can name.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Asked {
-    drafts: Vec<usize>,
-    temperature: Vec<f64>,
+struct Given {
+    options: Vec<OsString>,
     schemes: Option<Vec<String>>,
     verifiers: Option<Vec<String>>,
-    plans: String,
-    rrs_wo: String,
-    block_length: usize,
-    seed: u64,
-    top_k: Option<usize>,
-    top_p: Option<f64>,
-    min_p: Option<f64>,
-    cut_order: Option<String>,
     own: Vec<Own>,
     laws: Vec<GivenLaw>,
 }
@@ -464,33 +464,10 @@ fn caused(py: Python<'_>, error: PyErr, raised_at: &Raised) -> PyErr {
     }
 }
 
-impl Asked {
-    fn settings(&self, py: Python<'_>, logs: &[Rows], raised_at: &Raised) -> PyResult<Settings> {
-        let temperatures = match self.temperature.as_slice() {
-            [] => Settings::usual_temperatures(logs),
-            asked => asked.to_vec(),
-        };
-        let cuts = Cuts {
-            top_k: self.top_k,
-            top_p: self.top_p,
-            min_p: self.min_p,
-            cut_order: self.cut_order.as_deref().map(parsed_order).transpose()?,
-        };
-        let settings = Settings::new(&temperatures, &self.drafts, self.seed)
-            .and_then(|settings| settings.served(cuts));
-        let mut settings = settings.map_err(raised)?;
-        settings.ordered(logs).map_err(raised)?;
-        let plans = self.plans.parse();
-        settings.plans = plans.map_err(|why| refused(format!("plans: {why}")))?;
-        let how = self.rrs_wo.parse();
-        settings.rrs_wo = how.map_err(|why| refused(format!("rrs_wo: {why}")))?;
-        if !(1..=64).contains(&self.block_length) {
-            return Err(refused(format!(
-                "block_length is {}; it must be in 1..=64",
-                self.block_length
-            )));
-        }
-        settings.block_length = self.block_length;
+impl Given {
+    fn asked(&self, py: Python<'_>, raised_at: &Raised) -> PyResult<Asked> {
+        let mut asked = options(&self.options)?.asked().map_err(raised)?;
+        let settings = &mut asked.settings;
         if let Some(names) = &self.schemes {
             let known = Settings::all_schemes();
             for name in names {
@@ -511,8 +488,12 @@ impl Asked {
         let laws = &settings.own_laws;
         let own = self.own.iter().map(|own| own.rule(py, laws, raised_at));
         settings.own_rules = own.collect::<PyResult<_>>()?;
-        Ok(settings)
+        Ok(asked)
     }
+}
+
+fn options(options: &[OsString]) -> PyResult<GapOptions> {
+    GapOptions::parse(options).map_err(|error| of_host(&error))
 }
 
 fn parsed<T: std::str::FromStr>(names: &[String]) -> PyResult<Vec<T>>
@@ -547,7 +528,7 @@ impl Summary {
     fn measure<'py>(
         py: Python<'py>,
         logs: Vec<PyRef<'py, Log>>,
-        asked: Asked,
+        asked: Given,
         index: usize,
         count: usize,
         table: bool,
@@ -559,17 +540,17 @@ impl Summary {
                 "part {index} of {count}: parts are counted from 1 to their number"
             )));
         }
-        let logs = opened(&logs)?;
         let raised_at = Raised::default();
-        let settings = asked.settings(py, &logs, &raised_at)?;
+        let mut asked = asked.asked(py, &raised_at)?;
         let part = Part { index, count };
+        let logs = asked.of_logs(opened(&logs)?, part).map_err(raised)?;
         let (sums, table) = watched(py, threads, progress.as_ref(), |host| {
             host.begin(logs.iter().map(|log| part.of(log.positions()).len()).sum());
             host.watch(|| {
-                let mut table = table.then(|| Table::new(&settings));
+                let mut table = table.then(|| Table::new(&asked.settings));
                 let sink = table.as_mut().map(|table| table as &mut dyn PositionSink);
                 let step = |done: usize| host.step(done);
-                let sums = gap::summarise(&logs, &settings, part, sink, &step).map_err(failed)?;
+                let sums = asked.summarise(&logs, part, sink, &step).map_err(failed)?;
                 Ok::<_, HostError>((sums, table))
             })
         })
@@ -625,53 +606,36 @@ impl Summary {
         self.sums.missing()
     }
 
-    #[pyo3(signature = (engine=None))]
-    fn report(&self, py: Python<'_>, engine: Option<&str>) -> PyResult<Made> {
-        let engine = assumed(engine)?;
-        watched(py, 0, None, |_| of_summary(&self.sums, engine)).map(Made::alone)
+    /// The report, by the options of `specgap gap` that are not about what is measured.
+    fn report(&self, py: Python<'_>, given: Vec<OsString>) -> PyResult<Made> {
+        let options = options(&given)?;
+        watched(py, 0, None, |_| Ok(options.report(&self.sums)?)).map(Made::alone)
     }
-}
-
-/// The engine that advice starts from, if one is named.
-fn assumed(engine: Option<&str>) -> PyResult<Option<EngineName>> {
-    let engine = engine.map(str::parse).transpose();
-    engine.map_err(|error: String| refused(format!("engine: {error}")))
-}
-
-fn of_summary(sums: &Sums, engine: Option<EngineName>) -> Result<MadeReport, HostError> {
-    let mut report = sums.report(&sums.command());
-    report.assume(engine);
-    made(&report, report::gap::page(&report))
 }
 
 /// Several logs, each by itself, side by side.
 #[pyfunction]
-#[pyo3(signature = (logs, asked, threads, progress, engine=None))]
 fn compare(
     py: Python<'_>,
     logs: Vec<PyRef<'_, Log>>,
-    asked: Asked,
+    asked: Given,
     threads: usize,
     progress: Option<Bound<'_, PyAny>>,
-    engine: Option<&str>,
 ) -> PyResult<Made> {
-    let engine = assumed(engine)?;
-    let logs = opened(&logs)?;
     let raised_at = Raised::default();
-    let settings = asked.settings(py, &logs, &raised_at)?;
+    let options = options(&asked.options)?;
+    let mut asked = asked.asked(py, &raised_at)?;
+    let logs = asked.of_logs(opened(&logs)?, Part::WHOLE);
+    let logs = logs.map_err(raised)?;
     let (report, each) = watched(py, threads, progress.as_ref(), |host| {
         host.begin(logs.iter().map(Rows::positions).sum());
         host.watch(|| {
             let step = |done: usize| host.step(done);
             let (summaries, pairings) =
-                gap::summarise_each(&logs, &settings, Part::WHOLE, None, &step).map_err(failed)?;
-            let kept = summaries.first().and_then(Sums::kept);
-            let kept = kept.map_or_else(String::new, |n| format!(" --vocab {n}"));
-            let options = format!("{}{kept}", settings.options());
-            let mut comparison = LogComparison::new(&summaries, &pairings, &options);
-            comparison.assume(engine);
+                (asked.summarise_each(&logs, Part::WHOLE, None, &step)).map_err(failed)?;
+            let comparison = asked.comparison(&summaries, &pairings);
             let each = comparison.logs.iter().zip(&summaries);
-            let each = each.map(|(log, sums)| Ok((log.folder.clone(), of_summary(sums, engine)?)));
+            let each = each.map(|(log, sums)| Ok((log.folder.clone(), options.report(sums)?)));
             let each = each.collect::<Result<Vec<_>, HostError>>()?;
             Ok::<_, HostError>((made(&comparison, report::compare::page(&comparison))?, each))
         })
@@ -686,7 +650,7 @@ fn compare(
 #[pyo3(signature = (args, lent, threads, progress))]
 fn command(
     py: Python<'_>,
-    args: Vec<std::ffi::OsString>,
+    args: Vec<OsString>,
     lent: Vec<PyRef<'_, Log>>,
     threads: usize,
     progress: Option<Bound<'_, PyAny>>,
@@ -782,15 +746,6 @@ fn interval(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64, f6
     (found.mean, found.ci95[0], found.ci95[1])
 }
 
-/// The defaults of `specgap gap`, and numbers of the formats.
-#[pyfunction]
-fn usual(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("block_length", Settings::BLOCK_LENGTH)?;
-    dict.set_item("report_schema", gap::SCHEMA)?;
-    Ok(dict)
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Made>()?;
     module.add_class::<Summary>()?;
@@ -802,6 +757,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(clustered, module)?)?;
     module.add_function(wrap_pyfunction!(clustered_sums, module)?)?;
-    module.add_function(wrap_pyfunction!(strange_draft, module)?)?;
-    module.add_function(wrap_pyfunction!(usual, module)?)
+    module.add_function(wrap_pyfunction!(strange_draft, module)?)
 }

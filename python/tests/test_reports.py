@@ -81,7 +81,7 @@ def test_rows_are_cut_in_the_order_that_is_asked_for(order: str, name: str | Non
 
 
 def test_an_order_of_cuts_that_is_none_is_refused(log: str) -> None:
-    with pytest.raises(sg.Refused, match="cut_order: \"p\" is no order of cuts"):
+    with pytest.raises(sg.Refused, match='cut_order=: "p" is no order of cuts'):
         sg.gap(log, drafts=2, top_k=5, cut_order="p", progress=False)
     with pytest.raises(sg.Refused, match="is no order of cuts"):
         sg.audit(log, cut_order="p", progress=False)

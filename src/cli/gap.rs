@@ -1,33 +1,31 @@
 //! `specgap gap`: logged rows to a report.
 
 use super::colour;
-use super::options::{
-    Common, Cost, Costs, Counts, DraftCuts, Drafting, Format, Kept, Ordered, Results, read_timings,
-};
+use super::host::{Host, MadeReport};
+use super::options::{Common, Counts, DraftCuts, Folder, Format, Kept, Ordered, Results};
 use super::output::{
     CliError, Verdict, check_folder, progress, read_document, stage, unwritten, write_whole,
 };
 use super::overwrites::Touched;
 use super::printed::{self, deliver, print_report};
-use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
-    self, CallCost, CallCosts, GapError, GapReport, LogComparison, Pairing, Part, PositionSink,
-    RuleCost, Settings, SlowRates, SolvedPlans, Summary,
+    self, GapError, GapReport, Pairing, Part, PositionSink, Settings, SlowRates, SolvedPlans,
+    Summary,
 };
 use crate::log::Log;
 use crate::page::visible;
-use crate::replay::read_possible_with_paths;
 use crate::report;
 use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
 use crate::typed;
 use crate::verifier::VerifierName;
+use crate::whole::{Asked, Given};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -61,10 +59,6 @@ pub struct GapArgs {
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
-    #[command(flatten)]
-    costs: Costs,
-    #[command(flatten)]
-    drafting: Drafting,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
@@ -72,9 +66,53 @@ pub struct GapArgs {
 }
 
 impl GapArgs {
-    /// The depths that are asked for.
-    fn depths(&self) -> BTreeSet<usize> {
-        Counts::all(&self.depth).into_iter().collect()
+    /// What is asked, as far as no log is open.
+    fn asked(&self, common: &Common) -> Result<Asked, CliError> {
+        let asked = Asked {
+            depths: Counts::all(&self.depth).into_iter().collect(),
+            paired: self.paired,
+            given: self.results.given(common)?,
+            ..self.measure.asked(common)?
+        };
+        asked.given.costs(&asked.settings.drafts)?;
+        Ok(asked)
+    }
+
+    fn part(&self) -> Part {
+        self.shard.unwrap_or(Part::WHOLE)
+    }
+}
+
+/// The options of a command line of `gap`, for a program that has the logs itself.
+#[derive(Debug)]
+pub struct GapOptions {
+    pub(super) args: Box<GapArgs>,
+    pub(super) common: Common,
+}
+
+impl GapOptions {
+    /// What is asked of logs.
+    ///
+    /// # Errors
+    /// Settings out of range; files of times that cannot be read, or lack some.
+    pub fn asked(&self) -> Result<Asked, CliError> {
+        self.args.asked(&self.common)
+    }
+
+    /// The report of a summary, compared with a baseline if one is named.
+    ///
+    /// # Errors
+    /// As [`GapOptions::asked`]; files that cannot be read or written.
+    pub fn report(&self, summary: &Summary) -> Result<MadeReport, CliError> {
+        let results = &self.args.results;
+        let (given, baseline) = (results.given(&self.common)?, read_baseline(results)?);
+        let verdict = finish(summary, &given, baseline.as_ref(), results, &self.common)?;
+        let made = self.common.host.as_ref().and_then(Host::made);
+        let made = made.ok_or_else(|| CliError::internal("gap made no report"))?;
+        Ok(MadeReport {
+            ok: verdict == Verdict::Agrees,
+            ..made
+        })
     }
 }
 
@@ -224,15 +262,7 @@ fn part(text: &str) -> Result<Part, String> {
 }
 
 impl MeasureArgs {
-    /// Measures at the temperature of the logs' text, unless another was asked for.
-    fn at_their_own(&self, settings: &mut Settings, logs: &[Log]) -> Result<(), CliError> {
-        if self.temperature.is_empty() {
-            settings.temperatures = Settings::usual_temperatures(logs);
-        }
-        Ok(settings.ordered(logs)?)
-    }
-
-    fn settings(&self, common: &Common) -> Result<Settings, CliError> {
+    fn asked(&self, common: &Common) -> Result<Asked, CliError> {
         // Until logs are open that say theirs.
         let temperatures = match self.temperature.as_slice() {
             [] => Settings::usual_temperatures(&[]),
@@ -258,44 +288,37 @@ impl MeasureArgs {
         let own = self.draft.cuts(&self.ordered);
         let is_asked = own.words().next().is_some();
         let own = is_asked.then_some(own);
-        Ok(settings
-            .served(cuts)?
-            .redrafted(&self.draft_temperature, own)?)
+        Ok(Asked {
+            settings: (settings.served(cuts)?).redrafted(&self.draft_temperature, own)?,
+            at_their_own: self.temperature.is_empty(),
+            depths: BTreeSet::new(),
+            paired: false,
+            given: Given::default(),
+        })
     }
 }
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let read = args.logs.iter().chain(&args.costs.timings);
-    (args.results.touched(Touched::reading(read)))
+    (args.results.touched(Touched::reading(&args.logs)))
         .writing("--positions", args.positions.as_deref())
         .check()?;
     let baseline = read_baseline(&args.results)?;
     refuse_repetition(&args.logs)?;
-    if let Some(cost) = args.costs.cost_ratio.as_ref().filter(|_| !common.quiet) {
-        warn_of_cost(cost);
-    }
-    let mut settings = args.measure.settings(common)?;
-    let costs = (args.costs.timings.as_deref())
-        .map(|path| call_costs(path, &settings))
-        .transpose()?;
+    let mut asked = args.asked(common)?;
     let logs = args
         .logs
         .iter()
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    let logs = at_depths(logs, &args.depths())?;
-    args.measure.at_their_own(&mut settings, &logs)?;
+    let logs = asked.of_logs(logs, args.part())?;
     let pooled = args.results.pool || logs.len() == 1;
     if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
         let names: Vec<String> = logs.iter().map(Log::name).collect();
         for folder in gap::folders(&names) {
             check_folder(&out.join(folder))?;
         }
-    }
-    if args.paired {
-        refuse_unpaired(&logs, args.shard.unwrap_or(Part::WHOLE))?;
     }
     for (given, option) in [
         (args.results.baseline.is_some(), "--baseline"),
@@ -309,11 +332,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let mut table = (args.positions.as_deref())
-        .map(|path| Table::create(path, &settings))
+        .map(|path| Table::create(path, &asked.settings))
         .transpose()?;
     let mut partial = args.results.partial.as_deref().map(stage).transpose()?;
-    let part = args.shard.unwrap_or(Part::WHOLE);
-    let (summaries, pairings) = summarise(&logs, pooled, &settings, part, table.as_mut(), common)?;
+    let (summaries, pairings) =
+        summarise(&logs, pooled, &asked, args.part(), table.as_mut(), common)?;
     if let Some(table) = table {
         table.finish()?;
     }
@@ -332,39 +355,30 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        let measured = Compared {
-            logs: &logs,
-            summaries: &summaries,
-            pairings: &pairings,
-        };
-        return compare_logs(&measured, &settings, costs.as_ref(), args, common);
+        return compare_logs(&summaries, &pairings, &asked, &args.results.folder, common);
     };
-    let mut report = summary.report(&summary.command());
-    add_draft_paths(&mut report, &logs);
-    add_given(&mut report, args, costs.as_ref());
-    let verdict = compare(&report, baseline.as_ref(), &args.results)?;
-    let page = report::gap::page(&report);
-    deliver(&report, &page, Vec::new(), &args.results.folder, common)?;
-    Ok(verdict)
+    finish(
+        summary,
+        &asked.given,
+        baseline.as_ref(),
+        &args.results,
+        common,
+    )
 }
 
-/// The logs at each of some depths; of several, the names say which. As they are if none is asked
-/// for.
-fn at_depths(logs: Vec<Log>, depths: &BTreeSet<usize>) -> Result<Vec<Log>, CliError> {
-    if depths.is_empty() {
-        return Ok(logs);
-    }
-    let mut all = Vec::new();
-    for log in &logs {
-        for &depth in depths {
-            let view = log.at_depth(depth).map_err(GapError::from)?;
-            all.push(match depths.len() {
-                1 => view,
-                _ => view.called(&format!("{}-depth-{depth}", log.name())),
-            });
-        }
-    }
-    Ok(all)
+/// Makes the report of a summary, compares it with a baseline and delivers it.
+pub(super) fn finish(
+    summary: &Summary,
+    given: &Given,
+    baseline: Option<&GapReport>,
+    results: &Results,
+    common: &Common,
+) -> Result<Verdict, CliError> {
+    let report = given.report(summary)?;
+    let verdict = compare(&report, baseline, results, common)?;
+    let page = report::gap::page(&report);
+    deliver(&report, &page, Vec::new(), &results.folder, common)?;
+    Ok(verdict)
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it
@@ -372,7 +386,7 @@ fn at_depths(logs: Vec<Log>, depths: &BTreeSet<usize>) -> Result<Vec<Log>, CliEr
 fn summarise(
     logs: &[Log],
     together: bool,
-    settings: &Settings,
+    asked: &Asked,
     part: Part,
     table: Option<&mut Table>,
     common: &Common,
@@ -384,12 +398,9 @@ fn summarise(
     let done = |done: usize| bar.inc(done as u64);
     let table = table.map(|table| table as &mut dyn PositionSink);
     let measured = if together {
-        (
-            vec![gap::summarise(logs, settings, part, table, &done)?],
-            Vec::new(),
-        )
+        (vec![asked.summarise(logs, part, table, &done)?], Vec::new())
     } else {
-        gap::summarise_each(logs, settings, part, table, &done)?
+        asked.summarise_each(logs, part, table, &done)?
     };
     bar.finish_and_clear();
     if people {
@@ -411,176 +422,39 @@ pub(super) fn measure(
     command: &str,
     common: &Common,
 ) -> Result<GapReport, CliError> {
-    let mut settings = args.settings(common)?;
-    args.at_their_own(&mut settings, std::slice::from_ref(&log))?;
-    let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
-    let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
+    let mut asked = args.asked(common)?;
+    let logs = asked.of_logs(vec![log], Part::WHOLE)?;
+    let (summaries, _) = summarise(&logs, true, &asked, Part::WHOLE, None, common)?;
+    let command = format!("{command}{}", asked.settings.options());
+    let report = |summary: &Summary| summary.report(&command);
     (summaries.first().map(report)).ok_or_else(|| CliError::internal("no summary of a log"))
-}
-
-/// Says what the draft paths of some logs could give, or why that is not told.
-fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
-    match read_possible_with_paths(logs, &|_| ()) {
-        Ok(possible) => report.draft_paths = possible,
-        Err(error) => (report.left_out).push(format!("{DRAFT_PATHS}: {}", error.message())),
-    }
-}
-
-/// The engine that advice starts from, and what a draft step costs, for what is said of speed.
-fn add_given(report: &mut GapReport, args: &GapArgs, costs: Option<&CallCosts>) {
-    report.assume(args.drafting.engine);
-    if let Some(costs) = costs {
-        report
-            .command
-            .push_str(&format!(" --timings {}", costs.file));
-        report.costs = Some(costs.clone());
-    }
-    if let Some(cost) = &args.costs.cost_ratio {
-        report.cost_ratio = cost.text.parse().ok();
-        report
-            .command
-            .push_str(&format!(" --cost-ratio {}", cost.text));
-    }
-}
-
-/// Says where no acceptance pays: one position gives at most two tokens for the time of a target
-/// step and a draft step.
-fn warn_of_cost(cost: &Cost) {
-    let ratio: f64 = cost.text.parse().unwrap_or(0.0);
-    if ratio >= 1.0 {
-        colour::warning(&format!(
-            "do not draft at this cost: with --cost-ratio {} a draft step takes {} times as \
-             long as a target step, so that even a draft that is always accepted does not pay",
-            cost.text, cost.text
-        ));
-    }
-}
-
-/// What calls take by a file, for each number of drafts.
-fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
-    let timings = read_timings(path)?;
-    let refused = |message: String| CliError::input(path, message);
-    for (index, rule) in timings.rules.iter().enumerate() {
-        VerifierName::from_str(&rule.name)
-            .map_err(|error| refused(format!("rules[{index}].name: {error}")))?;
-    }
-    let call = |&drafts: &usize| {
-        let verifying = timings.verifying(drafts + 1).ok_or_else(|| {
-            let most = timings.most_drafts().unwrap_or(0);
-            refused(format!(
-                "verify: has no time for a pass of {} tokens, which {drafts} drafts need; give \
-                 --drafts up to {most}, or a longer table",
-                drafts + 1
-            ))
-        })?;
-        Ok(CallCost {
-            drafts,
-            // All drafts of a position are drawn from one row.
-            seconds: timings.draft_step.seconds + verifying + timings.overhead.seconds,
-        })
-    };
-    Ok(CallCosts {
-        file: file_name(path),
-        target_step: timings.target_step.seconds,
-        calls: (settings.drafts.iter().map(call)).collect::<Result<_, CliError>>()?,
-        rules: (timings.rules.iter())
-            .map(|rule| RuleCost {
-                name: rule.name.clone(),
-                seconds: rule.seconds,
-            })
-            .collect(),
-    })
-}
-
-/// What a report leaves out where it cannot tell it.
-pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
-
-/// Several logs, each measured by itself.
-struct Compared<'a> {
-    logs: &'a [Log],
-    summaries: &'a [Summary],
-    pairings: &'a [Pairing],
 }
 
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
-    measured: &Compared<'_>,
-    settings: &Settings,
-    costs: Option<&CallCosts>,
-    args: &GapArgs,
+    summaries: &[Summary],
+    pairings: &[Pairing],
+    asked: &Asked,
+    folder: &Folder,
     common: &Common,
 ) -> Result<Verdict, CliError> {
-    let Compared {
-        logs,
-        summaries,
-        pairings,
-    } = *measured;
-    let vocab = args
-        .kept
-        .vocab
-        .map_or_else(String::new, |n| format!(" --vocab {n}"));
-    let paired = if args.paired { " --paired" } else { "" };
-    let options = format!("{}{vocab}{paired}", settings.options());
-    let mut comparison = LogComparison::new(summaries, pairings, &options);
-    if !args.depth.is_empty() {
-        let names: Vec<String> = args
-            .logs
-            .iter()
-            .map(|log| crate::files::name(log))
-            .collect();
-        let depths: Vec<String> = args.depths().iter().map(usize::to_string).collect();
-        let (names, depths) = (names.join(" "), depths.join(","));
-        comparison.command = format!("specgap gap {names} --depth {depths}{options}");
-    }
-    comparison.assume(args.drafting.engine);
+    let comparison = asked.comparison(summaries, pairings);
     let page = report::compare::page(&comparison);
-    if let Some(folder) = &args.results.folder.out {
+    if let Some(out) = &folder.out {
         // All at once, the page of all logs last.
         let mut files = Vec::new();
-        let summaries = summaries.iter().zip(logs);
-        for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
-            let mut report = summary.report(&summary.command());
-            add_draft_paths(&mut report, std::slice::from_ref(rows));
-            add_given(&mut report, args, costs);
-            let own = (args.results.folder).files(&report::gap::page(&report), &report)?;
+        for (log, summary) in comparison.logs.iter().zip(summaries) {
+            let report = asked.given.report(summary)?;
+            let own = folder.files(&report::gap::page(&report), &report)?;
             for (name, contents) in own {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
         }
-        files.extend(args.results.folder.files(&page, &comparison)?);
-        args.results.folder.write(folder, &files)?;
+        files.extend(folder.files(&page, &comparison)?);
+        folder.write(out, &files)?;
     }
-    print_report(
-        &comparison,
-        &page,
-        args.results.folder.out.as_deref(),
-        common,
-    )?;
+    print_report(&comparison, &page, folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)
-}
-
-/// Refuses logs of which not every later one is compared with the first at the same
-/// positions.
-fn refuse_unpaired(logs: &[Log], part: Part) -> Result<(), CliError> {
-    let (Some(first), 2..) = (logs.first(), logs.len()) else {
-        return Err(CliError::missing(
-            "--paired compares logs; name at least two",
-        ));
-    };
-    for log in logs.iter().skip(1) {
-        let pairing = Pairing::new(first, log, part).map_err(GapError::from)?;
-        if let Some(why) = pairing.unpaired() {
-            return Err(CliError::input(
-                log.path(),
-                format!(
-                    "cannot be paired with {}: {why}. Capture the drafts together (specgap \
-                     capture with several --draft), or leave --paired out",
-                    first.path().display()
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// A log that is named twice would count twice, and narrow every interval.
@@ -647,10 +521,11 @@ pub(super) fn read_baseline(results: &Results) -> Result<Option<GapReport>, CliE
 
 /// Compares a report with a baseline, if one is given, says what got worse, and writes what is asked
 /// for.
-pub(super) fn compare(
+fn compare(
     report: &GapReport,
     baseline: Option<&GapReport>,
     results: &Results,
+    common: &Common,
 ) -> Result<Verdict, CliError> {
     let (Some(path), Some(baseline)) = (&results.baseline, baseline) else {
         return Ok(Verdict::Agrees);
@@ -676,9 +551,13 @@ pub(super) fn compare(
     let mut worse = 0;
     for number in numbers.iter().filter(|number| !number.holds()) {
         worse += 1;
-        colour::regression(&visible(report::check::told(number)));
+        let told = visible(report::check::told(number));
+        match &common.host {
+            Some(host) => host.regressed(told),
+            None => colour::regression(&told),
+        }
     }
-    if worse == 0 {
+    if worse == 0 && common.host.is_none() {
         let how = match results.tolerance {
             Some(tolerance) => format!("within {tolerance:e}"),
             None => "in its interval".to_owned(),

@@ -31,6 +31,7 @@ struct Shared {
     bar: ProgressBar,
     cancelled: AtomicBool,
     made: Mutex<Option<MadeReport>>,
+    regressions: Mutex<Vec<String>>,
     logs: Mutex<Vec<Log>>,
 }
 
@@ -45,6 +46,8 @@ pub struct MadeReport {
     pub page: Page,
     /// Further files that `--out` writes, by name.
     pub beside: Vec<(String, Vec<u8>)>,
+    /// Numbers that are worse than the baseline's, in words.
+    pub regressions: Vec<String>,
 }
 
 /// Why a host has no report.
@@ -78,6 +81,7 @@ impl Host {
             bar: ProgressBar::hidden(),
             cancelled: AtomicBool::new(false),
             made: Mutex::new(None),
+            regressions: Mutex::default(),
             logs: Mutex::new(Vec::new()),
         }))
     }
@@ -131,6 +135,11 @@ impl Host {
         self.lock(&self.0.made).take()
     }
 
+    /// Takes what is worse than in a baseline.
+    pub(super) fn regressed(&self, told: String) {
+        self.lock(&self.0.regressions).push(told);
+    }
+
     /// Takes what would be printed.
     pub(super) fn take(
         &self,
@@ -143,6 +152,7 @@ impl Host {
             json: typed::pretty(data)?.into_bytes(),
             page: page.clone(),
             beside,
+            regressions: std::mem::take(&mut *self.lock(&self.0.regressions)),
         });
         Ok(())
     }

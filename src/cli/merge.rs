@@ -1,13 +1,11 @@
 //! `specgap merge`: summaries of parts to one report.
 
-use super::gap::{DRAFT_PATHS, compare, read_baseline};
+use super::gap::{finish, read_baseline};
 use super::options::{Common, Results};
 use super::output::{CliError, Verdict, write_whole};
 use super::overwrites::Touched;
-use super::printed::deliver;
 use crate::files::read_text;
 use crate::gap::Summary;
-use crate::report;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +25,7 @@ pub struct MergeArgs {
 pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
     (args.results.touched(Touched::reading(&args.parts))).check()?;
     let baseline = read_baseline(&args.results)?;
+    let given = args.results.given(common)?;
     let summary = merge(&args.parts)?;
     if summary.logs().len() > 1 && !args.results.pool {
         return Err(CliError::missing(format!(
@@ -48,21 +47,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             missing.join("; ")
         )));
     }
-    let mut report = summary.report(&summary.command());
-    let several = report.logs.iter().any(|log| {
-        let drawn = log.metadata.rollouts.as_ref();
-        drawn.is_some_and(|drawn| drawn.paths > 1 && drawn.target)
-    });
-    if several {
-        report.left_out.push(format!(
-            "{DRAFT_PATHS}: summaries of parts do not hold the paths; run specgap paths {}",
-            summary.logs().join(" ")
-        ));
-    }
-    let verdict = compare(&report, baseline.as_ref(), &args.results)?;
-    let (page, folder) = (report::gap::page(&report), &args.results.folder);
-    deliver(&report, &page, Vec::new(), folder, common)?;
-    Ok(verdict)
+    finish(&summary, &given, baseline.as_ref(), &args.results, common)
 }
 
 /// Reads and merges parts; names the two that do not belong together.

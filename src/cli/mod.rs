@@ -51,6 +51,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use gap::GapOptions;
 pub use host::{Host, HostError, MadeReport};
 pub use options::{Common, Format};
 pub use output::{CliError, Verdict};
@@ -310,6 +311,40 @@ fn brief(message: String) -> String {
         "{first} [... {} more characters ...] {last}",
         length - ENDS[0] - ENDS[1]
     )
+}
+
+impl GapOptions {
+    /// Reads the options, which stand behind no name of a command.
+    ///
+    /// # Errors
+    /// Options that `gap` does not take, or not with these values.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::cli::GapOptions;
+    /// let asked = GapOptions::parse(["--drafts=2-3", "--temperature=1"])?.asked()?;
+    /// assert_eq!(asked.settings.options(), " --drafts 2,3 --temperature 1.0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parse<I>(options: I) -> Result<Self, HostError>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        let around = |words: [&str; 2]| words.map(OsString::from).into_iter();
+        let args = around(["specgap", "gap"]).chain(options.into_iter().map(Into::into));
+        // The logs are at hand, whatever they are called.
+        let args = args.chain(around(["--", "LOG"]));
+        let mut cli = Cli::try_parse_from(args).map_err(HostError::Usage)?;
+        cli.common.host = Some(Host::new());
+        match cli.command {
+            Command::Gap(args) => Ok(Self {
+                args,
+                common: cli.common,
+            }),
+            _ => Err(CliError::internal("gap is another command").into()),
+        }
+    }
 }
 
 impl Host {

@@ -13,6 +13,7 @@ use crate::replay::Timings;
 use crate::rule::{RuleEntry, RuleName};
 use crate::sampling::{CutOrder, Cuts};
 use crate::scheme::EngineName;
+use crate::whole::Given;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -292,9 +293,28 @@ pub(super) struct Results {
     /// Count several logs of one pair of models together, as one.
     #[arg(long)]
     pub(super) pool: bool,
+    #[command(flatten)]
+    costs: Costs,
+    #[command(flatten)]
+    drafting: Drafting,
 }
 
 impl Results {
+    /// What the report says beside what is measured.
+    pub(super) fn given(&self, common: &Common) -> Result<Given, CliError> {
+        let cost = self.costs.cost_ratio.as_ref();
+        if let Some(cost) = cost.filter(|_| !common.quiet) {
+            warn_of_cost(cost);
+        }
+        let timings = self.costs.timings.as_deref();
+        let read = |path: &Path| Ok::<_, CliError>((path.to_owned(), read_timings(path)?));
+        Ok(Given {
+            engine: self.drafting.engine,
+            cost_ratio: cost.map(|cost| cost.text.clone()),
+            timings: timings.map(read).transpose()?,
+        })
+    }
+
     /// Says that the summary is written, and whether that is all that was asked for.
     pub(super) fn summary_is_all(&self, path: &Path, positions: usize, common: &Common) -> bool {
         if common.format == Format::Text {
@@ -307,6 +327,7 @@ impl Results {
     pub(super) fn touched<'a>(&'a self, touched: Touched<'a>) -> Touched<'a> {
         touched
             .and_reading(&self.baseline)
+            .and_reading(&self.costs.timings)
             .writing("--partial", self.partial.as_deref())
             .writing("--junit", self.junit.as_deref())
             .folder(self.folder.out.as_deref(), is_of_a_page)
@@ -361,6 +382,19 @@ impl Costs {
 pub(super) struct Cost {
     pub(super) text: String,
     pub(super) timings: Timings,
+}
+
+/// Says where no acceptance pays: one position gives at most two tokens for the time of a target
+/// step and a draft step.
+fn warn_of_cost(cost: &Cost) {
+    let ratio: f64 = cost.text.parse().unwrap_or(0.0);
+    if ratio >= 1.0 {
+        super::colour::warning(&format!(
+            "do not draft at this cost: with --cost-ratio {} a draft step takes {} times as \
+             long as a target step, so that even a draft that is always accepted does not pay",
+            cost.text, cost.text
+        ));
+    }
 }
 
 /// The engine that advice starts from.

@@ -18,6 +18,7 @@ const ALLOWED: &str = "
     import: log
     advice: statistics
     gap: advice statistics
+    whole: replay
     distribution: scratch
     known: distribution
     number: distribution

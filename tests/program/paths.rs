@@ -150,15 +150,28 @@ fn gap_and_length_say_what_draft_paths_could_give() {
         }
     }
 
-    // Parts do not hold the paths, and the report of all says so.
-    let line = "gap log --drafts 2 --shard 1/1 --partial part.json --laws with-replacement \
-                --verifiers rrs";
-    specgap(at, line.split_whitespace()).ok();
-    let merged = json("merge part.json");
+    // The first part has what they give, with all that a report says besides.
+    std::fs::write(at.join("times.toml"), TIMES).unwrap();
+    let line = "gap log --drafts 2 --laws with-replacement --verifiers rrs";
+    for part in 1..=3 {
+        let line = format!("{line} --shard {part}/3 --partial {part}.json");
+        specgap(at, line.split_whitespace()).ok();
+    }
+    for given in ["", "--cost-ratio 0.1 --engine vllm", "--timings times.toml"] {
+        let whole = json(&format!("{line} {given}"));
+        assert_eq!(json(&format!("merge 3.json 1.json 2.json {given}")), whole);
+        assert_eq!(whole["draft_paths"], gap["draft_paths"]);
+    }
+    let merged = json("merge 2.json 3.json --incomplete");
     assert!(merged.get("draft_paths").is_none());
     let left_out = merged["left_out"].to_string();
     assert!(left_out.contains("specgap paths log"), "{left_out}");
 }
+
+/// Times of a pass of up to three tokens.
+const TIMES: &str = "schema = 1\ntarget_step = { seconds = 0.02 }\n\
+    draft_step = { seconds = 0.004 }\n\
+    verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 3, seconds = 0.03 }]\n";
 
 /// One path a context, or paths of another temperature, are not several of the text's own.
 #[test]

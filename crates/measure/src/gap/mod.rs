@@ -47,6 +47,7 @@ mod own_law_tests;
 #[cfg(test)]
 mod own_tests;
 mod pairing;
+mod paths;
 mod position;
 mod positions;
 mod report;

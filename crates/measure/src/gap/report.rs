@@ -62,6 +62,8 @@ impl Summary {
         missing.extend(pages.why_no_plans().map(str::to_owned));
         missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
+        let (draft_paths, no_paths) = self.draft_paths();
+        missing.extend(no_paths);
         GapReport {
             schema: SCHEMA,
             engine: self.engine(),
@@ -85,7 +87,7 @@ impl Summary {
             audits: pages.audits(),
             blocks,
             rounds: along,
-            draft_paths: None,
+            draft_paths,
             cost_ratio: None,
             costs: None,
             strip: self.strip.strip(settings),

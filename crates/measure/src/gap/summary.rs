@@ -1,7 +1,7 @@
 //! Everything that a report needs of some positions.
 
 use super::answers::Answers;
-use super::data::{LogSummary, OfDepth};
+use super::data::{DraftPaths, LogSummary, OfDepth};
 use super::fit::DraftFit;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
@@ -55,6 +55,21 @@ pub struct Summary {
     pub(super) clusters: Vec<Cluster>,
     pub(super) tallies: Map<Metric, Tally>,
     pub(super) strip: StripBuilder,
+    pub(super) paths: Option<HeldPaths>,
+}
+
+/// What several draft paths of some whole logs could give: the first part of these logs has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HeldPaths {
+    /// Of how many logs together; 0 of logs that were measured apart.
+    pub(super) logs: usize,
+    /// Nothing where they have no several paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) found: Option<DraftPaths>,
+    /// Why it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
 }
 
 /// A log, and which of its positions are measured.
@@ -157,6 +172,7 @@ impl Summary {
             clusters: Vec::new(),
             tallies: Map::new(),
             strip: StripBuilder::default(),
+            paths: None,
         }
     }
 
@@ -301,6 +317,7 @@ impl Summary {
             self.tallies.at(metric).merge(tally, &clusters);
         }
         self.strip.merge(&other.strip);
+        self.paths = HeldPaths::merged(self.paths.take(), other.paths.as_ref());
         Ok(())
     }
 

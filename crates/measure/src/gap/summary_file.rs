@@ -7,7 +7,7 @@ use super::metric::{
 use super::own::{OwnRule, RuleTold};
 use super::own_law::{LawTold, OwnLaw};
 use super::settings::{Settings, SlowRates, SolvedPlans};
-use super::summary::{Cluster, LogPart, Rest, Summary};
+use super::summary::{Cluster, HeldPaths, LogPart, Rest, Summary};
 use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
@@ -49,6 +49,8 @@ struct Document {
     logs: Vec<LogRecord>,
     tallies: Vec<TallyRecord>,
     strip: Vec<StripRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paths: Option<HeldPaths>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -185,6 +187,7 @@ impl Summary {
                     tokens: tokens.clone().into_iter().collect(),
                 })
                 .collect(),
+            paths: self.paths.clone(),
         };
         typed::line(&document).map_err(|error| GapError::Summary(error.to_string()))
     }
@@ -383,6 +386,7 @@ impl Document {
             let tokens = record.tokens.into_iter().collect();
             summary.strip.texts.insert(unit, (record.prompt, tokens));
         }
+        summary.paths = self.paths;
         Ok(summary)
     }
 }
