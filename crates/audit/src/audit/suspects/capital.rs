@@ -61,33 +61,26 @@ fn go_on(share: f64, factor: &Factor) -> (f64, f64) {
 
 impl Won {
     fn add(&mut self, other: &Self) {
-        for (own, more) in self.rule.iter_mut().zip(&other.rule) {
-            *own += more;
+        let sums = self.sums();
+        // A copy is mutable.
+        for (own, more) in sums.zip({ *other }.sums()) {
+            *own += *more;
         }
-        for (own, more) in self.output.iter_mut().zip(&other.output) {
-            *own += more;
-        }
-        for (own, more) in self
-            .parts
-            .iter_mut()
-            .flatten()
-            .zip(other.parts.iter().flatten())
-        {
-            *own += more;
-        }
-        for (own, more) in self
-            .growth
-            .iter_mut()
-            .flatten()
-            .zip(other.growth.iter().flatten())
-        {
-            *own += more;
-        }
-        for (own, more) in self.mass.iter_mut().zip(other.mass) {
-            *own += more;
-        }
-        for (own, more) in self.apart.iter_mut().zip(other.apart) {
-            *own += more;
+    }
+
+    /// All sums.
+    fn sums(&mut self) -> impl Iterator<Item = &mut f64> {
+        let logs = self.rule.iter_mut().chain(&mut self.output);
+        let logs = logs.chain(self.parts.iter_mut().flatten());
+        let logs = logs.chain(self.growth.iter_mut().flatten());
+        logs.chain(&mut self.mass).chain(&mut self.apart)
+    }
+
+    /// Of the rule, or of outputs where the rule says nothing.
+    pub(crate) fn logs(&self) -> &Logs {
+        match self.rule.iter().any(|log| *log != 0.0) {
+            true => &self.rule,
+            false => &self.output,
         }
     }
 

@@ -96,6 +96,8 @@ pub(crate) struct Suspect {
     pub law: Law,
     /// Its change of p, by its place in [`Families::changes`].
     pub change: usize,
+    /// Its change of q, by its place in [`Families::drafts`].
+    pub draft: usize,
 }
 
 /// All suspects of a rule, family after family.
@@ -103,8 +105,9 @@ pub(crate) struct Suspect {
 pub(crate) struct Families {
     pub names: Vec<&'static str>,
     pub suspects: Vec<Suspect>,
-    /// All changes of p, each once.
+    /// All changes of p, and of q, each once.
     pub changes: Vec<Change>,
+    pub drafts: Vec<Change>,
 }
 
 /// Factors of a temperature. 0 is greedy.
@@ -140,26 +143,36 @@ impl Families {
         let family = self.names.len();
         self.names.push(name);
         for law in laws {
-            let change = self.change_of(law);
+            let [change, draft] = self.changes_of(law);
             self.suspects.push(Suspect {
                 family,
                 law,
                 change,
+                draft,
             });
         }
     }
 
-    fn change_of(&mut self, law: Law) -> usize {
-        let change = match law {
-            Law::Target(change, _) => change,
-            Law::Both(factor) => Change::Temperature(factor),
-            _ => return usize::MAX,
+    fn changes_of(&mut self, law: Law) -> [usize; 2] {
+        let [p, q] = match law {
+            Law::Target(change, _) => [Some(change), None],
+            Law::Draft(change) | Law::OtherDraft(change) | Law::Tested(change) => {
+                [None, Some(change)]
+            }
+            Law::Both(factor) => [Some(Change::Temperature(factor)); 2],
+            _ => [None; 2],
         };
-        let found = self.changes.iter().position(|own| *own == change);
-        found.unwrap_or_else(|| {
-            self.changes.push(change);
-            self.changes.len() - 1
-        })
+        let place = |all: &mut Vec<Change>, change: Option<Change>| {
+            let Some(change) = change else {
+                return usize::MAX;
+            };
+            let found = all.iter().position(|own| *own == change);
+            found.unwrap_or_else(|| {
+                all.push(change);
+                all.len() - 1
+            })
+        };
+        [place(&mut self.changes, p), place(&mut self.drafts, q)]
     }
 
     /// One family of these laws.

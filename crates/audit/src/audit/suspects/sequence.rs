@@ -3,8 +3,8 @@
 //! They are told of positions in the order of the log. What each says of an outcome follows from
 //! what came before.
 
-use super::step::{Factor, ratio};
-use super::view::common;
+use super::step::Factor;
+use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use specgap_base::sorted::Map;
 
@@ -127,6 +127,15 @@ impl Threshold {
 /// Cells of p's own order that outputs are counted in.
 const CELLS: usize = 8;
 
+/// What share of an interval lies in each.
+fn spread([low, high]: [f64; 2]) -> [f64; CELLS] {
+    let (own, each) = ((high - low).max(1e-300), 1.0 / CELLS as f64);
+    std::array::from_fn(|place| {
+        let from = place as f64 * each;
+        common([low, high], [from, from + each]) / own
+    })
+}
+
 /// Outcomes by rank: counts of the past, and ln of what they foretell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rank {
@@ -135,17 +144,14 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    fn look(&mut self, [low, high]: [f64; 2]) {
-        let own = (high - low).max(1e-300);
+    fn look(&mut self, cell: [f64; 2]) {
         let total: f64 = self.cells.iter().sum();
         let each = 1.0 / CELLS as f64;
         let mut chance = 0.0;
-        let mut parts = [0.0; CELLS];
-        for (place, (part, count)) in parts.iter_mut().zip(self.cells).enumerate() {
-            let from = place as f64 * each;
-            *part = common([low, high], [from, from + each]) / own;
+        let parts = spread(cell);
+        for (part, count) in parts.iter().zip(self.cells) {
             let height = (count + 16.0) / (total + 16.0 * CELLS as f64) / each;
-            chance += *part * height;
+            chance += part * height;
         }
         if chance > 0.0 {
             self.log += chance.ln();
@@ -321,10 +327,8 @@ impl Replaced {
                 if high - low <= 1e-12 {
                     continue;
                 }
-                let each = 1.0 / CELLS as f64;
-                for (place, sum) in sums.iter_mut().enumerate() {
-                    let from = place as f64 * each;
-                    *sum += common([low, high], [from, from + each]) / (high - low);
+                for (sum, part) in sums.iter_mut().zip(spread([low, high])) {
+                    *sum += part;
                 }
             }
         }
@@ -355,7 +359,7 @@ pub(crate) enum Keeping {
 
 impl Kept {
     fn look(&mut self, [p, q, keep, _]: [f64; 4], kept: bool) {
-        let ratio = if p >= q { 1.0 } else { p / q };
+        let ratio = ratio(p, q);
         let quarter = |x: f64| ((4.0 * x) as usize).min(3);
         if let Some(cell) = self.cells.get_mut(4 * quarter(keep) + quarter(p.sqrt())) {
             let more = [1.0, f64::from(u8::from(kept)), keep, p, ratio];

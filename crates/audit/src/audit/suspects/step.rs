@@ -1,9 +1,9 @@
 //! A step of the log: what each suspect says of it, over what is claimed.
 
-use super::family::{Correct, Keep, Law, Place, Reused, Suspect};
+use super::family::{Correct, Families, Keep, Law, Place, Reused, Suspect};
 use super::sequence::REPLACE;
 use super::target::{Change, Changed, cut, scaled, tilted};
-use super::view::{View, by_id, by_mass, common};
+use super::view::{View, by_id, by_mass, common, ratio};
 use crate::audit::data::Claimed;
 use crate::audit::evidence::rows::{cut as cut_row, orders_of};
 use crate::audit::model::bugs::BUGS;
@@ -39,14 +39,6 @@ impl Factor {
             false => 1.0,
         };
         Self { ratio, price }
-    }
-}
-
-/// min(1, p/q).
-pub(crate) fn ratio(p: f64, q: f64) -> f64 {
-    match p >= q {
-        true => 1.0,
-        false => p / q,
     }
 }
 
@@ -158,9 +150,11 @@ pub(crate) struct Here<'a> {
     /// How often each token came so far, and how often it should have.
     pub came: Option<[&'a [f64]; 2]>,
     known: Known,
+    /// `whole`, where it is asked for.
+    uncut: OnceCell<View<'a>>,
 }
 
-/// p changed in one way, and what is asked of it again and again.
+/// A row changed in one way, and what is asked of it again and again.
 pub(crate) struct Prepared<'a> {
     row: Changed<'a>,
     moved: OnceCell<f64>,
@@ -168,35 +162,44 @@ pub(crate) struct Prepared<'a> {
     corrected: OnceCell<Factor>,
 }
 
-/// All changes of p at a step; each is made when it is first asked for.
+/// All changes of p and of q at a step; each is made when it is first asked for.
 pub(crate) struct Changes<'a> {
-    of: &'a [Change],
-    made: Vec<OnceCell<Option<Prepared<'a>>>>,
+    of: &'a Families,
+    made: [Vec<OnceCell<Option<Prepared<'a>>>>; 2],
 }
 
 impl<'a> Changes<'a> {
-    pub(crate) fn new(of: &'a [Change]) -> Self {
+    pub(crate) fn new(of: &'a Families) -> Self {
+        let none = |changes: &[Change]| changes.iter().map(|_| OnceCell::new()).collect();
         Self {
             of,
-            made: of.iter().map(|_| OnceCell::new()).collect(),
+            made: [none(&of.changes), none(&of.drafts)],
         }
     }
 
-    fn get<'b>(&'b self, number: usize, here: &'a Here<'a>) -> Option<&'b Prepared<'a>> {
-        let change = *self.of.get(number)?;
-        let made = self.made.get(number)?.get_or_init(|| {
-            here.changed(change).map(|row| Prepared {
-                row,
-                moved: OnceCell::new(),
-                left: OnceCell::new(),
-                corrected: OnceCell::new(),
-            })
-        });
-        made.as_ref()
+    fn get(&self, number: usize, here: &'a Here<'_>) -> Option<&Prepared<'a>> {
+        let change = *self.of.changes.get(number)?;
+        let made = || here.changed(change).map(Prepared::new);
+        self.made[0].get(number)?.get_or_init(made).as_ref()
+    }
+
+    fn of_draft(&self, number: usize, here: &'a Here<'_>) -> Option<&Prepared<'a>> {
+        let change = *self.of.drafts.get(number)?;
+        let made = || here.changed_draft(change).map(Prepared::new);
+        self.made[1].get(number)?.get_or_init(made).as_ref()
     }
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
+    fn new(row: Changed<'a>) -> Self {
+        Self {
+            row,
+            moved: OnceCell::new(),
+            left: OnceCell::new(),
+            corrected: OnceCell::new(),
+        }
+    }
+
     fn moved(&self, here: &Here<'_>) -> f64 {
         *self.moved.get_or_init(|| self.row.moved(here.p.row))
     }
@@ -353,9 +356,13 @@ impl<'a> Here<'a> {
         if self.rule != Rule::BLOCK || ratio <= 0.0 {
             return ratio;
         }
+        ratio / (ratio + (1.0 - ratio) * self.spent(left))
+    }
+
+    /// Of block verification: the share of what a prefix leaves that stops there.
+    fn spent(&self, left: f64) -> f64 {
         let spent = left + 1.0 - self.reach;
-        let stop = if spent > 0.0 { left / spent } else { 1.0 };
-        ratio / (ratio + (1.0 - ratio) * stop)
+        if spent > 0.0 { left / spent } else { 1.0 }
     }
 
     /// The claimed law of a correction.
@@ -449,11 +456,15 @@ impl<'a> Here<'a> {
         if claim <= 0.0 && self.is_edge() {
             return Factor::ONE;
         }
-        let price = match self.noise.sigma > 0.0 {
-            true => 2.0 * self.known.width * moved().clamp(0.0, 1.0),
+        Factor::of(law, claim, self.price(|| moved().clamp(0.0, 1.0)))
+    }
+
+    /// What the claim's noise could add to a law that moves so much.
+    fn price(&self, moved: impl FnOnce() -> f64) -> f64 {
+        match self.noise.sigma > 0.0 {
+            true => 2.0 * self.known.width * moved(),
             false => 0.0,
-        };
-        Factor::of(law, claim, price)
+        }
     }
 
     /// Whether what came out is cut, but so near to the end of the cut that noise decides.
@@ -561,9 +572,14 @@ impl<'a> Here<'a> {
     /// The row before its cuts, at another temperature, cut as said. O(V), and a sort of the
     /// heaviest tokens.
     fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
-        let whole = View::new(self.whole, self.p.rest);
+        let made = || View::new(self.whole, self.p.rest);
+        let whole = self.uncut.get_or_init(made);
+        let power = |x: f64| match factor == 1.0 {
+            true => x,
+            false => x.powf(1.0 / factor),
+        };
         let mut row: Vec<f64> = (whole.order.iter())
-            .map(|token| whole.at(*token as usize).powf(1.0 / factor))
+            .map(|token| power(whole.at(*token as usize)))
             .collect();
         specgap_core::rule::normalise(&mut row);
         let claimed = Claimed {
@@ -592,6 +608,7 @@ impl<'a> Here<'a> {
     pub(crate) fn told<'b>(&'b self, suspect: &Suspect, changes: &Changes<'b>) -> Told {
         let law = suspect.law;
         let row = || changes.get(suspect.change, self);
+        let draft = || changes.of_draft(suspect.draft, self);
         if self.siblings && !self.drafts.is_empty() {
             return self.of_several(law, row());
         }
@@ -599,10 +616,11 @@ impl<'a> Here<'a> {
             Law::Target(_, place) => self.target(place, row),
             Law::Engine(number) => self.carried(number),
             _ if self.outside || self.draft().is_none() => Told::NOTHING,
-            Law::Both(factor) => row().map_or(Told::NOTHING, |row| self.both(factor, row)),
-            Law::Draft(change) => self.drafted(change),
-            Law::OtherDraft(change) => self.other_draft(change, true),
-            Law::Tested(change) => self.other_draft(change, false),
+            Law::Both(_) => self.both(row(), draft()),
+            Law::Draft(_) => draft().map_or(Told::NOTHING, |row| self.drafted(row)),
+            Law::OtherDraft(_) | Law::Tested(_) => draft().map_or(Told::NOTHING, |row| {
+                self.other_draft(&row.row, matches!(law, Law::OtherDraft(_)))
+            }),
             Law::DrawForEach => Told::NOTHING,
             Law::Sampled | Law::Likeliest => self.likeliest(law),
             Law::Decide(keep, correct) => self.decided(keep, correct),
@@ -647,9 +665,8 @@ impl<'a> Here<'a> {
         if let Some(x) = self.draft().filter(|x| !self.p.is_rest(*x)) {
             let offered = self.stands * self.q.at(x);
             if checks {
-                let block = self.rule == Rule::BLOCK && self.reach < 1.0;
-                let left = if block { left() } else { 0.0 };
-                told.rule[1] = self.on_acceptance(self.keep_of(row.at(x), offered, left));
+                // In the middle of a block nothing is checked: what is left of p is not asked.
+                told.rule[1] = self.on_acceptance(self.keep_of(row.at(x), offered, 0.0));
             }
             if corrects && !self.p.is_rest(self.output) {
                 told.rule[2] = prepared.corrected(self);
@@ -662,13 +679,9 @@ impl<'a> Here<'a> {
                 false => row.at(self.output),
             };
             let edge = claim <= 0.0 && self.is_edge();
-            let price = match self.noise.sigma > 0.0 {
-                true => 2.0 * self.known.width * moved(),
-                false => 0.0,
-            };
             told.rule[3] = match edge {
                 true => Factor::ONE,
-                false => Factor::of(own, claim, price),
+                false => Factor::of(own, claim, self.price(moved)),
             };
         }
         if outputs {
@@ -751,27 +764,25 @@ impl<'a> Here<'a> {
         ratio(self.p.at(place), self.q.at(place))
     }
 
-    fn drafted(&self, change: Change) -> Told {
+    /// q changed; `None` where nothing is known of it.
+    fn changed_draft(&self, change: Change) -> Option<Changed<'_>> {
+        match change {
+            Change::Before => {
+                let q = self.before.map(|[_, q]| q);
+                q.filter(|q| !q.is_empty()).map(Changed::Whole)
+            }
+            _ => changed_row(&self.q, change),
+        }
+    }
+
+    fn drafted(&self, draft: &Prepared<'_>) -> Told {
         let mut told = Told::NOTHING;
         let Some(x) = self.draft().filter(|_| self.reach >= 1.0) else {
             return told;
         };
-        let row = match change {
-            Change::Before => self
-                .before
-                .map(|[_, q]| q)
-                .filter(|q| !q.is_empty())
-                .map(Changed::Whole),
-            _ => changed_row(&self.q, change),
-        };
-        let Some(row) = row else {
-            return told;
-        };
-        let price = match self.noise.sigma > 0.0 {
-            true => 2.0 * self.known.width * row.moved(self.q.row),
-            false => 0.0,
-        };
-        told.rule[0] = Factor::of(row.at(x), self.q.at(x), price);
+        let row = &draft.row;
+        let moved = || *draft.moved.get_or_init(|| row.moved(self.q.row));
+        told.rule[0] = Factor::of(row.at(x), self.q.at(x), self.price(moved));
         if self.rule == Rule::TOKEN && !self.p.rest {
             let kept = row.sum(self.q.row.len(), false, |place, mass| match mass > 0.0 {
                 true => mass * self.keep_exactly(place),
@@ -779,23 +790,15 @@ impl<'a> Here<'a> {
             });
             let y = self.output;
             let law = self.of_drafts(kept, row.at(y) * self.keep_exactly(y));
-            told.output = self.on_output(law, || row.moved(self.q.row));
+            told.output = self.on_output(law, moved);
         }
         told
     }
 
     /// Another row of the draft wherever q is used, or where drafts are tested and replaced alone.
-    fn other_draft(&self, change: Change, draws: bool) -> Told {
+    fn other_draft(&self, q: &Changed<'_>, draws: bool) -> Told {
         let mut told = Told::NOTHING;
-        let before = || self.before.map(|[_, q]| q).filter(|q| !q.is_empty());
-        let row = match change {
-            Change::Before => before().map(Changed::Whole),
-            _ => changed_row(&self.q, change),
-        };
-        let (Some(x), Some(q)) = (
-            self.draft().filter(|_| self.is_plain() && !self.p.rest),
-            row,
-        ) else {
+        let Some(x) = self.draft().filter(|_| self.is_plain() && !self.p.rest) else {
             return told;
         };
         let keep = |place: usize| ratio(self.p.at(place), q.at(place));
@@ -845,10 +848,7 @@ impl<'a> Here<'a> {
             } else {
                 0.0
             };
-            let price = match self.noise.sigma > 0.0 {
-                true => 2.0 * self.known.width,
-                false => 0.0,
-            };
+            let price = self.price(|| 1.0);
             told.rule[0] = Factor::of(hit, self.q.at(x), price);
             if self.rule == Rule::TOKEN && !self.p.rest {
                 let best = self.q.likeliest();
@@ -897,20 +897,17 @@ impl<'a> Here<'a> {
     }
 
     /// The residual, or p where none is left.
-    fn residual(&self, place: usize) -> f64 {
-        match self.known.left > 0.0 && self.compares() {
-            true => self.over(place) / self.known.left,
-            false => {
-                let left = (self.p.at(place) - self.q.at(place)).max(0.0);
-                let sum: f64 = (0..self.p.row.len())
-                    .map(|other| (self.p.at(other) - self.q.at(other)).max(0.0))
-                    .sum();
-                if sum > 0.0 {
-                    left / sum
-                } else {
-                    self.p.at(place)
-                }
-            }
+    fn residual(&self) -> impl Fn(usize) -> f64 + '_ {
+        let own = self.known.left > 0.0 && self.compares();
+        let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
+        let sum = match own {
+            true => self.known.left,
+            false => (0..self.p.row.len()).map(over).sum(),
+        };
+        move |place| match (own, sum > 0.0) {
+            (true, _) => self.over(place) / sum,
+            (false, true) => over(place) / sum,
+            (false, false) => self.p.at(place),
         }
     }
 
@@ -930,33 +927,27 @@ impl<'a> Here<'a> {
         let size = self.p.row.len();
         let p_of_x = self.p.at(x);
         // What corrections need of the whole row.
+        let residual = matches!(correct, Correct::Softmax | Correct::Residual);
+        let residual = residual.then(|| self.residual());
+        let residual = |place: usize| residual.as_ref().map_or(0.0, |of| of(place));
         let sum: f64 = match correct {
-            Correct::Softmax => (0..size).map(|place| self.residual(place).exp()).sum(),
+            Correct::Softmax => (0..size).map(|place| residual(place).exp()).sum(),
             Correct::NotNormalised => self.known.left,
             _ => 1.0,
-        };
-        let residual_sum = match correct {
-            Correct::Residual if !self.compares() => {
-                let all = (0..size).map(|i| (self.p.at(i) - self.q.at(i)).max(0.0));
-                all.sum::<f64>()
-            }
-            _ => 0.0,
         };
         let best = self.p.likeliest();
         let last = size.saturating_sub(1);
         let law = |place: usize| -> f64 {
             match correct {
                 Correct::Claimed => self.correction(place),
-                Correct::Residual if residual_sum > 0.0 => {
-                    (self.p.at(place) - self.q.at(place)).max(0.0) / residual_sum
-                }
-                Correct::Residual | Correct::Target => self.p.at(place),
+                Correct::Residual => residual(place),
+                Correct::Target => self.p.at(place),
                 Correct::Draft => self.q.at(place),
                 Correct::OffDraft if place == x => 0.0,
                 Correct::OffDraft => self.p.at(place) / (1.0 - p_of_x).max(1e-300),
                 Correct::Likeliest => f64::from(u8::from(place == best)),
                 Correct::First => f64::from(u8::from(place == 0)),
-                Correct::Softmax => self.residual(place).exp() / sum,
+                Correct::Softmax => residual(place).exp() / sum,
                 Correct::NotNormalised => {
                     let lacks = if place == last { 1.0 - sum } else { 0.0 };
                     self.over(place) + lacks.max(0.0)
@@ -1011,18 +1002,15 @@ impl<'a> Here<'a> {
         told
     }
 
-    fn both(&self, factor: f64, prepared: &Prepared<'_>) -> Told {
+    fn both(&self, target: Option<&Prepared<'_>>, draft: Option<&Prepared<'_>>) -> Told {
         let mut told = Told::NOTHING;
-        let Some(x) = self.draft().filter(|_| self.is_plain()) else {
+        let x = self.draft().filter(|_| self.is_plain());
+        let (Some(x), Some(prepared), Some(draft)) = (x, target, draft) else {
             return told;
         };
-        let p = &prepared.row;
-        let q = tilted(&self.q, factor);
-        let price = match self.noise.sigma > 0.0 {
-            true => 2.0 * self.known.width * q.moved(self.q.row),
-            false => 0.0,
-        };
-        told.rule[0] = Factor::of(q.at(x), self.q.at(x), price);
+        let (p, q) = (&prepared.row, &draft.row);
+        let moved = || *draft.moved.get_or_init(|| q.moved(self.q.row));
+        told.rule[0] = Factor::of(q.at(x), self.q.at(x), self.price(moved));
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
             if !self.kept && !self.p.is_rest(self.output) {
@@ -1081,9 +1069,7 @@ impl<'a> Here<'a> {
             }
             _ if self.kept => {}
             Reused::CoinCorrects | Reused::DraftCorrects => {
-                let law: Vec<f64> = (0..self.p.row.len())
-                    .map(|place| self.residual(place))
-                    .collect();
+                let law: Vec<f64> = (0..self.p.row.len()).map(self.residual()).collect();
                 let cell = cell_of(&law, y);
                 let (number, length) = match reused {
                     Reused::CoinCorrects => ([keep, 1.0], 1.0 - keep),
@@ -1335,16 +1321,11 @@ impl<'a> Here<'a> {
         if self.rule != Rule::BLOCK || self.reach >= 1.0 {
             return Some(self.q.row.to_vec());
         }
+        let stop = self.spent(self.known.left);
         let mut law: Vec<f64> = (0..self.q.row.len())
             .map(|place| {
-                let (p, q) = (self.reach * self.p.at(place), self.q.at(place));
-                let ratio = ratio(p, q);
-                let spent = self.known.left + 1.0 - self.reach;
-                let stop = if spent > 0.0 {
-                    self.known.left / spent
-                } else {
-                    1.0
-                };
+                let q = self.q.at(place);
+                let ratio = ratio(self.reach * self.p.at(place), q);
                 q * (ratio + (1.0 - ratio) * stop)
             })
             .collect();
@@ -1388,7 +1369,6 @@ impl<'a> Here<'a> {
     }
 
     /// A step, and what is claimed of it.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         (rule, claimed, noise): (Rule, &'a Claimed, Noise),
         [p, q]: [View<'a>; 2],
@@ -1418,6 +1398,7 @@ impl<'a> Here<'a> {
             past,
             came,
             known: Known::default(),
+            uncut: OnceCell::new(),
         }
         .settle()
     }
@@ -1459,7 +1440,6 @@ fn changed_row<'a>(row: &'a View<'a>, change: Change) -> Option<Changed<'a>> {
 mod tests {
     use super::*;
     use crate::audit::suspects::capital::SHARES;
-    use crate::audit::suspects::family::Families;
 
     const P: [f64; 6] = [0.30, 0.25, 0.2, 0.15, 0.08, 0.02];
     const Q: [f64; 6] = [0.1, 0.05, 0.4, 0.3, 0.1, 0.05];
@@ -1582,7 +1562,7 @@ mod tests {
             for (case, mass) in outcomes(rule, carried) {
                 total += mass;
                 told(&case, 0.0, &mut |here, families| {
-                    let changes = Changes::new(&families.changes);
+                    let changes = Changes::new(families);
                     for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                         let told = here.told(suspect, &changes);
                         let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
@@ -1616,7 +1596,7 @@ mod tests {
                         outside: false,
                     };
                     told(&case, 0.0, &mut |here, families| {
-                        let changes = Changes::new(&families.changes);
+                        let changes = Changes::new(families);
                         for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                             let ratio = here.told(suspect, &changes).output.ratio;
                             for (slot, (share, _)) in SHARES.iter().enumerate() {
@@ -1659,7 +1639,7 @@ mod tests {
                     outside,
                 };
                 told(&case, 0.0, &mut |here, families| {
-                    let changes = Changes::new(&families.changes);
+                    let changes = Changes::new(families);
                     for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                         let told = here.told(suspect, &changes);
                         let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
@@ -1715,7 +1695,7 @@ mod tests {
                         outside: false,
                     };
                     told(&case, sigma, &mut |here, families| {
-                        let changes = Changes::new(&families.changes);
+                        let changes = Changes::new(families);
                         sums.resize(families.suspects.len(), 0.0);
                         for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
                             let told = here.told(suspect, &changes);

@@ -144,6 +144,11 @@ pub(crate) fn by_mass(row: &[f64], place: usize) -> [f64; 2] {
     [above, above + own]
 }
 
+/// min(1, p/q).
+pub(crate) fn ratio(p: f64, q: f64) -> f64 {
+    if p >= q { 1.0 } else { p / q }
+}
+
 /// How long what two intervals have in common is.
 pub(crate) fn common(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[1].min(b[1]) - a[0].max(b[0])).max(0.0)

@@ -8,7 +8,7 @@ use crate::audit::evidence::bets::log_sum;
 use crate::audit::evidence::requests::Family as Grouping;
 use crate::audit::model::rule::Rule;
 use crate::audit::outcome::Outcome;
-use crate::audit::suspects::capital::{SHARES, Won, best, of_shares};
+use crate::audit::suspects::capital::{Logs, SHARES, Won, best, of_shares};
 use crate::audit::suspects::family::{Keep, Law, short};
 use crate::audit::suspects::sequence::{Keeping, NOISES, Threshold};
 use crate::audit::verdict::capital::e_bh;
@@ -50,6 +50,8 @@ pub(crate) struct Weighed<'a> {
     found: &'a Found,
     rule: Rule,
     alpha: f64,
+    /// By family: ln of a suspect's weight, without that of its shares.
+    weights: Vec<f64>,
     /// ln of e-values: of the rule and of outputs, beyond what honest engines may do.
     pub of_rule: f64,
     pub of_outputs: f64,
@@ -58,17 +60,21 @@ pub(crate) struct Weighed<'a> {
 }
 
 impl<'a> Weighed<'a> {
-    /// `shares` says that texts may share numbers, `noises` that rows may be another pass's.
-    pub(crate) fn new(
-        found: &'a Found,
-        rule: Rule,
-        alpha: f64,
-        [shares, noises]: [bool; 2],
-    ) -> Self {
+    pub(crate) fn new(found: &'a Found, rule: Rule, alpha: f64) -> Self {
+        let families = &found.families;
+        let mut sizes = vec![0usize; families.names.len()];
+        for suspect in &families.suspects {
+            if let Some(size) = sizes.get_mut(suspect.family) {
+                *size += 1;
+            }
+        }
+        let each = -((families.names.len() + BESIDE) as f64).ln();
+        let weight = |size: &usize| each - (*size.max(&1) as f64).ln();
         let mut weighed = Self {
             found,
             rule,
             alpha,
+            weights: sizes.iter().map(weight).collect(),
             of_rule: 0.0,
             of_outputs: 0.0,
             candidates: Vec::new(),
@@ -76,13 +82,13 @@ impl<'a> Weighed<'a> {
         let sequence = &found.sequence;
         let texts = sequence.texts.largest().0;
         let rounds = sequence.rounds.largest().0;
-        let texts = if shares { texts } else { 0.0 };
+        let texts = if found.shares { texts } else { 0.0 };
         let noise = sequence.noise.iter().copied().fold(0.0, f64::max);
-        let noise = if noises { noise } else { 0.0 };
-        weighed.of_rule = weighed.mixed(|won| &won.rule, &weighed.beside(false))
+        let noise = if found.noises { noise } else { 0.0 };
+        weighed.of_rule = weighed.mixed(|won| won.rule, &weighed.beside(false))
             - noise.max(texts.max(rounds)).max(texts + rounds);
-        weighed.of_outputs = weighed.mixed(|won| &won.output, &weighed.beside(true)) - texts;
-        weighed.candidates = weighed.all(noises);
+        weighed.of_outputs = weighed.mixed(|won| won.output, &weighed.beside(true)) - texts;
+        weighed.candidates = weighed.all();
         weighed
     }
 
@@ -105,9 +111,8 @@ impl<'a> Weighed<'a> {
 
     /// ln of a suspect's weight, without that of its shares.
     fn weight(&self, family: usize) -> f64 {
-        let of = self.found.families.suspects.iter();
-        let size = of.filter(|one| one.family == family).count().max(1);
-        -self.families().ln() - (size as f64).ln()
+        let own = self.weights.get(family).copied();
+        own.unwrap_or(f64::NEG_INFINITY)
     }
 
     /// ln of what stands beside the table of suspects, each with its weight.
@@ -129,31 +134,21 @@ impl<'a> Weighed<'a> {
         all.into_iter().map(|log| log + each).collect()
     }
 
-    fn mixed(&self, of: impl Fn(&Won) -> &[f64; SHARES.len()], beside: &[f64]) -> f64 {
+    fn mixed(&self, of: impl Fn(&Won) -> Logs, beside: &[f64]) -> f64 {
         let families = &self.found.families;
-        let weights: Vec<f64> = (0..families.names.len())
-            .map(|family| self.weight(family))
-            .collect();
         let suspects = families.suspects.iter().zip(&self.found.tally.won);
         let own: Vec<f64> = suspects
-            .map(|(suspect, won)| {
-                of_shares(of(won))
-                    + weights
-                        .get(suspect.family)
-                        .copied()
-                        .unwrap_or(f64::NEG_INFINITY)
-            })
+            .map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family))
             .collect();
         log_sum(own.iter().chain(beside).copied())
     }
 
-    fn all(&self, noises: bool) -> Vec<Candidate> {
+    fn all(&self) -> Vec<Candidate> {
         let families = &self.found.families;
         let looked = self.found.looked.max(1) as f64;
         let mut all: Vec<Candidate> = Vec::new();
         for (suspect, won) in families.suspects.iter().zip(&self.found.tally.won) {
-            let of_rule = won.rule.iter().any(|log| *log != 0.0);
-            let logs = if of_rule { &won.rule } else { &won.output };
+            let logs = won.logs();
             let law = suspect.law;
             let (most, its_share) = best(logs);
             // All steps, if a share of them is not better by far.
@@ -191,7 +186,7 @@ impl<'a> Weighed<'a> {
             }
         }
         all.extend(self.learnt());
-        if noises {
+        if self.found.noises {
             let noise = NOISES.iter().zip(self.found.sequence.noise);
             all.extend(noise.map(|(sigma, log)| Candidate {
                 fit: json_map([("noise", json!(sigma))]),
@@ -306,10 +301,7 @@ impl<'a> Weighed<'a> {
 
     /// Whether drafts are no draws of the law that is claimed of them.
     pub(crate) fn drafts_fall(&self) -> bool {
-        let parts = self.parts();
-        parts
-            .first()
-            .is_some_and(|part| part.log10_e_value * LN_10 >= self.needed())
+        self.log_of(0) >= self.needed()
     }
 
     fn of(&self, name: &str) -> f64 {
@@ -371,43 +363,36 @@ impl<'a> Weighed<'a> {
         }
     }
 
+    /// ln of the e-value of a part of the round: drafts, acceptance, corrections, outputs.
+    fn log_of(&self, part: usize) -> f64 {
+        let sequence = &self.found.sequence;
+        let thresholds = sequence.thresholds.map(|one| one.log);
+        let beside: &[f64] = match part {
+            0 => &[sequence.ranks[1].log],
+            1 => &thresholds,
+            2 => &sequence.bonus,
+            _ => return self.of_outputs,
+        };
+        let each = self.families().ln();
+        let beside: Vec<f64> = beside.iter().map(|log| log - each).collect();
+        let of = |won: &Won| {
+            let mut logs = won.parts[part];
+            if part == 2 {
+                for (log, more) in logs.iter_mut().zip(won.parts[3]) {
+                    *log += more;
+                }
+            }
+            logs
+        };
+        self.mixed(of, &beside)
+    }
+
     /// The parts of a round, each by itself: where what was refuted shows.
     pub(crate) fn parts(&self) -> Vec<PartReport> {
         let steps = self.found.tally.steps;
-        let none = [0.0; SHARES.len()];
-        let beside = |part: usize| -> Vec<f64> {
-            let sequence = &self.found.sequence;
-            let thresholds = sequence.thresholds.map(|one| one.log);
-            let logs: &[f64] = match part {
-                0 => &[sequence.ranks[1].log],
-                1 => &thresholds,
-                2 => &sequence.bonus,
-                _ => &[],
-            };
-            logs.iter().map(|log| log - self.families().ln()).collect()
-        };
-        let log = |part: usize| match part {
-            3 => self.of_outputs,
-            _ => {
-                let of = |won: &Won| -> [f64; SHARES.len()] {
-                    let mut logs = won.parts.get(part).copied().unwrap_or(none);
-                    if part == 2 {
-                        for (log, more) in logs.iter_mut().zip(won.parts[3]) {
-                            *log += more;
-                        }
-                    }
-                    logs
-                };
-                let families = &self.found.families;
-                let own: Vec<f64> = (families.suspects.iter().zip(&self.found.tally.won))
-                    .map(|(suspect, won)| of_shares(&of(won)) + self.weight(suspect.family))
-                    .collect();
-                log_sum(own.iter().copied().chain(beside(part)))
-            }
-        };
         let counts = [steps[0], steps[1], steps[2] + steps[3], steps[4]];
         let names = ["draft-law", "acceptance", "correction", "target-law"];
-        let logs = [0, 1, 2, 3].map(log);
+        let logs = [0, 1, 2, 3].map(|part| self.log_of(part));
         let drafts_fall = logs[0] >= self.needed();
         (0..4)
             .map(|part| {

@@ -2,12 +2,11 @@
 
 use crate::audit::AuditError;
 use crate::audit::data::{Settings, Tampering};
-use crate::audit::evidence::steps::Step;
-use crate::audit::evidence::steps::Steps;
+use crate::audit::evidence::steps::{Step, Steps};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
 use crate::audit::verdict::conclude::Weighed;
-use crate::audit::verdict::laws::Asked;
+use crate::audit::verdict::laws::Found;
 use crate::audit::verdict::measure::{MASKED, Opened, RowChecks, stop_tokens};
 use crate::audit::verdict::simulate::{BugName, Simulator, tampered_rounds};
 use specgap_log::log::Log;
@@ -74,10 +73,8 @@ fn played(opened: &Opened<'_>, settings: &Settings, bug: &Bug) -> Result<Tamperi
             return Ok(result);
         }
     };
-    let asked = Asked::new(&other, settings, Asked::families(&other));
-    let (noises, shares) = (asked.noises, asked.shares);
-    let found = asked.found(&|_| {})?;
-    let weighed = Weighed::new(&found, rule, settings.alpha, [shares, noises]);
+    let found = Found::of(&other, settings, &|_| {})?;
+    let weighed = Weighed::new(&found, rule, settings.alpha);
     if weighed.of_rule >= weighed.needed() {
         result.by.push("rule".to_owned());
     }

@@ -3,8 +3,7 @@
 use crate::audit::data::Settings;
 use crate::audit::evidence::requests::{Family as Grouping, Group};
 use crate::audit::evidence::rows::{Pair, Reader, orders_of};
-use crate::audit::evidence::steps::Step;
-use crate::audit::evidence::steps::{Happened, follows};
+use crate::audit::evidence::steps::{Happened, Step, follows};
 use crate::audit::evidence::surprise;
 use crate::audit::model::engine::get;
 use crate::audit::model::rule::Rule;
@@ -19,6 +18,7 @@ use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_core::rule::Drafts;
 use specgap_log::log::{RowsFrom, Span};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
@@ -72,6 +72,11 @@ pub(crate) struct Found {
     pub surprises: Vec<surprise::Told>,
     /// Positions whose token was held against its row.
     pub looked: usize,
+    pub noise: Noise,
+    /// Other passes of the models are among what may explain it.
+    pub noises: bool,
+    /// Texts may share numbers.
+    pub shares: bool,
 }
 
 /// How a text goes: for each position, which text, which step and round of it.
@@ -90,6 +95,40 @@ struct Course<'a> {
     texts: Vec<Vec<(usize, u32)>>,
     /// By round and place in it, positions of all texts.
     places: Map<(usize, usize), Vec<usize>>,
+}
+
+/// Tokens of a text up to some step, counted.
+#[derive(Debug, Default)]
+struct Counted {
+    text: usize,
+    steps: usize,
+    all: Map<u32, u32>,
+    /// As drafts that were kept.
+    kept: Map<u32, u32>,
+    /// What came behind one token, and behind two.
+    behind: BTreeSet<(Option<u32>, u32, u32)>,
+}
+
+impl Counted {
+    fn up_to(&mut self, text: usize, before: &[(usize, u32)], is_kept: impl Fn(usize) -> bool) {
+        if self.text != text || self.steps > before.len() {
+            *self = Self::default();
+            self.text = text;
+        }
+        let token = |step: Option<usize>| Some(before.get(step?)?.1);
+        for (step, (index, next)) in before.iter().enumerate().skip(self.steps) {
+            *self.all.at(*next) += 1;
+            if is_kept(*index) {
+                *self.kept.at(*next) += 1;
+            }
+            if let Some(one) = token(step.checked_sub(1)) {
+                self.behind.insert((None, one, *next));
+                let two = token(step.checked_sub(2));
+                self.behind.extend(two.map(|two| (Some(two), one, *next)));
+            }
+        }
+        self.steps = before.len();
+    }
 }
 
 impl<'a> Course<'a> {
@@ -128,69 +167,66 @@ impl<'a> Course<'a> {
         self.at.get(index).copied().unwrap_or_default()
     }
 
-    /// Tokens before a position in its text. O(tokens of the text).
-    fn past(&self, index: usize, pair: &Pair, depth: usize) -> Past {
+    /// Tokens before a position in its text. O(distinct tokens of the text), where `counted` was
+    /// asked for the position before.
+    fn past(&self, index: usize, pair: &Pair, depth: usize, counted: &mut Counted) -> Past {
         let at = self.at(index);
         let all = self.texts.get(at.text).map_or(&[][..], Vec::as_slice);
         let before = all.get(..at.step).unwrap_or(all);
-        let count = |tokens: &[(usize, u32)]| {
+        counted.up_to(at.text, before, |index| {
+            let step = self.opened.steps.at.get(index).and_then(Option::as_ref);
+            step.is_some_and(|step| step.accepted)
+        });
+        let is_listed = |place: usize| !(pair.rest && place + 1 == pair.p.len());
+        let placed = |seen: &Map<u32, u32>| -> Vec<(usize, u32)> {
+            let all = seen
+                .iter()
+                .map(|(token, count)| (pair.place(*token), *count));
+            all.filter(|(place, _)| is_listed(*place)).collect()
+        };
+        let last = |n: usize| {
             let mut seen = Map::<u32, u32>::new();
-            for (_, token) in tokens {
+            let from = before.len().saturating_sub(n);
+            for (_, token) in before.get(from..).unwrap_or_default() {
                 *seen.at(*token) += 1;
             }
             seen
         };
-        let placed = |seen: Map<u32, u32>| -> Vec<(usize, u32)> {
-            let all = seen.into_iter();
-            all.map(|(token, count)| (pair.place(token), count))
-                .filter(|(place, _)| !(pair.rest && place + 1 == pair.p.len()))
-                .collect()
-        };
-        let last = |n: usize| {
-            before
-                .get(before.len().saturating_sub(n)..)
-                .unwrap_or(before)
-        };
         let mut past = Past {
-            seen: [before, last(64), last(10)].map(|tokens| placed(count(tokens))),
+            seen: [placed(&counted.all), placed(&last(64)), placed(&last(10))],
             ..Past::default()
         };
-        let tokens: Vec<u32> = before.iter().map(|(_, token)| *token).collect();
-        for (length, banned) in (0..).zip(&mut past.banned) {
-            let Some(end) = tokens.len().checked_sub(length) else {
-                break;
-            };
-            if length == 0 {
-                banned.extend(tokens.last().map(|token| pair.place(*token)));
-                continue;
+        let mut tail = before.iter().rev().map(|(_, token)| *token);
+        if let Some(one) = tail.next() {
+            let places = |(_, _, next): &(_, _, u32)| pair.place(*next);
+            let [last, again, twice] = &mut past.banned;
+            last.push(pair.place(one));
+            let (from, to) = ((None, one, 0), (None, one, u32::MAX));
+            again.extend(counted.behind.range(from..=to).map(places));
+            if let Some(two) = tail.next() {
+                let (from, to) = ((Some(two), one, 0), (Some(two), one, u32::MAX));
+                twice.extend(counted.behind.range(from..=to).map(places));
             }
-            let tail = tokens.get(end..).unwrap_or_default();
-            let again = tokens.windows(length + 1);
-            let again = again.filter(|window| window.get(..length) == Some(tail));
-            banned.extend(
-                again
-                    .filter_map(|window| window.last())
-                    .map(|t| pair.place(*t)),
-            );
-            banned.sort_unstable();
-            banned.dedup();
+            for banned in [again, twice] {
+                banned.sort_unstable();
+                banned.dedup();
+            }
         }
-        let late = |own: &[(usize, u32)], others: &[(usize, u32)]| -> Vec<(usize, u32, bool)> {
-            let came = |place: usize| others.iter().any(|(_, token)| pair.place(*token) == place);
-            let own = placed(count(own)).into_iter();
-            own.map(|(place, count)| (place, count, came(place)))
-                .collect()
+        let late = |own: &Map<u32, u32>, came: &dyn Fn(u32, u32) -> bool| {
+            let own = own.iter().map(|(token, count)| {
+                let place = pair.place(*token);
+                (place, *count, came(*token, *count))
+            });
+            own.filter(|(place, ..)| is_listed(*place)).collect()
         };
-        let own = last(depth);
-        let earlier = before.get(..before.len() - own.len()).unwrap_or(before);
-        let is_kept = |(index, _): &&(usize, u32)| {
-            let step = self.opened.steps.at.get(*index).and_then(Option::as_ref);
-            step.is_some_and(|step| step.accepted)
-        };
-        let kept: Vec<(usize, u32)> = before.iter().filter(is_kept).copied().collect();
-        let others: Vec<(usize, u32)> =
-            before.iter().filter(|one| !is_kept(one)).copied().collect();
-        past.late = [late(own, earlier), late(&kept, &others)];
+        past.late = [
+            late(&last(depth), &|token, count| {
+                counted.all.get(&token) > Some(&count)
+            }),
+            late(&counted.kept, &|token, count| {
+                counted.all.get(&token) > Some(&count)
+            }),
+        ];
         past
     }
 
@@ -241,13 +277,22 @@ fn number(drawn: Drawn, law: &[f64], outcome: usize, earlier: [&[usize]; 2]) -> 
 
 /// What is asked of a log.
 pub(crate) struct Asked<'a> {
-    pub opened: &'a Opened<'a>,
-    pub noise: Noise,
-    /// Other passes of the models are among what may explain it.
-    pub noises: bool,
-    /// Texts may share numbers.
-    pub shares: bool,
-    pub families: Families,
+    opened: &'a Opened<'a>,
+    noise: Noise,
+    noises: bool,
+    shares: bool,
+    families: Families,
+}
+
+impl Found {
+    /// All suspects along a log.
+    pub(crate) fn of(
+        opened: &Opened<'_>,
+        settings: &Settings,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self, AuditError> {
+        Asked::new(opened, settings, Asked::families(opened)).found(progress)
+    }
 }
 
 impl<'a> Asked<'a> {
@@ -273,7 +318,7 @@ impl<'a> Asked<'a> {
     }
 
     /// All suspects of what a log claims.
-    pub(crate) fn families(opened: &Opened<'_>) -> Families {
+    fn families(opened: &Opened<'_>) -> Families {
         let claimed = &opened.claimed;
         let cuts = [
             claimed.top_k.is_some(),
@@ -300,6 +345,9 @@ impl<'a> Asked<'a> {
             lossy: (0.0, 0),
             surprises: Vec::new(),
             looked: 0,
+            noise: self.noise,
+            noises: self.noises,
+            shares: self.shares,
         };
         let mut came = vec![0.0; if lists { 0 } else { size }];
         let mut expected = came.clone();
@@ -392,6 +440,7 @@ impl<'a> Asked<'a> {
             self.one(course, index, (&pair, rows), came, sums, &mut part)?;
             std::mem::swap(&mut before, &mut pair);
         }
+        part.counted = Counted::default();
         Ok(part)
     }
 
@@ -436,7 +485,7 @@ impl<'a> Asked<'a> {
             part.lossy.0 += off;
             part.lossy.1 += 1;
         }
-        let past = course.past(index, pair, depth);
+        let past = course.past(index, pair, depth, &mut part.counted);
         let here = Here::new(
             (opened.rule, &opened.claimed, self.noise),
             [View::new(&pair.p, pair.rest), View::new(&pair.q, pair.rest)],
@@ -463,7 +512,7 @@ impl<'a> Asked<'a> {
             groups.extend(step.prompt.map(|prompt| (Grouping::Prompt, prompt)));
             groups.extend(step.batch.map(|size| (Grouping::BatchSize, size)));
         }
-        let changes = Changes::new(&self.families.changes);
+        let changes = Changes::new(&self.families);
         part.tally
             .look(&self.families.suspects, &groups, |suspect| {
                 here.told(suspect, &changes)
@@ -589,4 +638,5 @@ struct Part {
     facts: Vec<Fact>,
     tokens: Vec<usize>,
     looked: usize,
+    counted: Counted,
 }

@@ -3,8 +3,7 @@
 use crate::audit::data::{Claimed, Settings};
 use crate::audit::evidence::play::Player;
 use crate::audit::evidence::rows::{Pair, Reader};
-use crate::audit::evidence::steps::Step;
-use crate::audit::evidence::steps::{Steps, follows, records_of};
+use crate::audit::evidence::steps::{Step, Steps, follows, records_of};
 use crate::audit::model::bugs::{BUGS, Bug};
 use crate::audit::model::engine::{Engine, Position};
 use crate::audit::verdict::measure::{Opened, claimed_of};

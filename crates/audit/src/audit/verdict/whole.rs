@@ -86,10 +86,8 @@ fn audited(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<AuditReport, AuditError> {
     let log = opened.log;
-    let asked = Asked::new(opened, settings, Asked::families(opened));
-    let (noise, noises, shares) = (asked.noise, asked.noises, asked.shares);
-    let found = asked.found(progress)?;
-    let weighed = Weighed::new(&found, opened.rule, settings.alpha, [shares, noises]);
+    let found = Found::of(opened, settings, progress)?;
+    let weighed = Weighed::new(&found, opened.rule, settings.alpha);
     let surprise = summed(&found.surprises);
     let hard_checks = checks(opened, &found);
     let broken = |name: &str| {
@@ -121,7 +119,7 @@ fn audited(
         surprise.as_ref(),
         wanted,
     );
-    let mut conclusion = concluded(&weighed, falls, numbers, !shares);
+    let mut conclusion = concluded(&weighed, falls, numbers, !found.shares);
     let of_rule = hard_checks.iter().filter(|check| {
         check.violations > 0 && check.name != OUTSIDE && check.name != "lost-rounds"
     });
@@ -187,7 +185,7 @@ fn audited(
         } else {
             Vec::new()
         },
-        noise: noise.sigma,
+        noise: found.noise.sigma,
         refuted,
     };
     let report = AuditReport {
@@ -352,10 +350,8 @@ fn another(
         let Ok(other) = Opened::new(opened.log, settings, rule, Some(opened.steps.clone())) else {
             continue;
         };
-        let asked = Asked::new(&other, settings, Asked::families(&other));
-        let (noises, shares) = (asked.noises, asked.shares);
-        let found = asked.found(&|_| {})?;
-        let own = Weighed::new(&found, rule, settings.alpha, [shares, noises]);
+        let found = Found::of(&other, settings, &|_| {})?;
+        let own = Weighed::new(&found, rule, settings.alpha);
         let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
         let broken = broken.iter().any(|check| check.violations > 0);
         let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
@@ -381,14 +377,8 @@ fn sized(
         let found = Asked::new(opened, settings, families).found(&|_| {})?;
         let logs: Vec<f64> = (found.tally.won.iter())
             .map(|won| {
-                let logs = match won.rule.iter().any(|log| *log != 0.0) {
-                    true => &won.rule,
-                    false => &won.output,
-                };
-                let own = logs
-                    .iter()
-                    .zip(SHARES)
-                    .find(|(_, (share, _))| *share == one.share);
+                let own =
+                    (won.logs().iter().zip(SHARES)).find(|(_, (share, _))| *share == one.share);
                 own.map_or(f64::NEG_INFINITY, |(log, _)| *log)
             })
             .collect();
