@@ -1,10 +1,9 @@
 //! A log of paired rows: what it has, and its positions in spans.
 
-use super::beside::{Beside, Columns};
-use super::chunk::Chunk;
+use super::beside::Beside;
 use super::error::LogError;
 use super::metadata::Metadata;
-use super::row::{Row, RowKind};
+use super::row::RowKind;
 use super::shard::Shard;
 use specgap_entries::entries::Dtype;
 use std::ops::Range;
@@ -249,56 +248,6 @@ impl Log {
             }
         }
         spans
-    }
-
-    /// Reads the rows of a span.
-    ///
-    /// # Errors
-    ///
-    /// If a file was shortened or replaced since it was opened, or cannot be read.
-    pub fn chunk(&self, span: &Span) -> Result<Chunk<'_>, LogError> {
-        let shard = self
-            .shards
-            .get(span.shard)
-            .filter(|shard| span.rows.end <= shard.positions)
-            .ok_or_else(|| LogError::format(&self.path, "is not the log that this span is of"))?;
-        Ok(Chunk {
-            log: self,
-            shard,
-            span: span.clone(),
-            target: shard.target.window(span.rows.clone())?,
-            beside: Columns::of(|one| {
-                let wanted = !one.is_apart() && !one.is_of_draft();
-                let tensor = shard.beside[one].as_ref().filter(|_| wanted);
-                let window = tensor.map(|tensor| tensor.window(span.rows.clone()));
-                window.transpose()
-            })?,
-            drafted: match shard.depths {
-                1 if self.ahead == 0 => Some(shard.drafted(span.rows.clone())?),
-                _ => None,
-            },
-        })
-    }
-
-    /// Reads one position.
-    ///
-    /// # Errors
-    ///
-    /// As [`Log::chunk`] and [`Chunk::read`]; also if there is no such position.
-    pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
-        if index >= self.positions() {
-            return Err(LogError::format(
-                &self.path,
-                format!("has {} positions, none of number {index}", self.positions()),
-            ));
-        }
-        let (shard, place) = self.place(index);
-        let span = Span {
-            shard,
-            rows: place..place + 1,
-            first: index,
-        };
-        self.chunk(&span)?.read(index, row)
     }
 
     /// The shard that a position is in, and its row there.

@@ -163,13 +163,7 @@ impl Shard {
                 "is missing although the mass of unlisted tokens is given".to_owned(),
             );
         }
-        let mut rollouts = HeldRollouts::default();
-        for name in names() {
-            rollouts.tensors.extend(contents.tensors.remove_entry(name));
-            rollouts
-                .unreadable
-                .extend(contents.unreadable.remove_entry(name));
-        }
+        let rollouts = rollouts(&mut contents);
         let ignored = contents
             .tensors
             .into_keys()
@@ -286,6 +280,17 @@ fn depths_of(path: &Path, draft: &Tensor) -> Result<Option<usize>, LogError> {
         [_, depths, _] => Ok(Some(depths)),
         _ => Ok(None),
     }
+}
+
+/// Takes what a file has of rollouts.
+fn rollouts(contents: &mut Contents) -> HeldRollouts {
+    let mut held = HeldRollouts::default();
+    for name in names() {
+        held.tensors.extend(contents.tensors.remove_entry(name));
+        held.unreadable
+            .extend(contents.unreadable.remove_entry(name));
+    }
+    held
 }
 
 /// Whether a file has what came out and the target's rows, and nothing of a draft.

@@ -1,7 +1,8 @@
 //! What suspects have won along a log.
 
+use super::factor::Factor;
 use super::family::{Families, Suspect};
-use super::step::{Factor, Told};
+use super::step::Told;
 use crate::audit::evidence::requests::Group;
 use specgap_base::sorted::Map;
 

@@ -10,6 +10,7 @@
 //! | `view` | a row in the forms that suspects ask it in |
 //! | `target` | other rows in the place of p or q |
 //! | `family` | all suspects: names, sizes, words |
+//! | `factor` | a law over the claim at one outcome, with what noise could add |
 //! | `step` | a step of the log: what each suspect says of it, over what is claimed |
 //! | `capital` | the sums along a log |
 //! | `sequence` | suspects that learn from the past, and numbers that come again |
@@ -17,6 +18,7 @@
 //! Nothing here knows a level, a verdict or a report.
 
 pub(super) mod capital;
+pub(super) mod factor;
 pub(super) mod family;
 pub(super) mod sequence;
 pub(super) mod step;

@@ -3,7 +3,7 @@
 //! They are told of positions in the order of the log. What each says of an outcome follows from
 //! what came before.
 
-use super::step::Factor;
+use super::factor::Factor;
 use super::view::{common, ratio};
 use crate::audit::evidence::bets::log_sum;
 use specgap_base::sorted::Map;

@@ -1,5 +1,6 @@
 //! A step of the log: what each suspect says of it, over what is claimed.
 
+use super::factor::Factor;
 use super::family::{Correct, Families, Keep, Law, Place, Reused, Suspect};
 use super::sequence::REPLACE;
 use super::target::{Change, Changed, cut, scaled, tilted};
@@ -14,33 +15,6 @@ use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
 use statrs::function::erf::erfc;
 use std::cell::OnceCell;
-
-/// What an outcome that the claim excludes counts for under a law that has it.
-const IMPOSSIBLE: f64 = 1e30;
-
-/// A law over the claim at what happened, and how much the claim's noise could add to it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Factor {
-    pub ratio: f64,
-    /// The sum over outcomes of the half-width of the claim times |f/c - 1|.
-    pub price: f64,
-}
-
-impl Factor {
-    pub(crate) const ONE: Self = Self {
-        ratio: 1.0,
-        price: 0.0,
-    };
-
-    pub(super) fn of(law: f64, claim: f64, price: f64) -> Self {
-        let ratio = match claim > 0.0 {
-            true => law.max(0.0) / claim,
-            false if law > 0.0 => IMPOSSIBLE * law,
-            false => 1.0,
-        };
-        Self { ratio, price }
-    }
-}
 
 /// What a suspect says of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
