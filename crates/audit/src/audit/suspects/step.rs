@@ -3,7 +3,7 @@
 use super::family::{Correct, Families, Keep, Law, Place, Reused, Suspect};
 use super::sequence::REPLACE;
 use super::target::{Change, Changed, cut, scaled, tilted};
-use super::view::{View, by_id, by_mass, common, ratio};
+use super::view::{SHORT, View, by_id, by_mass, common, ratio, total};
 use crate::audit::data::Claimed;
 use crate::audit::evidence::rows::{cut as cut_row, orders_of};
 use crate::audit::model::bugs::BUGS;
@@ -12,6 +12,7 @@ use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
+use specgap_sampling::sampling::Cut;
 use statrs::function::erf::erfc;
 use std::cell::OnceCell;
 
@@ -295,7 +296,7 @@ impl<'a> Here<'a> {
             known.width = (known.width + edge / f64::max(kept, 1e-300)).min(0.9);
         }
         if self.compares() {
-            known.left = (0..listed).map(|place| self.over(place)).sum();
+            known.left = total(listed, |place| self.over(place));
             known.noisy_left = known.left;
             if self.noise.sigma > 0.0 {
                 let reach = 6.0 * self.noise.spread();
@@ -400,9 +401,7 @@ impl<'a> Here<'a> {
         let mut price = 0.0;
         if self.noise.sigma > 0.0 {
             let size = self.p.row.len() - usize::from(self.p.rest);
-            let moved: f64 = (0..size)
-                .map(|place| (law(place) - self.correction(place)).max(0.0))
-                .sum();
+            let moved = total(size, |place| (law(place) - self.correction(place)).max(0.0));
             let apart = match self.known.noisy_left > 0.0 {
                 true => {
                     let ends = self.known.left / self.known.noisy_left;
@@ -572,20 +571,30 @@ impl<'a> Here<'a> {
     fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
         let made = || View::new(self.whole, self.p.rest);
         let whole = self.uncut.get_or_init(made);
-        let power = |x: f64| match factor == 1.0 {
-            true => x,
-            false => x.powf(1.0 / factor),
-        };
-        let mut row: Vec<f64> = (whole.order.iter())
-            .map(|token| power(whole.at(*token as usize)))
-            .collect();
-        specgap_core::rule::normalise(&mut row);
         let claimed = Claimed {
             temperature: factor * claimed.temperature,
             ..claimed.clone()
         };
+        // What the first cut leaves of a long row is all that the others see.
+        let first = claimed.kept().at(claimed.temperature).in_order().next();
+        let tokens = match first {
+            Some(Cut::TopK(k)) if self.whole.len() > SHORT && !self.p.rest => {
+                let last = k.checked_sub(1).and_then(|last| whole.value(last));
+                last.map_or(whole.order.len(), |least| whole.down_to(least).0)
+            }
+            _ => whole.order.len(),
+        };
+        let tokens = whole.order.get(..tokens).unwrap_or_default();
+        let power = |x: f64| match factor == 1.0 {
+            true => x,
+            false => x.powf(1.0 / factor),
+        };
+        let mut row: Vec<f64> = (tokens.iter())
+            .map(|token| power(whole.at(*token as usize)))
+            .collect();
+        specgap_core::rule::normalise(&mut row);
         cut_row(&mut row, &claimed, false).ok()?;
-        let places = whole.order.iter().map(|token| *token as usize);
+        let places = tokens.iter().map(|token| *token as usize);
         let mut few: Vec<(usize, f64)> = places.zip(row).filter(|(_, x)| *x > 0.0).collect();
         few.sort_unstable_by_key(|one| one.0);
         let same = (few.iter()).all(|(place, x)| (x - self.p.at(*place)).abs() < 1e-12);
@@ -801,7 +810,7 @@ impl<'a> Here<'a> {
         told.rule[1] = self.on_acceptance(ratio(self.p.at(x), q.at(x)));
         if !self.kept {
             let over = |place: usize| (self.p.at(place) - q.at(place)).max(0.0);
-            let left: f64 = (0..self.p.row.len()).map(over).sum();
+            let left = total(self.p.row.len(), over);
             if left > 0.0 {
                 told.rule[2] = self.on_correction(|place| over(place) / left);
             }
@@ -879,7 +888,7 @@ impl<'a> Here<'a> {
         let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
         let sum = match own {
             true => self.known.left,
-            false => (0..self.p.row.len()).map(over).sum(),
+            false => total(self.p.row.len(), over),
         };
         move |place| match (own, sum > 0.0) {
             (true, _) => self.over(place) / sum,
@@ -908,7 +917,7 @@ impl<'a> Here<'a> {
         let residual = residual.then(|| self.residual());
         let residual = |place: usize| residual.as_ref().map_or(0.0, |of| of(place));
         let sum: f64 = match correct {
-            Correct::Softmax => (0..size).map(|place| residual(place).exp()).sum(),
+            Correct::Softmax => total(size, |place| residual(place).exp()),
             Correct::NotNormalised => self.known.left,
             _ => 1.0,
         };
@@ -945,9 +954,7 @@ impl<'a> Here<'a> {
         } else if self.rule == Rule::TOKEN {
             let kept: f64 = match as_claimed {
                 true => 1.0 - self.known.left,
-                false => (0..size)
-                    .map(|place| self.q.at(place) * self.keeps(keep, place))
-                    .sum(),
+                false => total(size, |place| self.q.at(place) * self.keeps(keep, place)),
             };
             let own = match as_claimed {
                 true => self.q.at(y).min(self.p.at(y)),
@@ -1379,10 +1386,7 @@ fn changed_row<'a>(row: &'a View<'a>, change: Change) -> Option<Changed<'a>> {
             if row.rest {
                 return None;
             }
-            let size = row.row.len();
-            let end = |part: usize| part * size / usize::from(of);
-            let (from, to) = (end(usize::from(at)), end(usize::from(at) + 1));
-            let inside: f64 = row.row.get(from..to)?.iter().sum();
+            let (inside, [from, to]) = row.part(usize::from(of), usize::from(at))?;
             let norm = 1.0 + (factor - 1.0) * inside;
             (norm > 1e-9 && inside > 0.0 && inside < 1.0).then_some(Changed::Range {
                 row: row.row,

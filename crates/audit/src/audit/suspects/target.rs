@@ -1,6 +1,6 @@
 //! Other rows in the place of p or q: tempered, cut, mixed, penalised, shifted.
 
-use super::view::{CELLS, View, cell, middle};
+use super::view::{CELLS, SHORT, View, cell, middle, total};
 
 /// A change of a row, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,15 +184,15 @@ impl Changed<'_> {
                 row, factors, norm, ..
             } => {
                 let over = 1.0 / norm;
-                let all = row.iter().take(size).enumerate();
-                let plain: f64 = all.map(|(place, x)| f(place, x * over)).sum();
+                let row_at = |place: usize| row.get(place).copied().unwrap_or(0.0);
+                let plain = total(size.min(row.len()), |place| f(place, row_at(place) * over));
                 let own = factors.iter().filter(|(place, _)| *place < size);
                 own.fold(plain, |sum, (place, factor)| {
-                    let x = row.get(*place).copied().unwrap_or(0.0) * over;
+                    let x = row_at(*place) * over;
                     sum - f(*place, x) + f(*place, x * factor)
                 })
             }
-            _ => (0..size).map(|place| f(place, self.at(place))).sum(),
+            _ => total(size, |place| f(place, self.at(place))),
         }
     }
 
@@ -222,10 +222,14 @@ impl Changed<'_> {
                 };
                 listed + (rest - own).max(0.0)
             }
-            _ => {
-                let all = row.iter().enumerate();
-                all.map(|(place, x)| (self.at(place) - x).max(0.0)).sum()
+            Self::Few(tokens) => {
+                let own = |place: &usize| row.get(*place).copied().unwrap_or(0.0);
+                let all = tokens.iter();
+                all.map(|(place, x)| (x - own(place)).max(0.0)).sum()
             }
+            _ => total(row.len(), |place| {
+                (self.at(place) - row.get(place).copied().unwrap_or(0.0)).max(0.0)
+            }),
         }
     }
 
@@ -234,9 +238,6 @@ impl Changed<'_> {
         (0..size).map(|place| self.at(place)).collect()
     }
 }
-
-/// Rows up to this are short.
-const SHORT: usize = 1024;
 
 /// A row at another temperature, by cells: an exact law that is within a sixteenth of an octave of
 /// the true one.
@@ -255,12 +256,12 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
     let power = 1.0 / factor - 1.0;
     let top = view.largest().ln();
     let mut weights: Vec<f64> = vec![0.0; CELLS];
-    let mut total = 0.0;
+    let mut all = 0.0;
     let mut last = 0;
     for (place, (weight, mass)) in weights.iter_mut().zip(&view.masses).enumerate() {
         if *mass > 0.0 {
             *weight = (power * (middle(place) - top)).exp();
-            total += *mass * *weight;
+            all += *mass * *weight;
             last = place;
         }
     }
@@ -270,15 +271,15 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
     };
     // Unlisted tokens are lighter than those that are listed.
     let rest = own * (power * (middle(last) - 2f64.ln() - top)).exp();
-    total += rest;
-    if !(total > 0.0 && total.is_finite()) {
+    all += rest;
+    if !(all > 0.0 && all.is_finite()) {
         return Changed::Whole(view.row);
     }
-    weights.iter_mut().for_each(|weight| *weight /= total);
+    weights.iter_mut().for_each(|weight| *weight /= all);
     Changed::Tilted {
         view,
         weights,
-        rest: rest / total,
+        rest: rest / all,
     }
 }
 
