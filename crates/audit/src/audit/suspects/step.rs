@@ -149,8 +149,9 @@ pub(crate) struct Here<'a> {
     /// How often each token came so far, and how often it should have.
     pub came: Option<[&'a [f64]; 2]>,
     known: Known,
-    /// `whole`, where it is asked for.
+    /// `whole`, and what keeps each token, where they are asked for.
     uncut: OnceCell<View<'a>>,
+    ratios: OnceCell<Vec<f64>>,
 }
 
 /// A row changed in one way, and what is asked of it again and again.
@@ -277,8 +278,7 @@ impl<'a> Here<'a> {
 
     /// Settles what the claim says. O(V).
     pub(crate) fn settle(mut self) -> Self {
-        let size = self.p.row.len();
-        let listed = size - usize::from(self.p.rest && size > 0);
+        let listed = self.listed();
         let mut known = Known {
             width: self.noise.width(),
             ..Known::default()
@@ -606,8 +606,9 @@ impl<'a> Here<'a> {
         if let (Changed::Mixed { weight, .. }, true) = (changed, self.is_plain()) {
             return weight * self.known.left;
         }
-        changed.sum(self.p.row.len(), self.p.rest, |place, x| {
-            (self.reach * x - self.stands * self.q.at(place)).max(0.0)
+        let (reach, stands) = (self.reach, self.stands);
+        changed.sum(self.q.row, self.listed(), |x, q| {
+            (reach * x - stands * q).max(0.0)
         })
     }
 
@@ -765,6 +766,28 @@ impl<'a> Here<'a> {
         kept + (1.0 - sum_kept).max(0.0) * self.correction(self.output)
     }
 
+    /// By token, what keeps it. O(V) at first.
+    fn ratios(&self) -> &[f64] {
+        let all = || (0..self.q.row.len()).map(|place| self.keep_exactly(place));
+        self.ratios.get_or_init(|| all().collect())
+    }
+
+    /// What is kept of a draft's row.
+    fn kept(&self, keep: Keep) -> f64 {
+        let q = self.q.row;
+        match keep {
+            Keep::Over(over) => Changed::Whole(q).sum(self.ratios(), q.len(), |q, ratio| {
+                q * (ratio / over).min(1.0)
+            }),
+            _ => total(q.len(), |place| self.q.at(place) * self.keeps(keep, place)),
+        }
+    }
+
+    /// How many tokens are listed.
+    fn listed(&self) -> usize {
+        self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
+    }
+
     fn keep_exactly(&self, place: usize) -> f64 {
         ratio(self.p.at(place), self.q.at(place))
     }
@@ -789,10 +812,7 @@ impl<'a> Here<'a> {
         let moved = || *draft.moved.get_or_init(|| row.moved(self.q.row));
         told.rule[0] = Factor::of(row.at(x), self.q.at(x), self.price(moved));
         if self.rule == Rule::TOKEN && !self.p.rest {
-            let kept = row.sum(self.q.row.len(), false, |place, mass| match mass > 0.0 {
-                true => mass * self.keep_exactly(place),
-                false => 0.0,
-            });
+            let kept = row.sum(self.ratios(), self.q.row.len(), |mass, keep| mass * keep);
             let y = self.output;
             let law = self.of_drafts(kept, row.at(y) * self.keep_exactly(y));
             told.output = self.on_output(law, moved);
@@ -954,7 +974,7 @@ impl<'a> Here<'a> {
         } else if self.rule == Rule::TOKEN {
             let kept: f64 = match as_claimed {
                 true => 1.0 - self.known.left,
-                false => total(size, |place| self.q.at(place) * self.keeps(keep, place)),
+                false => self.kept(keep),
             };
             let own = match as_claimed {
                 true => self.q.at(y).min(self.p.at(y)),
@@ -998,9 +1018,8 @@ impl<'a> Here<'a> {
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
             if !self.kept && !self.p.is_rest(self.output) {
-                let left = p.sum(self.p.row.len(), self.p.rest, |place, x| {
-                    (x - q.at(place)).max(0.0)
-                });
+                let row = q.row(self.q.row.len());
+                let left = p.sum(&row, self.listed(), |x, q| (x - q).max(0.0));
                 if left > 0.0 {
                     told.rule[2] =
                         self.on_correction(|place| (p.at(place) - q.at(place)).max(0.0) / left);
@@ -1368,6 +1387,7 @@ impl<'a> Here<'a> {
             came,
             known: Known::default(),
             uncut: OnceCell::new(),
+            ratios: OnceCell::new(),
         }
         .settle()
     }

@@ -161,38 +161,69 @@ impl Changed<'_> {
         }
     }
 
-    /// The sum over listed tokens of f(token, what it gives it), where f is 0 at 0 mass. O(V), or
-    /// what is left of a cut.
-    pub(crate) fn sum(&self, size: usize, rest: bool, mut f: impl FnMut(usize, f64) -> f64) -> f64 {
-        let size = size - usize::from(rest && size > 0);
+    /// The sum over the first `size` tokens of f(what it gives it, what another row has of it), where
+    /// f is 0 at 0 mass. O(V), or what is left of a cut.
+    pub(crate) fn sum(&self, other: &[f64], size: usize, f: impl Fn(f64, f64) -> f64) -> f64 {
+        let size = size.min(other.len());
+        let at = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let other = other.get(..size).unwrap_or(other);
+        // What kind of row it is, is asked once a row and not once a token.
         match self {
             Self::Cut {
                 view, kept, mass, ..
             } => {
                 let kept = view.order.iter().take(*kept);
-                kept.map(|&token| {
-                    let place = token as usize;
-                    f(place, view.at(place) / mass)
-                })
-                .sum()
+                let kept = kept.map(|&token| token as usize);
+                kept.map(|place| f(view.at(place) / mass, at(other, place)))
+                    .sum()
             }
             Self::Few(tokens) => {
                 let all = tokens.iter().filter(|(place, _)| *place < size);
-                all.map(|(place, x)| f(*place, *x)).sum()
+                all.map(|(place, x)| f(*x, at(other, *place))).sum()
             }
             Self::Scaled {
                 row, factors, norm, ..
             } => {
                 let over = 1.0 / norm;
-                let row_at = |place: usize| row.get(place).copied().unwrap_or(0.0);
-                let plain = total(size.min(row.len()), |place| f(place, row_at(place) * over));
+                let row = row.get(..size).unwrap_or(row);
+                let plain = total(row.len(), |place| {
+                    f(at(row, place) * over, at(other, place))
+                });
                 let own = factors.iter().filter(|(place, _)| *place < size);
                 own.fold(plain, |sum, (place, factor)| {
-                    let x = row_at(*place) * over;
-                    sum - f(*place, x) + f(*place, x * factor)
+                    let (x, other) = (at(row, *place) * over, at(other, *place));
+                    sum - f(x, other) + f(x * factor, other)
                 })
             }
-            _ => total(size, |place| f(place, self.at(place))),
+            Self::Tilted { view, weights, .. } if view.row.len() >= size => {
+                let row = view.row.get(..size).unwrap_or(view.row);
+                total(size, |place| {
+                    let x = at(row, place);
+                    f(x * at(weights, cell(x)), at(other, place))
+                })
+            }
+            Self::Range {
+                row,
+                from,
+                to,
+                factor,
+                norm,
+                ..
+            } => {
+                let row = row.get(..size).unwrap_or(row);
+                total(size, |place| {
+                    let inside = place >= *from && place < *to;
+                    let own = if inside { *factor } else { 1.0 };
+                    f(at(row, place) * own / norm, at(other, place))
+                })
+            }
+            Self::Mixed { p, q, weight } => total(size, |place| {
+                let x = weight * at(p, place) + (1.0 - weight) * at(q, place);
+                f(x, at(other, place))
+            }),
+            Self::Whole(row) => total(size, |place| f(at(row, place), at(other, place))),
+            Self::Owned(row) => total(size, |place| f(at(row, place), at(other, place))),
+            _ => total(size, |place| f(self.at(place), at(other, place))),
         }
     }
 
