@@ -4,7 +4,7 @@ use super::factor::Factor;
 use super::family::{Correct, Families, Keep, Law, Place, Reused, Suspect};
 use super::sequence::REPLACE;
 use super::target::{Change, Changed, cut, scaled, tilted};
-use super::view::{View, by_id, by_mass, common, ratio};
+use super::view::{SHORT, View, by_id, by_mass, common, ratio, total};
 use crate::audit::data::Claimed;
 use crate::audit::evidence::rows::{cut as cut_row, orders_of};
 use crate::audit::model::bugs::BUGS;
@@ -13,6 +13,7 @@ use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::Drafts;
 use specgap_core::scheme::SchemeName;
+use specgap_sampling::sampling::Cut;
 use statrs::function::erf::erfc;
 use std::cell::OnceCell;
 
@@ -124,8 +125,9 @@ pub(crate) struct Here<'a> {
     /// How often each token came so far, and how often it should have.
     pub came: Option<[&'a [f64]; 2]>,
     known: Known,
-    /// `whole`, where it is asked for.
+    /// `whole`, and what keeps each token, where they are asked for.
     uncut: OnceCell<View<'a>>,
+    ratios: OnceCell<Vec<f64>>,
 }
 
 /// A row changed in one way, and what is asked of it again and again.
@@ -252,8 +254,7 @@ impl<'a> Here<'a> {
 
     /// Settles what the claim says. O(V).
     pub(crate) fn settle(mut self) -> Self {
-        let size = self.p.row.len();
-        let listed = size - usize::from(self.p.rest && size > 0);
+        let listed = self.listed();
         let mut known = Known {
             width: self.noise.width(),
             ..Known::default()
@@ -271,7 +272,7 @@ impl<'a> Here<'a> {
             known.width = (known.width + edge / f64::max(kept, 1e-300)).min(0.9);
         }
         if self.compares() {
-            known.left = (0..listed).map(|place| self.over(place)).sum();
+            known.left = total(listed, |place| self.over(place));
             known.noisy_left = known.left;
             if self.noise.sigma > 0.0 {
                 let reach = 6.0 * self.noise.spread();
@@ -376,9 +377,7 @@ impl<'a> Here<'a> {
         let mut price = 0.0;
         if self.noise.sigma > 0.0 {
             let size = self.p.row.len() - usize::from(self.p.rest);
-            let moved: f64 = (0..size)
-                .map(|place| (law(place) - self.correction(place)).max(0.0))
-                .sum();
+            let moved = total(size, |place| (law(place) - self.correction(place)).max(0.0));
             let apart = match self.known.noisy_left > 0.0 {
                 true => {
                     let ends = self.known.left / self.known.noisy_left;
@@ -548,20 +547,30 @@ impl<'a> Here<'a> {
     fn recut(&self, factor: f64, claimed: &Claimed) -> Option<Changed<'_>> {
         let made = || View::new(self.whole, self.p.rest);
         let whole = self.uncut.get_or_init(made);
-        let power = |x: f64| match factor == 1.0 {
-            true => x,
-            false => x.powf(1.0 / factor),
-        };
-        let mut row: Vec<f64> = (whole.order.iter())
-            .map(|token| power(whole.at(*token as usize)))
-            .collect();
-        specgap_core::rule::normalise(&mut row);
         let claimed = Claimed {
             temperature: factor * claimed.temperature,
             ..claimed.clone()
         };
+        // What the first cut leaves of a long row is all that the others see.
+        let first = claimed.kept().at(claimed.temperature).in_order().next();
+        let tokens = match first {
+            Some(Cut::TopK(k)) if self.whole.len() > SHORT && !self.p.rest => {
+                let last = k.checked_sub(1).and_then(|last| whole.value(last));
+                last.map_or(whole.order.len(), |least| whole.down_to(least).0)
+            }
+            _ => whole.order.len(),
+        };
+        let tokens = whole.order.get(..tokens).unwrap_or_default();
+        let power = |x: f64| match factor == 1.0 {
+            true => x,
+            false => x.powf(1.0 / factor),
+        };
+        let mut row: Vec<f64> = (tokens.iter())
+            .map(|token| power(whole.at(*token as usize)))
+            .collect();
+        specgap_core::rule::normalise(&mut row);
         cut_row(&mut row, &claimed, false).ok()?;
-        let places = whole.order.iter().map(|token| *token as usize);
+        let places = tokens.iter().map(|token| *token as usize);
         let mut few: Vec<(usize, f64)> = places.zip(row).filter(|(_, x)| *x > 0.0).collect();
         few.sort_unstable_by_key(|one| one.0);
         let same = (few.iter()).all(|(place, x)| (x - self.p.at(*place)).abs() < 1e-12);
@@ -573,8 +582,9 @@ impl<'a> Here<'a> {
         if let (Changed::Mixed { weight, .. }, true) = (changed, self.is_plain()) {
             return weight * self.known.left;
         }
-        changed.sum(self.p.row.len(), self.p.rest, |place, x| {
-            (self.reach * x - self.stands * self.q.at(place)).max(0.0)
+        let (reach, stands) = (self.reach, self.stands);
+        changed.sum(self.q.row, self.listed(), |x, q| {
+            (reach * x - stands * q).max(0.0)
         })
     }
 
@@ -734,6 +744,28 @@ impl<'a> Here<'a> {
         kept + (1.0 - sum_kept).max(0.0) * self.correction(self.output)
     }
 
+    /// By token, what keeps it. O(V) at first.
+    fn ratios(&self) -> &[f64] {
+        let all = || (0..self.q.row.len()).map(|place| self.keep_exactly(place));
+        self.ratios.get_or_init(|| all().collect())
+    }
+
+    /// What is kept of a draft's row.
+    fn kept(&self, keep: Keep) -> f64 {
+        let q = self.q.row;
+        match keep {
+            Keep::Over(over) => Changed::Whole(q).sum(self.ratios(), q.len(), |q, ratio| {
+                q * (ratio / over).min(1.0)
+            }),
+            _ => total(q.len(), |place| self.q.at(place) * self.keeps(keep, place)),
+        }
+    }
+
+    /// How many tokens are listed.
+    fn listed(&self) -> usize {
+        self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
+    }
+
     fn keep_exactly(&self, place: usize) -> f64 {
         ratio(self.p.at(place), self.q.at(place))
     }
@@ -758,10 +790,7 @@ impl<'a> Here<'a> {
         let moved = || *draft.moved.get_or_init(|| row.moved(self.q.row));
         told.rule[0] = Factor::of(row.at(x), self.q.at(x), self.price(moved));
         if self.rule == Rule::TOKEN && !self.p.rest {
-            let kept = row.sum(self.q.row.len(), false, |place, mass| match mass > 0.0 {
-                true => mass * self.keep_exactly(place),
-                false => 0.0,
-            });
+            let kept = row.sum(self.ratios(), self.q.row.len(), |mass, keep| mass * keep);
             let y = self.output;
             let law = self.of_drafts(kept, row.at(y) * self.keep_exactly(y));
             told.output = self.on_output(law, moved);
@@ -784,7 +813,7 @@ impl<'a> Here<'a> {
             return told;
         }
         let over = |place: usize| (self.p.at(place) - q.at(place)).max(0.0);
-        let left: f64 = (0..self.p.row.len()).map(over).sum();
+        let left = total(self.p.row.len(), over);
         let correct = |place: usize| match left > 0.0 {
             true => over(place) / left,
             false => self.p.at(place),
@@ -794,8 +823,10 @@ impl<'a> Here<'a> {
         }
         if !draws && self.rule == Rule::TOKEN {
             let y = self.output;
-            let own = (self.q.row.iter().enumerate()).filter(|(_, mass)| **mass > 0.0);
-            let kept: f64 = own.map(|(place, mass)| mass * keep(place)).sum();
+            let kept = total(self.q.row.len(), |place| match self.q.at(place) {
+                mass if mass > 0.0 => mass * keep(place),
+                _ => 0.0,
+            });
             let law = self.q.at(y) * keep(y) + (1.0 - kept).max(0.0) * correct(y);
             told.output = self.on_output(law, || q.moved(self.q.row));
         }
@@ -876,7 +907,7 @@ impl<'a> Here<'a> {
         let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
         let sum = match own {
             true => self.known.left,
-            false => (0..self.p.row.len()).map(over).sum(),
+            false => total(self.p.row.len(), over),
         };
         move |place| match (own, sum > 0.0) {
             (true, _) => self.over(place) / sum,
@@ -905,7 +936,7 @@ impl<'a> Here<'a> {
         let residual = residual.then(|| self.residual());
         let residual = |place: usize| residual.as_ref().map_or(0.0, |of| of(place));
         let sum: f64 = match correct {
-            Correct::Softmax => (0..size).map(|place| residual(place).exp()).sum(),
+            Correct::Softmax => total(size, |place| residual(place).exp()),
             Correct::NotNormalised => self.known.left,
             _ => 1.0,
         };
@@ -942,9 +973,7 @@ impl<'a> Here<'a> {
         } else if self.rule == Rule::TOKEN {
             let kept: f64 = match as_claimed {
                 true => 1.0 - self.known.left,
-                false => (0..size)
-                    .map(|place| self.q.at(place) * self.keeps(keep, place))
-                    .sum(),
+                false => self.kept(keep),
             };
             let own = match as_claimed {
                 true => self.q.at(y).min(self.p.at(y)),
@@ -988,9 +1017,8 @@ impl<'a> Here<'a> {
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
             if !self.kept && !self.p.is_rest(self.output) {
-                let left = p.sum(self.p.row.len(), self.p.rest, |place, x| {
-                    (x - q.at(place)).max(0.0)
-                });
+                let row = q.row(self.q.row.len());
+                let left = p.sum(&row, self.listed(), |x, q| (x - q).max(0.0));
                 if left > 0.0 {
                     told.rule[2] =
                         self.on_correction(|place| (p.at(place) - q.at(place)).max(0.0) / left);
@@ -1373,6 +1401,7 @@ impl<'a> Here<'a> {
             came,
             known: Known::default(),
             uncut: OnceCell::new(),
+            ratios: OnceCell::new(),
         }
         .settle()
     }
@@ -1391,10 +1420,7 @@ fn changed_row<'a>(row: &'a View<'a>, change: Change) -> Option<Changed<'a>> {
             if row.rest {
                 return None;
             }
-            let size = row.row.len();
-            let end = |part: usize| part * size / usize::from(of);
-            let (from, to) = (end(usize::from(at)), end(usize::from(at) + 1));
-            let inside: f64 = row.row.get(from..to)?.iter().sum();
+            let (inside, [from, to]) = row.part(usize::from(of), usize::from(at))?;
             let norm = 1.0 + (factor - 1.0) * inside;
             (norm > 1e-9 && inside > 0.0 && inside < 1.0).then_some(Changed::Range {
                 row: row.row,

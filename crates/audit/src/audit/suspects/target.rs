@@ -1,6 +1,6 @@
 //! Other rows in the place of p or q: tempered, cut, mixed, penalised, shifted.
 
-use super::view::{CELLS, View, cell, middle};
+use super::view::{CELLS, SHORT, View, cell, middle, total};
 
 /// A change of a row, by its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,38 +161,69 @@ impl Changed<'_> {
         }
     }
 
-    /// The sum over listed tokens of f(token, what it gives it), where f is 0 at 0 mass. O(V), or
-    /// what is left of a cut.
-    pub(crate) fn sum(&self, size: usize, rest: bool, mut f: impl FnMut(usize, f64) -> f64) -> f64 {
-        let size = size - usize::from(rest && size > 0);
+    /// The sum over the first `size` tokens of f(what it gives it, what another row has of it), where
+    /// f is 0 at 0 mass. O(V), or what is left of a cut.
+    pub(crate) fn sum(&self, other: &[f64], size: usize, f: impl Fn(f64, f64) -> f64) -> f64 {
+        let size = size.min(other.len());
+        let at = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let other = other.get(..size).unwrap_or(other);
+        // What kind of row it is, is asked once a row and not once a token.
         match self {
             Self::Cut {
                 view, kept, mass, ..
             } => {
                 let kept = view.order.iter().take(*kept);
-                kept.map(|&token| {
-                    let place = token as usize;
-                    f(place, view.at(place) / mass)
-                })
-                .sum()
+                let kept = kept.map(|&token| token as usize);
+                kept.map(|place| f(view.at(place) / mass, at(other, place)))
+                    .sum()
             }
             Self::Few(tokens) => {
                 let all = tokens.iter().filter(|(place, _)| *place < size);
-                all.map(|(place, x)| f(*place, *x)).sum()
+                all.map(|(place, x)| f(*x, at(other, *place))).sum()
             }
             Self::Scaled {
                 row, factors, norm, ..
             } => {
                 let over = 1.0 / norm;
-                let all = row.iter().take(size).enumerate();
-                let plain: f64 = all.map(|(place, x)| f(place, x * over)).sum();
+                let row = row.get(..size).unwrap_or(row);
+                let plain = total(row.len(), |place| {
+                    f(at(row, place) * over, at(other, place))
+                });
                 let own = factors.iter().filter(|(place, _)| *place < size);
                 own.fold(plain, |sum, (place, factor)| {
-                    let x = row.get(*place).copied().unwrap_or(0.0) * over;
-                    sum - f(*place, x) + f(*place, x * factor)
+                    let (x, other) = (at(row, *place) * over, at(other, *place));
+                    sum - f(x, other) + f(x * factor, other)
                 })
             }
-            _ => (0..size).map(|place| f(place, self.at(place))).sum(),
+            Self::Tilted { view, weights, .. } if view.row.len() >= size => {
+                let row = view.row.get(..size).unwrap_or(view.row);
+                total(size, |place| {
+                    let x = at(row, place);
+                    f(x * at(weights, cell(x)), at(other, place))
+                })
+            }
+            Self::Range {
+                row,
+                from,
+                to,
+                factor,
+                norm,
+                ..
+            } => {
+                let row = row.get(..size).unwrap_or(row);
+                total(size, |place| {
+                    let inside = place >= *from && place < *to;
+                    let own = if inside { *factor } else { 1.0 };
+                    f(at(row, place) * own / norm, at(other, place))
+                })
+            }
+            Self::Mixed { p, q, weight } => total(size, |place| {
+                let x = weight * at(p, place) + (1.0 - weight) * at(q, place);
+                f(x, at(other, place))
+            }),
+            Self::Whole(row) => total(size, |place| f(at(row, place), at(other, place))),
+            Self::Owned(row) => total(size, |place| f(at(row, place), at(other, place))),
+            _ => total(size, |place| f(self.at(place), at(other, place))),
         }
     }
 
@@ -222,10 +253,14 @@ impl Changed<'_> {
                 };
                 listed + (rest - own).max(0.0)
             }
-            _ => {
-                let all = row.iter().enumerate();
-                all.map(|(place, x)| (self.at(place) - x).max(0.0)).sum()
+            Self::Few(tokens) => {
+                let own = |place: &usize| row.get(*place).copied().unwrap_or(0.0);
+                let all = tokens.iter();
+                all.map(|(place, x)| (x - own(place)).max(0.0)).sum()
             }
+            _ => total(row.len(), |place| {
+                (self.at(place) - row.get(place).copied().unwrap_or(0.0)).max(0.0)
+            }),
         }
     }
 
@@ -234,9 +269,6 @@ impl Changed<'_> {
         (0..size).map(|place| self.at(place)).collect()
     }
 }
-
-/// Rows up to this are short.
-const SHORT: usize = 1024;
 
 /// A row at another temperature, by cells: an exact law that is within a sixteenth of an octave of
 /// the true one.
@@ -255,12 +287,12 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
     let power = 1.0 / factor - 1.0;
     let top = view.largest().ln();
     let mut weights: Vec<f64> = vec![0.0; CELLS];
-    let mut total = 0.0;
+    let mut all = 0.0;
     let mut last = 0;
     for (place, (weight, mass)) in weights.iter_mut().zip(&view.masses).enumerate() {
         if *mass > 0.0 {
             *weight = (power * (middle(place) - top)).exp();
-            total += *mass * *weight;
+            all += *mass * *weight;
             last = place;
         }
     }
@@ -270,15 +302,15 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
     };
     // Unlisted tokens are lighter than those that are listed.
     let rest = own * (power * (middle(last) - 2f64.ln() - top)).exp();
-    total += rest;
-    if !(total > 0.0 && total.is_finite()) {
+    all += rest;
+    if !(all > 0.0 && all.is_finite()) {
         return Changed::Whole(view.row);
     }
-    weights.iter_mut().for_each(|weight| *weight /= total);
+    weights.iter_mut().for_each(|weight| *weight /= all);
     Changed::Tilted {
         view,
         weights,
-        rest: rest / total,
+        rest: rest / all,
     }
 }
 

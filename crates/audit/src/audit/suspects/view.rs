@@ -1,5 +1,7 @@
 //! A row in the forms that suspects ask it in: masses by size, and its heaviest tokens in order.
 
+use std::cell::OnceCell;
+
 /// Cells of a binary order of magnitude.
 const EACH: u32 = 16;
 
@@ -40,9 +42,47 @@ pub(crate) struct View<'a> {
     pub order: Vec<u32>,
     /// Mass of the first k of them, k = 1, 2, ..
     pub sums: Vec<f64>,
+    /// Of the whole row, and of halves, quarters and eighths of its ids: where they are asked for.
+    total: OnceCell<f64>,
+    parts: OnceCell<[f64; 14]>,
+}
+
+/// Rows up to this are short.
+pub(crate) const SHORT: usize = 1024;
+
+/// The sum of f over the first `size` places. Of long rows it is that of eight sums, which wait for
+/// each other no more.
+pub(crate) fn total(size: usize, mut f: impl FnMut(usize) -> f64) -> f64 {
+    if size <= SHORT {
+        return (0..size).map(f).sum();
+    }
+    let mut lanes = [0.0; 8];
+    for from in (0..size).step_by(8) {
+        if from + 8 <= size {
+            for (lane, sum) in lanes.iter_mut().enumerate() {
+                *sum += f(from + lane);
+            }
+        } else {
+            lanes[0] += (from..size).map(&mut f).sum::<f64>();
+        }
+    }
+    lanes.iter().sum()
 }
 
 impl<'a> View<'a> {
+    /// A row that is asked for nothing but its entries.
+    pub(crate) fn plain(row: &'a [f64], rest: bool) -> Self {
+        Self {
+            row,
+            rest,
+            masses: Vec::new(),
+            order: Vec::new(),
+            sums: Vec::new(),
+            total: OnceCell::new(),
+            parts: OnceCell::new(),
+        }
+    }
+
     /// O(V), and a sort of the heaviest tokens.
     pub(crate) fn new(row: &'a [f64], rest: bool) -> Self {
         let listed = row.len() - usize::from(rest && !row.is_empty());
@@ -86,7 +126,29 @@ impl<'a> View<'a> {
             masses,
             order,
             sums,
+            ..Self::plain(row, rest)
         }
+    }
+
+    /// The mass of part `at` of `of` of the ids, and where it begins and ends.
+    pub(crate) fn part(&self, of: usize, at: usize) -> Option<(f64, [usize; 2])> {
+        let ends = |of: usize, at: usize| [at, at + 1].map(|part| part * self.row.len() / of);
+        let mass = |of: usize, at: usize| {
+            let [from, to] = ends(of, at);
+            self.row.get(from..to).map(|part| part.iter().sum::<f64>())
+        };
+        // Two halves, four quarters, eight eighths.
+        let made = || {
+            std::array::from_fn(|place| {
+                let of = 1usize << (place + 2).ilog2();
+                mass(of, place + 2 - of).unwrap_or(0.0)
+            })
+        };
+        let known = match of {
+            2 | 4 | 8 => self.parts.get_or_init(made).get(of + at - 2).copied(),
+            _ => mass(of, at),
+        };
+        known.map(|mass| (mass, ends(of, at)))
     }
 
     pub(crate) fn at(&self, place: usize) -> f64 {
@@ -115,7 +177,7 @@ impl<'a> View<'a> {
 
     /// The smallest probability that is kept of the fewest heaviest tokens with this share of all.
     pub(crate) fn nucleus(&self, share: f64) -> Option<f64> {
-        let total: f64 = self.row.iter().sum();
+        let total = *self.total.get_or_init(|| self.row.iter().sum());
         let enough = self.sums.partition_point(|sum| *sum < share * total);
         self.value(enough)
     }

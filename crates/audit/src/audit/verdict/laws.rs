@@ -486,9 +486,14 @@ impl<'a> Asked<'a> {
             part.lossy.1 += 1;
         }
         let past = course.past(index, pair, depth, &mut part.counted);
+        // The order of q is asked for where one token was drafted.
+        let q = match opened.steps.siblings || step.drafts.is_empty() {
+            true => View::plain(&pair.q, pair.rest),
+            false => View::new(&pair.q, pair.rest),
+        };
         let here = Here::new(
             (opened.rule, &opened.claimed, self.noise),
-            [View::new(&pair.p, pair.rest), View::new(&pair.q, pair.rest)],
+            [View::new(&pair.p, pair.rest), q],
             (&pair.whole, pair.least, &pair.logits),
             [opened.reach_at(index), opened.stands_at(index)],
             (
