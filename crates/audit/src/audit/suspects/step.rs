@@ -754,8 +754,8 @@ impl<'a> Here<'a> {
     fn kept(&self, keep: Keep) -> f64 {
         let q = self.q.row;
         match keep {
-            Keep::Over(over) => Changed::Whole(q).sum(self.ratios(), q.len(), |q, ratio| {
-                q * (ratio / over).min(1.0)
+            Keep::Over(over) => total(q.len(), |place| {
+                self.q.at(place).min(self.p.at(place) / over)
             }),
             _ => total(q.len(), |place| self.q.at(place) * self.keeps(keep, place)),
         }
