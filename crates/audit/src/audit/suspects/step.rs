@@ -128,6 +128,7 @@ pub(crate) struct Here<'a> {
     /// `whole`, and what keeps each token, where they are asked for.
     uncut: OnceCell<View<'a>>,
     ratios: OnceCell<Vec<f64>>,
+    near: OnceCell<(Vec<[f64; 3]>, f64)>,
 }
 
 /// A row changed in one way, and what is asked of it again and again.
@@ -373,19 +374,11 @@ impl<'a> Here<'a> {
 
     /// A law of corrections over the claimed one, at what came out.
     fn on_correction(&self, law: impl Fn(usize) -> f64) -> Factor {
-        let claim = self.correction(self.output);
         let mut price = 0.0;
         if self.noise.sigma > 0.0 {
             let size = self.p.row.len() - usize::from(self.p.rest);
             let moved = total(size, |place| (law(place) - self.correction(place)).max(0.0));
-            let apart = match self.known.noisy_left > 0.0 {
-                true => {
-                    let ends = self.known.left / self.known.noisy_left;
-                    ((1.0 - ends) / (1.0 + ends)).abs()
-                }
-                false => 0.0,
-            };
-            price = 2.0 * moved * (apart + 2.0 * self.known.width);
+            price = 2.0 * moved * self.apart();
             if self.known.left > 0.0 {
                 for &place in &self.known.near {
                     let place = place as usize;
@@ -397,7 +390,49 @@ impl<'a> Here<'a> {
                 }
             }
         }
+        let claim = self.correction(self.output);
         self.within(Factor::of(law(self.output), claim, price))
+    }
+
+    /// What noise may do to a correction, relatively.
+    fn apart(&self) -> f64 {
+        let apart = match self.known.noisy_left > 0.0 {
+            true => {
+                let ends = self.known.left / self.known.noisy_left;
+                ((1.0 - ends) / (1.0 + ends)).abs()
+            }
+            false => 0.0,
+        };
+        apart + 2.0 * self.known.width
+    }
+
+    /// The price of a law of corrections from a changed long row, of which so much is left: in one
+    /// pass over it.
+    fn price_of(&self, row: &Changed<'_>, left: f64) -> f64 {
+        // By token: q, the claim, and what noise may do to it beyond that.
+        let (near, whole) = self.near.get_or_init(|| {
+            let mut near: Vec<[f64; 3]> = (0..self.listed())
+                .map(|place| [self.q.at(place), self.correction(place), 0.0])
+                .collect();
+            for &place in &self.known.near {
+                let exact = self.over(place as usize) / self.known.left;
+                if let Some([_, claim, own]) = near.get_mut(place as usize)
+                    && *claim > 0.0
+                {
+                    *own = (*claim - exact).abs() / *claim;
+                }
+            }
+            let whole = total(near.len(), |place| {
+                near.get(place).map_or(0.0, |[_, claim, own]| claim * own)
+            });
+            (near, whole)
+        });
+        let (apart, reach, stands) = (2.0 * self.apart(), self.reach, self.stands);
+        whole
+            + row.sum(near, near.len(), |x, [q, claim, own]| {
+                let off = (reach * x - stands * q).max(0.0) / left - claim;
+                apart * off.max(0.0) + own * (off.abs() - claim)
+            })
     }
 
     /// In the middle of a block what the claim excludes may be another p's, and tells nothing.
@@ -698,10 +733,17 @@ impl<'a> Here<'a> {
             });
         }
         let left = left();
-        self.on_correction(|place| match left > 0.0 {
+        let law = |place: usize| match left > 0.0 {
             true => (self.reach * row.at(place) - self.stands * self.q.at(place)).max(0.0) / left,
             false => row.at(place),
-        })
+        };
+        let is_long = self.p.row.len() > SHORT && left > 0.0 && self.known.left > 0.0;
+        if is_long && self.noise.sigma > 0.0 {
+            let claim = self.correction(self.output);
+            let price = self.price_of(row, left).max(0.0);
+            return self.within(Factor::of(law(self.output), claim, price));
+        }
+        self.on_correction(law)
     }
 
     /// Of one place of a round: what comes out of drafts.
@@ -1402,6 +1444,7 @@ impl<'a> Here<'a> {
             known: Known::default(),
             uncut: OnceCell::new(),
             ratios: OnceCell::new(),
+            near: OnceCell::new(),
         }
         .settle()
     }
@@ -1654,6 +1697,52 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Long rows are gone through once for what a law of corrections pays, and in lanes: it is what
+    /// they pay token by token.
+    #[test]
+    fn long_rows_pay_what_their_tokens_do() {
+        let made = |by: usize| {
+            let mut row: Vec<f64> = (0..1500)
+                .map(|i| 1.0 / (1 + i * by % 1499) as f64)
+                .collect();
+            specgap_core::rule::normalise(&mut row);
+            row
+        };
+        let (p, q) = (made(7), made(11));
+        let (claimed, past) = (Claimed::at(1.0), past());
+        let noise = Noise {
+            sigma: 0.2,
+            stated: true,
+        };
+        let here = Here::new(
+            (Rule::TOKEN, &claimed, noise),
+            [View::new(&p, false), View::new(&q, false)],
+            (&p, 0.0, &[]),
+            [1.0, 1.0],
+            (&[3], false, false, 0),
+            (false, Some([&q, &p]), &past, None),
+        );
+        let families = Families::of(Rule::TOKEN, 0, 0, false);
+        let mut found = 0;
+        for change in &families.changes {
+            let Some(row) = here.changed(*change) else {
+                continue;
+            };
+            let left = here.left_of(&row);
+            let plainly: f64 = (0..1500).map(|i| (row.at(i) - q[i]).max(0.0)).sum();
+            assert!((left - plainly).abs() < 1e-12, "{change:?}");
+            if left <= 0.0 {
+                continue;
+            }
+            let law = |place: usize| (row.at(place) - q[place]).max(0.0) / left;
+            let [plain, own] = [here.on_correction(law), here.corrected(&row, || left)];
+            assert_eq!(plain.ratio, own.ratio);
+            assert!((plain.price - own.price).abs() < 1e-9, "{change:?}");
+            found += usize::from(own.price > 1e-6);
+        }
+        assert!(found > 100, "{found}");
     }
 
     /// With noise, at both ends of what it leaves open: what is paid covers what may be won.

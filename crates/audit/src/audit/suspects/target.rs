@@ -163,9 +163,15 @@ impl Changed<'_> {
 
     /// The sum over the first `size` tokens of f(what it gives it, what another row has of it), where
     /// f is 0 at 0 mass. O(V), or what is left of a cut.
-    pub(crate) fn sum(&self, other: &[f64], size: usize, f: impl Fn(f64, f64) -> f64) -> f64 {
+    pub(crate) fn sum<T: Copy + Default>(
+        &self,
+        other: &[T],
+        size: usize,
+        f: impl Fn(f64, T) -> f64,
+    ) -> f64 {
         let size = size.min(other.len());
         let at = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let its = |other: &[T], place: usize| other.get(place).copied().unwrap_or_default();
         let other = other.get(..size).unwrap_or(other);
         // What kind of row it is, is asked once a row and not once a token.
         match self {
@@ -174,12 +180,12 @@ impl Changed<'_> {
             } => {
                 let kept = view.order.iter().take(*kept);
                 let kept = kept.map(|&token| token as usize);
-                kept.map(|place| f(view.at(place) / mass, at(other, place)))
+                kept.map(|place| f(view.at(place) / mass, its(other, place)))
                     .sum()
             }
             Self::Few(tokens) => {
                 let all = tokens.iter().filter(|(place, _)| *place < size);
-                all.map(|(place, x)| f(*x, at(other, *place))).sum()
+                all.map(|(place, x)| f(*x, its(other, *place))).sum()
             }
             Self::Scaled {
                 row, factors, norm, ..
@@ -187,11 +193,11 @@ impl Changed<'_> {
                 let over = 1.0 / norm;
                 let row = row.get(..size).unwrap_or(row);
                 let plain = total(row.len(), |place| {
-                    f(at(row, place) * over, at(other, place))
+                    f(at(row, place) * over, its(other, place))
                 });
                 let own = factors.iter().filter(|(place, _)| *place < size);
                 own.fold(plain, |sum, (place, factor)| {
-                    let (x, other) = (at(row, *place) * over, at(other, *place));
+                    let (x, other) = (at(row, *place) * over, its(other, *place));
                     sum - f(x, other) + f(x * factor, other)
                 })
             }
@@ -199,7 +205,7 @@ impl Changed<'_> {
                 let row = view.row.get(..size).unwrap_or(view.row);
                 total(size, |place| {
                     let x = at(row, place);
-                    f(x * at(weights, cell(x)), at(other, place))
+                    f(x * at(weights, cell(x)), its(other, place))
                 })
             }
             Self::Range {
@@ -214,16 +220,16 @@ impl Changed<'_> {
                 total(size, |place| {
                     let inside = place >= *from && place < *to;
                     let own = if inside { *factor } else { 1.0 };
-                    f(at(row, place) * own / norm, at(other, place))
+                    f(at(row, place) * own / norm, its(other, place))
                 })
             }
             Self::Mixed { p, q, weight } => total(size, |place| {
                 let x = weight * at(p, place) + (1.0 - weight) * at(q, place);
-                f(x, at(other, place))
+                f(x, its(other, place))
             }),
-            Self::Whole(row) => total(size, |place| f(at(row, place), at(other, place))),
-            Self::Owned(row) => total(size, |place| f(at(row, place), at(other, place))),
-            _ => total(size, |place| f(self.at(place), at(other, place))),
+            Self::Whole(row) => total(size, |place| f(at(row, place), its(other, place))),
+            Self::Owned(row) => total(size, |place| f(at(row, place), its(other, place))),
+            _ => total(size, |place| f(self.at(place), its(other, place))),
         }
     }
 
