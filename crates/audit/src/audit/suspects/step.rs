@@ -1721,7 +1721,7 @@ mod tests {
             [View::new(&p, false), View::new(&q, false)],
             (&p, 0.0, &[]),
             [1.0, 1.0],
-            (&[3], false, false, 0),
+            (&[3], [false; 2], false, 0),
             (false, Some([&q, &p]), &past, None),
         );
         let families = Families::of(Rule::TOKEN, 0, 0, false);
