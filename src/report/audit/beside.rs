@@ -146,7 +146,7 @@ mod tests {
         };
         let words = surprise_words(&found);
         assert!(
-            words.starts_with("Surprise 0.00 nats") && !words.contains("-0"),
+            words.starts_with("Surprise: 0.00 nats") && !words.contains("-0"),
             "{words}"
         );
     }

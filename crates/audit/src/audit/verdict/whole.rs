@@ -355,7 +355,15 @@ fn another(
         let broken = found.checks.list(&Steps::default(), other.claimed.cuts());
         let broken = broken.iter().any(|check| check.violations > 0);
         let holds = own.of_rule < own.needed() && own.of_outputs < own.needed();
-        if holds && !broken && found.tally.steps[1] > 0 {
+        if !holds || broken || found.tally.steps[1] == 0 {
+            continue;
+        }
+        // That it is not refuted says little of a short log: as of the claim itself, what would be lossy
+        // has to be excluded.
+        let (_, wanted) = own.excluded(settings.exclude);
+        let positions = [opened.log.positions(), 0];
+        let surprise = summed(&found.surprises);
+        if open(&found, settings, positions, surprise.as_ref(), wanted).is_empty() {
             return Ok(Some(rule.to_string()));
         }
     }
