@@ -245,7 +245,7 @@ def main():
     parser.add_argument("--from", nargs="+", metavar="JSON", dest="before", help="results of earlier runs in place of new ones")
     parser.add_argument("--alpha", type=float, default=1e-6)
     parser.add_argument("--exclude", type=float, default=0.05, help="the departure below which as-claimed is no fault")
-    parser.add_argument("--out", metavar="FILE", help="write the Markdown here, and FILE.json beside it")
+    parser.add_argument("--out", metavar="FILE", help="write the Markdown here, and the results beside it as .json")
     options = parser.parse_args()
     lengths, sources, chosen = "200,1000,5000,20000", ",".join(rows.SOURCES), engines.all_engines()
     if options.quick:

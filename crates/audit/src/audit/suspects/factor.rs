@@ -25,4 +25,24 @@ impl Factor {
         };
         Self { ratio, price }
     }
+
+    /// Of a draft that was kept or not: a law that keeps it so often over the claim, which keeps it
+    /// with probability `keep`, give or take `width`.
+    pub(super) fn of_acceptance(kept: bool, own: f64, [keep, width]: [f64; 2]) -> Self {
+        let [law, claim] = match kept {
+            true => [own, keep],
+            false => [1.0 - own, 1.0 - keep],
+        };
+        let mut price = 0.0;
+        if width > 0.0 && keep > 0.0 && keep < 1.0 {
+            price = width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs());
+        }
+        // Sums of many tokens are off by rounding: what it alone excludes is not impossible.
+        Self::of(law, if claim > 1e-12 { claim } else { 0.0 }, price)
+    }
+
+    /// Whether the claim excludes what happened.
+    pub(super) fn is_of_the_excluded(&self) -> bool {
+        self.ratio > 1e20
+    }
 }

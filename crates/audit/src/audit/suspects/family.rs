@@ -134,6 +134,12 @@ fn few<T: Copy>(grid: &[T], every: usize) -> impl Iterator<Item = T> + '_ {
     grid.iter().copied().skip(every / 2).step_by(every)
 }
 
+/// A row at another temperature, at fewer sizes.
+fn tempered() -> impl Iterator<Item = Change> {
+    let factors = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
+    factors.map(Change::Temperature)
+}
+
 impl Families {
     fn add(&mut self, name: &'static str, laws: impl IntoIterator<Item = Law>) {
         let laws: Vec<Law> = laws.into_iter().collect();
@@ -198,9 +204,7 @@ impl Families {
             if rule.drafts() == Drafts::Any {
                 all.add("target-draw-for-each-draft", [Law::DrawForEach]);
             } else if let Drafts::Drawn(_) = rule.drafts() {
-                let own = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
-                let own = own.map(|factor| Law::OtherDraft(Change::Temperature(factor)));
-                all.add("draft-of-its-own-row", own);
+                all.add("draft-of-its-own-row", tempered().map(Law::OtherDraft));
             }
             return all;
         }
@@ -323,9 +327,7 @@ impl Families {
             self.add("draft-cut", TOP_P.map(Change::TopP).map(Law::Draft));
             self.add("draft-cut", MIN_P.map(Change::MinP).map(Law::Draft));
             self.add("draft-likeliest", [Law::Likeliest]);
-            let own = few(&FACTORS, 2).filter(|factor| *factor > 0.0);
-            let own = own.map(Change::Temperature);
-            let own = own.chain(few(&TOP_K, 3).map(Change::TopK));
+            let own = tempered().chain(few(&TOP_K, 3).map(Change::TopK));
             let own: Vec<Change> = own.chain(few(&TOP_P, 2).map(Change::TopP)).collect();
             if rule.tests_drafts() {
                 self.add("ratio-of-another-q", own.iter().copied().map(Law::Tested));

@@ -40,7 +40,7 @@ pub(crate) struct Fact {
     pub kept: bool,
     /// Its prefix may have been refused, as one of a block.
     pub within_block: bool,
-    /// e to the entropy of p, where something was drafted.
+    /// e to the entropy of p.
     pub spread: f64,
     /// Of a rejected draft: where what replaced it lies by falling p, under each law.
     pub replaced: Option<[[f64; 2]; REPLACE]>,
@@ -96,21 +96,10 @@ impl Threshold {
             }
             _ => keep,
         };
-        let [law, claim] = match kept {
-            true => [own, keep],
-            false => [1.0 - own, 1.0 - keep],
-        };
-        // As of any law: what rounding alone excludes is not impossible, and what another prefix of a
-        // block explains tells nothing.
-        let claim = if claim > 1e-12 { claim } else { 0.0 };
-        if own != keep && !(claim <= 0.0 && within_block) {
-            let price = match keep > 0.0 && keep < 1.0 {
-                true => {
-                    width * ((own / keep - 1.0).abs() + ((1.0 - own) / (1.0 - keep) - 1.0).abs())
-                }
-                false => 0.0,
-            };
-            self.log += Factor::of(law, claim, price).ratio.ln() - price.ln_1p();
+        let factor = Factor::of_acceptance(kept, own, [keep, width]);
+        // What another prefix of a block explains tells nothing.
+        if own != keep && !(within_block && factor.is_of_the_excluded()) {
+            self.log += factor.ratio.ln() - factor.price.ln_1p();
         }
         match kept {
             true => self.kept = self.kept.min(value),

@@ -178,7 +178,12 @@ impl<'a> Prepared<'a> {
     }
 
     fn moved(&self, here: &Here<'_>) -> f64 {
-        *self.moved.get_or_init(|| self.row.moved(here.p.row))
+        self.moved_from(here.p.row)
+    }
+
+    /// From the row that was changed.
+    fn moved_from(&self, row: &[f64]) -> f64 {
+        *self.moved.get_or_init(|| self.row.moved(row))
     }
 
     fn left(&self, here: &Here<'_>) -> f64 {
@@ -437,26 +442,16 @@ impl<'a> Here<'a> {
 
     /// In the middle of a block what the claim excludes may be another p's, and tells nothing.
     fn within(&self, factor: Factor) -> Factor {
-        match self.is_within_block() && factor.ratio > 1e20 {
+        match self.is_within_block() && factor.is_of_the_excluded() {
             true => Factor::ONE,
             false => factor,
         }
     }
 
     fn on_acceptance(&self, keep: f64) -> Factor {
-        let (claim, law) = match self.kept {
-            true => (self.known.keep, keep),
-            false => (1.0 - self.known.keep, 1.0 - keep),
-        };
-        let own = self.known.keep;
-        let mut price = 0.0;
-        if self.noise.sigma > 0.0 && own > 0.0 && own < 1.0 {
-            let apart = (keep / own - 1.0).abs() + ((1.0 - keep) / (1.0 - own) - 1.0).abs();
-            price = self.known.keep_width * apart;
-        }
-        // Sums of many tokens are off by rounding: what it alone excludes is not impossible.
-        let claim = if claim > 1e-12 { claim } else { 0.0 };
-        self.within(Factor::of(law, claim, price))
+        let claim = [self.known.keep, self.known.keep_width];
+        let factor = Factor::of_acceptance(self.kept, keep, claim);
+        self.within(factor)
     }
 
     fn on_output(&self, law: f64, moved: impl FnOnce() -> f64) -> Factor {
@@ -591,11 +586,11 @@ impl<'a> Here<'a> {
         let tokens = match first {
             Some(Cut::TopK(k)) if self.whole.len() > SHORT && !self.p.rest => {
                 let last = k.checked_sub(1).and_then(|last| whole.value(last));
-                last.map_or(whole.order.len(), |least| whole.down_to(least).0)
+                last.map_or(whole.order().len(), |least| whole.down_to(least).0)
             }
-            _ => whole.order.len(),
+            _ => whole.order().len(),
         };
-        let tokens = whole.order.get(..tokens).unwrap_or_default();
+        let tokens = whole.order().get(..tokens).unwrap_or_default();
         let power = |x: f64| match factor == 1.0 {
             true => x,
             false => x.powf(1.0 / factor),
@@ -629,7 +624,7 @@ impl<'a> Here<'a> {
         let row = || changes.get(suspect.change, self);
         let draft = || changes.of_draft(suspect.draft, self);
         if self.siblings && !self.drafts.is_empty() {
-            return self.of_several(law, row());
+            return self.of_several(law, row(), draft());
         }
         match law {
             Law::Target(_, place) => self.target(place, row),
@@ -638,7 +633,7 @@ impl<'a> Here<'a> {
             Law::Both(_) => self.both(row(), draft()),
             Law::Draft(_) => draft().map_or(Told::NOTHING, |row| self.drafted(row)),
             Law::OtherDraft(_) | Law::Tested(_) => draft().map_or(Told::NOTHING, |row| {
-                self.other_draft(&row.row, matches!(law, Law::OtherDraft(_)))
+                self.other_draft(row, matches!(law, Law::OtherDraft(_)))
             }),
             Law::DrawForEach => Told::NOTHING,
             Law::Sampled | Law::Likeliest => self.likeliest(law),
@@ -829,7 +824,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let row = &draft.row;
-        let moved = || *draft.moved.get_or_init(|| row.moved(self.q.row));
+        let moved = || draft.moved_from(self.q.row);
         told.rule[0] = Factor::of(row.at(x), self.q.at(x), self.price(moved));
         if self.rule == Rule::TOKEN && !self.p.rest {
             let kept = row.sum(self.ratios(), self.q.row.len(), |mass, keep| mass * keep);
@@ -841,8 +836,9 @@ impl<'a> Here<'a> {
     }
 
     /// Another row of the draft wherever q is used, or where drafts are tested and replaced alone.
-    fn other_draft(&self, q: &Changed<'_>, draws: bool) -> Told {
+    fn other_draft(&self, draft: &Prepared<'_>, draws: bool) -> Told {
         let mut told = Told::NOTHING;
+        let q = &draft.row;
         let Some(x) = self.draft().filter(|_| self.is_plain() && !self.p.rest) else {
             return told;
         };
@@ -870,7 +866,7 @@ impl<'a> Here<'a> {
                 _ => 0.0,
             });
             let law = self.q.at(y) * keep(y) + (1.0 - kept).max(0.0) * correct(y);
-            told.output = self.on_output(law, || q.moved(self.q.row));
+            told.output = self.on_output(law, || draft.moved_from(self.q.row));
         }
         told
     }
@@ -1054,7 +1050,7 @@ impl<'a> Here<'a> {
             return told;
         };
         let (p, q) = (&prepared.row, &draft.row);
-        let moved = || *draft.moved.get_or_init(|| q.moved(self.q.row));
+        let moved = || draft.moved_from(self.q.row);
         told.rule[0] = Factor::of(q.at(x), self.q.at(x), self.price(moved));
         if !self.p.is_rest(x) {
             told.rule[1] = self.on_acceptance(ratio(p.at(x), q.at(x)));
@@ -1196,7 +1192,12 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn of_several(&self, law: Law, row: Option<&Prepared<'_>>) -> Told {
+    fn of_several(
+        &self,
+        law: Law,
+        row: Option<&Prepared<'_>>,
+        draft: Option<&Prepared<'_>>,
+    ) -> Told {
         let mut told = Told::NOTHING;
         let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         let everywhere = matches!(law, Law::Target(_, Place::Everywhere));
@@ -1212,11 +1213,12 @@ impl<'a> Here<'a> {
             Law::Engine(number) => BUGS
                 .get(number)
                 .map(|bug| self.several(&bug.engine, [None; 2])),
-            Law::OtherDraft(change) => changed_row(&self.q, change)
-                .map(|q| self.several(&Engine::HONEST, [None, Some(&q.row(size))])),
+            Law::OtherDraft(_) => {
+                draft.map(|q| self.several(&Engine::HONEST, [None, Some(&q.row.row(size))]))
+            }
             Law::DrawForEach => Some(self.draw_for_each(claim)),
             // Rows are long where drafts are tested once for each suspect.
-            _ => (row.filter(|_| size <= 1024))
+            _ => (row.filter(|_| size <= SHORT))
                 .map(|row| self.several(&Engine::HONEST, [Some(&row.row.row(size)), None])),
         };
         let Some(other) = other else {
@@ -1339,12 +1341,6 @@ impl<'a> Here<'a> {
             .filter(|x| !self.p.is_rest(*x) && !self.outside)?;
         let known = &self.known;
         Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
-    }
-
-    /// e to the entropy of p.
-    pub(crate) fn spread(&self) -> f64 {
-        let parts = self.p.row.iter().filter(|p| **p > 0.0);
-        parts.map(|p| -p * p.ln()).sum::<f64>().exp()
     }
 
     /// The law of a token where nothing was drafted.

@@ -178,7 +178,7 @@ impl Changed<'_> {
             Self::Cut {
                 view, kept, mass, ..
             } => {
-                let kept = view.order.iter().take(*kept);
+                let kept = view.order().iter().take(*kept);
                 let kept = kept.map(|&token| token as usize);
                 kept.map(|place| f(view.at(place) / mass, its(other, place)))
                     .sum()
@@ -249,7 +249,7 @@ impl Changed<'_> {
                 weights,
                 rest,
             } => {
-                let masses = view.masses.iter().zip(weights);
+                let masses = view.masses().iter().zip(weights);
                 let listed: f64 = masses
                     .map(|(mass, weight)| mass * (weight - 1.0).max(0.0))
                     .sum();
@@ -295,7 +295,7 @@ pub(crate) fn tilted<'a>(view: &'a View<'a>, factor: f64) -> Changed<'a> {
     let mut weights: Vec<f64> = vec![0.0; CELLS];
     let mut all = 0.0;
     let mut last = 0;
-    for (place, (weight, mass)) in weights.iter_mut().zip(&view.masses).enumerate() {
+    for (place, (weight, mass)) in weights.iter_mut().zip(view.masses()).enumerate() {
         if *mass > 0.0 {
             *weight = (power * (middle(place) - top)).exp();
             all += *mass * *weight;
@@ -325,7 +325,7 @@ pub(crate) fn cut<'a>(view: &'a View<'a>, least: Option<f64>) -> Option<Changed<
     let least = least?;
     let (kept, mass) = view.down_to(least);
     // Where the last token in order is kept, what lies beyond is not known to be cut.
-    let cuts = kept > 0 && kept < view.order.len() && mass < 1.0 - 1e-9;
+    let cuts = kept > 0 && kept < view.order().len() && mass < 1.0 - 1e-9;
     cuts.then_some(Changed::Cut {
         view,
         least,

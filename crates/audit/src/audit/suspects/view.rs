@@ -36,15 +36,20 @@ pub(crate) struct View<'a> {
     pub row: &'a [f64],
     /// The last entry stands for unlisted tokens.
     pub rest: bool,
-    /// Mass by size of listed tokens.
-    pub masses: Vec<f64>,
-    /// The heaviest tokens, heaviest first, that hold all but [`LEFT`] of what is listed.
-    pub order: Vec<u32>,
-    /// Mass of the first k of them, k = 1, 2, ..
-    pub sums: Vec<f64>,
-    /// Of the whole row, and of halves, quarters and eighths of its ids: where they are asked for.
+    // What is below is made where it is asked for.
+    sorted: OnceCell<Sorted>,
+    /// Of the whole row, and of halves, quarters and eighths of its ids.
     total: OnceCell<f64>,
     parts: OnceCell<[f64; 14]>,
+}
+
+/// A row by size.
+#[derive(Clone, Debug)]
+struct Sorted {
+    masses: Vec<f64>,
+    order: Vec<u32>,
+    /// Mass of the first k of the order, k = 1, 2, ..
+    sums: Vec<f64>,
 }
 
 /// Rows up to this are short.
@@ -69,22 +74,8 @@ pub(crate) fn total(size: usize, mut f: impl FnMut(usize) -> f64) -> f64 {
     lanes.iter().sum()
 }
 
-impl<'a> View<'a> {
-    /// A row that is asked for nothing but its entries.
-    pub(crate) fn plain(row: &'a [f64], rest: bool) -> Self {
-        Self {
-            row,
-            rest,
-            masses: Vec::new(),
-            order: Vec::new(),
-            sums: Vec::new(),
-            total: OnceCell::new(),
-            parts: OnceCell::new(),
-        }
-    }
-
-    /// O(V), and a sort of the heaviest tokens.
-    pub(crate) fn new(row: &'a [f64], rest: bool) -> Self {
+impl Sorted {
+    fn of(row: &[f64], rest: bool) -> Self {
         let listed = row.len() - usize::from(rest && !row.is_empty());
         let tokens = row.get(..listed).unwrap_or(row);
         let mut masses = vec![0.0; CELLS];
@@ -121,13 +112,37 @@ impl<'a> View<'a> {
             })
             .collect();
         Self {
-            row,
-            rest,
             masses,
             order,
             sums,
-            ..Self::plain(row, rest)
         }
+    }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(row: &'a [f64], rest: bool) -> Self {
+        Self {
+            row,
+            rest,
+            sorted: OnceCell::new(),
+            total: OnceCell::new(),
+            parts: OnceCell::new(),
+        }
+    }
+
+    /// Mass by size of listed tokens.
+    pub(crate) fn masses(&self) -> &[f64] {
+        &self.sorted().masses
+    }
+
+    /// The heaviest tokens, heaviest first, that hold all but [`LEFT`] of what is listed.
+    pub(crate) fn order(&self) -> &[u32] {
+        &self.sorted().order
+    }
+
+    /// O(V) at first, and a sort of the heaviest tokens.
+    fn sorted(&self) -> &Sorted {
+        self.sorted.get_or_init(|| Sorted::of(self.row, self.rest))
     }
 
     /// The mass of part `at` of `of` of the ids, and where it begins and ends.
@@ -161,7 +176,7 @@ impl<'a> View<'a> {
 
     /// The k-th heaviest of the tokens in order, from 0.
     pub(crate) fn value(&self, k: usize) -> Option<f64> {
-        self.order.get(k).map(|token| self.at(*token as usize))
+        self.order().get(k).map(|token| self.at(*token as usize))
     }
 
     pub(crate) fn largest(&self) -> f64 {
@@ -170,21 +185,26 @@ impl<'a> View<'a> {
 
     /// How many of the tokens in order have at least this probability, and their mass.
     pub(crate) fn down_to(&self, least: f64) -> (usize, f64) {
-        let kept = (self.order).partition_point(|token| self.at(*token as usize) >= least);
-        let mass = kept.checked_sub(1).and_then(|last| self.sums.get(last));
+        let kept = (self.order()).partition_point(|token| self.at(*token as usize) >= least);
+        let mass = kept
+            .checked_sub(1)
+            .and_then(|last| self.sorted().sums.get(last));
         (kept, mass.copied().unwrap_or(0.0))
     }
 
     /// The smallest probability that is kept of the fewest heaviest tokens with this share of all.
     pub(crate) fn nucleus(&self, share: f64) -> Option<f64> {
         let total = *self.total.get_or_init(|| self.row.iter().sum());
-        let enough = self.sums.partition_point(|sum| *sum < share * total);
+        let enough = self
+            .sorted()
+            .sums
+            .partition_point(|sum| *sum < share * total);
         self.value(enough)
     }
 
     /// The heaviest token.
     pub(crate) fn likeliest(&self) -> usize {
-        self.order.first().map_or(0, |token| *token as usize)
+        self.order().first().map_or(0, |token| *token as usize)
     }
 }
 
@@ -234,13 +254,13 @@ mod tests {
     fn the_heaviest_stand_in_order() {
         let row = [0.1, 0.4, 0.0, 0.3, 0.2];
         let view = View::new(&row, false);
-        assert_eq!(view.order, [1, 3, 4, 0]);
-        assert!((view.sums[2] - 0.9).abs() < 1e-15);
+        assert_eq!(view.order(), [1, 3, 4, 0]);
+        assert!((view.sorted().sums[2] - 0.9).abs() < 1e-15);
         assert_eq!(view.down_to(0.2).0, 3);
         assert_eq!(view.nucleus(0.65), Some(0.3));
         assert_eq!(view.nucleus(0.75), Some(0.2));
         let listed = View::new(&row, true);
-        assert_eq!(listed.order, [1, 3, 0]);
+        assert_eq!(listed.order(), [1, 3, 0]);
         assert_eq!(by_mass(&row, 4), [0.7, 0.7 + 0.2]);
         assert_eq!(by_id(&row, 1), [0.1, 0.5]);
     }

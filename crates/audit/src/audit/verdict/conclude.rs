@@ -68,17 +68,18 @@ impl<'a> Weighed<'a> {
                 *size += 1;
             }
         }
-        let each = -((families.names.len() + BESIDE) as f64).ln();
-        let weight = |size: &usize| each - (*size.max(&1) as f64).ln();
         let mut weighed = Self {
             found,
             rule,
             alpha,
-            weights: sizes.iter().map(weight).collect(),
+            weights: Vec::new(),
             of_rule: 0.0,
             of_outputs: 0.0,
             candidates: Vec::new(),
         };
+        let each = -weighed.families().ln();
+        let weight = |size: &usize| each - (*size.max(&1) as f64).ln();
+        weighed.weights = sizes.iter().map(weight).collect();
         let sequence = &found.sequence;
         let texts = sequence.texts.largest().0;
         let rounds = sequence.rounds.largest().0;

@@ -475,8 +475,8 @@ impl<'a> Asked<'a> {
         let depth = happened.map_or(0, |step| step.depth);
         (part.checks).look(opened.rule, pair, &step, self.noise.sigma, index);
         part.looked += 1;
-        part.surprises
-            .push(surprise::Told::new(&pair.p, step.output));
+        let told = surprise::Told::new(&pair.p, step.output);
+        part.surprises.push(told);
         if let (Some(step), true) = (happened, !opened.rule.is_lossless())
             && !opened.steps.siblings
             && !step.drafts.is_empty()
@@ -486,14 +486,9 @@ impl<'a> Asked<'a> {
             part.lossy.1 += 1;
         }
         let past = course.past(index, pair, depth, &mut part.counted);
-        // The order of q is asked for where one token was drafted.
-        let q = match opened.steps.siblings || step.drafts.is_empty() {
-            true => View::plain(&pair.q, pair.rest),
-            false => View::new(&pair.q, pair.rest),
-        };
         let here = Here::new(
             (opened.rule, &opened.claimed, self.noise),
-            [View::new(&pair.p, pair.rest), q],
+            [&pair.p, &pair.q].map(|row| View::new(row, pair.rest)),
             (&pair.whole, pair.least, &pair.logits),
             [opened.reach_at(index), opened.stands_at(index)],
             (
@@ -522,8 +517,10 @@ impl<'a> Asked<'a> {
             .look(&self.families.suspects, &groups, |suspect| {
                 here.told(suspect, &changes)
             });
-        part.facts
-            .push(self.fact(course, (index, at), &here, happened, pair));
+        part.facts.push(Fact {
+            spread: told.entropy.exp(),
+            ..self.fact(course, (index, at), &here, happened, pair)
+        });
         if !pair.rest && !came[0].is_empty() {
             let [masses, odds] = sums;
             for (place, p) in pair.p.iter().enumerate().filter(|(_, p)| **p > SMALL) {
@@ -583,7 +580,7 @@ impl<'a> Asked<'a> {
                 fact.numbers.extend(number(Drawn::Token, &pair.p, y, of(1)));
             }
             if rule.drafts() == Drafts::Any && !here.siblings {
-                (fact.acceptance, fact.spread) = (here.acceptance(), here.spread());
+                fact.acceptance = here.acceptance();
                 fact.replaced = here.replaced();
             }
             return fact;
@@ -596,7 +593,7 @@ impl<'a> Asked<'a> {
             }
             return fact;
         };
-        (fact.acceptance, fact.spread) = (here.acceptance(), here.spread());
+        fact.acceptance = here.acceptance();
         fact.replaced = here.replaced();
         if let Some(law) = here.law_of_drafts() {
             fact.draft = (get(&law, draft) > 0.0).then(|| by_mass(&law, draft));
