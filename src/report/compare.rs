@@ -26,6 +26,7 @@ use super::sections::shown;
 use super::{cautions, sections};
 use crate::advice::Change;
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
+use crate::glossary;
 use crate::known::Kind;
 use crate::once::grouped;
 use crate::page::table::{Column, Entry, Row, Table};
@@ -460,7 +461,7 @@ fn logs(comparison: &LogComparison) -> Section {
 
 /// What stands on this page, in words.
 fn definitions(comparison: &LogComparison) -> Section {
-    let mut words = sections::glossary(include_str!("compare.txt"));
+    let mut words = glossary::of::<Vec<_>>("compare");
     let is_shown = |word: &str| match word.split_once(' ') {
         Some(("scheme", name)) => {
             (comparison.rates.iter()).any(|rate| rate.scheme.as_deref() == Some(name))
