@@ -133,3 +133,4 @@ pub use specgap_row::row;
 pub use specgap_sampling::sampling;
 
 use specgap_base::{files, side_by_side, sorted, typed};
+use specgap_measure::glossary;

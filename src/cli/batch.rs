@@ -31,7 +31,7 @@ pub(super) trait ProblemCommand: Sync {
     /// holds it, and the command that takes it.
     const OTHERS: [&'static str; 2];
     /// Goes under a text report.
-    const DEFINITIONS: &'static str;
+    const DEFINITIONS: fn() -> String;
 
     /// The problem, if it is of the right kind.
     const SELECT: fn(&AnyProblem) -> Option<&Self::Problem>;
@@ -132,7 +132,7 @@ pub(super) fn run<C: ProblemCommand>(
             write!(out, "{}", styled(&table(lines, width())))?;
         }
         if common.verbose > 0 {
-            writeln!(out, "{}\n", C::DEFINITIONS)?;
+            writeln!(out, "{}\n", (C::DEFINITIONS)())?;
         }
         let summary = command.summary(results, agreeing);
         match skipped {

@@ -33,7 +33,7 @@ impl ProblemCommand for Block {
 
     const DOING: &'static str = "enumerating";
     const OTHERS: [&'static str; 2] = ["single-step problem", "specgap solve"];
-    const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&BlockProblem> = AnyProblem::block;
     const TEXT: fn(&BlockEvaluation, u16) -> String = report::text;
     const LINE: fn(&BlockEvaluation) -> Vec<(Column, String)> = report::line;

@@ -323,15 +323,4 @@ mod with_models {
             }
         }
     }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn options_are_listed_for_builds_without_models() {
-            let command = CaptureArgs::augment_args(clap::Command::new("capture"));
-            crate::cli::models::is_listed(&command, "capture_options.txt");
-        }
-    }
 }

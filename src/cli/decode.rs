@@ -566,15 +566,4 @@ mod with_models {
         }
         Ok(())
     }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn options_are_listed_for_builds_without_models() {
-            let command = DecodeArgs::augment_args(clap::Command::new("decode"));
-            crate::cli::models::is_listed(&command, "decode_options.txt");
-        }
-    }
 }

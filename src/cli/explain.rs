@@ -4,6 +4,7 @@ use super::options::{Common, Format};
 use super::output::{CliError, Verdict, width};
 use super::{colour, meant};
 use crate::gap::{self, Settings};
+use crate::glossary;
 use crate::once::each_once;
 use crate::report;
 use crate::rule::RULES;
@@ -161,42 +162,15 @@ fn looked_up<'a>(
     )))
 }
 
-/// Words that texts use before, or without, a table that defines them.
-const GENERAL: &str = include_str!("explain.txt");
-
-/// These words, each under all of its names.
-fn general() -> impl Iterator<Item = (String, String)> {
-    typed::glossary(GENERAL)
-        .into_iter()
-        .flat_map(|(names, meaning)| {
-            let names: Vec<String> = names.split(" | ").map(str::to_owned).collect();
-            names.into_iter().map(move |name| (name, meaning.clone()))
-        })
-}
-
 /// Every word with what it means.
 fn words() -> BTreeMap<String, String> {
-    let mut all: BTreeMap<String, String> = gap::definitions(Settings::BLOCK_LENGTH)
-        .into_iter()
-        .collect();
+    let mut all = gap::definitions(Settings::BLOCK_LENGTH);
     for (word, meaning) in (crate::replay::length_definitions().into_iter())
         .chain(crate::replay::tree_definitions())
         .chain(crate::replay::paths_definitions())
-        .chain(report::audit::definitions())
-        .chain(crate::counters::counters_definitions())
-        .chain(general())
+        .chain(glossary::all())
     {
         all.entry(word).or_insert(meaning);
-    }
-    for legend in [
-        report::solve::DEFINITIONS,
-        report::verify::DEFINITIONS,
-        report::block::DEFINITIONS,
-        report::check::DEFINITIONS,
-    ] {
-        for (word, meaning) in entries(legend) {
-            all.entry(word).or_insert(meaning);
-        }
     }
     for scheme in SchemeName::ALL {
         let name = format!("scheme {scheme}");
@@ -214,38 +188,6 @@ fn words() -> BTreeMap<String, String> {
     all
 }
 
-/// The words of a legend: each at the start of a line, two blanks or more before what it
-/// means, or one where the column is full; lines that begin with a blank go on.
-fn entries(legend: &str) -> Vec<(String, String)> {
-    let column = legend
-        .lines()
-        .filter(|line| line.starts_with(' '))
-        .map(|line| line.len() - line.trim_start().len())
-        .max();
-    let Some(column) = column.or_else(|| {
-        let first = legend.lines().next()?;
-        let gap = first.find("  ")?;
-        Some(gap + first[gap..].len() - first[gap..].trim_start().len())
-    }) else {
-        return Vec::new();
-    };
-    let mut found: Vec<(String, String)> = Vec::new();
-    for line in legend.lines() {
-        let (Some(head), Some(rest)) = (line.get(..column), line.get(column..)) else {
-            continue;
-        };
-        if head.trim().is_empty() {
-            if let Some((_, meaning)) = found.last_mut() {
-                meaning.push(' ');
-                meaning.push_str(rest.trim());
-            }
-        } else if head.ends_with("  ") || head.ends_with(' ') && !head.trim().contains(' ') {
-            found.push((head.trim().to_owned(), rest.trim().to_owned()));
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,7 +196,8 @@ mod tests {
     fn every_word_of_a_legend_is_explained() {
         let known = words();
         let words = "alpha*, difference, membership, TV, E[tau], tokens/call, undefined, refuted, ok, \
-            enclosed, overlap, gap, verifier rrs, scheme top, coupling, one-hot, oracle, draft-law";
+            enclosed, overlap, gap, verifier rrs, scheme top, coupling, one-hot, oracle, draft-law, same position, \
+            A(k | y; n)";
         for word in words.split(", ") {
             let meaning = known.get(word).map(String::as_str).unwrap_or_default();
             assert!(meaning.len() > 20, "{word}: {meaning}");
@@ -264,8 +207,8 @@ mod tests {
             "{}",
             known["alpha*"]
         );
-        // A line of a legend without a word of its own is none.
-        assert!(known.keys().all(|word| !word.contains("All rates")));
+        // Of several meanings, the one that is of no report alone.
+        assert!(known["±"].contains("prompts"), "{}", known["±"]);
     }
 
     #[test]

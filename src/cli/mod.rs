@@ -74,7 +74,7 @@ pub struct Cli {
 /// What help says of commands that run models, in a build that cannot.
 #[cfg(not(feature = "onnx"))]
 const NO_MODELS: &str = "This build cannot run models. In a copy of the repository, install one that \
-    can:\n\n    cargo install --path . --features onnx";
+    can:\n\n    cargo install --path . --features onnx\n\nIts options: docs/reference/commands.md.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -95,8 +95,7 @@ enum Command {
         not(feature = "onnx"),
         command(
             about = "Run two ONNX models over prompts and log their rows (not in this build)",
-            after_help = NO_MODELS,
-            after_long_help = format!("{NO_MODELS}\n\nOptions there:\n{}", include_str!("capture_options.txt"))
+            after_help = NO_MODELS
         )
     )]
     Capture(capture::CaptureArgs),
@@ -107,8 +106,7 @@ enum Command {
         not(feature = "onnx"),
         command(
             about = "Decode prompts with two ONNX models (not in this build)",
-            after_help = NO_MODELS,
-            after_long_help = format!("{NO_MODELS}\n\nOptions there:\n{}", include_str!("decode_options.txt"))
+            after_help = NO_MODELS
         )
     )]
     Decode(decode::DecodeArgs),

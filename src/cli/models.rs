@@ -307,32 +307,3 @@ pub(super) fn progress(verb: &str, tokens: usize, shown: bool) -> ProgressBar {
     }
     bar
 }
-
-/// A build that cannot run models lists the same options, from a file. With
-/// `SPECGAP_WRITE_DOCUMENTS=1` in the environment the file is written.
-#[cfg(test)]
-pub(super) fn is_listed(command: &clap::Command, file: &str) {
-    use std::fmt::Write as _;
-    let mut list = String::new();
-    for option in command.get_arguments() {
-        let Some(name) = option.get_long() else {
-            continue;
-        };
-        let values = option.get_value_names().unwrap_or_default();
-        let value = match values.first() {
-            Some(value) if option.get_action().takes_values() => format!(" <{value}>"),
-            _ => String::new(),
-        };
-        let help = option
-            .get_help()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        let _ = writeln!(list, "  --{name}{value}\n          {help}");
-    }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
-    if std::env::var_os("SPECGAP_WRITE_DOCUMENTS").is_some() {
-        std::fs::write(folder.join(file), list).unwrap();
-        return;
-    }
-    assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), list);
-}

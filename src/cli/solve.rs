@@ -37,7 +37,7 @@ impl ProblemCommand for Solve<'_> {
 
     const DOING: &'static str = "solving";
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
-    const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
     const TEXT: fn(&Solution, u16) -> String = report::text;
     const LINE: fn(&Solution) -> Vec<(Column, String)> = report::line;

@@ -30,7 +30,7 @@ impl ProblemCommand for Verify {
 
     const DOING: &'static str = "verifying";
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
-    const DEFINITIONS: &'static str = report::DEFINITIONS;
+    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
     const TEXT: fn(&Verification, u16) -> String = report::text;
     const LINE: fn(&Verification) -> Vec<(Column, String)> = report::line;

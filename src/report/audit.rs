@@ -8,8 +8,9 @@ mod beside;
 use self::beside::outcome;
 use super::columns::head;
 use super::junit::{self, Case};
-use super::sections::{glossary, if_any, of_table, shown};
+use super::sections::{if_any, of_table, shown};
 use crate::audit::{AuditReport, Conclusion, HardCheck, Outcome, PartReport, Tampering};
+use crate::glossary;
 use crate::log::RowsFrom;
 use crate::page::table::{Entry, Row, Table};
 use crate::page::words::{count, counted, rate};
@@ -109,7 +110,7 @@ fn evidence_sections(report: &AuditReport) -> impl Iterator<Item = Section> {
 
 /// What every word of the report means.
 pub fn definitions() -> Vec<(String, String)> {
-    glossary(include_str!("audit.txt"))
+    glossary::of("audit")
 }
 
 /// The verdict in a line: what it is, what was excluded, and on how much it rests.

@@ -3,6 +3,7 @@
 use super::columns::head;
 use super::exact_or_decimal;
 use super::problems::{self, BEST, decimal};
+use super::sections;
 use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, OptimumMethod};
@@ -13,16 +14,10 @@ use crate::page::words::{counted, wrap};
 use crate::page::{terminal, visible};
 use std::fmt::Write as _;
 
-/// Definitions that go under every text report.
-pub const DEFINITIONS: &str = "\
-E[tau]      expected number of draft tokens accepted by one call of the target, in [0, L]; the
-            corrected or bonus token is not counted
-tokens/call block efficiency, E[tau] + 1: that token included
-optimum     the largest E[tau] of any coupling of the drafts with the target's block
-TV          total variation between the law of the whole output string (over the horizon, later
-            iterations included) and the target's; an undefined output counts as wrong
-undefined   probability that the algorithm divides 0 by 0 and defines no output
-lossless    TV is 0 (exact), or at most 1e-12 in floating point";
+/// What the words of the report mean.
+pub fn definitions() -> String {
+    sections::legend("block", 12)
+}
 
 /// A report for people; `width` wraps the tables and the prose.
 pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {

@@ -15,7 +15,6 @@
 //! ```
 
 mod drafts;
-mod ladder;
 mod select;
 
 use self::select::{headline_drafts, headline_temperature, is_file_of, names, temperatures};
@@ -26,6 +25,7 @@ use super::sections::shown;
 use super::{cautions, sections};
 use crate::advice::Change;
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
+use crate::glossary;
 use crate::known::Kind;
 use crate::once::grouped;
 use crate::page::table::{Column, Entry, Row, Table};
@@ -41,15 +41,12 @@ pub fn page(comparison: &LogComparison) -> Page {
         subtitle: subtitle(comparison),
         lead: lead(comparison),
         sections: [
-            ladder::section(comparison),
-            Some(rates(comparison)),
-            Some(logs(comparison)),
-            Some(definitions(comparison)),
-            Some(made_by(comparison)),
+            rates(comparison),
+            logs(comparison),
+            definitions(comparison),
+            made_by(comparison),
         ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        .into(),
         next: super::advice::after_logs(comparison),
         papers: drafts::tables(comparison),
     }
@@ -78,8 +75,6 @@ fn title(comparison: &LogComparison) -> String {
     let names: Vec<&str> = folders(comparison).collect();
     if names.len() <= MOST_NAMES {
         format!("Acceptance compared: {}", listed(&names))
-    } else if ladder::is_one(comparison) {
-        format!("Acceptance of {} compared", counted(names.len(), "draft"))
     } else {
         format!("Acceptance compared: {}", counted(names.len(), "log"))
     }
@@ -117,19 +112,19 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
     let not_drawn: Vec<Block> = not_drawn(comparison).collect();
     let said = advice(comparison).filter(|_| not_drawn.is_empty());
-    let is_ladder = ladder::is_one(comparison);
-    let mut points: Vec<String> = (later(comparison).filter(|_| !is_ladder))
+    // Of many logs the table says it, where something else leads.
+    let each = comparison.logs.len() <= MOST_NAMES || said.is_none();
+    let mut points: Vec<String> = (later(comparison).filter(|_| each))
         .filter_map(|later| headline_sentence(comparison, later))
         .collect();
     if let Some(said) = &said {
         // Which draft comes before what to do with one.
         let changes = [&said.others, &said.not_worth].into_iter().flatten();
         points.push(said.verdict.clone());
-        points.extend(changes.filter(|_| !is_ladder).cloned());
+        points.extend(changes.cloned());
     }
     let mut blocks = Vec::new();
-    let leads = not_drawn.is_empty() && !points.is_empty();
-    if leads {
+    if not_drawn.is_empty() && !points.is_empty() {
         blocks.push(Block::Paragraph(points.remove(0)));
     }
     blocks.push(Block::Paragraph(format!(
@@ -142,16 +137,6 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
     if !not_drawn.is_empty() {
         return not_drawn.into_iter().chain(blocks).collect();
-    }
-    // What a ladder of drafts shows is another thing than how far each is from the first.
-    if let Some(mut facts) = ladder::facts(comparison, said) {
-        // Where nothing is advised, it leads with what one draft gets.
-        if !leads && let Some(found) = facts.pop() {
-            let text = format!("{}: {}", found.name, found.value);
-            blocks.insert(0, Block::Paragraph(text));
-        }
-        blocks.push(Block::Facts(facts));
-        return blocks;
     }
     if !points.is_empty() {
         blocks.push(Block::List(points));
@@ -460,7 +445,7 @@ fn logs(comparison: &LogComparison) -> Section {
 
 /// What stands on this page, in words.
 fn definitions(comparison: &LogComparison) -> Section {
-    let mut words = sections::glossary(include_str!("compare.txt"));
+    let mut words = glossary::of::<Vec<_>>("compare");
     let is_shown = |word: &str| match word.split_once(' ') {
         Some(("scheme", name)) => {
             (comparison.rates.iter()).any(|rate| rate.scheme.as_deref() == Some(name))
@@ -510,11 +495,25 @@ fn other_targets(comparison: &LogComparison) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn shipped() -> LogComparison {
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/ladder/report.json");
+        serde_json::from_slice(&std::fs::read(shipped).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn of_many_logs_the_first_screen_says_what_to_change() {
+        let sentences = |logs: usize| {
+            let mut compared = shipped();
+            compared.logs.truncate(logs);
+            let text = page(&compared).markdown();
+            text.matches("what is possible with 3 drafts").count()
+        };
+        assert_eq!([2, 3, 4, 8].map(sentences), [1, 2, 0, 0]);
+    }
+
     #[test]
     fn logs_of_other_targets_are_named() {
-        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/ladder/report.json");
-        let shipped = std::fs::read(shipped).unwrap();
-        let shipped: LogComparison = serde_json::from_slice(&shipped).unwrap();
+        let shipped = shipped();
         let cautions = |targets: &[Option<&str>]| {
             let mut compared = shipped.clone();
             compared.logs.truncate(targets.len());

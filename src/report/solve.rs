@@ -3,6 +3,7 @@
 use super::columns::head;
 use super::fractions::in_full;
 use super::problems::{self, decimal};
+use super::sections;
 use crate::distribution::format_rational;
 use crate::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use crate::known::Known;
@@ -12,16 +13,10 @@ use crate::page::words::{counted, seconds, small, wrap};
 use crate::page::{terminal, visible};
 use std::fmt::Write as _;
 
-/// Definitions that go under every text report.
-pub const DEFINITIONS: &str = "\
-alpha*      optimal acceptance rate: the largest P(output is one of the drafts) over all verifiers
-            whose output follows the target p exactly; dimensionless, in [0, 1]
-P(H), Q(H)  target mass of the token set H; probability that every draft lies in H
-exact       computed in rational arithmetic, checked with tolerance 0
-difference  |method - certified alpha*|; linear programs are floating point and agree within 1e-9
-status      exact: an answer in fractions; optimal: one with checked optimality conditions;
-            imprecise: a solver's answer whose recomputed conditions fail, shown and not counted;
-            unsolved: no answer; skipped: not run";
+/// What the words of the report mean.
+pub fn definitions() -> String {
+    sections::legend("solve", 12)
+}
 
 /// A report for people; `width` wraps the table and the prose.
 pub fn text(solution: &Solution, width: u16) -> String {

@@ -3,6 +3,7 @@
 use super::columns::head;
 use super::fractions::in_full;
 use super::problems::{self, BEST, decimal};
+use super::sections;
 use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
 use crate::page::table::{Column, Row, Table};
@@ -11,17 +12,12 @@ use crate::page::{terminal, visible};
 use num_traits::Zero;
 use std::fmt::Write as _;
 
-/// Definitions that go under every text report.
-pub const DEFINITIONS: &str = "\
-algorithmic   probability that the rule accepts a draft; per step, no bonus token
-membership    P(output is one of the drafts); also counts a residual draw that equals a draft
-gap           alpha* - membership, alpha* being the largest membership acceptance of any verifier
-              whose output follows the target p exactly
-TV            total variation between the output's law and p: half the sum of |output - p|
-lossless      TV is 0: in rational arithmetic with tolerance 0 (\"yes, exact\"), or at most 1e-11 in
-              floating point (\"yes\"); \"-\" where the tuples are too many to sum
-All rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or
-enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo mean.";
+/// What the words of the report mean.
+pub fn definitions() -> String {
+    sections::legend("verify", 14)
+        + "\nAll rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or\n\
+           enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo mean."
+}
 
 /// A report for people; `width` wraps the table and the prose.
 pub fn text(evaluation: &Verification, width: u16) -> String {

@@ -2,18 +2,16 @@
 //! text, with the interval of a mean of differences; else those of two means, and words
 //! that say so.
 
-use specgap::advice::{Change, Verdict};
 use specgap::gap::{
     Columns, ComparedRate, LogComparison, LogDifference, Part, Settings, summarise, summarise_each,
 };
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
-use specgap::page::Block;
 use specgap::report::CsvTable;
 use specgap::report::compare::page;
 use std::path::Path;
 
-use crate::made_log::{Pair, Place, V, drawn, rows, write_at};
+use crate::made_log::{Pair, Place, V, rows, write_at};
 
 /// t(0.975) with 3 degrees of freedom.
 const T3: f64 = 3.182_446_305_284_263;
@@ -92,200 +90,24 @@ fn texts(comparison: &LogComparison) -> [String; 3] {
     .map(words)
 }
 
-/// Three drafts of one text, the second the worst.
-fn ladder_in(folder: &Path) -> [Log; 3] {
-    let of = |name: &str, keep: f32| {
-        // Between the draft's logits and the target's.
-        let mix = |(target, draft): (Vec<f32>, Vec<f32>)| {
-            let each = target.iter().zip(&draft);
-            let mixed = each.map(|(&p, &q)| {
-                if p.is_finite() {
-                    keep * p + (1.0 - keep) * q
-                } else {
-                    q
-                }
-            });
-            let mixed = mixed.collect();
-            (target, mixed)
-        };
-        let rows: Vec<Pair> = rows(18).into_iter().map(mix).collect();
-        let tokens = drawn(&rows);
-        let place = |n: usize| (place(n).0, place(n).1, tokens[n]);
-        log(folder, name, &rows, place)
-    };
-    [of("good", 0.9), of("bad", 0.0), of("fair", 0.5)]
-}
-
 #[test]
-fn drafts_of_one_text_make_a_ladder() {
+fn one_draft_is_there_though_two_were_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let logs = ladder_in(folder.path());
-    let comparison = compare(&logs);
-    let all = page(&comparison);
-    let table = all.sections[0].blocks.iter().find_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
-    let table = table.unwrap();
-    assert_eq!(all.sections[0].id, "ladder");
-    // From the worst draft to the best, whatever the order of the logs.
-    let names: Vec<&str> = table.groups[0]
-        .rows
-        .iter()
-        .map(|row| row.entries[0].text.as_str())
-        .collect();
-    assert_eq!(names, ["bad", "fair", "good"]);
-    let figures: Vec<&str> = all
-        .figures()
-        .into_iter()
-        .map(|figure| figure.name.as_str())
-        .collect();
-    assert_eq!(
-        figures,
-        [
-            "acceptance-by-overlap-t1.0-n2",
-            "worth-by-overlap-t1.0-n2",
-            "one-draft-by-overlap-t1.0"
-        ]
-    );
-    // One draft is there though two were asked for.
-    let one = |verifier: &str, scheme: &str| {
-        let rate = comparison.rates.iter().find(|rate| {
-            rate.drafts == Some(1)
-                && rate.verifier.as_deref() == Some(verifier)
-                && rate.scheme.as_deref() == Some(scheme)
-        });
-        rate.unwrap().estimates[1].as_ref().unwrap().estimate.mean
-    };
-    let overlap = comparison.rates[0].estimates[1]
-        .as_ref()
-        .unwrap()
-        .estimate
-        .mean;
-    assert!((one("rrs", "with-replacement") - overlap).abs() < 1e-9);
-    assert!(one("exact-match", "with-replacement") < overlap);
-    let text = all.text(120, false);
-    assert!(
-        text.contains("one-hot") && text.contains("exact-match"),
-        "{text}"
-    );
-
-    // Two logs are no ladder, and logs of other texts neither.
-    let ladder = |logs: &[Log]| page(&compare(logs)).sections[0].id == "ladder";
-    assert!(!ladder(&logs[..2]));
-    let [good, bad, _] = logs;
-    let apart = |n: usize| (place(n).0 + 50, place(n).1, place(n).2);
-    let other = log(folder.path(), "other", &rows(18), apart);
-    assert!(!ladder(&[good, bad, other]));
-}
-
-#[test]
-fn a_ladder_says_what_to_change() {
-    let folder = tempfile::tempdir().unwrap();
-    let logs = ladder_in(folder.path());
-    let settings = Settings::new(&[0.5, 1.0], &[2, 3], 0).unwrap();
-    let (each, pairings) = summarise_each(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap();
-    let comparison = LogComparison::new(&each, &pairings, &settings.options());
-    let all = page(&comparison);
-
-    // What is asked of the numbers here is asked again, of the rates themselves.
-    let mean = |at: f64, scheme: &str, verifier: Option<&str>, log: usize| {
-        let rate = comparison.rates.iter().find(|rate| {
-            rate.temperature == at
-                && rate.drafts == Some(3)
-                && rate.scheme.as_deref() == Some(scheme)
-                && rate.verifier.as_deref() == verifier
-        });
-        rate.unwrap().estimates[log].as_ref().unwrap().estimate.mean
-    };
-    let usual = "with-replacement";
-    let left = |at: f64, rule: &str, log: usize| {
-        mean(at, usual, None, log) - mean(at, usual, Some(rule), log)
-    };
-    let points = |value: f64| format!("{:.1}", 100.0 * value).replace('-', "−");
-    let (good, bad) = (0, 1);
-    let mut expected = vec![
-        "Acceptance compared: good, bad and fair".to_owned(),
-        "All later logs and good are paired: differences are over 18 positions of 4 prompts"
-            .to_owned(),
-    ];
-    for at in [0.5, 1.0] {
-        let rule = |rule: &str| {
-            format!(
-                "{rule} {} and {}",
-                points(left(at, rule, bad)),
-                points(left(at, rule, good))
-            )
+    let of = |name: &str, from: usize| log(folder.path(), name, &rows(60)[from..from + 18], place);
+    let comparison = compare(&[of("a", 0), of("b", 20), of("c", 40)]);
+    let overlap = &comparison.rates[0];
+    let one = |verifier: &str| {
+        let is_it = |rate: &&ComparedRate| {
+            (rate.drafts, rate.verifier.as_deref()) == (Some(1), Some(verifier))
+                && rate.scheme.as_deref() == Some("with-replacement")
         };
-        expected.push(rule("rrs"));
-        expected.push(rule("k-seq"));
-    }
-    for text in texts(&comparison) {
-        for words in &expected {
-            assert!(text.contains(words), "{words}: {text}");
-        }
-        // What to change is what the logs' own advice is worth, and nothing that it does not tell.
-        let worth = |from: &str| {
-            let is_it = |one: &&Change| {
-                (one.temperature, one.drafts, one.from.as_str()) == (Some(1.0), Some(3), from)
-                    && one.verdict == Verdict::Worth
-            };
-            let logs = comparison.logs.iter();
-            logs.filter(|log| log.advice.iter().any(|one| is_it(&one)))
-                .count()
-        };
-        let from = [worth("top/exact-match"), worth("with-replacement/rrs")];
-        let says = text.contains("If you draft the 3 likeliest tokens, as SGLang and EAGLE do");
-        assert_eq!(
-            says,
-            from[0] > 0 || text.contains("no change is shown"),
-            "{from:?} {text}"
-        );
-        assert!(!text.contains("is worth more"), "{text}");
-        // Once for all of them.
-        assert_eq!(text.matches("differences are over").count(), 1, "{text}");
-    }
-
-    // Everything by overlap and by temperature; pairs where three drafts have no such law.
-    let names: Vec<String> = (all.figures().into_iter())
-        .map(|figure| figure.name.clone())
-        .collect();
-    let of = |which: &str| {
-        [
-            format!("acceptance-by-temperature-{which}-n3"),
-            format!("worth-by-temperature-{which}-n3"),
-        ]
+        comparison.rates.iter().find(is_it).unwrap()
     };
-    let by_overlap = |at: &str| {
-        [
-            format!("acceptance-by-overlap-t{at}-n3"),
-            format!("worth-by-overlap-t{at}-n3"),
-        ]
-    };
-    let mut figures = by_overlap("1.0").to_vec();
-    figures.push("acceptance-by-overlap-t1.0-n2".to_owned());
-    figures.push("one-draft-by-overlap-t1.0".to_owned());
-    figures.extend(of("middle"));
-    figures.extend(by_overlap("0.5"));
-    figures.push("one-draft-by-overlap-t0.5".to_owned());
-    figures.extend(of("worst"));
-    figures.extend(of("best"));
-    assert_eq!(names, figures);
-    let spechub = (all.figures().into_iter())
-        .find(|figure| figure.name == "acceptance-by-overlap-t1.0-n2")
-        .unwrap();
-    assert!(spechub.alt.contains("spechub"), "{}", spechub.alt);
-    // Losses, drawn as the difference that they are.
-    let worth = (all.figures().into_iter())
-        .find(|figure| figure.name == "worth-by-overlap-t1.0-n3")
-        .unwrap();
-    let number = |value: f64| format!("{:.1}%", 100.0 * value);
-    let said = format!(
-        "left by rrs, with-replacement goes from {} to {}",
-        number(left(1.0, "rrs", bad)),
-        number(left(1.0, "rrs", good))
-    );
-    assert!(worth.alt.contains(&said), "{said}: {}", worth.alt);
+    for log in 0..3 {
+        let mean = |rate: &ComparedRate| rate.estimates[log].as_ref().unwrap().estimate.mean;
+        assert!((mean(one("rrs")) - mean(overlap)).abs() < 1e-9);
+        assert!(mean(one("exact-match")) < mean(overlap));
+    }
 }
 
 #[test]

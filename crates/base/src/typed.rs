@@ -6,7 +6,6 @@
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -71,30 +70,6 @@ fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(
         message: message(error.inner()),
         error: error.into_inner(),
     })
-}
-
-/// Words with what they mean, from a text in which each word is a line, and what it means the
-/// lines behind it that begin with blanks.
-///
-/// ```
-/// let words = specgap_base::typed::glossary("p\n    the law\n    of the target\n");
-/// assert_eq!(words["p"], "the law of the target");
-/// ```
-pub fn glossary(text: &str) -> BTreeMap<String, String> {
-    let mut words = BTreeMap::<String, String>::new();
-    let mut word = "";
-    for line in text.lines() {
-        if !line.starts_with(' ') {
-            word = line;
-            continue;
-        }
-        let meaning = words.entry(word.to_owned()).or_default();
-        if !meaning.is_empty() {
-            meaning.push(' ');
-        }
-        meaning.push_str(line.trim());
-    }
-    words
 }
 
 /// A value as JSON on one line.

@@ -4,4 +4,5 @@
 
 pub mod advice;
 pub mod gap;
+pub mod glossary;
 pub mod statistics;

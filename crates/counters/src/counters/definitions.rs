@@ -1,13 +1,13 @@
 //! What words mean, here and in the tools that count.
 
 use serde::Serialize;
-use specgap_base::typed;
+use specgap_measure::glossary;
 use std::collections::BTreeMap;
 
 /// What the words of the report mean, each number with its formula.
 #[must_use]
 pub fn counters_definitions() -> BTreeMap<String, String> {
-    typed::glossary(include_str!("glossary.txt"))
+    glossary::of("counters")
 }
 
 /// A number as a tool defines it.

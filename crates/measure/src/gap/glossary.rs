@@ -1,14 +1,14 @@
 //! What the words of a report mean.
 
 use super::metric::{rules, schemes};
-use specgap_base::typed;
+use crate::glossary;
 use specgap_core::rounds::ChainVerifier;
 use specgap_core::scheme::drafted_by;
 use std::collections::BTreeMap;
 
 /// What the words of a report mean, for blocks of some length.
 pub fn definitions(block_length: usize) -> BTreeMap<String, String> {
-    let mut all = typed::glossary(include_str!("glossary.txt"));
+    let mut all: BTreeMap<String, String> = glossary::of("gap");
     for scheme in schemes() {
         let engines = drafted_by(scheme.as_str());
         let engines = match engines.is_empty() {

@@ -24,6 +24,7 @@
 
 mod advice;
 mod carried;
+mod glossary;
 mod lengths;
 mod measured;
 mod moments;
@@ -37,7 +38,7 @@ mod trees;
 
 pub use advice::{costs_shown, length_changes, tree_changes};
 pub use carried::CarriedAlong;
-pub use lengths::length_definitions;
+pub use glossary::{length_definitions, paths_definitions, tree_definitions};
 pub use lengths::{
     AboveFewest, AlongText, AtCost, AtDepth, AtGroupLength, Bound, Bounds, ByGroup, Chosen,
     ChosenPolicy, DecidedOn, Drafts, EntropyBound, EqualWeights, FAMILIES, Family, Faster,
@@ -46,7 +47,6 @@ pub use lengths::{
 };
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
-pub use paths::paths_definitions;
 pub use paths::{
     AtDrafts, BesideIid, CodedAlong, CodedPieces, CodedRow, DraftedTree, PATHS_SCHEMA,
     PathSettings, PathVerifier, PathsReport, PieceLaw, SelectedAlong, ToldTwice, TreeBound,
@@ -59,7 +59,6 @@ pub use read::{Text, Texts};
 pub use rollouts::{RolledOut, RolloutKind, RolloutList};
 pub use specgap_measure::gap::Surprise;
 pub use timings::{Measured, RuleTime, TIMINGS_SCHEMA, Timings, VerifyingPass};
-pub use trees::tree_definitions;
 pub use trees::{
     BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence, Limits, NamedTree,
     NodeRate, ReferenceTree, SequoiaTree, SlotRates, SlotRule, SlotValues, TREE_SCHEMA,
@@ -68,7 +67,6 @@ pub use trees::{
 };
 
 use specgap_log::log::{Log, LogError};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 impl ReplayError {
@@ -127,12 +125,4 @@ pub enum ReplayError {
     /// Settings that leave nothing to do.
     #[error("{0}")]
     Settings(String),
-}
-
-/// A report's own words, with those of all replays that it asks for.
-fn with_replayed(own: &str, asked: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
-    let mut all = specgap_base::typed::glossary(include_str!("glossary.txt"));
-    all.retain(|word, _| asked(word));
-    all.extend(specgap_base::typed::glossary(own));
-    all
 }

@@ -11,10 +11,10 @@ use super::super::timings::Timings;
 use super::carried::{ByLength, carried_block_calls, greedy_block_calls};
 use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
-use super::glossary::length_definitions;
 use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
 use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
+use crate::replay::length_definitions;
 use rayon::prelude::*;
 use specgap_core::rounds::floats::{
     accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,

@@ -10,7 +10,6 @@ mod by_depth;
 mod carried;
 mod data;
 mod drafts;
-mod glossary;
 mod groups;
 mod left_out;
 mod measure;
@@ -26,7 +25,6 @@ pub use data::{
     Longer, OfGroup, Parameter, PolicyResult, RolloutsRead, RoundStarts,
 };
 pub use drafts::Drafts;
-pub use glossary::length_definitions;
 pub use measure::measure_lengths;
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use settings::LengthSettings;

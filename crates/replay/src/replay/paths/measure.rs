@@ -13,11 +13,11 @@ use super::contexts::{Contexts, SINGLE, Start, ToldByPaths, logged_paths};
 use super::data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
 };
-use super::glossary::paths_definitions;
 use super::limits::{CrossFitted, Form};
 use super::means::{ByPrompt, Mean};
 use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of, lower_at};
 use super::settings::PathSettings;
+use crate::replay::paths_definitions;
 use specgap_base::side_by_side;
 use specgap_core::rounds::ChainVerifier;
 use specgap_log::log::Log;

@@ -24,7 +24,6 @@ mod coded;
 mod contexts;
 mod data;
 mod drafted_tree;
-mod glossary;
 mod limits;
 mod means;
 mod measure;
@@ -40,7 +39,6 @@ pub use data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
 };
 pub use drafted_tree::{DraftedTree, TreeBound, tree_bound};
-pub use glossary::paths_definitions;
 pub use measure::measure_paths;
 pub use possible::{possible_with_paths, read_possible_with_paths};
 pub use settings::PathSettings;

@@ -14,7 +14,6 @@ mod between;
 mod data;
 mod dynamic;
 mod equal;
-mod glossary;
 mod grow;
 mod grown;
 mod independence;
@@ -32,7 +31,6 @@ pub use data::{
     TreeResult,
 };
 pub use dynamic::{threshold_accepted, threshold_nodes};
-pub use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::measure_trees;
 pub use settings::{NamedTree, TreeSettings};
