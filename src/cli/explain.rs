@@ -6,7 +6,7 @@ use super::{colour, meant};
 use crate::gap::{self, Settings};
 use crate::once::each_once;
 use crate::report;
-use crate::rule::RULES;
+use crate::rule::{RULES, RuleName};
 use crate::scheme::SchemeName;
 use crate::typed;
 use crate::verifier::VerifierName;
@@ -134,6 +134,11 @@ fn looked_up<'a>(
     let exact = exactly(known, wanted);
     if !exact.is_empty() {
         return Ok(exact);
+    }
+    if let Ok(rule) = wanted.parse::<RuleName>()
+        && rule.as_str() != wanted
+    {
+        return looked_up(known, rule.as_str());
     }
     let parts: Vec<&str> = wanted
         .split(", ")
@@ -284,6 +289,7 @@ mod tests {
         assert_eq!(error.exit_code(), 2);
         let error = looked_up(&known, "acceptence").unwrap_err().to_string();
         assert!(error.ends_with("; did you mean acceptance?"), "{error}");
+        assert_eq!(names("spectr-plan"), names("spectr-optimal"));
         assert_eq!(names("token, K = 4"), ["token", "verifier token", "K"]);
     }
 

@@ -6,7 +6,7 @@ use crate::replay::{
     CarriedAlong, CodedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain,
     moments_of_tree,
 };
-use crate::rounds::{ChainVerifier, ChildShares};
+use crate::rounds::{ChainRule, ChildShares};
 use crate::row::Workspace;
 use crate::rule::{RuleName, Verifies};
 use crate::tree::DraftTree;
@@ -126,7 +126,7 @@ fn of_chain(
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
     let refused = |message: String| CaptureError::Setting { message };
     let rule = decoder.settings().rule;
-    let verifier: ChainVerifier = rule.as_str().parse().map_err(refused)?;
+    let verifier: ChainRule = rule.as_str().parse().map_err(refused)?;
     let is_known = ratios.iter().all(|ratio: &f64| ratio.is_finite());
     Ok(is_known
         .then(|| moments_of_chain(verifier, &ratios, length))

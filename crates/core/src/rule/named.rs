@@ -1,24 +1,39 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, RuleEntry, Vectors, Verifies};
+use super::{Drafts, Kept, RuleEntry, Survives, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
 
-pub(super) static BLOCK: RuleEntry = RuleEntry {
+pub static BLOCK: RuleEntry = RuleEntry {
     name: "block",
     words: "verify a chain x ~ q as a block: the longest accepted prefix wins",
+    survival: Some(PREFIXES),
     needs_full_rows: Some("a block is accepted by sums of (r p - q)+ over all tokens"),
     audited: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
-pub(super) static GREEDY_BLOCK: RuleEntry = RuleEntry {
+/// [`BLOCK`] along a text.
+pub const PREFIXES: Survives = Survives {
+    formula: "E[min over 0 <= j <= i of R_j]",
+    kept: Kept::Prefixes,
+};
+
+pub static GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "greedy-block",
     words: "verify a chain as greedily as one round can; the next round's target is changed",
+    survival: Some(MOST_PREFIXES),
+    changes_target: true,
     ..RuleEntry::named(Verifies::Chain, IID)
+};
+
+/// [`GREEDY_BLOCK`] along a text.
+pub const MOST_PREFIXES: Survives = Survives {
+    formula: "E[min(1, R_i)]",
+    kept: Kept::MostPrefixes,
 };
 
 pub(super) static CARRIED: RuleEntry = RuleEntry {
@@ -73,6 +88,12 @@ pub(super) static OPTIMAL: RuleEntry = RuleEntry {
     ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
 };
 
+pub(super) static SPECTR_RRS: RuleEntry = RuleEntry {
+    name: "spectr-rrs",
+    words: "recursive rejection at each position of several chains, among those that agree so far",
+    ..RuleEntry::named(Verifies::Paths, IID)
+};
+
 pub(super) static SPECTR_K_SEQ: RuleEntry = RuleEntry {
     name: "spectr-k-seq",
     words: "k-seq at each position of several chains, among those that agree so far",
@@ -81,6 +102,7 @@ pub(super) static SPECTR_K_SEQ: RuleEntry = RuleEntry {
 
 pub(super) static SPECTR_OPTIMAL: RuleEntry = RuleEntry {
     name: "spectr-optimal",
+    aliases: &["spectr-plan"],
     words: "an optimal plan at each position of several chains, among those that agree so far",
     ..RuleEntry::named(Verifies::Paths, IID)
 };
@@ -96,6 +118,7 @@ pub(super) static SELECT_GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "select-greedy-block",
     words: "select one of several paths as evenly against p as possible; verify it as \
             greedy-block does, later rounds carry the change",
+    changes_target: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, IID)
 };

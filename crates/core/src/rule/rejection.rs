@@ -1,7 +1,7 @@
 //! Rejection draft by draft: `token`, `rrs`, `rrs-wo`.
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, Vectors, Verifies};
+use super::{Drafts, Kept, RuleEntry, Survives, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 /// With r_1 = p and q_k the law of draft k given the ones before it, draft k is kept with
@@ -41,11 +41,12 @@ impl Step for Rejection {
 
 const SUMS: &str = "what is left of p after a rejection is a sum over all tokens";
 
-pub(super) static TOKEN: RuleEntry = RuleEntry {
+pub static TOKEN: RuleEntry = RuleEntry {
     name: "token",
     aliases: &["single", "chain", "sampled"],
     words: "keep a draft x ~ q with min(1, p/q), else draw from (p - q)+",
     step: Some(&Rejection(SchemeName::WITH_REPLACEMENT)),
+    survival: Some(TOKENS),
     audited: true,
     decoded: true,
     vectors: Some(Vectors {
@@ -53,6 +54,12 @@ pub(super) static TOKEN: RuleEntry = RuleEntry {
         stream: 0,
     }),
     ..RuleEntry::named(Verifies::Chain, Drafts::Drawn(SchemeName::WITH_REPLACEMENT))
+};
+
+/// [`TOKEN`] along a text.
+pub const TOKENS: Survives = Survives {
+    formula: "E[product over j <= i of min(1, r_j)]",
+    kept: Kept::Tokens,
 };
 
 pub(super) static RRS: RuleEntry = RuleEntry {

@@ -16,7 +16,7 @@ use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::{Opened, stop_tokens};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
-use specgap_core::rounds::{ChainVerifier, Survival};
+use specgap_core::rounds::{ChainRule, Survival};
 use specgap_log::log::Log;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -46,7 +46,7 @@ struct Walked {
 
 /// Rounds of K drafts along a text.
 struct Walk<'a> {
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &'a [f64],
     /// q/p behind the end of the text.
     beyond: f64,
@@ -135,7 +135,7 @@ struct Side {
     variance: [f64; 2],
 }
 
-fn side(texts: &[Text], verifier: ChainVerifier, drafts: usize, first: usize, end: usize) -> Side {
+fn side(texts: &[Text], verifier: ChainRule, drafts: usize, first: usize, end: usize) -> Side {
     let ratios: Vec<Vec<f64>> = (texts.iter())
         .map(|text| text.iter().map(|ends| ends[end]).collect())
         .collect();
@@ -170,12 +170,12 @@ fn side(texts: &[Text], verifier: ChainVerifier, drafts: usize, first: usize, en
     }
 }
 
-fn verifier_of(rule: Rule) -> Result<ChainVerifier, AuditError> {
+fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
     if rule == Rule::TOKEN || rule == Rule::ONE_HOT {
-        return Ok(ChainVerifier::Token);
+        return Ok(ChainRule::TOKEN);
     }
     if rule == Rule::BLOCK {
-        return Ok(ChainVerifier::Block);
+        return Ok(ChainRule::BLOCK);
     }
     Err(AuditError::Log(format!(
         "--counters: what {rule} accepts does not follow from a text and its rows alone; name token \
@@ -432,7 +432,7 @@ mod tests {
         let ratios = [0.5, 2.0, 0.25, 0.9, 0.0, 0.7, 1.0];
         for (drafts, first, beyond) in [(1, 0, 0.0), (2, 0, 1.0), (3, 1, 0.0), (4, 1, 1.0)] {
             let walk = Walk {
-                verifier: ChainVerifier::Token,
+                verifier: ChainRule::TOKEN,
                 ratios: &ratios,
                 beyond,
                 drafts,
