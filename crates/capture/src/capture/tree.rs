@@ -898,7 +898,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
     use specgap_core::tree::{DraftTree, TokenTree};
-    use specgap_exact::block::{BlockVerifierName, Change, DrawnTrees, several_rounds};
+    use specgap_exact::block::{BlockRule, Change, DrawnTrees, several_rounds};
     use specgap_number::distribution::{Draft, Rational, Rows, Target};
     use specgap_number::number::Number;
     use specgap_replay::replay::{CodedAlong, SelectedAlong};
@@ -1228,7 +1228,7 @@ mod tests {
                 replayed += mass * along.spread(length).calls.mean;
             }
             assert!((calls - replayed).abs() < 1e-8, "{calls} {replayed}");
-            let name = BlockVerifierName::SelectBlock;
+            let name = BlockRule::SELECT_BLOCK;
             let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
             let known = known.unwrap().rounds.to_f64();
             assert!((calls - known).abs() < 0.02, "{calls} {known}");
@@ -1237,7 +1237,7 @@ mod tests {
                 &pair.problem(total),
                 length,
                 1,
-                BlockVerifierName::Block,
+                BlockRule::BLOCK,
                 Change::Carried,
             );
             assert!(calls < one.unwrap().rounds.to_f64() + 1e-9);
@@ -1267,10 +1267,10 @@ mod tests {
             deepest = deepest.max(carried);
             let rounds = mean_rounds(&texts);
             let (name, near) = if paths == 1 {
-                (BlockVerifierName::GreedyBlock, 1e-9)
+                (BlockRule::GREEDY_BLOCK, 1e-9)
             } else {
                 // The sampler's selection has bins.
-                (BlockVerifierName::SelectGreedyBlock, 0.02)
+                (BlockRule::SELECT_GREEDY_BLOCK, 0.02)
             };
             let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
             let known = known.unwrap().rounds.to_f64();

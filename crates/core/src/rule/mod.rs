@@ -12,7 +12,7 @@
 //! | [`RuleEntry::vectors`] | `conformance` |
 //! | [`RuleEntry::decoded`] | `decode` |
 //! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
-//! | `specgap_exact::block::BlockVerifierName` | exact laws of blocks: `block`, `paths` |
+//! | `specgap_exact::block::BLOCK_RULES` | exact laws of blocks: `block`, `paths` |
 //! | [`RuleEntry::survival`] | chains along a text: `length`, `gap`, `paths` |
 //! | [`RuleEntry::changes_target`] | what rounds can be replayed one after the other |
 //!

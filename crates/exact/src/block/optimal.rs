@@ -1,6 +1,7 @@
 //! A verifier that attains the block optimum.
 
 use super::law::{BlockVerifier, Outcomes};
+use super::rule::{Attains, BlockEntry, block_entry};
 use super::transport::BlockTransport;
 use num_bigint::BigUint;
 use num_traits::Zero;
@@ -112,3 +113,11 @@ impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
         normalised(layer.get(children)?)
     }
 }
+
+pub(super) const ENTRY: BlockEntry = BlockEntry {
+    attains: Attains::Optimum,
+    ..block_entry!(BLOCK_OPTIMAL, |problem, drafts| {
+        let tree = TokenTree::<Rational>::new(problem);
+        Some(Box::new(BlockOptimal::new(&tree, drafts)?))
+    })
+};

@@ -2,6 +2,7 @@
 
 use super::bounds::covered;
 use super::law::{BlockVerifier, Outcomes};
+use super::rule::{Attains, BlockEntry, block_entry};
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
 use std::collections::BTreeSet;
@@ -159,3 +160,15 @@ impl<T: Number> BlockVerifier<T> for SpecTrGbv {
         normalised(&self.rest(tree, prefix))
     }
 }
+
+pub(super) const ENTRY: BlockEntry = BlockEntry {
+    note: Some(
+        "refuted for two or more drafts: may change the output's law; for audit, not for use",
+    ),
+    is_refuted: true,
+    branches: true,
+    attains: Attains::OneDraft,
+    ..block_entry!(SPECTR_GBV, |_, drafts| Some(Box::new(SpecTrGbv::new(
+        drafts
+    ))))
+};

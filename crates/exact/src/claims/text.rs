@@ -4,7 +4,7 @@ use super::blocks::{accepted, block, trees};
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum, positive, whole};
 use super::{Claim, Finding};
-use crate::block::BlockVerifierName;
+use crate::block::BlockRule;
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
 use specgap_core::coupling::Coupling;
@@ -170,9 +170,9 @@ fn three_verifiers(finding: &mut Finding) {
         let evaluation = evaluate(&problem, 1);
         let texts = texts_of(&problem);
         for (verifier, name) in [
-            (ChainRule::TOKEN, BlockVerifierName::Token),
-            (ChainRule::BLOCK, BlockVerifierName::Block),
-            (ChainRule::GREEDY_BLOCK, BlockVerifierName::GreedyBlock),
+            (ChainRule::TOKEN, BlockRule::TOKEN),
+            (ChainRule::BLOCK, BlockRule::BLOCK),
+            (ChainRule::GREEDY_BLOCK, BlockRule::GREEDY_BLOCK),
         ] {
             let mean: Rational = texts
                 .iter()
