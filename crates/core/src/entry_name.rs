@@ -55,10 +55,23 @@ pub fn nearest<'a, T>(
 
 /// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
 /// crate refers to it. The entry is [`Named`]; handles compare, sort, hash and print by its
-/// name.
+/// name. `by rule` names the entry by its rule.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! entry_name {
+    ($handle:ident of $entry:ident by rule) => {
+        impl $crate::entry_name::Named for $entry {
+            fn name(&self) -> &'static str {
+                self.rule.as_str()
+            }
+
+            fn aliases(&self) -> &'static [&'static str] {
+                self.rule.entry().aliases
+            }
+        }
+
+        $crate::entry_name!($handle of $entry);
+    };
     ($handle:ident of $entry:ident) => {
         impl $handle {
             /// The entry.

@@ -15,18 +15,6 @@ use specgap_plan::plan::{RatioBins, Selection};
 /// The most leaves of a tree: the target runs over the paths to them side by side.
 const PATHS: usize = 256;
 
-/// Whether children of a tree can be drawn so: one after another, from q and those before.
-pub fn draws_children(law: SchemeName) -> bool {
-    let laws = [
-        SchemeName::WITH_REPLACEMENT,
-        SchemeName::WITHOUT_REPLACEMENT,
-        SchemeName::HUB,
-        SchemeName::STRATIFIED,
-        SchemeName::STRATIFIED_INDEPENDENT,
-    ];
-    laws.contains(&law)
-}
-
 /// The law of a tree's children that a rule needs; of several, the first.
 pub fn children_of_rule(rule: RuleName) -> SchemeName {
     match rule.entry().drafts {
@@ -139,7 +127,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     }
     let drawn = match entry.drafts {
         Drafts::Drawn(_) => rule.laws().any(|own| own == law),
-        Drafts::Likeliest | Drafts::Any => draws_children(law),
+        Drafts::Likeliest | Drafts::Any => law.entry().child_by_child,
         Drafts::Codes => {
             return Some(format!(
                 "verifier {rule} is for paths by codes, which are no tree of children; give --paths K \

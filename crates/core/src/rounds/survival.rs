@@ -2,23 +2,23 @@
 
 use super::coins::Coins;
 use crate::entry_name::entry_name;
-use crate::rule::{Kept, RULES, RuleEntry, RuleName, Survives, named, rejection};
+use crate::rule::{Kept, RULES, RuleEntry, RuleName, named, rejection};
 use specgap_number::number::Number;
 use std::str::FromStr;
 
 /// A rule that verifies one drafted chain of tokens and has the column [`RuleEntry::survival`].
 #[derive(Clone, Copy)]
-pub struct ChainRule(&'static RuleEntry, Survives);
+pub struct ChainRule(&'static RuleEntry, Kept);
 
 entry_name!(ChainRule of RuleEntry);
 
 impl ChainRule {
     /// Each token by itself.
-    pub const TOKEN: Self = Self(&rejection::TOKEN, rejection::TOKENS);
+    pub const TOKEN: Self = Self(&rejection::TOKEN, Kept::Tokens);
     /// Whole prefixes.
-    pub const BLOCK: Self = Self(&named::BLOCK, named::PREFIXES);
+    pub const BLOCK: Self = Self(&named::BLOCK, Kept::Prefixes);
     /// Whole prefixes, as many as one round can take.
-    pub const GREEDY_BLOCK: Self = Self(&named::GREEDY_BLOCK, named::MOST_PREFIXES);
+    pub const GREEDY_BLOCK: Self = Self(&named::GREEDY_BLOCK, Kept::MostPrefixes);
 
     /// All, in the order of the table of rules.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
@@ -33,12 +33,16 @@ impl ChainRule {
 
     /// P(tau >= i) as a formula in the ratios of the text.
     pub fn formula(self) -> &'static str {
-        self.1.formula
+        match self.1 {
+            Kept::Tokens => "E[product over j <= i of min(1, r_j)]",
+            Kept::Prefixes => "E[min over 0 <= j <= i of R_j]",
+            Kept::MostPrefixes => "E[min(1, R_i)]",
+        }
     }
 
     /// What it keeps of a chain.
     pub fn kept(self) -> Kept {
-        self.1.kept
+        self.1
     }
 
     /// Whether a round leaves the next one the model's own rows, so that rounds can be
@@ -109,7 +113,7 @@ impl<T: Number> Survival<T> {
     /// At the start of a round.
     pub fn new(verifier: ChainRule) -> Self {
         Self {
-            kept: verifier.1.kept,
+            kept: verifier.1,
             reached: T::one(),
             product: T::one(),
         }

@@ -60,7 +60,7 @@ pub struct RuleEntry {
     pub also: &'static [(SchemeName, &'static dyn Step)],
     /// How far a chain survives, given the text that is put out; `None` where the text does not
     /// tell.
-    pub survival: Option<Survives>,
+    pub survival: Option<Kept>,
     /// Whether a round changes the target of later ones, so that no round can be replayed by
     /// itself.
     pub changes_target: bool,
@@ -103,16 +103,6 @@ pub enum Drafts {
     Any,
 }
 
-/// How far a chain of drafts survives along a text, r_j being q/p at its j-th token and
-/// R_i = r_1 ... r_i.
-#[derive(Clone, Copy, Debug)]
-pub struct Survives {
-    /// P(tau >= i) as a formula in the ratios of the text.
-    pub formula: &'static str,
-    /// What is kept.
-    pub kept: Kept,
-}
-
 /// What a rule keeps of a chain: small, as loops over texts ask for it at every token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
@@ -131,6 +121,14 @@ pub struct Vectors {
     pub drafts: &'static [usize],
     /// Which stream of random numbers makes them; each rule has its own.
     pub stream: u64,
+}
+
+const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+
+impl Vectors {
+    const fn of(drafts: &'static [usize], stream: u64) -> Option<Self> {
+        Some(Self { drafts, stream })
+    }
 }
 
 impl Drafts {

@@ -1,39 +1,25 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, Kept, RuleEntry, Survives, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, Vectors, Verifies};
 use crate::scheme::SchemeName;
-
-const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
 
 pub static BLOCK: RuleEntry = RuleEntry {
     name: "block",
     words: "verify a chain x ~ q as a block: the longest accepted prefix wins",
-    survival: Some(PREFIXES),
+    survival: Some(Kept::Prefixes),
     needs_full_rows: Some("a block is accepted by sums of (r p - q)+ over all tokens"),
     audited: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
-/// [`BLOCK`] along a text.
-pub const PREFIXES: Survives = Survives {
-    formula: "E[min over 0 <= j <= i of R_j]",
-    kept: Kept::Prefixes,
-};
-
 pub static GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "greedy-block",
     words: "verify a chain as greedily as one round can; the next round's target is changed",
-    survival: Some(MOST_PREFIXES),
+    survival: Some(Kept::MostPrefixes),
     changes_target: true,
     ..RuleEntry::named(Verifies::Chain, IID)
-};
-
-/// [`GREEDY_BLOCK`] along a text.
-pub const MOST_PREFIXES: Survives = Survives {
-    formula: "E[min(1, R_i)]",
-    kept: Kept::MostPrefixes,
 };
 
 pub(super) static CARRIED: RuleEntry = RuleEntry {
@@ -43,10 +29,7 @@ pub(super) static CARRIED: RuleEntry = RuleEntry {
     needs_full_rows: Some("its numbers come from q/p at every token of the text"),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 6,
-    }),
+    vectors: Vectors::of(&[1, 3], 6),
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
@@ -55,10 +38,7 @@ pub(super) static CARRIED_BLOCK: RuleEntry = RuleEntry {
     words: "verify a chain from its end by what rounds of each age have drafted and kept of the \
             text; lossless as text",
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 7,
-    }),
+    vectors: Vectors::of(&[1, 3], 7),
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 

@@ -1,7 +1,7 @@
 //! Rejection draft by draft: `token`, `rrs`, `rrs-wo`.
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, Kept, RuleEntry, Survives, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 /// With r_1 = p and q_k the law of draft k given the ones before it, draft k is kept with
@@ -46,20 +46,11 @@ pub static TOKEN: RuleEntry = RuleEntry {
     aliases: &["single", "chain", "sampled"],
     words: "keep a draft x ~ q with min(1, p/q), else draw from (p - q)+",
     step: Some(&Rejection(SchemeName::WITH_REPLACEMENT)),
-    survival: Some(TOKENS),
+    survival: Some(Kept::Tokens),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 0,
-    }),
-    ..RuleEntry::named(Verifies::Chain, Drafts::Drawn(SchemeName::WITH_REPLACEMENT))
-};
-
-/// [`TOKEN`] along a text.
-pub const TOKENS: Survives = Survives {
-    formula: "E[product over j <= i of min(1, r_j)]",
-    kept: Kept::Tokens,
+    vectors: Vectors::of(&[1, 3], 0),
+    ..RuleEntry::named(Verifies::Chain, IID)
 };
 
 pub(super) static RRS: RuleEntry = RuleEntry {
@@ -70,14 +61,8 @@ pub(super) static RRS: RuleEntry = RuleEntry {
     needs_full_rows: Some(SUMS),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 3],
-        stream: 2,
-    }),
-    ..RuleEntry::named(
-        Verifies::Siblings,
-        Drafts::Drawn(SchemeName::WITH_REPLACEMENT),
-    )
+    vectors: Vectors::of(&[2, 3], 2),
+    ..RuleEntry::named(Verifies::Siblings, IID)
 };
 
 pub(super) static RRS_WO: RuleEntry = RuleEntry {
@@ -87,10 +72,7 @@ pub(super) static RRS_WO: RuleEntry = RuleEntry {
     needs_full_rows: Some(SUMS),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 3],
-        stream: 3,
-    }),
+    vectors: Vectors::of(&[2, 3], 3),
     ..RuleEntry::named(
         Verifies::Siblings,
         Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),

@@ -1,7 +1,6 @@
 //! A verifier that attains the block optimum.
 
-use super::law::{BlockVerifier, Outcomes};
-use super::rule::{Attains, BlockEntry, block_entry};
+use super::law::{Attains, BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::transport::BlockTransport;
 use num_bigint::BigUint;
 use num_traits::Zero;

@@ -1,7 +1,6 @@
 //! Select one path among K, then verify that one.
 
-use super::law::{BlockVerifier, Outcomes};
-use super::rule::{BlockEntry, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::{Block, GreedyBlock};
 use num_bigint::BigUint;
 use specgap_core::optimum::flow::{self, Flow, SolvedFlow};

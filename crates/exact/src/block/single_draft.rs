@@ -1,7 +1,6 @@
 //! Verifiers of a single draft block: token by token, and as a block.
 
-use super::law::{BlockVerifier, Outcomes};
-use super::rule::{Attains, BlockEntry, block_entry};
+use super::law::{Attains, BlockEntry, BlockVerifier, Outcomes, block_entry};
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
 

@@ -1,7 +1,6 @@
 //! SpecTr: several drafts, verified one position at a time.
 
-use super::law::{BlockVerifier, Outcomes};
-use super::rule::{BlockEntry, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use specgap_core::problem::{BlockProblem, Conditionals, Problem};
 use specgap_core::scheme::WithReplacement;
 use specgap_core::tree::{Node, TokenTree};

@@ -1,8 +1,14 @@
 //! All block verifiers.
 
-use super::rule::{BlockEntry, BlockRule};
+use super::law::BlockEntry;
 use super::{optimal, select, single_draft, spectr, spectr_gbv, traversal};
-use specgap_core::entry_table;
+use specgap_core::{entry_name, entry_table};
+
+/// A block verifier by its name: a handle to its entry in [`BLOCK_RULES`].
+#[derive(Clone, Copy)]
+pub struct BlockRule(&'static BlockEntry);
+
+entry_name!(BlockRule of BlockEntry by rule);
 
 entry_table! {
     /// Every block verifier, in the order of reports.
@@ -27,6 +33,26 @@ entry_table! {
     BLOCK_OPTIMAL = optimal::ENTRY;
     /// [`SpecTrGbv`](super::SpecTrGbv), for audit.
     SPECTR_GBV = spectr_gbv::ENTRY;
+}
+
+impl BlockRule {
+    /// True if it looks at one draft however many there are.
+    pub fn is_single_draft(self) -> bool {
+        self.0.rule.is_chain()
+    }
+
+    /// Whether its output is proved to follow the target with `drafts` drafts.
+    pub fn is_proved_lossless(self, drafts: usize) -> bool {
+        !self.0.is_refuted || drafts == 1
+    }
+
+    /// What a reader must know beside the numbers.
+    pub fn note(self, drafts: usize) -> Option<&'static str> {
+        if self.is_single_draft() {
+            return (drafts > 1).then_some("uses the first of the drafts only");
+        }
+        self.0.note.filter(|_| !self.0.is_refuted || drafts > 1)
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Verification of a tree of drafts from the leaves to the root.
 
-use super::law::{BlockVerifier, Outcomes};
-use super::rule::{BlockEntry, block_entry};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::single_draft::residual;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};

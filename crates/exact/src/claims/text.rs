@@ -4,7 +4,6 @@ use super::blocks::{accepted, block, trees};
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum, positive, whole};
 use super::{Claim, Finding};
-use crate::block::BlockRule;
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
 use specgap_core::coupling::Coupling;
@@ -169,11 +168,10 @@ fn three_verifiers(finding: &mut Finding) {
     for problem in trees(701, 48) {
         let evaluation = evaluate(&problem, 1);
         let texts = texts_of(&problem);
-        for (verifier, name) in [
-            (ChainRule::TOKEN, BlockRule::TOKEN),
-            (ChainRule::BLOCK, BlockRule::BLOCK),
-            (ChainRule::GREEDY_BLOCK, BlockRule::GREEDY_BLOCK),
-        ] {
+        for verifier in ChainRule::all() {
+            let Ok(name) = verifier.as_str().parse() else {
+                continue;
+            };
             let mean: Rational = texts
                 .iter()
                 .filter_map(|(weight, ratios)| {

@@ -465,7 +465,7 @@ impl Size {
 
     /// Tuples times branches of one run.
     fn runs_of(&self, name: BlockRule) -> f64 {
-        let branches = if name.entry().branches {
+        let branches = if name.entry().is_refuted {
             2f64.powi(i32::try_from(self.drafts * self.length).unwrap_or(i32::MAX))
         } else {
             1.0

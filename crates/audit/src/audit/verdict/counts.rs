@@ -171,16 +171,18 @@ fn side(texts: &[Text], verifier: ChainRule, drafts: usize, first: usize, end: u
 }
 
 fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
-    if rule == Rule::TOKEN || rule == Rule::ONE_HOT {
-        return Ok(ChainRule::TOKEN);
-    }
-    if rule == Rule::BLOCK {
-        return Ok(ChainRule::BLOCK);
-    }
-    Err(AuditError::Log(format!(
-        "--counters: what {rule} accepts does not follow from a text and its rows alone; name token \
-         (sampled drafts), block, or one-hot (greedy drafts, an exact match included)"
-    )))
+    // A coin of a greedy draft is 0 or 1.
+    let of = if rule == Rule::ONE_HOT {
+        Rule::TOKEN
+    } else {
+        rule
+    };
+    of.to_string().parse().map_err(|_| {
+        AuditError::Log(format!(
+            "--counters: what {rule} accepts does not follow from a text and its rows alone; name \
+             token (sampled drafts), block, or one-hot (greedy drafts, an exact match included)"
+        ))
+    })
 }
 
 /// q/p at the token of each text.
