@@ -22,20 +22,17 @@ pub(super) fn refused(rule: RuleName) -> Option<String> {
             "what {rule} keeps of a tree does not follow from the text alone, as it looks at all \
              that was drafted beside it"
         ),
-        entry if entry.changes_target => {
-            format!(
-                "{rule} changes the target of later rounds, and by how much does not follow from the \
-                 text alone"
-            )
-        }
+        entry if entry.changes_target => format!(
+            "{rule} changes the target of later rounds, and by how much does not follow from the \
+             text alone"
+        ),
         _ => return None,
     };
     let others = RULES.iter().filter(|entry| {
         let follows = matches!(entry.verifies, Verifies::Siblings | Verifies::Paths);
         entry.decoded && follows && !entry.changes_target
     });
-    let others: Vec<&str> = others.map(|entry| entry.name).collect();
-    let others = any_of(&others);
+    let others = any_of(&others.map(|entry| entry.name).collect::<Vec<_>>());
     Some(format!(
         "--predict: {why}; leave --predict out, or predict {others}"
     ))

@@ -17,10 +17,8 @@ const PATHS: usize = 256;
 
 /// The law of a tree's children that a rule needs; of several, the first.
 pub fn children_of_rule(rule: RuleName) -> SchemeName {
-    match rule.entry().drafts {
-        Drafts::Drawn(law) => law,
-        Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
-    }
+    let own = rule.laws().next();
+    own.unwrap_or(SchemeName::WITH_REPLACEMENT)
 }
 
 /// What is drafted a round, and how.

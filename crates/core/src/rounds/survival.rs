@@ -60,8 +60,10 @@ impl FromStr for ChainRule {
         let known = Self::all().find(|one| Some(one.rule()) == rule);
         known.ok_or_else(|| {
             let all: Vec<&str> = Self::all().map(Self::as_str).collect();
-            let all = all.join(", ");
-            format!("{name} is no verifier of a chain; there are {all}")
+            format!(
+                "{name} is no verifier of a chain; there are {}",
+                all.join(", ")
+            )
         })
     }
 }

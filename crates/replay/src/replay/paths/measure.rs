@@ -38,10 +38,10 @@ const BY_LEVEL: [RuleName; 5] = [
 ];
 
 /// Verifiers of K paths, in the order of reports: of one path, level by level, by codes.
-fn rules() -> Vec<RuleName> {
+fn rules(coded: bool) -> Vec<RuleName> {
     let of_one = ChainRule::all().map(ChainRule::rule);
-    let coded = CODED.map(|(rule, _)| rule);
-    of_one.chain(BY_LEVEL).chain(coded).collect()
+    let by_codes = CODED.iter().filter(|_| coded).map(|(rule, _)| *rule);
+    of_one.chain(BY_LEVEL).chain(by_codes).collect()
 }
 
 /// Reads the texts of some logs, and the draft paths that they have, and says what K paths
@@ -92,7 +92,7 @@ pub fn measure_paths(
     };
     let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
-        rules: rules(),
+        rules: rules(coded.is_some()),
         texts: &texts,
         asked: &asked,
         coded,
@@ -223,8 +223,6 @@ impl Measurement<'_> {
             .collect();
         let of_forms = [&contexts[..], &from_text];
         let fitted = fitted_bounds(jobs, of_forms, clusters, self.contexts.length);
-        let coded = CODED.len() * usize::from(self.coded.is_none());
-        let rules = &self.rules[..self.rules.len() - coded];
         let by_drafts: Vec<AtDrafts> = drafts
             .iter()
             .zip(by_prompt.chunks(columns))
@@ -232,7 +230,7 @@ impl Measurement<'_> {
             .map(|(at, (&drafts, sums))| {
                 let lower = by_paths(&told, clusters, lower_at(at));
                 let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
-                at_drafts(drafts, (rules, sums, rounds), &lower, &fitted)
+                at_drafts(drafts, (&self.rules, sums, rounds), &lower, &fitted)
             })
             .collect();
         let checks = self.checks(&told, &drafts, &by_prompt);
@@ -291,9 +289,10 @@ impl Measurement<'_> {
         let selected = of(Step::Selected);
         let [by_block, by_greedy_block] = selected.selected;
         let stretch = (start.begin, start.places.len());
-        let coded = self.coded.as_ref();
-        let coded = coded.map(|coded| coded.survivals(text, stretch, drafts));
-        let coded = coded.unwrap_or_default();
+        let coded = self
+            .coded
+            .iter()
+            .flat_map(|coded| coded.survivals(text, stretch, drafts));
         let by_level: [_; BY_LEVEL.len()] = [
             of(Step::Rrs).by_token,
             of(Step::KSeq).by_token,
@@ -346,18 +345,16 @@ impl Measurement<'_> {
             return Vec::new();
         }
         let rules = &self.rules;
-        let is_single = |column: usize| rules.get(column).is_some_and(|rule| rule.is_chain());
         let columns = rules.len() + 1;
-        let twice = |what: &str, at: usize, column: usize, of: &dyn Fn(&ToldByPaths) -> f64| {
+        let twice = |what: &str,
+                     (drafts, at): (usize, usize),
+                     column: usize,
+                     of: &dyn Fn(&ToldByPaths) -> f64| {
             let from_paths = by_paths(told, self.texts.clusters, of);
             let from_text = by_prompt.get(at * columns + column)?.mean();
             Some(ToldTwice {
                 what: what.to_owned(),
-                drafts: if is_single(column) {
-                    1
-                } else {
-                    *drafts.get(at)?
-                },
+                drafts,
                 from_text: from_text.estimate(),
                 from_paths: from_paths.estimate(),
                 difference: from_paths.minus(&from_text).estimate(),
@@ -365,12 +362,13 @@ impl Measurement<'_> {
         };
         let single = rules.iter().enumerate().filter(|(_, rule)| rule.is_chain());
         let single = single.filter_map(|(column, rule)| {
-            twice(rule.as_str(), 0, column, &|one| {
+            twice(rule.as_str(), (1, 0), column, &|one| {
                 one.single.get(column).copied().unwrap_or(0.0)
             })
         });
-        let lower =
-            (0..drafts.len()).filter_map(|at| twice("lower bound", at, rules.len(), &lower_at(at)));
+        let lower = drafts.iter().zip(0..).filter_map(|(&drafts, at)| {
+            twice("lower bound", (drafts, at), rules.len(), &lower_at(at))
+        });
         single.chain(lower).collect()
     }
 
@@ -510,7 +508,7 @@ mod tests {
             ask(&asked, scan, rows, token)
         };
         let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
-        let rules = rules();
+        let rules = rules(false);
         let of = |name: &str| rules.iter().position(|one| one.as_str() == name).unwrap();
         let (mut seen, mut fewer) = (0, 0);
         for length in [1, 2, 4] {
