@@ -9,7 +9,7 @@
 use specgap::distribution::Softmax;
 use specgap::log::{Log, Row};
 use specgap::plan::even_selection;
-use specgap::rounds::{ChainVerifier, FixedLength, carried_starts, fewest_calls, replay};
+use specgap::rounds::{ChainRule, FixedLength, carried_starts, fewest_calls, replay};
 use specgap::sampling::probabilities;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -80,8 +80,8 @@ fn main() -> Result<(), Failure> {
         };
         println!(
             "{drafts:>11}   {:>14.3}   {:>8.3}   {:>7.3}   {:>30.3}",
-            replayed(ChainVerifier::Token),
-            replayed(ChainVerifier::Block),
+            replayed(ChainRule::TOKEN),
+            replayed(ChainRule::BLOCK),
             by(&|of| carried_starts(of, length).iter().sum()),
             by(&|of| fewest_calls(of, length)),
         );

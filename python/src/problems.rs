@@ -13,7 +13,7 @@ use specgap::evaluate::{
 use specgap::optimum::{best, on_row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml, read};
 use specgap::report::{block as block_report, solve as solve_report, verify as verify_report};
-use specgap::rounds::{ChainVerifier, FixedLength, fewest_calls, replay};
+use specgap::rounds::{ChainRule, FixedLength, fewest_calls, replay};
 use specgap::scheme::{DraftScheme, MadeOf, SchemeName};
 use specgap::verifier::{RrsWoSettings, VerifierName, rate_of_rows};
 use std::path::PathBuf;
@@ -173,7 +173,7 @@ fn calls(ratios: Vec<f64>, drafts: usize) -> (f64, f64, f64) {
         let replayed = replay(verifier, &ratios, &FixedLength(drafts));
         replayed.map_or(0.0, |found| found.calls)
     };
-    let [token, block] = [ChainVerifier::Token, ChainVerifier::Block].map(by);
+    let [token, block] = [ChainRule::TOKEN, ChainRule::BLOCK].map(by);
     (fewest_calls(&ratios, drafts), token, block)
 }
 

@@ -17,7 +17,7 @@ pub(super) fn run(
 mod with_models {
     use crate::capture::{
         CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Runtime, Shape,
-        StepTimes, Timing, children_of_rule, draws_children,
+        StepTimes, Timing, children_of_rule,
     };
     use crate::cli::bound;
     use crate::cli::models::{ModelArgs, Opened, command_line, progress, shown};
@@ -35,6 +35,7 @@ mod with_models {
     use crate::sampling::Cuts;
     use crate::scheme::SchemeName;
     use crate::tree::{DraftTree, NAMES};
+    use crate::verifier::any_of;
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -98,11 +99,10 @@ mod with_models {
     }
 
     fn child_law(text: &str) -> Result<SchemeName, String> {
-        let law = text.parse().ok().filter(|&law| draws_children(law));
-        law.ok_or_else(|| {
-            "is with-replacement, without-replacement, hub, stratified or stratified-independent"
-                .to_owned()
-        })
+        let mut drawn = (SchemeName::ALL.into_iter()).filter(|law| law.entry().child_by_child);
+        let names: Vec<&str> = drawn.clone().map(SchemeName::as_str).collect();
+        let law = text.parse().ok();
+        (drawn.find(|one| Some(*one) == law)).ok_or_else(|| format!("is {}", any_of(&names)))
     }
 
     /// What is drafted, the rule, and what the file says of both.

@@ -7,7 +7,7 @@ use crate::gap::{self, Settings};
 use crate::glossary;
 use crate::once::each_once;
 use crate::report;
-use crate::rule::RULES;
+use crate::rule::{RULES, RuleName};
 use crate::scheme::SchemeName;
 use crate::typed;
 use crate::verifier::VerifierName;
@@ -136,6 +136,11 @@ fn looked_up<'a>(
     if !exact.is_empty() {
         return Ok(exact);
     }
+    if let Ok(rule) = wanted.parse::<RuleName>()
+        && rule.as_str() != wanted
+    {
+        return looked_up(known, rule.as_str());
+    }
     let parts: Vec<&str> = wanted
         .split(", ")
         .flat_map(|part| part.split(" = "))
@@ -227,6 +232,7 @@ mod tests {
         assert_eq!(error.exit_code(), 2);
         let error = looked_up(&known, "acceptence").unwrap_err().to_string();
         assert!(error.ends_with("; did you mean acceptance?"), "{error}");
+        assert_eq!(names("spectr-plan"), names("spectr-optimal"));
         assert_eq!(names("token, K = 4"), ["token", "verifier token", "K"]);
     }
 

@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::once::each_once;
 use crate::replay::{Drafts, FAMILIES, Family, LengthSettings, Policy, RolloutList};
 use crate::report;
-use crate::rounds::ChainVerifier;
+use crate::rounds::ChainRule;
 use crate::rule::RuleName;
 use crate::sampling::Cuts;
 use clap::Args;
@@ -81,8 +81,8 @@ const CARRY: [RuleName; 2] = [RuleName::CARRIED, RuleName::CARRIED_BLOCK];
 fn verified(text: &str) -> Result<RuleName, String> {
     match text.parse() {
         Ok(rule) if CARRY.contains(&rule) => Ok(rule),
-        _ => ChainVerifier::from_str(text)
-            .map(ChainVerifier::rule)
+        _ => ChainRule::from_str(text)
+            .map(ChainRule::rule)
             .map_err(|error| format!("{error}, {} or {}", CARRY[0], CARRY[1])),
     }
 }

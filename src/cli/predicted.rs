@@ -6,31 +6,35 @@ use crate::replay::{
     CarriedAlong, CodedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain,
     moments_of_tree,
 };
-use crate::rounds::{ChainVerifier, ChildShares};
+use crate::rounds::{ChainRule, ChildShares};
 use crate::row::Workspace;
-use crate::rule::{RuleName, Verifies};
+use crate::rule::{RULES, RuleName, Verifies};
 use crate::tree::DraftTree;
-use crate::verifier::{UnknownVerifier, VerifierName};
+use crate::verifier::{UnknownVerifier, VerifierName, any_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Why nothing is expected of a rule's rounds given a text, where that is so.
 pub(super) fn refused(rule: RuleName) -> Option<String> {
-    let why = match rule {
-        _ if rule.entry().verifies == Verifies::Tree => {
-            "what traversal keeps of a tree does not follow from the text alone, as it looks at all \
+    let why = match rule.entry() {
+        entry if entry.verifies == Verifies::Tree => format!(
+            "what {rule} keeps of a tree does not follow from the text alone, as it looks at all \
              that was drafted beside it"
-        }
-        _ if rule == RuleName::SELECT_GREEDY_BLOCK => {
-            "select-greedy-block changes the target of later rounds, and by how much does not follow \
-             from the text alone"
-        }
+        ),
+        entry if entry.changes_target => format!(
+            "{rule} changes the target of later rounds, and by how much does not follow from the \
+             text alone"
+        ),
         _ => return None,
     };
+    let others = RULES.iter().filter(|entry| {
+        let follows = matches!(entry.verifies, Verifies::Siblings | Verifies::Paths);
+        entry.decoded && follows && !entry.changes_target
+    });
+    let others = any_of(&others.map(|entry| entry.name).collect::<Vec<_>>());
     Some(format!(
-        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, level-4, \
-         spechub, select-block, coded-rrs or coded-level-4"
+        "--predict: {why}; leave --predict out, or predict {others}"
     ))
 }
 
@@ -126,7 +130,7 @@ fn of_chain(
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
     let refused = |message: String| CaptureError::Setting { message };
     let rule = decoder.settings().rule;
-    let verifier: ChainVerifier = rule.as_str().parse().map_err(refused)?;
+    let verifier: ChainRule = rule.as_str().parse().map_err(refused)?;
     let is_known = ratios.iter().all(|ratio: &f64| ratio.is_finite());
     Ok(is_known
         .then(|| moments_of_chain(verifier, &ratios, length))

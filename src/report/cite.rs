@@ -80,7 +80,6 @@ fn software(tool: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::BlockVerifierName;
     use crate::rule::RULES;
     use crate::scheme::SchemeName;
 
@@ -93,7 +92,6 @@ mod tests {
                 assert!(
                     RULES.iter().any(|rule| rule.name == name)
                         || name.parse::<SchemeName>().is_ok()
-                        || name.parse::<BlockVerifierName>().is_ok()
                         || others.contains(&name),
                     "{name}"
                 );

@@ -9,7 +9,7 @@ use specgap::capture::{
 };
 use specgap::distribution::Rows;
 use specgap::replay::{CodedAlong, moments_of_chain};
-use specgap::rounds::{ChainVerifier, carried_block_starts, carried_starts};
+use specgap::rounds::{ChainRule, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
 use specgap::tree::DraftTree;
@@ -716,7 +716,7 @@ fn the_laws_along_a_text_are_those_of_its_rounds() {
 #[test]
 fn a_prediction_tells_rules_apart() {
     let (decoded, [p, q]) = sampled(RuleName::BLOCK, Shape::Chain(4), 12, 1500);
-    let z = |verifier: ChainVerifier| {
+    let z = |verifier: ChainRule| {
         let (mut apart, mut variance) = (0.0, 0.0);
         for text in &decoded {
             let tokens: Vec<usize> = text.tokens.iter().map(|&token| token as usize).collect();
@@ -728,7 +728,7 @@ fn a_prediction_tells_rules_apart() {
         }
         apart / variance.sqrt()
     };
-    let (block, token) = (z(ChainVerifier::Block), z(ChainVerifier::Token));
+    let (block, token) = (z(ChainRule::BLOCK), z(ChainRule::TOKEN));
     assert!(block.abs() < 5.0 && token < -5.0, "{block} {token}");
 }
 

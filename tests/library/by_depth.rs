@@ -6,9 +6,7 @@ use crate::says::Says;
 use specgap::gap::{self, Settings};
 use specgap::log::{Dtype, HeldTensor, Log, Metadata, Row, Sampling};
 use specgap::replay::{LengthReport, LengthSettings, Policy, ReplayError, measure_lengths};
-use specgap::rounds::{
-    ByStart, ChainVerifier, FixedLength, accepted_lengths, fewest_calls, replay,
-};
+use specgap::rounds::{ByStart, ChainRule, FixedLength, accepted_lengths, fewest_calls, replay};
 use std::sync::Arc;
 
 /// Tokens of a text, of the vocabulary, and depths.
@@ -119,7 +117,7 @@ fn a_decoder_makes_the_calls_that_are_replayed() {
             let of_text = reached.iter().filter(|(other, _)| *other == text);
             let mass: f64 = of_text.map(|(_, weight)| weight).sum();
             assert!((mass - probability(&text)).abs() < 1e-12, "the text's law");
-            let found = replay(ChainVerifier::Token, &ratios(&text), &FixedLength(most)).unwrap();
+            let found = replay(ChainRule::TOKEN, &ratios(&text), &FixedLength(most)).unwrap();
             sum += probability(&text) * found.calls;
         }
         near(sum, calls, &format!("K = {most}"));
@@ -192,7 +190,7 @@ fn some_texts() -> Vec<Vec<usize>> {
 
 fn measure(log: Log) -> Result<LengthReport, ReplayError> {
     let settings = LengthSettings {
-        verifiers: ChainVerifier::ALL.to_vec(),
+        verifiers: ChainRule::all().collect(),
         policies: (1..=4).map(Policy::fixed).collect(),
         ..LengthSettings::default()
     };
@@ -203,7 +201,7 @@ fn measure(log: Log) -> Result<LengthReport, ReplayError> {
 fn a_log_by_depth_is_replayed_from_each_start() {
     let texts = some_texts();
     let report = measure(log(tensors(&texts, &draft))).unwrap();
-    for verifier in ChainVerifier::ALL {
+    for verifier in ChainRule::all() {
         for most in 1..=DEPTHS {
             let rows = report.results.iter();
             let row = rows.filter(|row| {
@@ -959,8 +957,7 @@ fn one_path_is_a_chain() {
     let report = measure_paths(&[log()], &settings, "test", &|_| {}).unwrap();
     let (mut block, mut starts) = (0.0, 0);
     for text in &texts {
-        let (sum, count) =
-            accepted_lengths(ChainVerifier::Block, &ratios(text), DEPTHS)[DEPTHS - 1];
+        let (sum, count) = accepted_lengths(ChainRule::BLOCK, &ratios(text), DEPTHS)[DEPTHS - 1];
         block += sum;
         starts += count;
     }
@@ -1056,7 +1053,7 @@ fn shipped_heads_are_replayed_as_torch_and_numpy_found_them() {
             assert!((one - other).abs() < 1e-6, "{name}, {what}: {one}, {other}");
         };
         let settings = LengthSettings {
-            verifiers: vec![ChainVerifier::Token],
+            verifiers: vec![ChainRule::TOKEN],
             policies: vec![Policy::fixed(4)],
             ..LengthSettings::default()
         };

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use specgap::counters::{CountersReport, Kind, Settings, Text, count, predict};
 use specgap::log::Log;
 use specgap::replay::Texts;
-use specgap::rounds::{ChainVerifier, FixedLength, replay};
+use specgap::rounds::{ChainRule, FixedLength, replay};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn glued(draft: &str) -> Vec<f64> {
 }
 
 fn truth(ratios: &[f64], length: usize) -> f64 {
-    let calls = replay(ChainVerifier::Token, ratios, &FixedLength(length))
+    let calls = replay(ChainRule::TOKEN, ratios, &FixedLength(length))
         .unwrap()
         .calls;
     ratios.len() as f64 / calls

@@ -7,7 +7,7 @@ use specgap::log::{Dtype, HeldTensor, Log, Metadata};
 use specgap::replay::{
     Drafts, LengthReport, LengthSettings, Policy, Texts, Timings, measure_lengths,
 };
-use specgap::rounds::ChainVerifier;
+use specgap::rounds::ChainRule;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn table(folder: &Path, name: &str, prompts: &[&Prompt]) -> Log {
 fn settings() -> LengthSettings {
     LengthSettings {
         policies: [1, 2, 4].map(Policy::fixed).to_vec(),
-        verifiers: vec![ChainVerifier::Token, ChainVerifier::Block],
+        verifiers: vec![ChainRule::TOKEN, ChainRule::BLOCK],
         timings: Some(Timings::cost_ratio(0.1).unwrap()),
         round_starts: true,
         ..LengthSettings::default()

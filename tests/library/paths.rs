@@ -10,7 +10,7 @@ use specgap::log::Log;
 use specgap::problem::BlockProblem;
 use specgap::replay::{AtDrafts, PathSettings, PathsReport, Texts, measure_paths};
 use specgap::report::paths::page;
-use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::rounds::{ChainRule, FixedLength, accepted_lengths, replay};
 use specgap::statistics::Estimate;
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
@@ -249,7 +249,7 @@ fn blocks_end_with_their_text_and_start_wherever_they_may() {
         &|_| (),
     );
     let texts = texts.unwrap();
-    for verifier in ChainVerifier::ALL {
+    for verifier in ChainRule::all() {
         let (mut sum, mut starts, mut calls, mut tokens) = (0.0, 0, 0.0, 0);
         for text in &texts.texts {
             let (accepted, count) = accepted_lengths(verifier, &text.ratios, 3)[2];
@@ -270,7 +270,7 @@ fn blocks_end_with_their_text_and_start_wherever_they_may() {
             .find(|one| one.verifier == verifier.as_str());
         match one.unwrap().tokens_per_call {
             Some(found) => assert!((found.mean - tokens as f64 / calls).abs() < 1e-12),
-            None => assert_eq!(verifier, ChainVerifier::GreedyBlock),
+            None => assert_eq!(verifier, ChainRule::GREEDY_BLOCK),
         }
     }
     // What cannot be accepted behind an end makes blocks shorter.
@@ -324,6 +324,9 @@ fn numbers_do_not_depend_on_threads_and_pages_say_what_to_read() {
     let text = serde_json::to_string(&report).unwrap();
     let read: PathsReport = serde_json::from_str(&text).unwrap();
     assert_eq!(read, report);
+    let old = text.replace("spectr-optimal", "spectr-plan");
+    let old: PathsReport = serde_json::from_str(&old).unwrap();
+    assert_eq!(old.by_drafts, report.by_drafts);
     let page = page(&report);
     let html = page.html().unwrap();
     for (word, meaning) in &report.definitions {

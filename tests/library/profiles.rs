@@ -4,7 +4,7 @@
 use crate::replay::{TEXTS, near, ratios, report};
 use specgap::log::Log;
 use specgap::replay::{Drafts, LengthReport, LengthSettings, Policy, RoundStarts, measure_lengths};
-use specgap::rounds::ChainVerifier;
+use specgap::rounds::ChainRule;
 use specgap::statistics::Clustered;
 use std::path::Path;
 
@@ -111,7 +111,7 @@ fn curves_are_those_of_a_decoder_that_is_run() {
 fn curves_are_there_where_they_are_asked_for() {
     let asked = LengthSettings {
         drafts: vec![Drafts::Sampled],
-        verifiers: vec![ChainVerifier::Token],
+        verifiers: vec![ChainRule::TOKEN],
         ..settings(&[2, 14, 15])
     };
     let with = report(&asked);
@@ -141,7 +141,7 @@ fn one_log_is_worth_what_the_guide_says() {
     let log = Log::open(Path::new(log)).unwrap();
     let asked = LengthSettings {
         drafts: vec![Drafts::Sampled],
-        verifiers: vec![ChainVerifier::Token],
+        verifiers: vec![ChainRule::TOKEN],
         ..settings(&[1, 2, 3, 4])
     };
     let report = measure_lengths(&[log], &asked, "specgap length", &|_| {}).unwrap();

@@ -9,7 +9,7 @@ use specgap::replay::{
     Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, length_changes,
     measure_lengths,
 };
-use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::rounds::{ChainRule, FixedLength, accepted_lengths, replay};
 use specgap::sampling::Cuts;
 use std::path::Path;
 
@@ -37,19 +37,19 @@ pub(crate) const TEXTS: [[usize; 14]; 4] = [
 ];
 /// K, the verifier, E[tau] over starts with K tokens left, and calls and drafts in all.
 #[rustfmt::skip]
-const LENGTHS: [(usize, ChainVerifier, f64, Option<[f64; 2]>); 12] = [
-    (1, ChainVerifier::Token, 0.6814005013975372, Some([34.12499114194077, 31.846419952805256])),
-    (1, ChainVerifier::Block, 0.6814005013975372, Some([34.12499114194077, 31.846419952805256])),
-    (1, ChainVerifier::GreedyBlock, 0.6814005013975372, None),
-    (2, ChainVerifier::Token, 1.1435055839326902, Some([27.09708364861465, 49.51804266660174])),
-    (2, ChainVerifier::Block, 1.1947740489380019, Some([26.543569288399368, 48.279206984741464])),
-    (2, ChainVerifier::GreedyBlock, 1.2424857693335123, None),
-    (3, ChainVerifier::Token, 1.4376782668037966, Some([24.323404503615798, 63.230238551849666])),
-    (3, ChainVerifier::Block, 1.5596129138912997, Some([23.46219464596227, 60.52825079209139])),
-    (3, ChainVerifier::GreedyBlock, 1.6794164254708148, None),
-    (5, ChainVerifier::Token, 1.8301506089670938, Some([21.880376744883968, 88.05528326936258])),
-    (5, ChainVerifier::Block, 2.180746497227734, Some([20.17499623452325, 80.84340295472487])),
-    (5, ChainVerifier::GreedyBlock, 2.489268006441818, None),
+const LENGTHS: [(usize, ChainRule, f64, Option<[f64; 2]>); 12] = [
+    (1, ChainRule::TOKEN, 0.6814005013975372, Some([34.12499114194077, 31.846419952805256])),
+    (1, ChainRule::BLOCK, 0.6814005013975372, Some([34.12499114194077, 31.846419952805256])),
+    (1, ChainRule::GREEDY_BLOCK, 0.6814005013975372, None),
+    (2, ChainRule::TOKEN, 1.1435055839326902, Some([27.09708364861465, 49.51804266660174])),
+    (2, ChainRule::BLOCK, 1.1947740489380019, Some([26.543569288399368, 48.279206984741464])),
+    (2, ChainRule::GREEDY_BLOCK, 1.2424857693335123, None),
+    (3, ChainRule::TOKEN, 1.4376782668037966, Some([24.323404503615798, 63.230238551849666])),
+    (3, ChainRule::BLOCK, 1.5596129138912997, Some([23.46219464596227, 60.52825079209139])),
+    (3, ChainRule::GREEDY_BLOCK, 1.6794164254708148, None),
+    (5, ChainRule::TOKEN, 1.8301506089670938, Some([21.880376744883968, 88.05528326936258])),
+    (5, ChainRule::BLOCK, 2.180746497227734, Some([20.17499623452325, 80.84340295472487])),
+    (5, ChainRule::GREEDY_BLOCK, 2.489268006441818, None),
 ];
 
 pub(crate) fn ratios(text: &[usize]) -> Vec<f64> {
@@ -276,7 +276,7 @@ fn timings_enter_by_their_table_and_their_errors() {
         report(&LengthSettings {
             timings: Some(timings),
             policies,
-            verifiers: vec![ChainVerifier::Token],
+            verifiers: vec![ChainRule::TOKEN],
             ..LengthSettings::default()
         })
     };
@@ -284,7 +284,7 @@ fn timings_enter_by_their_table_and_their_errors() {
     // By hand for K = 2: rounds of 2, of 1 and of 0 drafts.
     let mut counts = [0.0; 3];
     for text in &TEXTS {
-        let found = replay(ChainVerifier::Token, &ratios(text), &FixedLength(2)).unwrap();
+        let found = replay(ChainRule::TOKEN, &ratios(text), &FixedLength(2)).unwrap();
         counts
             .iter_mut()
             .zip(&found.rounds)
@@ -566,7 +566,7 @@ fn every_kind_of_drafts_has_its_own_coin() {
                 let coins: Vec<f64> = (before.zip(text))
                     .map(|(&before, &token)| coin(drafts, before, token))
                     .collect();
-                let replayed = replay(ChainVerifier::Token, &coins, &FixedLength(length)).unwrap();
+                let replayed = replay(ChainRule::TOKEN, &coins, &FixedLength(length)).unwrap();
                 calls += replayed.calls;
                 drafted += replayed.drafts_set_at_start();
                 for start in 0..coins.len() {
@@ -666,7 +666,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
     };
     let settings = |draft_cuts| LengthSettings {
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
-        verifiers: vec![ChainVerifier::Token, ChainVerifier::Block],
+        verifiers: vec![ChainRule::TOKEN, ChainRule::BLOCK],
         draft_cuts,
         ..LengthSettings::default()
     };
@@ -683,7 +683,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
         assert!(found.definitions.contains_key("draft cut"));
         for row in &found.results {
             let what = format!("{draft_cuts:?}, {}, {}", row.drafts, row.verifier);
-            let verifier: ChainVerifier = row.verifier.parse().unwrap();
+            let verifier: ChainRule = row.verifier.parse().unwrap();
             let length: usize = row.parameter.to_string().parse().unwrap();
             let calls: f64 = (TEXTS.iter())
                 .map(|text| {

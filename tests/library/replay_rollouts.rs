@@ -9,7 +9,7 @@ use specgap::replay::{
     AlongText, LengthReport, LengthSettings, Policy, PolicyResult, ReplayError, RolledOut,
     TextPosition, Timings, measure_lengths,
 };
-use specgap::rounds::{ChainVerifier, drafted_rounds, replay};
+use specgap::rounds::{ChainRule, drafted_rounds, replay};
 use std::path::Path;
 
 /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix.
@@ -41,7 +41,7 @@ fn all_rollouts_together_give_the_golden_drafts() {
             by_start: &[],
             most: 3,
         };
-        let found = replay(ChainVerifier::Token, &ratios, &along).unwrap();
+        let found = replay(ChainRule::TOKEN, &ratios, &along).unwrap();
         calls += found.calls / 64.0;
         for first in 0..every {
             // Three starts, a rollout of three tokens behind each.
@@ -237,7 +237,7 @@ fn settings(policies: &[&str]) -> LengthSettings {
             .iter()
             .map(|policy| policy.parse().unwrap())
             .collect(),
-        verifiers: vec![ChainVerifier::Token, ChainVerifier::Block],
+        verifiers: vec![ChainRule::TOKEN, ChainRule::BLOCK],
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
         ..LengthSettings::default()
     }
@@ -288,7 +288,7 @@ fn a_report_adds_up_what_is_drafted_on_rollouts() {
     let mut differ = 0;
     for name in EACH.iter().skip(2) {
         let policy: Policy = name.parse().unwrap();
-        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
             let what = format!("{name}, {verifier}");
             let (mut calls, mut drafts, mut unused, mut seen) = (0.0, 0.0, 0.0, 0.0);
             for (prompt, text) in TEXTS.iter().enumerate() {

@@ -25,7 +25,7 @@ const ALLOWED: &str = "
     scheme: entry_name
     problem: scheme
     rule: entry_name scheme
-    rounds: rule tree
+    rounds: entry_name rule tree
     coupling: problem scheme
     tree: problem
     lp: scheme

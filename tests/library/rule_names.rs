@@ -9,8 +9,8 @@ fn every_vocabulary_reads_every_name() {
         for name in rule.aliases.iter().chain([&rule.name]) {
             let own = |found: Option<&str>| assert!(found.is_none_or(|found| found == rule.name));
             own((name.parse::<specgap::verifier::VerifierName>().ok()).map(|rule| rule.as_str()));
-            own((name.parse::<specgap::block::BlockVerifierName>().ok()).map(|rule| rule.as_str()));
-            own((name.parse::<specgap::rounds::ChainVerifier>().ok()).map(|rule| rule.as_str()));
+            own((name.parse::<specgap::block::BlockRule>().ok()).map(|rule| rule.as_str()));
+            own((name.parse::<specgap::rounds::ChainRule>().ok()).map(|rule| rule.as_str()));
             let audited = name
                 .parse::<specgap::audit::Rule>()
                 .map(|rule| rule.to_string());
@@ -20,7 +20,7 @@ fn every_vocabulary_reads_every_name() {
     }
     for name in ["token", "single", "chain"] {
         assert_eq!(name.parse(), Ok(specgap::verifier::VerifierName::TOKEN));
-        assert_eq!(name.parse(), Ok(specgap::block::BlockVerifierName::Token));
-        assert_eq!(name.parse(), Ok(specgap::rounds::ChainVerifier::Token));
+        assert_eq!(name.parse(), Ok(specgap::block::BlockRule::TOKEN));
+        assert_eq!(name.parse(), Ok(specgap::rounds::ChainRule::TOKEN));
     }
 }

@@ -5,8 +5,8 @@ use crate::replay::{DRAFT, TARGET, TEXTS, near, ratios, report};
 use specgap::log::Log;
 use specgap::replay::{LengthReport, LengthSettings, Parameter, Policy, Texts, measure_lengths};
 use specgap::rounds::{
-    ChainVerifier, FixedLength, carried_starts, fewest_calls, fewest_calls_unlimited,
-    fewest_starts, greedy_block_starts, oracle_calls_to_the_end, replay,
+    ChainRule, FixedLength, carried_starts, fewest_calls, fewest_calls_unlimited, fewest_starts,
+    greedy_block_starts, oracle_calls_to_the_end, replay,
 };
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn calls(verifier: ChainVerifier, ratios: &[f64], most: usize) -> f64 {
+fn calls(verifier: ChainRule, ratios: &[f64], most: usize) -> f64 {
     replay(verifier, ratios, &FixedLength(most)).unwrap().calls
 }
 
@@ -168,7 +168,7 @@ fn calls_of_shipped_logs_are_ordered_text_by_text() {
             texts += 1;
             let tolerance = 1e-9;
             for most in 1..=ratios.len() {
-                let [token, block] = [ChainVerifier::Token, ChainVerifier::Block]
+                let [token, block] = [ChainRule::TOKEN, ChainRule::BLOCK]
                     .map(|verifier| calls(verifier, &ratios, most));
                 assert!(
                     block <= token + tolerance,
@@ -180,7 +180,7 @@ fn calls_of_shipped_logs_are_ordered_text_by_text() {
                 assert!(carried.iter().all(|start| (0.0..=1.0).contains(start)));
             }
             let unlimited = fewest_calls_unlimited(&ratios);
-            let long = calls(ChainVerifier::Block, &ratios, ratios.len());
+            let long = calls(ChainRule::BLOCK, &ratios, ratios.len());
             near(long, unlimited, "long blocks");
             near(fewest_calls(&ratios, ratios.len()), unlimited, "two forms");
             assert!(unlimited <= oracle_calls_to_the_end(&ratios) + tolerance);

@@ -1,7 +1,7 @@
 //! Do the problem files hold: what they expect, and the values of the committed
 //! baseline? Each file goes through every solver and verifier once, here.
 
-use specgap::block::BlockVerifierName;
+use specgap::block::BlockRule;
 use specgap::claims::{Baseline, Changes, compare};
 use specgap::evaluate::{Evaluated, Limits, Measured, block as evaluate_block, solve, verify};
 use specgap::problem::{AnyProblem, BlockProblem, Problem, read};
@@ -120,7 +120,7 @@ fn block(problem: &BlockProblem, compared: &mut Compared) -> Values {
     ]);
     for verifier in &evaluation.verifiers {
         let law = verifier.outcome.done().unwrap();
-        if verifier.name != BlockVerifierName::SpecTrGbv || problem.drafts() == 1 {
+        if verifier.name != BlockRule::SPECTR_GBV || problem.drafts() == 1 {
             assert!(law.lossless, "{name}: {verifier:?}");
             assert!(law.undefined_mass.value() <= 1e-15, "{name}: {verifier:?}");
         }

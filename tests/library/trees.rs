@@ -11,9 +11,7 @@ use specgap::replay::{
     Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
     threshold_nodes,
 };
-use specgap::rounds::{
-    ChainVerifier, ChildShares, FixedLength, accepted_lengths, replay, replay_tree,
-};
+use specgap::rounds::{ChainRule, ChildShares, FixedLength, accepted_lengths, replay, replay_tree};
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::tree::DraftTree;
@@ -70,12 +68,12 @@ fn a_chain_is_a_fixed_length() {
         for text in &TEXTS {
             let found = replay_tree(&shape, &shares(text));
             let ratios = ratios(text);
-            let other = replay(ChainVerifier::Token, &ratios, &FixedLength(length)).unwrap();
+            let other = replay(ChainRule::TOKEN, &ratios, &FixedLength(length)).unwrap();
             near(found.calls, other.calls, "calls");
             for (one, other) in found.starts.iter().zip(&other.starts) {
                 near(*one, *other, "starts");
             }
-            let (sum, starts) = accepted_lengths(ChainVerifier::Token, &ratios, length)[length - 1];
+            let (sum, starts) = accepted_lengths(ChainRule::TOKEN, &ratios, length)[length - 1];
             near(found.accepted, sum, "accepted");
             assert_eq!(found.whole, starts);
             // A chain's drafts by levels are the drafts of its rounds.

@@ -55,8 +55,23 @@ pub fn nearest<'a, T>(
 
 /// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
 /// crate refers to it. The entry is [`Named`]; handles compare, sort, hash and print by its
-/// name.
+/// name. `by rule` names the entry by its rule.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! entry_name {
+    ($handle:ident of $entry:ident by rule) => {
+        impl $crate::entry_name::Named for $entry {
+            fn name(&self) -> &'static str {
+                self.rule.as_str()
+            }
+
+            fn aliases(&self) -> &'static [&'static str] {
+                self.rule.entry().aliases
+            }
+        }
+
+        $crate::entry_name!($handle of $entry);
+    };
     ($handle:ident of $entry:ident) => {
         impl $handle {
             /// The entry.
@@ -66,7 +81,7 @@ macro_rules! entry_name {
 
             /// The name, as it is written in problem files and reports.
             pub fn as_str(self) -> &'static str {
-                crate::entry_name::Named::name(self.0)
+                $crate::entry_name::Named::name(self.0)
             }
         }
 
@@ -113,6 +128,8 @@ macro_rules! entry_name {
 /// A table, a constant slice of references to entries, with a constant name for each; and names that
 /// are listed and read by it. A text that is no name is the error, which lists those that are, and
 /// says which may be meant.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! entry_table {
     (
         $(#[$about:meta])*
@@ -145,11 +162,11 @@ macro_rules! entry_table {
             /// aliases have; `None` if none is near.
             pub fn nearest(text: &str) -> Option<Self> {
                 let named = Self::ALL.into_iter().flat_map(|one| {
-                    let aliases = crate::entry_name::Named::aliases(one.entry());
+                    let aliases = $crate::entry_name::Named::aliases(one.entry());
                     let all = aliases.iter().map(move |&alias| (alias, one));
                     std::iter::once((one.as_str(), one)).chain(all)
                 });
-                crate::entry_name::nearest(text, named)
+                $crate::entry_name::nearest(text, named)
             }
         }
 
@@ -159,7 +176,7 @@ macro_rules! entry_table {
                 Self::ALL
                     .into_iter()
                     .find(|name| {
-                        let aliases = crate::entry_name::Named::aliases(name.entry());
+                        let aliases = $crate::entry_name::Named::aliases(name.entry());
                         name.as_str() == text || aliases.contains(&text)
                     })
                     .ok_or_else(|| $unknown(text.to_owned()))

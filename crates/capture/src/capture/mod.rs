@@ -50,7 +50,7 @@ pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
 pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
 pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
-pub use tree::{children_of_rule, draws_children};
+pub use tree::children_of_rule;
 
 use std::io;
 use std::path::{Path, PathBuf};

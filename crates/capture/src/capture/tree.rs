@@ -15,24 +15,10 @@ use specgap_plan::plan::{RatioBins, Selection};
 /// The most leaves of a tree: the target runs over the paths to them side by side.
 const PATHS: usize = 256;
 
-/// Whether children of a tree can be drawn so: one after another, from q and those before.
-pub fn draws_children(law: SchemeName) -> bool {
-    let laws = [
-        SchemeName::WITH_REPLACEMENT,
-        SchemeName::WITHOUT_REPLACEMENT,
-        SchemeName::HUB,
-        SchemeName::STRATIFIED,
-        SchemeName::STRATIFIED_INDEPENDENT,
-    ];
-    laws.contains(&law)
-}
-
 /// The law of a tree's children that a rule needs; of several, the first.
 pub fn children_of_rule(rule: RuleName) -> SchemeName {
-    match rule.entry().drafts {
-        Drafts::Drawn(law) => law,
-        Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
-    }
+    let own = rule.laws().next();
+    own.unwrap_or(SchemeName::WITH_REPLACEMENT)
 }
 
 /// What is drafted a round, and how.
@@ -139,7 +125,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     }
     let drawn = match entry.drafts {
         Drafts::Drawn(_) => rule.laws().any(|own| own == law),
-        Drafts::Likeliest | Drafts::Any => draws_children(law),
+        Drafts::Likeliest | Drafts::Any => law.entry().child_by_child,
         Drafts::Codes => {
             return Some(format!(
                 "verifier {rule} is for paths by codes, which are no tree of children; give --paths K \
@@ -898,7 +884,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
     use specgap_core::tree::{DraftTree, TokenTree};
-    use specgap_exact::block::{BlockVerifierName, Change, DrawnTrees, several_rounds};
+    use specgap_exact::block::{BlockRule, Change, DrawnTrees, several_rounds};
     use specgap_number::distribution::{Draft, Rational, Rows, Target};
     use specgap_number::number::Number;
     use specgap_replay::replay::{CodedAlong, SelectedAlong};
@@ -1228,7 +1214,7 @@ mod tests {
                 replayed += mass * along.spread(length).calls.mean;
             }
             assert!((calls - replayed).abs() < 1e-8, "{calls} {replayed}");
-            let name = BlockVerifierName::SelectBlock;
+            let name = BlockRule::SELECT_BLOCK;
             let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
             let known = known.unwrap().rounds.to_f64();
             assert!((calls - known).abs() < 0.02, "{calls} {known}");
@@ -1237,7 +1223,7 @@ mod tests {
                 &pair.problem(total),
                 length,
                 1,
-                BlockVerifierName::Block,
+                BlockRule::BLOCK,
                 Change::Carried,
             );
             assert!(calls < one.unwrap().rounds.to_f64() + 1e-9);
@@ -1267,10 +1253,10 @@ mod tests {
             deepest = deepest.max(carried);
             let rounds = mean_rounds(&texts);
             let (name, near) = if paths == 1 {
-                (BlockVerifierName::GreedyBlock, 1e-9)
+                (BlockRule::GREEDY_BLOCK, 1e-9)
             } else {
                 // The sampler's selection has bins.
-                (BlockVerifierName::SelectGreedyBlock, 0.02)
+                (BlockRule::SELECT_GREEDY_BLOCK, 0.02)
             };
             let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
             let known = known.unwrap().rounds.to_f64();

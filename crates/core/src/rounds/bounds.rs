@@ -1,6 +1,6 @@
 //! What no policy can pass.
 
-use super::{ChainVerifier, Coins, DraftLength, Survival};
+use super::{ChainRule, Coins, DraftLength, Survival};
 use specgap_number::number::Number;
 
 /// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
@@ -66,15 +66,15 @@ pub struct CoinBlind<T> {
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, coin_blind};
+/// use specgap_core::rounds::{ChainRule, coin_blind};
 ///
 /// // Every draft is accepted: one round does it all.
-/// let plan = coin_blind(ChainVerifier::Token, &[1.0; 4], &|n| 1.0 + 0.1 * n as f64).unwrap();
+/// let plan = coin_blind(ChainRule::TOKEN, &[1.0; 4], &|n| 1.0 + 0.1 * n as f64).unwrap();
 /// assert_eq!(plan.lengths, [3, 2, 1, 0]);
 /// assert!((plan.cost - 1.3).abs() < 1e-12);
 /// ```
 pub fn coin_blind<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &(impl Coins<T> + ?Sized),
     cost: &dyn Fn(usize) -> T,
 ) -> Option<CoinBlind<T>> {
@@ -145,7 +145,7 @@ mod tests {
 
     /// Every choice of a length for every start, by replay.
     fn cheapest(
-        verifier: ChainVerifier,
+        verifier: ChainRule,
         ratios: &[Rational],
         cost: &dyn Fn(usize) -> Rational,
     ) -> Rational {
@@ -181,7 +181,7 @@ mod tests {
             fractions(&["1", "1", "1", "1", "1"]),
             fractions(&["1/9"]),
         ] {
-            for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+            for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
                 let plan = coin_blind(verifier, &ratios, &cost).unwrap();
                 let by_hand = cheapest(verifier, &ratios, &cost);
                 assert_eq!(plan.cost, by_hand, "{verifier}, {ratios:?}");
@@ -191,11 +191,9 @@ mod tests {
                 assert_eq!(float.lengths, plan.lengths, "{verifier}, {ratios:?}");
             }
         }
-        assert!(coin_blind(ChainVerifier::GreedyBlock, &[1.0], &|_| 1.0).is_none());
+        assert!(coin_blind(ChainRule::GREEDY_BLOCK, &[1.0], &|_| 1.0).is_none());
         assert_eq!(
-            coin_blind(ChainVerifier::Token, &[], &|_| 1.0)
-                .unwrap()
-                .cost,
+            coin_blind(ChainRule::TOKEN, &[], &|_| 1.0).unwrap().cost,
             0.0
         );
     }

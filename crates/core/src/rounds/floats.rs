@@ -1,11 +1,11 @@
 //! The same of `f64`, compiled here: a build that is made in a hurry optimises this member, and
 //! not those that ask for a replay of 100,000 tokens.
 
-use super::{ChainVerifier, CoinBlind, Coins, DraftLength, Replay};
+use super::{ChainRule, CoinBlind, Coins, DraftLength, Replay};
 
 /// [`replay`](super::replay()) of `f64`.
 pub fn replay(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     coins: &dyn Coins<f64>,
     policy: &dyn DraftLength,
 ) -> Option<Replay<f64>> {
@@ -14,7 +14,7 @@ pub fn replay(
 
 /// [`coin_blind`](super::coin_blind()) of `f64`.
 pub fn coin_blind(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     coins: &dyn Coins<f64>,
     cost: &dyn Fn(usize) -> f64,
 ) -> Option<CoinBlind<f64>> {
@@ -23,7 +23,7 @@ pub fn coin_blind(
 
 /// [`accepted_lengths`](super::accepted_lengths()) of `f64`.
 pub fn accepted_lengths(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     coins: &dyn Coins<f64>,
     most: usize,
 ) -> Vec<(f64, usize)> {
@@ -40,10 +40,6 @@ pub fn accepted_lengths_by_means(
 }
 
 /// [`accepted_everywhere`](super::accepted_everywhere()) of `f64`.
-pub fn accepted_everywhere(
-    verifier: ChainVerifier,
-    coins: &dyn Coins<f64>,
-    most: usize,
-) -> Vec<f64> {
+pub fn accepted_everywhere(verifier: ChainRule, coins: &dyn Coins<f64>, most: usize) -> Vec<f64> {
     super::accepted_everywhere(verifier, coins, most)
 }

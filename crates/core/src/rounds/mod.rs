@@ -31,7 +31,7 @@ pub use several::{
 };
 pub use starts::{FromStarts, reached_from_starts};
 pub use survival::{
-    ChainVerifier, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
+    ChainRule, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
 };
 pub use trees::{ChildShares, TreeReplay, replay_tree};
 pub use trees::{survival_of_tree, walk};

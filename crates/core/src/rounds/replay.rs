@@ -1,7 +1,7 @@
 //! The rounds of a decoder along a text: a renewal process.
 
 use super::coins::Coins;
-use super::survival::{ChainVerifier, Survival};
+use super::survival::{ChainRule, Survival};
 use specgap_number::number::Number;
 use std::collections::VecDeque;
 
@@ -135,15 +135,15 @@ pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, FixedLength, replay};
+/// use specgap_core::rounds::{ChainRule, FixedLength, replay};
 ///
 /// // Two tokens: the first is drafted and accepted with probability 1/2.
-/// let two = replay(ChainVerifier::Token, &[0.5, 1.0], &FixedLength(3)).unwrap();
+/// let two = replay(ChainRule::TOKEN, &[0.5, 1.0], &FixedLength(3)).unwrap();
 /// assert_eq!(two.calls, 1.5);
 /// assert_eq!(two.drafts_set_at_start(), 1.0);
 /// ```
 pub fn replay<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &(impl Coins<T> + ?Sized),
     policy: &(impl DraftLength + ?Sized),
 ) -> Option<Replay<T>> {
@@ -221,7 +221,7 @@ mod tests {
     const SURE: [f64; 5] = [1.0; 5];
 
     fn rounds(policy: &(impl DraftLength + ?Sized)) -> Replay<f64> {
-        replay(ChainVerifier::Token, &SURE, policy).unwrap()
+        replay(ChainRule::TOKEN, &SURE, policy).unwrap()
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
         // The first is rejected half of the time. Then none is drafted behind it; either way one
         // is from the third token on, the last but one.
-        let found = replay(ChainVerifier::Token, &[0.5, 1.0, 1.0, 1.0], &Counting).unwrap();
+        let found = replay(ChainRule::TOKEN, &[0.5, 1.0, 1.0, 1.0], &Counting).unwrap();
         assert_eq!(found.rounds, [0.5, 2.0]);
         assert_eq!(found.starts, [1.0, 0.5, 1.0, 0.0]);
     }

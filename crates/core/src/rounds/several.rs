@@ -203,7 +203,7 @@ pub fn carried_starts<T: Number>(ratios: &[T], most: usize) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::{ChainVerifier, FixedLength, oracle_calls_to_the_end, replay};
+    use crate::rounds::{ChainRule, FixedLength, oracle_calls_to_the_end, replay};
     use specgap_number::distribution::Rational;
 
     /// Some fractions, without a generator of random numbers.
@@ -234,7 +234,7 @@ mod tests {
                 fewest_calls_unlimited(&ratios),
                 fewest_calls(&ratios, tokens)
             );
-            let block = replay(ChainVerifier::Block, &ratios, &FixedLength(tokens)).unwrap();
+            let block = replay(ChainRule::BLOCK, &ratios, &FixedLength(tokens)).unwrap();
             let starts = block.starts.into_iter().take(tokens).collect::<Vec<_>>();
             assert_eq!(starts, fewest, "{ratios:?}");
             // Token verification of any lengths, text by text.

@@ -1,7 +1,7 @@
 //! How far rounds get from where they start.
 
 use super::coins::Coins;
-use super::survival::{ChainVerifier, Survival};
+use super::survival::{ChainRule, Survival};
 use specgap_number::number::Number;
 
 /// Rounds of K drafts that have K tokens of the text ahead of them, in expectation given the text.
@@ -31,19 +31,19 @@ pub struct FromStarts<T> {
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, FixedLength, reached_from_starts, replay};
+/// use specgap_core::rounds::{ChainRule, FixedLength, reached_from_starts, replay};
 ///
 /// let coins = [0.5, 1.0, 0.25];
-/// let replayed = replay(ChainVerifier::Token, &coins, &FixedLength(2)).unwrap();
+/// let replayed = replay(ChainRule::TOKEN, &coins, &FixedLength(2)).unwrap();
 /// // From token 0 always, and from token 1 where the first draft was rejected.
-/// let found = reached_from_starts(ChainVerifier::Token, &coins, &replayed.starts, 2);
+/// let found = reached_from_starts(ChainRule::TOKEN, &coins, &replayed.starts, 2);
 /// assert_eq!(found.rounds, 1.0 + 0.5);
 /// assert_eq!(found.reached, [0.5 + 0.5 * 1.0, 0.5 + 0.5 * 0.25]);
 /// ```
 ///
 /// [`Replay::starts`]: super::Replay::starts
 pub fn reached_from_starts<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     coins: &(impl Coins<T> + ?Sized),
     starts: &[T],
     length: usize,
@@ -150,9 +150,9 @@ mod tests {
                     ratios.push(q[token].over(&p[token]));
                 }
                 let policy = FixedLength(length);
-                let replayed = replay(ChainVerifier::Token, &ratios, &policy).unwrap();
+                let replayed = replay(ChainRule::TOKEN, &ratios, &policy).unwrap();
                 let found =
-                    reached_from_starts(ChainVerifier::Token, &ratios, &replayed.starts, length);
+                    reached_from_starts(ChainRule::TOKEN, &ratios, &replayed.starts, length);
                 for (sum, one) in sums
                     .iter_mut()
                     .zip([found.rounds].iter().chain(&found.reached))

@@ -1,72 +1,69 @@
 //! How many drafted tokens are accepted, given the text that is put out.
 
 use super::coins::Coins;
-use crate::rule::RuleName;
+use crate::entry_name::entry_name;
+use crate::rule::{Kept, RULES, RuleEntry, RuleName, named, rejection};
 use specgap_number::number::Number;
-use std::fmt;
 use std::str::FromStr;
 
-/// A verifier of one drafted chain of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChainVerifier {
-    /// Each token by itself: accepted with probability min(1, p/q).
-    Token,
-    /// Whole prefixes, by block verification of Sun et al.
-    Block,
-    /// Whole prefixes, as many as one round can take; the next round's target is changed.
-    GreedyBlock,
-}
+/// A rule that verifies one drafted chain of tokens and has the column [`RuleEntry::survival`].
+#[derive(Clone, Copy)]
+pub struct ChainRule(&'static RuleEntry, Kept);
 
-impl ChainVerifier {
-    /// All, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Token, Self::Block, Self::GreedyBlock];
+entry_name!(ChainRule of RuleEntry);
+
+impl ChainRule {
+    /// Each token by itself.
+    pub const TOKEN: Self = Self(&rejection::TOKEN, Kept::Tokens);
+    /// Whole prefixes.
+    pub const BLOCK: Self = Self(&named::BLOCK, Kept::Prefixes);
+    /// Whole prefixes, as many as one round can take.
+    pub const GREEDY_BLOCK: Self = Self(&named::GREEDY_BLOCK, Kept::MostPrefixes);
+
+    /// All, in the order of the table of rules.
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
+        let rules = RULES.iter().copied();
+        rules.filter_map(|rule| Some(Self(rule, rule.survival?)))
+    }
 
     /// The rule in the table of all rules.
     pub fn rule(self) -> RuleName {
-        match self {
-            Self::Token => RuleName::TOKEN,
-            Self::Block => RuleName::BLOCK,
-            Self::GreedyBlock => RuleName::GREEDY_BLOCK,
-        }
-    }
-
-    /// The name, as in files and options.
-    pub fn as_str(self) -> &'static str {
-        self.rule().as_str()
+        RuleName(self.0)
     }
 
     /// P(tau >= i) as a formula in the ratios of the text.
     pub fn formula(self) -> &'static str {
-        match self {
-            Self::Token => "E[product over j <= i of min(1, r_j)]",
-            Self::Block => "E[min over 0 <= j <= i of R_j]",
-            Self::GreedyBlock => "E[min(1, R_i)]",
+        match self.1 {
+            Kept::Tokens => "E[product over j <= i of min(1, r_j)]",
+            Kept::Prefixes => "E[min over 0 <= j <= i of R_j]",
+            Kept::MostPrefixes => "E[min(1, R_i)]",
         }
+    }
+
+    /// What it keeps of a chain.
+    pub fn kept(self) -> Kept {
+        self.1
     }
 
     /// Whether a round leaves the next one the model's own rows, so that rounds can be
     /// replayed one after the other.
     pub fn has_rounds(self) -> bool {
-        self != Self::GreedyBlock
+        !self.0.changes_target
     }
 }
 
-impl fmt::Display for ChainVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for ChainVerifier {
+impl FromStr for ChainRule {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
         let rule = name.parse().ok();
-        let mut all = Self::ALL.into_iter();
-        let known = all.find(|one| Some(one.rule()) == rule);
+        let known = Self::all().find(|one| Some(one.rule()) == rule);
         known.ok_or_else(|| {
-            let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{name} is no verifier of a chain; there are {all}")
+            let all: Vec<&str> = Self::all().map(Self::as_str).collect();
+            format!(
+                "{name} is no verifier of a chain; there are {}",
+                all.join(", ")
+            )
         })
     }
 }
@@ -94,7 +91,7 @@ impl FromStr for ChainVerifier {
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, Survival};
+/// use specgap_core::rounds::{ChainRule, Survival};
 ///
 /// // r = 2, 1/2: the second token's loss is made up for by the first.
 /// let reached = |verifier| {
@@ -103,22 +100,22 @@ impl FromStr for ChainVerifier {
 ///     survival.take(&0.5);
 ///     *survival.reached()
 /// };
-/// assert_eq!(reached(ChainVerifier::Token), 0.5);
-/// assert_eq!(reached(ChainVerifier::Block), 1.0);
+/// assert_eq!(reached(ChainRule::TOKEN), 0.5);
+/// assert_eq!(reached(ChainRule::BLOCK), 1.0);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Survival<T> {
-    verifier: ChainVerifier,
+    kept: Kept,
     reached: T,
-    /// block: R_i over the least R so far; greedy-block: R_i.
+    /// Of prefixes, R_i over the least R so far; of the most prefixes, R_i.
     product: T,
 }
 
 impl<T: Number> Survival<T> {
     /// At the start of a round.
-    pub fn new(verifier: ChainVerifier) -> Self {
+    pub fn new(verifier: ChainRule) -> Self {
         Self {
-            verifier,
+            kept: verifier.1,
             reached: T::one(),
             product: T::one(),
         }
@@ -132,14 +129,14 @@ impl<T: Number> Survival<T> {
     /// Goes on by a token of the text, with its q/p.
     pub fn take(&mut self, ratio: &T) {
         let one = T::one();
-        match self.verifier {
-            ChainVerifier::Token => self.reached = self.reached.times(&ratio.smaller(&one)),
-            ChainVerifier::Block => {
+        match self.kept {
+            Kept::Tokens => self.reached = self.reached.times(&ratio.smaller(&one)),
+            Kept::Prefixes => {
                 let product = scaled(&self.product, ratio);
                 self.reached = self.reached.times(&product.smaller(&one));
                 self.product = if product > one { product } else { one };
             }
-            ChainVerifier::GreedyBlock => {
+            Kept::MostPrefixes => {
                 self.product = scaled(&self.product, ratio);
                 self.reached = self.product.smaller(&one);
             }
@@ -164,13 +161,13 @@ pub(super) fn scaled<T: Number>(product: &T, ratio: &T) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, accepted_lengths};
-/// let sums = accepted_lengths(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// use specgap_core::rounds::{ChainRule, accepted_lengths};
+/// let sums = accepted_lengths(ChainRule::TOKEN, &[0.5, 1.0, 0.25], 2);
 /// // K = 2: starts 0 and 1, with 1/2 + 1/2 and 1 + 1/4.
 /// assert_eq!(sums, [(1.75, 3), (2.25, 2)]);
 /// ```
 pub fn accepted_lengths<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &(impl Coins<T> + ?Sized),
     most: usize,
 ) -> Vec<(T, usize)> {
@@ -197,13 +194,13 @@ pub fn accepted_lengths<T: Number>(
 ///
 /// # Example
 /// ```
-/// use specgap_core::rounds::{ChainVerifier, accepted_everywhere};
-/// let sums = accepted_everywhere(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// use specgap_core::rounds::{ChainRule, accepted_everywhere};
+/// let sums = accepted_everywhere(ChainRule::TOKEN, &[0.5, 1.0, 0.25], 2);
 /// // K = 2: 1/2 + 1/2, 1 + 1/4, and 1/4 with the one token that is left.
 /// assert_eq!(sums, [1.75, 2.5]);
 /// ```
 pub fn accepted_everywhere<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &(impl Coins<T> + ?Sized),
     most: usize,
 ) -> Vec<T> {
@@ -245,7 +242,7 @@ pub fn accepted_lengths_by_means<T: Number>(
 ) -> Vec<(T, usize)> {
     let mut sums = vec![(T::zero(), 0); most];
     for start in 0..coins.tokens() {
-        let mut survival = Survival::<T>::new(ChainVerifier::Token);
+        let mut survival = Survival::<T>::new(ChainRule::TOKEN);
         let mut length = T::zero();
         let ahead = coins.ahead(start).iter().zip(means.ahead(start));
         for ((sum, starts), (coin, mean)) in sums.iter_mut().zip(ahead) {
@@ -270,7 +267,7 @@ mod tests {
         let ratios: Vec<f64> = (1..40u32)
             .map(|i| f64::from(i * i * 37 % 101) / 50.0)
             .collect();
-        for verifier in ChainVerifier::ALL {
+        for verifier in ChainRule::all() {
             let sums = accepted_everywhere(verifier, &ratios, 45);
             assert!(sums.is_sorted(), "{verifier}: {sums:?}");
             // Of one draft every start is one that it fits.
@@ -286,7 +283,7 @@ mod tests {
             let ratios: Vec<f64> = (0..3)
                 .map(|t| if text >> t & 1 == 0 { 1.5 } else { 0.5 })
                 .collect();
-            coins += accepted_lengths(ChainVerifier::Token, &ratios, 3)[2].0;
+            coins += accepted_lengths(ChainRule::TOKEN, &ratios, 3)[2].0;
             means += accepted_lengths_by_means(&ratios, &[0.75; 3], 3)[2].0;
         }
         assert!((coins - means).abs() < 1e-12, "{coins} {means}");
@@ -296,9 +293,7 @@ mod tests {
     #[test]
     fn the_three_verifiers_of_a_chain_of_three() {
         let ratio = fractions(&["3/2", "1/2"]);
-        for (verifier, expected) in ChainVerifier::ALL
-            .into_iter()
-            .zip(fractions(&["111/64", "123/64", "67/32"]))
+        for (verifier, expected) in ChainRule::all().zip(fractions(&["111/64", "123/64", "67/32"]))
         {
             let mut sum = Rational::zero();
             for text in 0..8 {
@@ -313,7 +308,7 @@ mod tests {
     #[test]
     fn ratios_beyond_the_range_leave_probabilities() {
         let wild = [1e300, 1e300, 0.0, f64::MAX, 1e-300, 1e-300, f64::MAX, 1e300];
-        for verifier in ChainVerifier::ALL {
+        for verifier in ChainRule::all() {
             let mut survival = Survival::new(verifier);
             for (index, ratio) in wild.iter().enumerate() {
                 survival.take(ratio);
@@ -329,7 +324,7 @@ mod tests {
             assert_eq!(*survival.reached(), 0.0, "{verifier}");
         }
         // In the range of the exponent but far from 1: the product comes back.
-        let mut survival = Survival::new(ChainVerifier::Block);
+        let mut survival = Survival::new(ChainRule::BLOCK);
         for ratio in [1e200, 1e-150, 1e-50] {
             survival.take(&ratio);
         }

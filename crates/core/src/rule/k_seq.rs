@@ -1,8 +1,7 @@
 //! `k-seq`: every draft is kept with min(1, p/(rho q)).
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, Verifies};
-use crate::scheme::SchemeName;
+use super::{IID, RuleEntry, Verifies};
 
 /// SpecTr's rule (Sun et al. 2023, "SpecTr: Fast speculative decoding via optimal transport",
 /// Algorithm 2), with the smallest factor for which it is lossless.
@@ -69,8 +68,5 @@ pub(super) static K_SEQ: RuleEntry = RuleEntry {
     step: Some(&KSeq),
     needs_full_rows: Some("what is left of p after a rejection is a sum over all tokens"),
     audited: true,
-    ..RuleEntry::named(
-        Verifies::Siblings,
-        Drafts::Drawn(SchemeName::WITH_REPLACEMENT),
-    )
+    ..RuleEntry::named(Verifies::Siblings, IID)
 };

@@ -76,9 +76,6 @@ pub(super) static LEVEL_4: RuleEntry = RuleEntry {
     needs_full_rows: Some("where q is cut, and what a pass leaves of p, are sums over all tokens"),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 3],
-        stream: 5,
-    }),
+    vectors: Vectors::of(&[2, 3], 5),
     ..RuleEntry::named(Verifies::Siblings, Drafts::Drawn(SchemeName::STRATIFIED))
 };

@@ -12,15 +12,16 @@
 //! | [`RuleEntry::vectors`] | `conformance` |
 //! | [`RuleEntry::decoded`] | `decode` |
 //! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
-//! | `specgap_exact::block::BlockVerifierName` | exact laws of blocks: `block`, `paths` |
-//! | `ChainVerifier` | survival along a text: `length` |
+//! | `specgap_exact::block::BLOCK_RULES` | exact laws of blocks: `block`, `paths` |
+//! | [`RuleEntry::survival`] | chains along a text: `length`, `gap`, `paths` |
+//! | [`RuleEntry::changes_target`] | what rounds can be replayed one after the other |
 //!
 //! A rule is added by its file and its line in the table.
 
 mod k_seq;
 mod level;
-mod named;
-mod rejection;
+pub(crate) mod named;
+pub(crate) mod rejection;
 mod spechub;
 mod step;
 mod table;
@@ -57,6 +58,12 @@ pub struct RuleEntry {
     /// Other laws of drafts that an engine with this rule may draw by, each with what the rule
     /// then does.
     pub also: &'static [(SchemeName, &'static dyn Step)],
+    /// How far a chain survives, given the text that is put out; `None` where the text does not
+    /// tell.
+    pub survival: Option<Kept>,
+    /// Whether a round changes the target of later ones, so that no round can be replayed by
+    /// itself.
+    pub changes_target: bool,
     /// Why rows that list some tokens only cannot be audited.
     pub needs_full_rows: Option<&'static str>,
     /// Whether an engine that claims it can be audited.
@@ -96,6 +103,17 @@ pub enum Drafts {
     Any,
 }
 
+/// What a rule keeps of a chain: small, as loops over texts ask for it at every token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Each token by itself: accepted with probability min(1, p/q).
+    Tokens,
+    /// Whole prefixes, by block verification of Sun et al.
+    Prefixes,
+    /// Whole prefixes, as many as one round can take.
+    MostPrefixes,
+}
+
 /// Which test vectors there are of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors {
@@ -103,6 +121,14 @@ pub struct Vectors {
     pub drafts: &'static [usize],
     /// Which stream of random numbers makes them; each rule has its own.
     pub stream: u64,
+}
+
+const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
+
+impl Vectors {
+    const fn of(drafts: &'static [usize], stream: u64) -> Option<Self> {
+        Some(Self { drafts, stream })
+    }
 }
 
 impl Drafts {
@@ -127,6 +153,8 @@ impl RuleEntry {
             drafts,
             step: None,
             also: &[],
+            survival: None,
+            changes_target: false,
             needs_full_rows: None,
             audited: false,
             vectors: None,
@@ -158,7 +186,7 @@ impl Named for RuleEntry {
 /// # Ok::<(), specgap_core::rule::UnknownRule>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct RuleName(&'static RuleEntry);
+pub struct RuleName(pub(crate) &'static RuleEntry);
 
 entry_name!(RuleName of RuleEntry);
 

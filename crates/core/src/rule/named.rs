@@ -1,23 +1,24 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, RuleEntry, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
-const IID: Drafts = Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
-
-pub(super) static BLOCK: RuleEntry = RuleEntry {
+pub static BLOCK: RuleEntry = RuleEntry {
     name: "block",
     words: "verify a chain x ~ q as a block: the longest accepted prefix wins",
+    survival: Some(Kept::Prefixes),
     needs_full_rows: Some("a block is accepted by sums of (r p - q)+ over all tokens"),
     audited: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
-pub(super) static GREEDY_BLOCK: RuleEntry = RuleEntry {
+pub static GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "greedy-block",
     words: "verify a chain as greedily as one round can; the next round's target is changed",
+    survival: Some(Kept::MostPrefixes),
+    changes_target: true,
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
@@ -28,10 +29,7 @@ pub(super) static CARRIED: RuleEntry = RuleEntry {
     needs_full_rows: Some("its numbers come from q/p at every token of the text"),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 6,
-    }),
+    vectors: Vectors::of(&[1, 3], 6),
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
@@ -40,10 +38,7 @@ pub(super) static CARRIED_BLOCK: RuleEntry = RuleEntry {
     words: "verify a chain from its end by what rounds of each age have drafted and kept of the \
             text; lossless as text",
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 7,
-    }),
+    vectors: Vectors::of(&[1, 3], 7),
     ..RuleEntry::named(Verifies::Chain, IID)
 };
 
@@ -73,6 +68,12 @@ pub(super) static OPTIMAL: RuleEntry = RuleEntry {
     ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
 };
 
+pub(super) static SPECTR_RRS: RuleEntry = RuleEntry {
+    name: "spectr-rrs",
+    words: "recursive rejection at each position of several chains, among those that agree so far",
+    ..RuleEntry::named(Verifies::Paths, IID)
+};
+
 pub(super) static SPECTR_K_SEQ: RuleEntry = RuleEntry {
     name: "spectr-k-seq",
     words: "k-seq at each position of several chains, among those that agree so far",
@@ -81,6 +82,7 @@ pub(super) static SPECTR_K_SEQ: RuleEntry = RuleEntry {
 
 pub(super) static SPECTR_OPTIMAL: RuleEntry = RuleEntry {
     name: "spectr-optimal",
+    aliases: &["spectr-plan"],
     words: "an optimal plan at each position of several chains, among those that agree so far",
     ..RuleEntry::named(Verifies::Paths, IID)
 };
@@ -96,6 +98,7 @@ pub(super) static SELECT_GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "select-greedy-block",
     words: "select one of several paths as evenly against p as possible; verify it as \
             greedy-block does, later rounds carry the change",
+    changes_target: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, IID)
 };

@@ -1,7 +1,7 @@
 //! Rejection draft by draft: `token`, `rrs`, `rrs-wo`.
 
 use super::step::{InTurn, Step, entry, normalise, ratio};
-use super::{Drafts, RuleEntry, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 /// With r_1 = p and q_k the law of draft k given the ones before it, draft k is kept with
@@ -41,18 +41,16 @@ impl Step for Rejection {
 
 const SUMS: &str = "what is left of p after a rejection is a sum over all tokens";
 
-pub(super) static TOKEN: RuleEntry = RuleEntry {
+pub static TOKEN: RuleEntry = RuleEntry {
     name: "token",
     aliases: &["single", "chain", "sampled"],
     words: "keep a draft x ~ q with min(1, p/q), else draw from (p - q)+",
     step: Some(&Rejection(SchemeName::WITH_REPLACEMENT)),
+    survival: Some(Kept::Tokens),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 0,
-    }),
-    ..RuleEntry::named(Verifies::Chain, Drafts::Drawn(SchemeName::WITH_REPLACEMENT))
+    vectors: Vectors::of(&[1, 3], 0),
+    ..RuleEntry::named(Verifies::Chain, IID)
 };
 
 pub(super) static RRS: RuleEntry = RuleEntry {
@@ -63,14 +61,8 @@ pub(super) static RRS: RuleEntry = RuleEntry {
     needs_full_rows: Some(SUMS),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 3],
-        stream: 2,
-    }),
-    ..RuleEntry::named(
-        Verifies::Siblings,
-        Drafts::Drawn(SchemeName::WITH_REPLACEMENT),
-    )
+    vectors: Vectors::of(&[2, 3], 2),
+    ..RuleEntry::named(Verifies::Siblings, IID)
 };
 
 pub(super) static RRS_WO: RuleEntry = RuleEntry {
@@ -80,10 +72,7 @@ pub(super) static RRS_WO: RuleEntry = RuleEntry {
     needs_full_rows: Some(SUMS),
     audited: true,
     decoded: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 3],
-        stream: 3,
-    }),
+    vectors: Vectors::of(&[2, 3], 3),
     ..RuleEntry::named(
         Verifies::Siblings,
         Drafts::Drawn(SchemeName::WITHOUT_REPLACEMENT),

@@ -41,6 +41,8 @@ entry_table! {
     OPTIMAL = named::OPTIMAL;
     /// A draw from p, accepted if it is a draft.
     EXACT_MATCH = target_mass::EXACT_MATCH;
+    /// SpecTr of chains with recursive rejection.
+    SPECTR_RRS = named::SPECTR_RRS;
     /// SpecTr of chains with k-seq.
     SPECTR_K_SEQ = named::SPECTR_K_SEQ;
     /// SpecTr of chains with an optimal plan.

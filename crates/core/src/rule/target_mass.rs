@@ -43,10 +43,7 @@ pub(super) static EXACT_MATCH: RuleEntry = RuleEntry {
     words: "draw y ~ p whatever the drafts are; a draft that equals y is accepted",
     step: Some(&TargetMass { over: 1.0 }),
     audited: true,
-    vectors: Some(Vectors {
-        drafts: &[2, 4],
-        stream: 4,
-    }),
+    vectors: Vectors::of(&[2, 4], 4),
     ..RuleEntry::named(Verifies::Siblings, Drafts::Any)
 };
 
@@ -56,10 +53,7 @@ pub(super) static ONE_HOT: RuleEntry = RuleEntry {
             without x",
     step: Some(&TargetMass { over: 1.0 }),
     audited: true,
-    vectors: Some(Vectors {
-        drafts: &[1, 3],
-        stream: 1,
-    }),
+    vectors: Vectors::of(&[1, 3], 1),
     ..RuleEntry::named(Verifies::Chain, Drafts::Likeliest)
 };
 

@@ -282,15 +282,12 @@ impl DraftScheme for DistinctConditioned {
 /// [`DistinctConditioned`] in the table of laws.
 pub const LAW: Law = Law {
     name: "distinct-conditioned",
-    aliases: &[],
     words: "n independent draws from q, conditioned on all being different \
         (not the same law as without-replacement)",
     inside: "e_n(q on H)/e_n(q), e_n the elementary symmetric polynomial",
     distinct: true,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorem 4"),
-    next_draft: None,
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.distinct_conditioned(drafts)?.rate),
@@ -301,4 +298,5 @@ pub const LAW: Law = Law {
     }),
     by_default: true,
     hue: 2,
+    ..Law::NONE
 };

@@ -215,17 +215,11 @@ impl DraftScheme for Explicit {
 /// [`Explicit`] in the table of laws.
 pub const LAW: Law = Law {
     name: "explicit",
-    aliases: &[],
     words: "a list of tuples with probabilities",
     inside: "by summation",
-    distinct: false,
-    only: None,
     made_of: MadeOf::Tuples(|vocab, drafts, tuples, law| {
         Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
     }),
-    sort_theorem: None,
-    next_draft: None,
-    on_row: None,
-    by_default: false,
     hue: 6,
+    ..Law::NONE
 };

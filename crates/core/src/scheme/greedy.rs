@@ -268,13 +268,10 @@ impl DraftScheme for Greedy {
 /// [`Greedy`] in the table of laws.
 pub const LAW: Law = Law {
     name: "greedy",
-    aliases: &[],
     words: "the n-1 most probable tokens of q, then one draw from the rest",
     inside: "q(H - top)/(1 - q(top)) if H contains the top tokens, else 0",
     distinct: true,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
-    sort_theorem: None,
     next_draft: Some(|row, before, weights| {
         without(before, weights);
         if before.len() + 1 < row.drafts {
@@ -293,5 +290,7 @@ pub const LAW: Law = Law {
         }),
     }),
     by_default: true,
+    by_rank: true,
     hue: 3,
+    ..Law::NONE
 };

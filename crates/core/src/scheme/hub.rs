@@ -181,13 +181,11 @@ impl Hub {
 /// [`Hub`] in the table of laws.
 pub const LAW: Law = Law {
     name: "hub",
-    aliases: &[],
     words: "SpecHub's pairs around the most probable token of q",
     inside: "q(H - a)/(1 - q(a)) if H contains the hub a, else 0",
     distinct: true,
     only: Some(2),
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
-    sort_theorem: None,
     next_draft: Some(|row, before, weights| {
         let hub = likeliest(row.q);
         match before {
@@ -209,5 +207,8 @@ pub const LAW: Law = Law {
         }),
     }),
     by_default: true,
+    child_by_child: true,
+    by_rank: true,
     hue: 4,
+    ..Law::NONE
 };

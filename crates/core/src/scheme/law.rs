@@ -46,8 +46,37 @@ pub struct Law {
     pub on_row: Option<OnRow>,
     /// Whether reports of logs measure it where no laws are named, if a log can hold such drafts.
     pub by_default: bool,
+    /// Whether children of a live tree can be drawn so: one after another, from q and those
+    /// before.
+    pub child_by_child: bool,
+    /// Whether the first j of n drafts have the law of j drafts, so that what the first slots
+    /// accept together is at most the optimum of so many.
+    pub prefixed: bool,
+    /// Whether drafts are chosen by their rank in q.
+    pub by_rank: bool,
     /// Its colour in plots, the same in all: a number of the palette.
     pub hue: usize,
+}
+
+impl Law {
+    /// An entry whose columns are empty.
+    pub(super) const NONE: Self = Self {
+        name: "",
+        aliases: &[],
+        words: "",
+        inside: "",
+        distinct: false,
+        only: None,
+        made_of: MadeOf::EachDraft(|_| None),
+        sort_theorem: None,
+        next_draft: None,
+        on_row: None,
+        by_default: false,
+        child_by_child: false,
+        prefixed: false,
+        by_rank: false,
+        hue: 0,
+    };
 }
 
 /// Of a row and the drafts so far, makes weights that are q those of the next draft: V entries

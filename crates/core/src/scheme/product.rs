@@ -260,15 +260,9 @@ impl DraftScheme for Product {
 /// [`Product`] in the table of laws.
 pub const LAW: Law = Law {
     name: "product",
-    aliases: &[],
     words: "independent draws from n draft distributions",
     inside: "product of q_j(H)",
-    distinct: false,
-    only: None,
     made_of: MadeOf::EachDraft(|rows| Some(Arc::new(Product::new(rows)?))),
-    sort_theorem: None,
-    next_draft: None,
-    on_row: None,
-    by_default: false,
     hue: 5,
+    ..Law::NONE
 };

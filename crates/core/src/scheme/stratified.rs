@@ -455,15 +455,12 @@ impl DraftScheme for Stratified {
 /// [`Stratified`] with tokens across a cut drafted once, in the table of laws.
 pub const LAW: Law = Law {
     name: "stratified",
-    aliases: &[],
     words: "certain tokens, then one draw from each stratum of the rest of q, none twice",
     inside: "0 unless H holds the certain tokens, else a chain over strata",
     distinct: true,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| {
         Arc::new(Stratified::new(draft, drafts, Straddle::Once))
     }),
-    sort_theorem: None,
     next_draft: Some(|row, before, weights| {
         row.strata().next_draft(Straddle::Once, before, weights);
     }),
@@ -476,21 +473,19 @@ pub const LAW: Law = Law {
         hits: None,
     }),
     by_default: true,
+    child_by_child: true,
     hue: 7,
+    ..Law::NONE
 };
 
 /// [`Stratified`] with independent strata, in the table of laws.
 pub const INDEPENDENT: Law = Law {
     name: "stratified-independent",
-    aliases: &[],
     words: "certain tokens, then one draw from each stratum of the rest of q, independently",
     inside: "0 unless H holds the certain tokens, else the product of each stratum's share in H",
-    distinct: false,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| {
         Arc::new(Stratified::new(draft, drafts, Straddle::Independent))
     }),
-    sort_theorem: None,
     next_draft: Some(|row, before, weights| {
         row.strata()
             .next_draft(Straddle::Independent, before, weights);
@@ -504,8 +499,9 @@ pub const INDEPENDENT: Law = Law {
         hits: None,
     }),
     // Its numbers are those of `stratified` to a thousandth or two: named, not by default.
-    by_default: false,
+    child_by_child: true,
     hue: 8,
+    ..Law::NONE
 };
 
 #[cfg(test)]

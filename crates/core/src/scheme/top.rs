@@ -166,13 +166,10 @@ const P_OF_TOP: Question = Question {
 /// [`Top`] in the table of laws.
 pub const LAW: Law = Law {
     name: "top",
-    aliases: &[],
     words: "the n most probable tokens of q",
     inside: "1 if H contains the top tokens, else 0",
     distinct: true,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
-    sort_theorem: None,
     next_draft: Some(|_, before, weights| {
         without(before, weights);
         only_likeliest(weights);
@@ -183,5 +180,8 @@ pub const LAW: Law = Law {
         hits: Some(P_OF_TOP),
     }),
     by_default: true,
+    prefixed: true,
+    by_rank: true,
     hue: 5,
+    ..Law::NONE
 };

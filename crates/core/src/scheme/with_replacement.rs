@@ -301,8 +301,6 @@ pub const LAW: Law = Law {
     aliases: &["iid"],
     words: "n independent draws from q",
     inside: "q(H)^n",
-    distinct: false,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorems 3 and 6"),
     next_draft: Some(|_, _, _| {}),
@@ -318,5 +316,8 @@ pub const LAW: Law = Law {
         }),
     }),
     by_default: true,
+    child_by_child: true,
+    prefixed: true,
     hue: 0,
+    ..Law::NONE
 };

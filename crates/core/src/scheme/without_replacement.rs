@@ -545,7 +545,6 @@ pub const LAW: Law = Law {
         (not the same law as distinct-conditioned)",
     inside: "a recursion, or a race integral",
     distinct: true,
-    only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
     sort_theorem: Some("docs/theory/sequential-draws.md, Theorem 1"),
     next_draft: Some(|_, before, weights| without(before, weights)),
@@ -561,5 +560,8 @@ pub const LAW: Law = Law {
         }),
     }),
     by_default: true,
+    child_by_child: true,
+    prefixed: true,
     hue: 1,
+    ..Law::NONE
 };

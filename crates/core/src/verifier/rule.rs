@@ -4,7 +4,7 @@
 use super::VERIFIERS;
 use super::row_rule::RowRule;
 use super::token_rule::TokenRule;
-use crate::entry_name::{Named, entry_name};
+use crate::entry_name::entry_name;
 use crate::problem::Problem;
 use crate::rule::RuleName;
 use crate::scheme::SchemeName;
@@ -148,17 +148,7 @@ impl VerifierName {
     }
 }
 
-impl Named for Entry {
-    fn name(&self) -> &'static str {
-        self.rule.as_str()
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        self.rule.entry().aliases
-    }
-}
-
-entry_name!(VerifierName of Entry);
+entry_name!(VerifierName of Entry by rule);
 
 /// `a`, `a or b`, `a, b or c`.
 pub fn any_of(names: &[&str]) -> String {

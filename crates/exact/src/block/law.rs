@@ -1,6 +1,9 @@
 //! The exact law of what a block verifier outputs.
 
+use specgap_core::problem::BlockProblem;
+use specgap_core::rule::RuleName;
 use specgap_core::tree::{Node, TokenTree};
+use specgap_number::distribution::Rational;
 use specgap_number::number::{Number, RunningSum};
 
 /// A rule that turns K independent draft blocks into accepted tokens and one
@@ -279,3 +282,55 @@ fn enumerate<T: Number>(
         blocks.pop();
     }
 }
+
+/// One rule in the table [`BLOCK_RULES`]: a block verifier is added by its file and its line in the
+/// table.
+#[derive(Debug)]
+pub struct BlockEntry {
+    /// The rule, with its names and what it does in one line.
+    pub rule: RuleName,
+    /// What a reader must know beside the numbers; of a refuted rule, where it is refuted.
+    pub note: Option<&'static str>,
+    /// Whether it is refuted for two or more drafts: for audit. A run of it branches at every token
+    /// of every draft.
+    pub is_refuted: bool,
+    /// Whether its law is in fractions where the problem is.
+    pub is_exact: bool,
+    /// What it is proved to attain.
+    pub attains: Attains,
+    /// The verifier in `f64`.
+    pub floats: Build<f64>,
+    /// The verifier in fractions.
+    pub fractions: Build<Rational>,
+}
+
+/// A problem and a number of drafts to a verifier; `None` where that is out of reach.
+pub type Build<T> = fn(&BlockProblem, usize) -> Option<Box<dyn BlockVerifier<T>>>;
+
+/// What a rule is proved to attain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attains {
+    /// Nothing.
+    Nothing,
+    /// The optimum of one draft.
+    OneDraft,
+    /// The block optimum, from which it is made.
+    Optimum,
+}
+
+/// An entry with no notes, whose verifier is made alike in both arithmetics.
+macro_rules! block_entry {
+    ($rule:ident, $build:expr) => {
+        $crate::block::BlockEntry {
+            rule: specgap_core::rule::RuleName::$rule,
+            note: None,
+            is_refuted: false,
+            is_exact: true,
+            attains: $crate::block::Attains::Nothing,
+            floats: $build,
+            fractions: $build,
+        }
+    };
+}
+
+pub(super) use block_entry;

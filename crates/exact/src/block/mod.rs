@@ -47,12 +47,14 @@ pub use bounds::{
     depth_optimum, lemma_5_1, lemma_5_1_status, per_depth_bound, single_draft_optimum,
 };
 pub use drawn_trees::DrawnTrees;
-pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
+pub use law::{
+    Attains, BlockEntry, BlockVerifier, Build, Outcomes, OutputLaw, output_law, tuple_count,
+};
 pub use optimal::BlockOptimal;
 pub use rounds::{Change, SeveralRounds, several_rounds};
 pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;
-pub use table::{BlockVerifierName, UnknownBlockVerifier};
+pub use table::{BLOCK_RULES, BlockRule, UnknownBlockRule};
 pub use traversal::Traversal;

@@ -1,6 +1,6 @@
 //! A verifier that attains the block optimum.
 
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{Attains, BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::transport::BlockTransport;
 use num_bigint::BigUint;
 use num_traits::Zero;
@@ -112,3 +112,11 @@ impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
         normalised(layer.get(children)?)
     }
 }
+
+pub(super) const ENTRY: BlockEntry = BlockEntry {
+    attains: Attains::Optimum,
+    ..block_entry!(BLOCK_OPTIMAL, |problem, drafts| {
+        let tree = TokenTree::<Rational>::new(problem);
+        Some(Box::new(BlockOptimal::new(&tree, drafts)?))
+    })
+};

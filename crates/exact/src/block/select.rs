@@ -1,6 +1,6 @@
 //! Select one path among K, then verify that one.
 
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::{Block, GreedyBlock};
 use num_bigint::BigUint;
 use specgap_core::optimum::flow::{self, Flow, SolvedFlow};
@@ -283,6 +283,22 @@ fn ways<T: Number>(count: usize, size: usize) -> T {
     let ways = (0..size).fold(one.clone(), |ways, i| ways * (count - i) / (i + 1));
     T::fraction(&ways, &one)
 }
+
+const EVEN: Option<&str> = Some("the most even of the optimal plans at each position");
+
+pub(super) const GREEDY_BLOCK: BlockEntry = BlockEntry {
+    note: EVEN,
+    ..block_entry!(SELECT_GREEDY_BLOCK, |problem, drafts| {
+        Some(Box::new(Select::new(problem, SelectedRule::Greedy, drafts)))
+    })
+};
+
+pub(super) const BLOCK: BlockEntry = BlockEntry {
+    note: EVEN,
+    ..block_entry!(SELECT_BLOCK, |problem, drafts| {
+        Some(Box::new(Select::new(problem, SelectedRule::Block, drafts)))
+    })
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Verifiers of a single draft block: token by token, and as a block.
 
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{Attains, BlockEntry, BlockVerifier, Outcomes, block_entry};
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
 
@@ -177,3 +177,12 @@ fn joint_residual<T: Number>(tree: &TokenTree<T>, prefix: Node) -> Vec<T> {
         })
         .collect()
 }
+
+pub(super) const TOKEN: BlockEntry = block_entry!(TOKEN, |_, _| Some(Box::new(Token)));
+
+pub(super) const BLOCK: BlockEntry = block_entry!(BLOCK, |_, _| Some(Box::new(Block)));
+
+pub(super) const GREEDY_BLOCK: BlockEntry = BlockEntry {
+    attains: Attains::OneDraft,
+    ..block_entry!(GREEDY_BLOCK, |_, _| Some(Box::new(GreedyBlock)))
+};

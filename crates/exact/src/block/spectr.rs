@@ -1,6 +1,6 @@
 //! SpecTr: several drafts, verified one position at a time.
 
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use specgap_core::problem::{BlockProblem, Conditionals, Problem};
 use specgap_core::scheme::WithReplacement;
 use specgap_core::tree::{Node, TokenTree};
@@ -122,3 +122,22 @@ impl<T: Arithmetic> BlockVerifier<T> for SpecTr {
         self.descend(tree, Node::ROOT, blocks, &T::one(), outcomes);
     }
 }
+
+/// Its factor is a root of a polynomial.
+pub(super) const K_SEQ: BlockEntry = BlockEntry {
+    is_exact: false,
+    ..block_entry!(SPECTR_K_SEQ, |problem, drafts| {
+        Some(Box::new(SpecTr::new(problem, VerifierName::K_SEQ, drafts)))
+    })
+};
+
+pub(super) const OPTIMAL: BlockEntry = BlockEntry {
+    note: Some("one optimal plan a position; others may give another E[tau]"),
+    ..block_entry!(SPECTR_OPTIMAL, |problem, drafts| {
+        Some(Box::new(SpecTr::new(
+            problem,
+            VerifierName::OPTIMAL,
+            drafts,
+        )))
+    })
+};

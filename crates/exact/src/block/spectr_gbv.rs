@@ -1,7 +1,7 @@
 //! SpecTr-GBV as printed, for audit.
 
 use super::bounds::covered;
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{Attains, BlockEntry, BlockVerifier, Outcomes, block_entry};
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
 use std::collections::BTreeSet;
@@ -159,3 +159,14 @@ impl<T: Number> BlockVerifier<T> for SpecTrGbv {
         normalised(&self.rest(tree, prefix))
     }
 }
+
+pub(super) const ENTRY: BlockEntry = BlockEntry {
+    note: Some(
+        "refuted for two or more drafts: may change the output's law; for audit, not for use",
+    ),
+    is_refuted: true,
+    attains: Attains::OneDraft,
+    ..block_entry!(SPECTR_GBV, |_, drafts| Some(Box::new(SpecTrGbv::new(
+        drafts
+    ))))
+};

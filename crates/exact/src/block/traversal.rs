@@ -1,6 +1,6 @@
 //! Verification of a tree of drafts from the leaves to the root.
 
-use super::law::{BlockVerifier, Outcomes};
+use super::law::{BlockEntry, BlockVerifier, Outcomes, block_entry};
 use super::single_draft::residual;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::number::{Number, normalised};
@@ -124,3 +124,7 @@ impl<T: Number> BlockVerifier<T> for Traversal {
         visit(tree, Node::ROOT, blocks, T::one(), &T::one(), outcomes);
     }
 }
+
+pub(super) const ENTRY: BlockEntry = block_entry!(TRAVERSAL, |_, drafts| Some(Box::new(
+    Traversal::new(drafts)
+)));

@@ -3,7 +3,7 @@
 use super::claim::problem;
 use super::family::{Family, fraction, fractions};
 use super::{Claim, Finding};
-use crate::block::BlockVerifierName;
+use crate::block::BlockRule;
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use num_traits::Zero;
 use specgap_core::problem::{AnyProblem, BlockProblem, parse_toml};
@@ -147,12 +147,12 @@ pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
+fn law(evaluation: &BlockEvaluation, name: BlockRule) -> Option<&BlockLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 
 /// E[tau] of a verifier.
-pub(super) fn accepted(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<Rational> {
+pub(super) fn accepted(evaluation: &BlockEvaluation, name: BlockRule) -> Option<Rational> {
     let law = law(evaluation, name)?;
     law.expected_accepted_length.rational().cloned()
 }
@@ -172,7 +172,7 @@ fn one_block(finding: &mut Finding) {
         let evaluation = evaluate(problem, 1);
         let optimum = optimum(&evaluation);
         let lemma = lemma(&evaluation);
-        let attained = accepted(&evaluation, BlockVerifierName::GreedyBlock);
+        let attained = accepted(&evaluation, BlockRule::GREEDY_BLOCK);
         finding.require(
             optimum.is_some() && optimum == lemma && optimum == attained,
             || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
@@ -184,8 +184,8 @@ fn blocks_lossless(finding: &mut Finding) {
     let mut laws = 0;
     for (index, problem) in trees(502, 36).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 3);
-        for name in BlockVerifierName::ALL {
-            if name == BlockVerifierName::SpecTrGbv && evaluation.drafts > 1 {
+        for name in BlockRule::ALL {
+            if !name.is_proved_lossless(evaluation.drafts) {
                 continue;
             }
             let Some(law) = law(&evaluation, name) else {
@@ -237,7 +237,7 @@ fn gbv_upper(finding: &mut Finding) {
     }
     if let Some(problem) = block(KSEQ) {
         let evaluation = evaluate(&problem, 2);
-        if let Some(law) = law(&evaluation, BlockVerifierName::SpecTrKSeq) {
+        if let Some(law) = law(&evaluation, BlockRule::SPECTR_K_SEQ) {
             let found = law.expected_accepted_length.value();
             let lemma = evaluation.lemma_5_1.value();
             finding.number("three tokens: k-seq", found);
@@ -301,7 +301,7 @@ fn cic_trivial(finding: &mut Finding) {
 fn gbv_attains(finding: &mut Finding) {
     if let Some(problem) = block(UNIFORM) {
         let evaluation = evaluate(&problem, 2);
-        let found = accepted(&evaluation, BlockVerifierName::SpecTrGbv);
+        let found = accepted(&evaluation, BlockRule::SPECTR_GBV);
         if let Some((found, lemma)) = found.zip(lemma(&evaluation)) {
             finding.fraction("E[tau] of SpecTr-GBV", &found);
             finding.fraction("Lemma 5.1", &lemma);
@@ -327,7 +327,7 @@ fn gbv_lossless(finding: &mut Finding) {
     ] {
         let Some(problem) = block(text) else { continue };
         let evaluation = evaluate(&problem, 2);
-        let Some(law) = law(&evaluation, BlockVerifierName::SpecTrGbv) else {
+        let Some(law) = law(&evaluation, BlockRule::SPECTR_GBV) else {
             continue;
         };
         let exact = |value: &specgap_number::known::Known| {
@@ -348,7 +348,7 @@ fn gbv_lossless(finding: &mut Finding) {
     // One draft: it must hold.
     let mut one_draft = 0;
     for problem in trees(506, 24) {
-        if let Some(law) = law(&evaluate(&problem, 1), BlockVerifierName::SpecTrGbv) {
+        if let Some(law) = law(&evaluate(&problem, 1), BlockRule::SPECTR_GBV) {
             one_draft += u64::from(law.lossless);
         }
     }

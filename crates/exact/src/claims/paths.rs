@@ -8,7 +8,7 @@ use super::{Claim, Finding};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
-    BlockVerifierName, Change, DrawnTrees, Select, SelectedRule, SpecTr, lemma_5_1, output_law,
+    BlockRule, Change, DrawnTrees, Select, SelectedRule, SpecTr, lemma_5_1, output_law,
     per_depth_bound, several_rounds, single_draft_optimum,
 };
 use num_bigint::BigUint;
@@ -326,10 +326,10 @@ fn rounds_lossless(finding: &mut Finding) {
         };
         texts += 1;
         for (sum, (name, drafts)) in rounds.iter_mut().zip([
-            (BlockVerifierName::SelectBlock, drafts),
-            (BlockVerifierName::SelectGreedyBlock, drafts),
-            (BlockVerifierName::Block, 1),
-            (BlockVerifierName::GreedyBlock, 1),
+            (BlockRule::SELECT_BLOCK, drafts),
+            (BlockRule::SELECT_GREEDY_BLOCK, drafts),
+            (BlockRule::BLOCK, 1),
+            (BlockRule::GREEDY_BLOCK, 1),
         ]) {
             let found = several_rounds(&problem, length, drafts, name, Change::Carried);
             let exact = found
@@ -358,7 +358,7 @@ fn greedy_forgets(finding: &mut Finding) {
     let Some(problem) = block(NOT_NESTED) else {
         return;
     };
-    let name = BlockVerifierName::GreedyBlock;
+    let name = BlockRule::GREEDY_BLOCK;
     for (change, word) in [
         (Change::Carried, "carried"),
         (Change::Forgotten, "forgotten"),

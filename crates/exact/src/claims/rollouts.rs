@@ -3,7 +3,7 @@
 use super::family::{Family, whole};
 use super::text::{Along, Pair, Rule, drafted, enumerate, golden, rules};
 use super::{Claim, Finding};
-use specgap_core::rounds::{ChainVerifier, DraftLength, Drafted, drafted_rounds, replay};
+use specgap_core::rounds::{ChainRule, DraftLength, Drafted, drafted_rounds, replay};
 use specgap_number::distribution::{Rational, format_rational};
 use specgap_number::number::Number;
 
@@ -24,7 +24,7 @@ pub(super) const CLAIMS: &[Claim] = &[Claim {
 }];
 
 /// E[drafts by rollouts], over texts, first positions and rollouts.
-fn by_rollouts(pair: &Pair, verifier: ChainVerifier, rule: &Rule, every: usize) -> Rational {
+fn by_rollouts(pair: &Pair, verifier: ChainRule, rule: &Rule, every: usize) -> Rational {
     let tokens = pair.tokens();
     let spacing = whole(every);
     let mut mean = Rational::zero();
@@ -72,7 +72,7 @@ fn unbiased(finding: &mut Finding) {
         let pair = Pair::random(&mut family, 2, 4);
         let every = index % 3 + 1;
         for rule in rules().iter().filter(|rule| rule.forgets()) {
-            for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+            for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
                 let found = by_rollouts(&pair, verifier, rule, every);
                 let process = enumerate(&pair, verifier, rule).drafts;
                 compared += 1;
@@ -85,7 +85,7 @@ fn unbiased(finding: &mut Finding) {
     finding.count("comparisons with enumeration", compared);
     let rules = rules();
     if let Some(rule) = rules.iter().find(|rule| rule.name.contains("product of q")) {
-        let found = by_rollouts(&golden(), ChainVerifier::Token, rule, 3);
+        let found = by_rollouts(&golden(), ChainRule::TOKEN, rule, 3);
         finding.text(
             "product of q, token, every 3",
             format!("drafts {}", format_rational(&found)),

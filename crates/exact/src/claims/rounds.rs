@@ -5,7 +5,7 @@ use super::text::{Decoded, Pair, carried, extended};
 use super::{Claim, Finding};
 use num_traits::Signed;
 use specgap_core::rounds::{
-    BlockCarry, ChainVerifier, FixedLength, carried_block_starts, carried_starts, fewest_calls,
+    BlockCarry, ChainRule, FixedLength, carried_block_starts, carried_starts, fewest_calls,
     fewest_calls_unlimited, fewest_starts, oracle_calls_to_the_end, replay,
 };
 use specgap_number::distribution::Rational;
@@ -128,14 +128,14 @@ pub(super) fn mean_calls(pair: &Pair, of: impl Fn(&[Rational]) -> Rational) -> R
 }
 
 /// Calls of a verifier along a text, with at most so many drafts a round.
-pub(super) fn replayed(verifier: ChainVerifier, ratios: &[Rational], most: usize) -> Rational {
+pub(super) fn replayed(verifier: ChainRule, ratios: &[Rational], most: usize) -> Rational {
     let found = replay(verifier, ratios, &FixedLength(most));
     found.map_or_else(Rational::zero, |found| found.calls)
 }
 
 /// The mean of block verification.
 fn block_calls(pair: &Pair, most: usize) -> Rational {
-    mean_calls(pair, |ratios| replayed(ChainVerifier::Block, ratios, most))
+    mean_calls(pair, |ratios| replayed(ChainRule::BLOCK, ratios, most))
 }
 
 /// Drafts that are one token longer, with their probabilities.
@@ -374,7 +374,7 @@ fn unlimited(finding: &mut Finding) {
         for text in pair.texts().keys() {
             let ratios = pair.ratios(text);
             let fewest = fewest_starts(&ratios, tokens - 1);
-            let block = replay(ChainVerifier::Block, &ratios, &FixedLength(tokens - 1));
+            let block = replay(ChainRule::BLOCK, &ratios, &FixedLength(tokens - 1));
             let starts = block.map(|found| found.starts).unwrap_or_default();
             texts += 1;
             finding.require(starts.get(..tokens) == Some(&fewest[..]), || {
@@ -629,9 +629,9 @@ fn ordered(finding: &mut Finding) {
         let coins: Vec<Rational> = ratios.iter().map(|ratio| ratio.smaller(&one)).collect();
         let of_token = |start: usize, length: usize| products(&coins[start..start + length]);
         let token = calls_by(tokens, most, of_token);
-        let by_replay = replayed(ChainVerifier::Token, &ratios, most);
+        let by_replay = replayed(ChainRule::TOKEN, &ratios, most);
         finding.same(&token, &by_replay, || format!("{ratios:?}"));
-        let block = replayed(ChainVerifier::Block, &ratios, most);
+        let block = replayed(ChainRule::BLOCK, &ratios, most);
         // Coins that are no less, and laws that are no less: from each start another.
         let mut up = |value: &Rational| {
             let share = Rational::new(family.between(0, 4).into(), 4.into());

@@ -5,7 +5,7 @@ use super::rounds::{least_of_carried, mean_calls, replayed};
 use super::scores::mass;
 use super::text::{Pair, carried, extended};
 use super::{Claim, Finding};
-use specgap_core::rounds::{ChainVerifier, carried_starts};
+use specgap_core::rounds::{ChainRule, carried_starts};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
 use specgap_plan::plan::even_selection;
@@ -60,7 +60,7 @@ fn check(finding: &mut Finding) {
         let (calls, law) = carried(&pair, 1);
         let along = mean_calls(&pair, |ratios| Rational::total(&carried_starts(ratios, 1)));
         least_of_carried(finding, (&pair, 1), &law, [&calls, &along], &name);
-        let alone = mean_calls(&pair, |ratios| replayed(ChainVerifier::Token, ratios, 1));
+        let alone = mean_calls(&pair, |ratios| replayed(ChainRule::TOKEN, ratios, 1));
         finding.require(calls <= alone, || {
             format!("{}: {calls} calls, {alone} round by round", name())
         });

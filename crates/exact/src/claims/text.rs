@@ -4,14 +4,13 @@ use super::blocks::{accepted, block, trees};
 use super::claim::problem;
 use super::family::{Family, describe, fractions, optimum, positive, whole};
 use super::{Claim, Finding};
-use crate::block::BlockVerifierName;
 use crate::evaluate::block as evaluate;
 use num_traits::Signed;
 use specgap_core::coupling::Coupling;
 use specgap_core::optimum::flow;
 use specgap_core::problem::{BlockProblem, Problem};
 use specgap_core::rounds::{
-    ChainVerifier, DraftLength, RoundEnd, Survival, accepted_lengths, coin_blind, oracle_calls,
+    ChainRule, DraftLength, RoundEnd, Survival, accepted_lengths, coin_blind, oracle_calls,
     oracle_calls_to_the_end, replay,
 };
 use specgap_core::scheme::{Composition, Draws, MadeOf, SchemeName};
@@ -169,11 +168,10 @@ fn three_verifiers(finding: &mut Finding) {
     for problem in trees(701, 48) {
         let evaluation = evaluate(&problem, 1);
         let texts = texts_of(&problem);
-        for (verifier, name) in [
-            (ChainVerifier::Token, BlockVerifierName::Token),
-            (ChainVerifier::Block, BlockVerifierName::Block),
-            (ChainVerifier::GreedyBlock, BlockVerifierName::GreedyBlock),
-        ] {
+        for verifier in ChainRule::all() {
+            let Ok(name) = verifier.as_str().parse() else {
+                continue;
+            };
             let mean: Rational = texts
                 .iter()
                 .filter_map(|(weight, ratios)| {
@@ -191,7 +189,8 @@ fn three_verifiers(finding: &mut Finding) {
     let texts = 400;
     for _ in 0..texts {
         let ratios = random_ratios(&mut family, 8);
-        let mut chains = ChainVerifier::ALL.map(Survival::new);
+        let rules = [ChainRule::TOKEN, ChainRule::BLOCK, ChainRule::GREEDY_BLOCK];
+        let mut chains = rules.map(Survival::new);
         for ratio in &ratios {
             chains.iter_mut().for_each(|chain| chain.take(ratio));
             let [token, block, greedy] = chains.each_ref().map(Survival::reached);
@@ -464,7 +463,7 @@ fn residual(target: &[Rational], draft: &[Rational], scale: &Rational) -> Vec<Ra
 /// token that follows, and the probability.
 fn verified(
     pair: &Pair,
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     start: &[usize],
     tokens: &[usize],
 ) -> Vec<(usize, usize, Rational)> {
@@ -476,7 +475,7 @@ fn verified(
     // The probability that exactly so many are accepted, and the law of what follows.
     let mut ends = Vec::new();
     let mut left = one.clone();
-    if verifier == ChainVerifier::Token {
+    if verifier == ChainRule::TOKEN {
         for (index, [target, draft]) in rows.iter().take(tokens.len()).enumerate() {
             let accepted = ratio(index).smaller(&one);
             let stops = &left * accepted.complement();
@@ -533,7 +532,7 @@ pub(super) struct Enumerated {
     law: BTreeMap<Vec<usize>, Rational>,
 }
 
-pub(super) fn enumerate(pair: &Pair, verifier: ChainVerifier, rule: &Rule) -> Enumerated {
+pub(super) fn enumerate(pair: &Pair, verifier: ChainRule, rule: &Rule) -> Enumerated {
     let (mut calls, mut drafts) = (Rational::zero(), Rational::zero());
     let mut layers = vec![BTreeMap::<(Vec<usize>, usize), Rational>::new(); pair.tokens + 1];
     layers[0].insert((Vec::new(), rule.first), Rational::one());
@@ -571,7 +570,7 @@ fn renewal(finding: &mut Finding) {
         let pair = Pair::random(&mut family, vocab, tokens);
         let texts = pair.texts();
         for rule in rules() {
-            for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+            for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
                 let process = enumerate(&pair, verifier, &rule);
                 let (mut calls, mut set, mut drafts) =
                     (Rational::zero(), Rational::zero(), Rational::zero());
@@ -617,10 +616,10 @@ fn renewal(finding: &mut Finding) {
     });
     let pair = golden();
     for (name, rule, verifier) in [
-        ("2 tokens, token", 1, ChainVerifier::Token),
-        ("3 tokens, token", 2, ChainVerifier::Token),
-        ("2 tokens, block", 1, ChainVerifier::Block),
-        ("product of q, token", 4, ChainVerifier::Token),
+        ("2 tokens, token", 1, ChainRule::TOKEN),
+        ("3 tokens, token", 2, ChainRule::TOKEN),
+        ("2 tokens, block", 1, ChainRule::BLOCK),
+        ("product of q, token", 4, ChainRule::TOKEN),
     ] {
         let process = enumerate(&pair, verifier, &rules()[rule]);
         finding.text(
@@ -674,7 +673,7 @@ fn oracle(finding: &mut Finding) {
         });
         for _ in 0..10 {
             let lengths: Vec<usize> = (0..tokens).map(|_| family.below(5)).collect();
-            let Some(found) = replay(ChainVerifier::Token, &ratios, &lengths[..]) else {
+            let Some(found) = replay(ChainRule::TOKEN, &ratios, &lengths[..]) else {
                 continue;
             };
             let drafts = found.drafts_set_at_start();
@@ -695,7 +694,7 @@ fn see_through_drafts(finding: &mut Finding) {
     let ratios = vec![half(); 5];
     let draft = Rational::new(1.into(), 10.into());
     let cost = |drafts: usize| Rational::one() + &draft * whole(drafts);
-    let Some(blind) = coin_blind(ChainVerifier::Token, &ratios, &cost) else {
+    let Some(blind) = coin_blind(ChainRule::TOKEN, &ratios, &cost) else {
         return;
     };
     let rule = Rule {
@@ -703,7 +702,7 @@ fn see_through_drafts(finding: &mut Finding) {
         goes_on: |_, _, drafted, _| drafted.last() != Some(&2),
         ..LOOKING
     };
-    let process = enumerate(&pair, ChainVerifier::Token, &rule);
+    let process = enumerate(&pair, ChainRule::TOKEN, &rule);
     let sees = process.calls + draft * process.drafts;
     finding.fraction("coin-blind optimum, c = 1/10", &blind.cost);
     finding.fraction("a policy that sees its drafts", &sees);
@@ -715,13 +714,13 @@ fn see_through_drafts(finding: &mut Finding) {
 /// Two places of an optimal plan that no threshold on the rejection probability keeps apart:
 /// where it goes on, and where it stops although a rejection is less likely.
 fn no_threshold(ratios: &[Rational], lengths: &[usize]) -> Option<[(usize, Rational); 2]> {
-    let found = replay(ChainVerifier::Token, ratios, lengths)?;
+    let found = replay(ChainRule::TOKEN, ratios, lengths)?;
     let (mut goes_on, mut stops): (Vec<(usize, Rational)>, Vec<_>) = (Vec::new(), Vec::new());
     for (start, &length) in lengths.iter().enumerate() {
         if found.starts[start].is_nil() {
             continue;
         }
-        let mut survival = Survival::new(ChainVerifier::Token);
+        let mut survival = Survival::new(ChainRule::TOKEN);
         for (drafted, ratio) in (1..=length).zip(&ratios[start..]) {
             survival.take(ratio);
             let rejected = survival.reached().complement();
@@ -749,7 +748,7 @@ fn threshold(finding: &mut Finding) {
         return;
     };
     let ratios = [ratios.clone(), vec![Rational::zero()]].concat();
-    if let Some(plan) = coin_blind(ChainVerifier::Token, &ratios, &cost) {
+    if let Some(plan) = coin_blind(ChainRule::TOKEN, &ratios, &cost) {
         finding.text("optimal lengths by start", format!("{:?}", plan.lengths));
         finding.fraction("cost", &plan.cost);
         finding.count(
@@ -769,7 +768,7 @@ fn threshold(finding: &mut Finding) {
     let mut apart = 0;
     for _ in 0..300 {
         let ratios = random_ratios(&mut family, 7);
-        if let Some(plan) = coin_blind(ChainVerifier::Token, &ratios, &cost) {
+        if let Some(plan) = coin_blind(ChainRule::TOKEN, &ratios, &cost) {
             apart += u64::from(no_threshold(&ratios, &plan.lengths).is_some());
         }
     }
@@ -788,13 +787,12 @@ fn optima(ratios: &[Rational], cost: &dyn Fn(usize) -> Rational, best: &Rational
             .collect();
     }
     let attains = |lengths: &&Vec<usize>| {
-        let total: Option<Rational> =
-            replay(ChainVerifier::Token, ratios, &lengths[..]).map(|found| {
-                (0..)
-                    .zip(&found.rounds)
-                    .map(|(n, count)| count * cost(n))
-                    .sum()
-            });
+        let total: Option<Rational> = replay(ChainRule::TOKEN, ratios, &lengths[..]).map(|found| {
+            (0..)
+                .zip(&found.rounds)
+                .map(|(n, count)| count * cost(n))
+                .sum()
+        });
         total.as_ref() == Some(best)
     };
     choices.iter().filter(attains).count() as u64
@@ -991,7 +989,7 @@ fn past_alpha(finding: &mut Finding) {
             weight * sum
         });
         is_sound &= law == texts && calls == along.sum::<Rational>();
-        let token = enumerate(&pair, ChainVerifier::Token, &rules()[0]);
+        let token = enumerate(&pair, ChainRule::TOKEN, &rules()[0]);
         is_sound &= calls <= token.calls;
         fewer += u64::from(calls < token.calls);
     }

@@ -11,7 +11,7 @@ use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::program::{BlockProgram, MAX_HIGHS_VARIABLES, MAX_MINILP_VARIABLES};
 use crate::block::transport::{BlockTransport, MAX_EXACT_PAIRS, pair_count};
 use crate::block::{
-    BlockVerifierName, OutputLaw, lemma_5_1, lemma_5_1_status, output_law, per_depth_bound,
+    Attains, BlockRule, OutputLaw, lemma_5_1, lemma_5_1_status, output_law, per_depth_bound,
     single_draft_optimum, tuple_count,
 };
 use serde::{Serialize, Serializer};
@@ -143,7 +143,7 @@ impl BlockLaw {
 #[derive(Clone, Debug)]
 pub struct BlockVerification {
     /// Which one.
-    pub name: BlockVerifierName,
+    pub name: BlockRule,
     /// Its law.
     pub outcome: Outcome<BlockLaw>,
     /// What a reader must know.
@@ -202,7 +202,7 @@ impl BlockEvaluation {
     }
 
     /// One verifier's row.
-    pub fn verifier(&self, name: BlockVerifierName) -> Option<&BlockVerification> {
+    pub fn verifier(&self, name: BlockRule) -> Option<&BlockVerification> {
         self.verifiers.iter().find(|row| row.name == name)
     }
 
@@ -348,7 +348,7 @@ impl ExactLaw {
 ///
 /// # Example
 /// ```
-/// use specgap_exact::block::BlockVerifierName;
+/// use specgap_exact::block::BlockRule;
 /// use specgap_exact::evaluate::{Evaluated, block};
 /// use specgap_core::problem::{AnyProblem, parse_toml};
 /// let text = r#"
@@ -364,7 +364,7 @@ impl ExactLaw {
 /// let AnyProblem::Block(problem) = parse_toml(text)? else { panic!() };
 /// let report = block(&problem, problem.drafts());
 /// assert_eq!(report.block_optimum().unwrap().value(), 1.0);
-/// let gbv = report.verifier(BlockVerifierName::SpecTrGbv).unwrap();
+/// let gbv = report.verifier(BlockRule::SPECTR_GBV).unwrap();
 /// let law = gbv.outcome.done().unwrap();
 /// assert_eq!(law.expected_accepted_length.rational(), Some(&"7/9".parse()?));
 /// assert_eq!(law.undefined_mass.rational(), Some(&"2/9".parse()?));
@@ -402,7 +402,7 @@ fn within(problem: &BlockProblem, drafts: usize, work: f64) -> BlockEvaluation {
         }),
         lemma_5_1: value(&|t| lemma_5_1(t, drafts), &|t| lemma_5_1(t, drafts)),
         single_draft_optimum: value(&single_draft_optimum, &single_draft_optimum),
-        verifiers: BlockVerifierName::ALL
+        verifiers: BlockRule::ALL
             .into_iter()
             .map(|name| BlockVerification {
                 name,
@@ -455,7 +455,7 @@ impl Size {
         }
     }
 
-    fn tuples_of(&self, name: BlockVerifierName) -> f64 {
+    fn tuples_of(&self, name: BlockRule) -> f64 {
         if name.is_single_draft() {
             self.single_tuples
         } else {
@@ -464,8 +464,8 @@ impl Size {
     }
 
     /// Tuples times branches of one run.
-    fn runs_of(&self, name: BlockVerifierName) -> f64 {
-        let branches = if name == BlockVerifierName::SpecTrGbv {
+    fn runs_of(&self, name: BlockRule) -> f64 {
+        let branches = if name.entry().is_refuted {
             2f64.powi(i32::try_from(self.drafts * self.length).unwrap_or(i32::MAX))
         } else {
             1.0
@@ -547,7 +547,7 @@ fn optima(
 }
 
 fn law(
-    name: BlockVerifierName,
+    name: BlockRule,
     problem: &BlockProblem,
     tree: &TokenTree<f64>,
     fractions: Option<&TokenTree<Rational>>,
@@ -567,18 +567,17 @@ fn law(
         ));
     }
     let beyond = || Outcome::Skipped("needs the exact block optimum".to_owned());
-    if name == BlockVerifierName::BlockOptimal && !size.affordable {
+    if name.entry().attains == Attains::Optimum && !size.affordable {
         return beyond();
     }
-    let fractions =
-        fractions.filter(|_| runs <= MAX_EXACT_RUNS && name != BlockVerifierName::SpecTrKSeq);
+    let fractions = fractions.filter(|_| runs <= MAX_EXACT_RUNS && name.entry().is_exact);
     let law = match fractions {
-        Some(tree) => name.verifier(problem, size.drafts).map(|verifier| {
+        Some(tree) => (name.entry().fractions)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
             let lossless = law.total_variation.is_nil();
             BlockLaw::of(law, Known::exact, lossless)
         }),
-        None => name.verifier(problem, size.drafts).map(|verifier| {
+        None => (name.entry().floats)(problem, size.drafts).map(|verifier| {
             let law = output_law(tree, verifier.as_ref());
             let lossless = law.total_variation <= LOSSLESS_BLOCK_TOLERANCE;
             BlockLaw::of(law, Known::float, lossless)
@@ -659,12 +658,10 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
             "{name} accepts {length} tokens, more than the optimum {limit}"
         ));
     }
-    let attained = match name {
-        BlockVerifierName::GreedyBlock | BlockVerifierName::SpecTrGbv => {
-            Some(&evaluation.single_draft_optimum)
-        }
-        BlockVerifierName::BlockOptimal => optimum,
-        _ => None,
+    let attained = match name.entry().attains {
+        Attains::OneDraft => Some(&evaluation.single_draft_optimum),
+        Attains::Optimum => optimum,
+        Attains::Nothing => None,
     };
     if let Some(best) = attained.filter(|best| !can_both_hold(length, best)) {
         let (length, best) = (describe(length), describe(best));
@@ -678,7 +675,7 @@ fn against_proof(evaluation: &BlockEvaluation, row: &BlockVerification) -> Vec<S
 /// The file's values against those found.
 fn expectations(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<Expectation> {
     let gbv = evaluation
-        .verifier(BlockVerifierName::SpecTrGbv)
+        .verifier(BlockRule::SPECTR_GBV)
         .and_then(|row| row.outcome.done());
     let wanted = expected.spectr_gbv.as_ref();
     let rows = [

@@ -5,9 +5,9 @@ use super::sequence::order;
 use super::summary::Cluster;
 use crate::statistics::{Clustered, Estimate};
 use specgap_core::rounds::floats::{accepted_everywhere, replay};
-use specgap_core::rounds::{ChainVerifier, FixedLength};
+use specgap_core::rounds::{ChainRule as Rule, FixedLength};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lengths that are shown beside that of blocks.
 const LENGTHS: [usize; 4] = [1, 2, 4, 8];
@@ -50,25 +50,27 @@ pub(super) fn rounds<'a>(
                 ..estimate
             }
         };
-        let accepted = |verifier: usize| {
-            let mean = |of: &Replayed| Some(of.accepted(at, verifier)?.mean);
-            Some(bounded(here.accepted(at, verifier)?.estimate(), &mean))
+        let accepted = |rule: Rule| {
+            let mean = |of: &Replayed| Some(of.accepted(at, rule)?.mean);
+            Some(bounded(here.accepted(at, rule)?.estimate(), &mean))
         };
-        let per_call = |verifier: usize| here.per_call(at, verifier);
+        let per_call = |rule: Rule| here.per_call(at, rule);
         // Bounds of calls are known for token verification alone.
-        let token_per_call = bounded(per_call(TOKEN).estimate(), &|of| {
-            Some(of.per_call(at, TOKEN).mean)
+        let token_per_call = bounded(per_call(Rule::TOKEN).estimate(), &|of| {
+            Some(of.per_call(at, Rule::TOKEN).mean)
         });
         Some(RoundsOfLength {
             length,
             starts: here.starts(at),
-            token: accepted(TOKEN)?,
-            block: accepted(BLOCK)?,
-            greedy_block: accepted(GREEDY)?,
-            block_over_token: here.more_accepted(at, BLOCK, TOKEN).estimate(),
-            greedy_block_over_block: here.more_accepted(at, GREEDY, BLOCK).estimate(),
+            token: accepted(Rule::TOKEN)?,
+            block: accepted(Rule::BLOCK)?,
+            greedy_block: accepted(Rule::GREEDY_BLOCK)?,
+            block_over_token: here.more_accepted(at, Rule::BLOCK, Rule::TOKEN).estimate(),
+            greedy_block_over_block: here
+                .more_accepted(at, Rule::GREEDY_BLOCK, Rule::BLOCK)
+                .estimate(),
             token_per_call,
-            block_per_call: per_call(BLOCK).estimate(),
+            block_per_call: per_call(Rule::BLOCK).estimate(),
             block_over_token_per_call: here.more_per_call(at).estimate(),
         })
     });
@@ -80,11 +82,6 @@ pub(super) fn rounds<'a>(
         lengths: rows.collect(),
     }))
 }
-
-/// Places in `ChainVerifier::ALL`.
-const TOKEN: usize = 0;
-const BLOCK: usize = 1;
-const GREEDY: usize = 2;
 
 /// The mean of min(1, q/p) over the tokens of some texts: what a single sampled draft is
 /// accepted with, since the mean of that over a token drawn from p is the sum of min(p, q).
@@ -146,17 +143,17 @@ fn whole(cluster: &Cluster) -> Result<Text, String> {
 struct Replayed {
     tokens: Vec<f64>,
     /// By length, then verifier, then text: the sum of E\[tau\] and its starts.
-    accepted: Vec<Vec<Vec<(f64, f64)>>>,
+    accepted: Vec<BTreeMap<Rule, Vec<(f64, f64)>>>,
     /// By length, then verifier, then text: target calls.
-    calls: Vec<Vec<Vec<f64>>>,
+    calls: Vec<BTreeMap<Rule, Vec<f64>>>,
 }
 
 impl Replayed {
     fn new(texts: &[Text], lengths: &[usize], most: usize, standing: Option<f64>) -> Self {
         let mut all = Self {
             tokens: texts.iter().map(|text| text.len() as f64).collect(),
-            accepted: vec![vec![Vec::new(); ChainVerifier::ALL.len()]; lengths.len()],
-            calls: vec![vec![Vec::new(); ChainVerifier::ALL.len()]; lengths.len()],
+            accepted: vec![BTreeMap::new(); lengths.len()],
+            calls: vec![BTreeMap::new(); lengths.len()],
         };
         for text in texts {
             let ratio = |&(ratio, listed): &(f64, bool)| match standing {
@@ -164,14 +161,15 @@ impl Replayed {
                 _ => ratio,
             };
             let ratios: Vec<f64> = text.iter().map(ratio).collect();
-            for (place, verifier) in ChainVerifier::ALL.into_iter().enumerate() {
-                let sums = accepted_everywhere(verifier, &ratios, most);
+            for rule in Rule::all() {
+                let sums = accepted_everywhere(rule, &ratios, most);
                 for (at, &length) in lengths.iter().enumerate() {
                     let sum = length.checked_sub(1).and_then(|index| sums.get(index));
                     let starts = ratios.len() as f64;
-                    all.accepted[at][place].push((sum.copied().unwrap_or(0.0), starts));
-                    if let Some(found) = replay(verifier, &ratios, &FixedLength(length)) {
-                        all.calls[at][place].push(found.calls);
+                    let sums = all.accepted[at].entry(rule).or_default();
+                    sums.push((sum.copied().unwrap_or(0.0), starts));
+                    if let Some(found) = replay(rule, &ratios, &FixedLength(length)) {
+                        all.calls[at].entry(rule).or_default().push(found.calls);
                     }
                 }
             }
@@ -180,38 +178,40 @@ impl Replayed {
     }
 
     /// E\[tau\]; `None` where no text has room.
-    fn accepted(&self, at: usize, verifier: usize) -> Option<Clustered> {
-        let there = self.accepted[at][verifier].iter().copied();
+    fn accepted(&self, at: usize, rule: Rule) -> Option<Clustered> {
+        let there = self.accepted[at][&rule].iter().copied();
         let there = there.filter(|&(_, starts)| starts > 0.0);
         let any = there.clone().next().is_some();
         any.then(|| Clustered::new(there))
     }
 
     fn starts(&self, at: usize) -> usize {
-        let starts = self.accepted[at][TOKEN].iter().map(|one| one.1);
+        let starts = self.accepted[at][&Rule::TOKEN].iter().map(|one| one.1);
         starts.sum::<f64>() as usize
     }
 
     /// The difference of two E\[tau\], at the same starts.
-    fn more_accepted(&self, at: usize, one: usize, other: usize) -> Clustered {
-        let both = self.accepted[at][one].iter().zip(&self.accepted[at][other]);
+    fn more_accepted(&self, at: usize, one: Rule, other: Rule) -> Clustered {
+        let both = self.accepted[at][&one]
+            .iter()
+            .zip(&self.accepted[at][&other]);
         let there = both.filter(|(one, _)| one.1 > 0.0);
         Clustered::new(there.map(|(one, other)| (one.0 - other.0, one.1)))
     }
 
-    fn calls(&self, at: usize, verifier: usize) -> impl Iterator<Item = (f64, f64)> + Clone {
-        let calls = self.calls[at][verifier].iter().copied();
+    fn calls(&self, at: usize, rule: Rule) -> impl Iterator<Item = (f64, f64)> + Clone {
+        let calls = self.calls[at][&rule].iter().copied();
         self.tokens.iter().copied().zip(calls)
     }
 
     /// N / E[target calls].
-    fn per_call(&self, at: usize, verifier: usize) -> Clustered {
-        Clustered::new(self.calls(at, verifier))
+    fn per_call(&self, at: usize, rule: Rule) -> Clustered {
+        Clustered::new(self.calls(at, rule))
     }
 
     /// Block verification's tokens a call, less token verification's.
     fn more_per_call(&self, at: usize) -> Clustered {
-        Clustered::difference(self.calls(at, BLOCK).zip(self.calls(at, TOKEN)))
+        Clustered::difference(self.calls(at, Rule::BLOCK).zip(self.calls(at, Rule::TOKEN)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::metric::{rules, schemes};
 use crate::glossary;
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::drafted_by;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub fn definitions(block_length: usize) -> BTreeMap<String, String> {
             format!("{}; for {}", name.words(), name.draft_schemes()),
         );
     }
-    for verifier in ChainVerifier::ALL {
+    for verifier in ChainRule::all() {
         all.insert(
             format!("chain {verifier}"),
             format!(

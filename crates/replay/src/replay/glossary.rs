@@ -1,7 +1,7 @@
 //! What the words of reports along a text mean, each metric with its formula.
 
 use super::lengths::{Drafts, FAMILIES};
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
 use specgap_measure::glossary;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Words of a report on lengths.
 pub fn length_definitions() -> BTreeMap<String, String> {
     let mut all = glossary::of::<BTreeMap<String, String>>("length");
-    for verifier in ChainVerifier::ALL {
+    for verifier in ChainRule::all() {
         let meaning = format!("verifier with P(tau >= i) = {}", verifier.formula());
         all.insert(verifier.as_str().to_owned(), meaning);
     }

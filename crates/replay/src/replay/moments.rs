@@ -1,7 +1,7 @@
 //! How far a decoder's counts scatter around what is expected of them, given its text.
 
 use specgap_core::rounds::{
-    ChainVerifier, ChildShares, DraftLength, FixedLength, Survival, survival_of_tree,
+    ChainRule, ChildShares, DraftLength, FixedLength, Survival, survival_of_tree,
 };
 use specgap_core::tree::Shape;
 use specgap_number::number::Number;
@@ -54,15 +54,15 @@ pub struct CountMoments<T> {
 /// # Example
 /// ```
 /// use specgap_replay::replay::moments_of_chain;
-/// use specgap_core::rounds::ChainVerifier;
+/// use specgap_core::rounds::ChainRule;
 ///
 /// // Two tokens, the first drafted and accepted with probability 1/2: one call or two.
-/// let spread = moments_of_chain(ChainVerifier::Token, &[0.5, 1.0], 3).unwrap();
+/// let spread = moments_of_chain(ChainRule::TOKEN, &[0.5, 1.0], 3).unwrap();
 /// assert_eq!((spread.calls.mean, spread.calls.variance), (1.5, 0.25));
 /// assert_eq!((spread.drafts.mean, spread.drafts.variance), (1.0, 0.0));
 /// ```
 pub fn moments_of_chain<T: Number>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &[T],
     length: usize,
 ) -> Option<CountMoments<T>> {
@@ -107,7 +107,7 @@ pub fn moments_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Cou
 
 /// P(at least 1, 2, ... drafts are accepted), given the text by the ratios q/p at its tokens.
 pub(super) fn reached<'a, T: Number + 'a>(
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: impl Iterator<Item = &'a T>,
 ) -> Vec<T> {
     let mut survival = Survival::new(verifier);
@@ -228,7 +228,7 @@ mod tests {
     fn moments_are_those_of_the_law_of_all_rounds() {
         let text = [(1, 2), (5, 3), (1, 4), (9, 10), (0, 1), (2, 1), (3, 4)];
         let ratios: Vec<Rational> = text.iter().map(|&(a, b)| over(a, b)).collect();
-        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
             for length in 0..=4 {
                 let spread = moments_of_chain(verifier, &ratios, length).unwrap();
                 let law = law(0, ratios.len(), &|start| {
@@ -242,9 +242,10 @@ mod tests {
                             least = least.smaller(&product);
                             coins = coins.times(&r.smaller(&Rational::one()));
                         }
-                        match verifier {
-                            ChainVerifier::Token => coins,
-                            _ => least,
+                        if verifier == ChainRule::TOKEN {
+                            coins
+                        } else {
+                            least
                         }
                     });
                     (reached.collect(), levels)
@@ -256,10 +257,7 @@ mod tests {
                 assert_eq!(spread.drafts.mean, replayed.drafts_set_at_start());
             }
         }
-        assert_eq!(
-            moments_of_chain(ChainVerifier::GreedyBlock, &ratios, 2),
-            None
-        );
+        assert_eq!(moments_of_chain(ChainRule::GREEDY_BLOCK, &ratios, 2), None);
     }
 
     #[test]
@@ -295,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_empty_text_counts_nothing() {
-        let spread = moments_of_chain::<f64>(ChainVerifier::Token, &[], 3).unwrap();
+        let spread = moments_of_chain::<f64>(ChainRule::TOKEN, &[], 3).unwrap();
         assert_eq!((spread.calls.mean, spread.drafts.mean), (0.0, 0.0));
     }
 }

@@ -16,7 +16,7 @@ use crate::audit::outcome::Outcome;
 use crate::audit::verdict::measure::{Opened, stop_tokens};
 use crate::audit::{AuditError, refused_at};
 use specgap_base::side_by_side;
-use specgap_core::rounds::{ChainVerifier, Survival};
+use specgap_core::rounds::{ChainRule, Survival};
 use specgap_log::log::Log;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -46,7 +46,7 @@ struct Walked {
 
 /// Rounds of K drafts along a text.
 struct Walk<'a> {
-    verifier: ChainVerifier,
+    verifier: ChainRule,
     ratios: &'a [f64],
     /// q/p behind the end of the text.
     beyond: f64,
@@ -135,7 +135,7 @@ struct Side {
     variance: [f64; 2],
 }
 
-fn side(texts: &[Text], verifier: ChainVerifier, drafts: usize, first: usize, end: usize) -> Side {
+fn side(texts: &[Text], verifier: ChainRule, drafts: usize, first: usize, end: usize) -> Side {
     let ratios: Vec<Vec<f64>> = (texts.iter())
         .map(|text| text.iter().map(|ends| ends[end]).collect())
         .collect();
@@ -170,17 +170,19 @@ fn side(texts: &[Text], verifier: ChainVerifier, drafts: usize, first: usize, en
     }
 }
 
-fn verifier_of(rule: Rule) -> Result<ChainVerifier, AuditError> {
-    if rule == Rule::TOKEN || rule == Rule::ONE_HOT {
-        return Ok(ChainVerifier::Token);
-    }
-    if rule == Rule::BLOCK {
-        return Ok(ChainVerifier::Block);
-    }
-    Err(AuditError::Log(format!(
-        "--counters: what {rule} accepts does not follow from a text and its rows alone; name token \
-         (sampled drafts), block, or one-hot (greedy drafts, an exact match included)"
-    )))
+fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
+    // A coin of a greedy draft is 0 or 1.
+    let of = if rule == Rule::ONE_HOT {
+        Rule::TOKEN
+    } else {
+        rule
+    };
+    of.to_string().parse().map_err(|_| {
+        AuditError::Log(format!(
+            "--counters: what {rule} accepts does not follow from a text and its rows alone; name \
+             token (sampled drafts), block, or one-hot (greedy drafts, an exact match included)"
+        ))
+    })
 }
 
 /// q/p at the token of each text.
@@ -432,7 +434,7 @@ mod tests {
         let ratios = [0.5, 2.0, 0.25, 0.9, 0.0, 0.7, 1.0];
         for (drafts, first, beyond) in [(1, 0, 0.0), (2, 0, 1.0), (3, 1, 0.0), (4, 1, 1.0)] {
             let walk = Walk {
-                verifier: ChainVerifier::Token,
+                verifier: ChainRule::TOKEN,
                 ratios: &ratios,
                 beyond,
                 drafts,

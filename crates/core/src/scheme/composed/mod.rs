@@ -378,18 +378,12 @@ impl DraftScheme for Composed {
 /// [`Composed`] in the table of laws.
 pub const LAW: Law = Law {
     name: "composed",
-    aliases: &[],
     words: "forced tokens, unions, mixtures, stopped races, conditioned and merged draws, \
         composed of one another; a draw may have fewer than n drafts",
     inside: "products and sums of the parts' Q",
-    distinct: false,
-    only: None,
     made_of: MadeOf::Parts(|vocab, law| Ok(Arc::new(Composed::new(vocab, law)?))),
-    sort_theorem: None,
-    next_draft: None,
-    on_row: None,
-    by_default: false,
     hue: 7,
+    ..Law::NONE
 };
 
 #[cfg(test)]

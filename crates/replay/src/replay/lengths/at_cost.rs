@@ -6,7 +6,7 @@ use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins, Unlisted};
 use super::outcome::{Half, Played, Way};
 use super::policy::{FAMILIES, Policy};
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_measure::statistics::{Clustered, Estimate};
 
 /// What is quickest on every other prompt.
@@ -48,7 +48,7 @@ impl Measurement<'_> {
     pub(super) fn chosen(&self, way: Way, best: &Best, timings: &Timings) -> Option<Chosen> {
         let reported_on = best.reports.tokens.len();
         // Speeds of fixed lengths rise as a token is accepted more often.
-        let is_bounded = self.is_open(way.0) && way.1 == ChainVerifier::Token;
+        let is_bounded = self.is_open(way.0) && way.1 == ChainRule::TOKEN;
         let end = |unlisted| {
             let played = self.played(best.policy, way, unlisted);
             let reports = Half::new(&played.outcomes, &self.tokens, 1);

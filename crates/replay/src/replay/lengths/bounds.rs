@@ -7,7 +7,7 @@ use super::drafts::Drafts;
 use super::measure::{Measurement, TextCoins, Unlisted, coins};
 use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_core::rounds::floats::{coin_blind, replay};
 use specgap_measure::statistics::{Clustered, Estimate};
 
@@ -15,7 +15,7 @@ impl Measurement<'_> {
     pub(super) fn bounds(&self, played: &[Played]) -> Bounds {
         let timings = self.settings.timings.as_ref();
         let oracle = |calls: fn(&TextCoins) -> f64| Bound {
-            verifier: ChainVerifier::Token.as_str().to_owned(),
+            verifier: ChainRule::TOKEN.as_str().to_owned(),
             verification_rate: self
                 .truncated(|text, unlisted| calls(&coins(text, Drafts::Sampled, unlisted))),
             discard_rate: Estimate::default(),
@@ -26,8 +26,8 @@ impl Measurement<'_> {
             fewest_calls: self.fewest_calls(played),
             oracle: oracle(TextCoins::oracle_calls),
             oracle_to_the_end: oracle(TextCoins::oracle_calls_to_the_end),
-            coin_blind: blind(ChainVerifier::Token),
-            coin_blind_block: blind(ChainVerifier::Block),
+            coin_blind: blind(ChainRule::TOKEN),
+            coin_blind_block: blind(ChainRule::BLOCK),
         }
     }
 
@@ -60,7 +60,7 @@ impl Measurement<'_> {
         }
     }
 
-    pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainVerifier) -> Bound {
+    pub(super) fn coin_blind(&self, timings: &Timings, verifier: ChainRule) -> Bound {
         let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
         let outcomes = self.by_prompt(|text| {
             let coins = coins(text, Drafts::Sampled, Unlisted::Whole);

@@ -5,7 +5,7 @@ use super::super::read::Text;
 use super::data::AtDepth;
 use super::drafts::Drafts;
 use super::measure::{Measurement, Unlisted, coins, over_starts};
-use specgap_core::rounds::{ChainVerifier, Coins, Survival};
+use specgap_core::rounds::{ChainRule, Coins, Survival};
 use specgap_measure::statistics::Estimate;
 
 /// Sums over the starts of a text with as many tokens left as a depth.
@@ -43,7 +43,7 @@ impl Measurement<'_> {
         let coins = coins(text, Drafts::Sampled, unlisted);
         let mut sums = vec![Sums::default(); self.texts.depths()];
         for start in 0..coins.tokens() {
-            let mut survival = Survival::new(ChainVerifier::Token);
+            let mut survival = Survival::new(ChainRule::TOKEN);
             for (sum, coin) in sums.iter_mut().zip(coins.ahead(start)) {
                 sum.starts += 1.0;
                 sum.alone += coin.min(1.0);

@@ -9,7 +9,7 @@ use super::drafts::Drafts;
 use super::measure::Measurement;
 use super::outcome::{Known, Played};
 use super::policy::Policy;
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_log::log::Log;
 use std::collections::BTreeSet;
 
@@ -306,7 +306,7 @@ impl Measurement<'_> {
     /// What these settings leave open.
     fn not_asked(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let greedy = ChainVerifier::GreedyBlock;
+        let greedy = ChainRule::GREEDY_BLOCK;
         if self.settings.verifiers.contains(&greedy) && !self.settings.greedy_block {
             lines.push(
                 "calls of greedy-block: a round changes the target of the next; name it in \

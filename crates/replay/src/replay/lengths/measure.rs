@@ -20,7 +20,7 @@ use specgap_core::rounds::floats::{
     accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
 };
 use specgap_core::rounds::{
-    ByStart, ChainVerifier, Coins, Drafted, Replay, drafted_rounds, oracle_calls,
+    ByStart, ChainRule, Coins, Drafted, Replay, drafted_rounds, oracle_calls,
     oracle_calls_to_the_end,
 };
 use specgap_log::log::Log;
@@ -152,7 +152,7 @@ impl<'a> Measurement<'a> {
     /// All kinds of drafts with their verifiers, those that engines sample first.
     pub(super) fn ways(&self) -> Vec<Way> {
         let asked = &self.settings.drafts;
-        let token = self.settings.verifiers.contains(&ChainVerifier::Token);
+        let token = self.settings.verifiers.contains(&ChainRule::TOKEN);
         let is_asked = |drafts: Drafts| match asked.is_empty() {
             true => drafts == Drafts::Sampled || token && self.cannot_tell(drafts).is_none(),
             false => asked.contains(&drafts),
@@ -166,15 +166,15 @@ impl<'a> Measurement<'a> {
                     ways.extend(bounded.map(|verifier| (drafts, verifier)));
                 }
                 // One coin a place, whose product is the whole rule.
-                _ => ways.push((drafts, ChainVerifier::Token)),
+                _ => ways.push((drafts, ChainRule::TOKEN)),
             }
         }
         ways
     }
 
     /// Whether anything is said of a verifier: where rows are missing, what is bounded alone.
-    fn has_bounds(&self, verifier: ChainVerifier) -> bool {
-        self.texts.lacking() == 0 || verifier == ChainVerifier::Token
+    fn has_bounds(&self, verifier: ChainRule) -> bool {
+        self.texts.lacking() == 0 || verifier == ChainRule::TOKEN
     }
 
     /// Policies of a kind of drafts. What others would do behind a rejected draft, and whether
@@ -403,7 +403,7 @@ impl<'a> Measurement<'a> {
         for &way in ways {
             let accepted =
                 self.accepted(way, most, &|coins, _| accepted_lengths(way.1, coins, most));
-            let by_means = match way.1 == ChainVerifier::Token && self.has_means(way.0) {
+            let by_means = match way.1 == ChainRule::TOKEN && self.has_means(way.0) {
                 true => self.accepted(way, most, &|coins, means| {
                     accepted_lengths_by_means(coins, means, most)
                 }),
@@ -502,7 +502,7 @@ impl<'a> Measurement<'a> {
             on_front: None,
         };
         // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        let is_bounded = policy.family.name == "fixed" && verifier == ChainVerifier::Token;
+        let is_bounded = policy.family.name == "fixed" && verifier == ChainRule::TOKEN;
         let is_told = is_bounded || !self.is_wide || !self.is_open(drafts);
         let Some(played) = played.filter(|_| is_told) else {
             return result;

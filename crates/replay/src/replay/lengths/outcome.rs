@@ -5,11 +5,11 @@ use super::super::measured::add_each;
 use super::super::timings::{Times, Timings};
 use super::drafts::Drafts;
 use super::policy::Policy;
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_measure::statistics::{Clustered, Estimate};
 
 /// What is drafted and how it is verified.
-pub(super) type Way = (Drafts, ChainVerifier);
+pub(super) type Way = (Drafts, ChainRule);
 
 /// Rounds by what is drafted in them.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,8 @@ use super::measure::{Measurement, TextCoins, Unlisted, coins, over_starts};
 use super::outcome::Way;
 use rayon::prelude::*;
 use specgap_core::rounds::floats::replay;
-use specgap_core::rounds::{ChainVerifier, Coins, FixedLength, FromStarts, reached_from_starts};
+use specgap_core::rounds::{ChainRule, Coins, FixedLength, FromStarts, reached_from_starts};
+use specgap_core::rule::Kept;
 use specgap_counters::curve::{Curve, exactly};
 use specgap_measure::statistics::{Clustered, Estimate};
 
@@ -168,7 +169,7 @@ fn put_out(rounds: &FromStarts<f64>) -> f64 {
 
 /// Bounds on the probability that a round starts behind each number of tokens, by bounds on the
 /// coins: every step of the renewal at its ends.
-fn starts_between(verifier: ChainVerifier, ends: &[TextCoins; 2], length: usize) -> Vec<[f64; 2]> {
+fn starts_between(verifier: ChainRule, ends: &[TextCoins; 2], length: usize) -> Vec<[f64; 2]> {
     let tokens = ends[0].tokens();
     let mut starts = vec![[0.0f64, 0.0]; tokens];
     if let Some(first) = starts.first_mut() {
@@ -187,8 +188,8 @@ fn starts_between(verifier: ChainVerifier, ends: &[TextCoins; 2], length: usize)
                 // Behind the last draft a round ends whatever comes.
                 None => [0.0, 0.0],
             };
-            let step = match verifier {
-                ChainVerifier::Token if i < most => {
+            let step = match verifier.kept() {
+                Kept::Tokens if i < most => {
                     let [low, high] = rows.map(|row| row[i].min(1.0f64));
                     [before[0] * (1.0 - high), before[1] * (1.0 - low)]
                 }
@@ -261,7 +262,7 @@ mod tests {
     fn bounds_hold_every_coin_between() {
         let at = |open: f64| vec![0.5, open, 0.75, 0.25, 1.0, 0.5, 0.125];
         let length = 2;
-        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+        for verifier in [ChainRule::TOKEN, ChainRule::BLOCK] {
             let ends = [at(0.25), at(0.875)].map(TextCoins::ByToken);
             let starts = starts_between(verifier, &ends, length);
             for open in [0.25, 0.4, 0.625, 0.875] {

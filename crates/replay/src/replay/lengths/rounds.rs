@@ -9,7 +9,7 @@ use super::outcome::Played;
 use super::policy::Policy;
 use rayon::prelude::*;
 use specgap_core::rounds::{
-    ChainVerifier, carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited,
+    ChainRule, carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited,
 };
 use specgap_measure::statistics::{Clustered, Estimate};
 
@@ -60,7 +60,7 @@ impl Measurement<'_> {
             }
         };
         let policy = Policy::fixed(most);
-        let replayed = ChainVerifier::ALL.into_iter().filter_map(|verifier| {
+        let replayed = ChainRule::all().filter_map(|verifier| {
             let way = (Drafts::Sampled, verifier);
             let one = (played.iter()).find(|one| one.way == way && one.policy == policy)?;
             let calls: Vec<f64> = one.outcomes.iter().map(|outcome| outcome.calls).collect();

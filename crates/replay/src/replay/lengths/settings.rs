@@ -3,7 +3,7 @@
 use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::EngineName;
 use specgap_sampling::sampling::Cuts;
 
@@ -13,7 +13,7 @@ pub struct LengthSettings {
     /// The policies. The best length by cost is one of the fixed lengths among them.
     pub policies: Vec<Policy>,
     /// The verifiers.
-    pub verifiers: Vec<ChainVerifier>,
+    pub verifiers: Vec<ChainRule>,
     /// What is drafted; all that the log can tell of if nothing is named, but sampled drafts
     /// alone where token verification is not among the verifiers.
     pub drafts: Vec<Drafts>,
@@ -49,7 +49,7 @@ impl Default for LengthSettings {
                 .filter(|family| !family.needs_head())
                 .flat_map(|family| family.usual())
                 .collect(),
-            verifiers: ChainVerifier::ALL.to_vec(),
+            verifiers: ChainRule::all().collect(),
             drafts: Vec::new(),
             draft_cuts: Cuts::default(),
             carried_block: false,

@@ -17,6 +17,8 @@
 //! accepted, and nothing there counts, inside or outside.
 
 use super::super::moments::whole;
+use specgap_core::rounds::{ChainRule, Survival};
+use specgap_core::rule::Kept;
 use specgap_number::number::Number;
 
 /// J of fixed limits at a context, from m >= K draft paths of it: its mean over their draw is
@@ -147,9 +149,8 @@ pub fn lower_bound_of_draft<T: Number>(weights: &[T], drafts: usize) -> T {
     sum
 }
 
-/// `E[tau]` of the three verifiers of one draft, given the path that was drafted, from p/q of
-/// each of its tokens: token, block and greedy-block, in the order of
-/// [`ChainVerifier::ALL`](specgap_core::rounds::ChainVerifier::ALL).
+/// `E[tau]` of a verifier of one draft, given the path that was drafted, from p/q of each of its
+/// tokens.
 ///
 /// # Formula
 /// Tokens 1..i are accepted with probability: token, the product of min(1, v_j); block, m_i =
@@ -161,23 +162,28 @@ pub fn lower_bound_of_draft<T: Number>(weights: &[T], drafts: usize) -> T {
 ///
 /// # Example
 /// ```
+/// use specgap_core::rounds::ChainRule;
 /// use specgap_replay::replay::accepted_of_draft;
-/// assert_eq!(accepted_of_draft(&[0.5, 2.0]), [1.0, 1.5, 1.5]);
-/// assert_eq!(accepted_of_draft(&[2.0, 0.5]), [1.5, 1.5, 2.0]);
+/// let of = |steps| ChainRule::all().map(move |rule| accepted_of_draft(rule, steps));
+/// assert!(of(&[0.5, 2.0]).eq([1.0, 1.5, 1.5]));
+/// assert!(of(&[2.0, 0.5]).eq([1.5, 1.5, 2.0]));
 /// ```
-pub fn accepted_of_draft<T: Number>(steps: &[T]) -> [T; 3] {
-    let one = T::one();
-    let (mut token, mut block, mut product) = (one.clone(), one.clone(), one.clone());
-    let mut sums = [T::zero(), T::zero(), T::zero()];
+pub fn accepted_of_draft<T: Number>(rule: ChainRule, steps: &[T]) -> T {
+    let mut survival = Survival::new(rule);
+    let (mut block, mut sum) = (T::one(), T::zero());
     for step in steps {
-        token = token.times(&step.smaller(&one));
-        block = block.times(step).smaller(&one);
-        product = product.times(step);
-        sums[0].gain(&token);
-        sums[1].gain(&block);
-        sums[2].gain(&product.smaller(&one));
+        match rule.kept() {
+            Kept::Prefixes => {
+                block = block.times(step).smaller(&T::one());
+                sum.gain(&block);
+            }
+            Kept::Tokens | Kept::MostPrefixes => {
+                survival.take(step);
+                sum.gain(survival.reached());
+            }
+        }
     }
-    sums
+    sum
 }
 
 #[cfg(test)]
@@ -186,7 +192,7 @@ mod tests {
     use crate::random_problem::{each_draw, leaf, random_problem};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
-    use specgap_core::rounds::{ChainVerifier, accepted_lengths};
+    use specgap_core::rounds::accepted_lengths;
     use specgap_core::tree::{Node, TokenTree};
     use specgap_exact::block::level_sets::LevelSets;
     use specgap_exact::block::{Block, GreedyBlock, Token, lemma_5_1, output_law};
@@ -314,12 +320,11 @@ mod tests {
                 let mut means = [Rational::zero(), Rational::zero(), Rational::zero()];
                 for (block, q) in tree.draft_layer(length).iter().enumerate() {
                     let (weights, _) = quotients(&tree, block);
-                    let accepted = accepted_of_draft(&steps(&weights));
-                    for (mean, accepted) in means.iter_mut().zip(&accepted) {
-                        mean.gain(&q.times(accepted));
+                    for (mean, rule) in means.iter_mut().zip(ChainRule::all()) {
+                        mean.gain(&q.times(&accepted_of_draft(rule, &steps(&weights))));
                     }
                 }
-                for ((law, mean), verifier) in laws.iter().zip(&means).zip(ChainVerifier::ALL) {
+                for ((law, mean), verifier) in laws.iter().zip(&means).zip(ChainRule::all()) {
                     assert_eq!(law.expected_accepted_length, *mean, "{verifier}");
                     // And as the text says.
                     let mut along = Rational::zero();

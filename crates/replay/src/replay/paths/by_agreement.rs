@@ -321,7 +321,7 @@ mod tests {
     use specgap_core::problem::BlockProblem;
     use specgap_core::tree::TokenTree;
     use specgap_exact::block::{
-        BlockVerifier, BlockVerifierName, Change, SpecTr, output_law, several_rounds,
+        BlockRule, BlockVerifier, Change, SpecTr, output_law, several_rounds,
     };
 
     /// The mass of each text that has any, and the tables of its positions.
@@ -420,8 +420,8 @@ mod tests {
                 // Plans in fractions are even to the last digit, in bins to 1e-4 and to what
                 // tokens share a bin.
                 let names = [
-                    (BlockVerifierName::SpecTrKSeq, 1e-9),
-                    (BlockVerifierName::SelectBlock, 0.02),
+                    (BlockRule::SPECTR_K_SEQ, 1e-9),
+                    (BlockRule::SELECT_BLOCK, 0.02),
                 ];
                 for (mean, (name, within)) in means.iter().zip(names) {
                     let known = several_rounds(&problem, length, drafts, name, Change::Carried);

@@ -5,7 +5,7 @@ use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft};
 use super::limits::{Context, Drawn};
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
 use specgap_log::log::{Log, Rollouts};
 use std::collections::BTreeSet;
 
@@ -17,9 +17,6 @@ const GROUPS: [f64; 3] = [0.5, 0.7, 0.85];
 pub(super) fn group_of(overlap: f64) -> usize {
     GROUPS.iter().filter(|&&cut| overlap >= cut).count()
 }
-
-/// Verifiers of one path.
-pub(super) const SINGLE: usize = ChainVerifier::ALL.len();
 
 /// The draft paths of a log, with what the target gives them; `None` if it has none, or not that.
 pub(super) fn logged_paths(log: &Log) -> Result<Option<Rollouts>, ReplayError> {
@@ -107,7 +104,7 @@ impl<'a> Start<'a> {
 /// bound by K.
 pub(super) struct ToldByPaths {
     pub(super) cluster: usize,
-    pub(super) single: [f64; SINGLE],
+    pub(super) single: Vec<f64>,
     pub(super) lower: Vec<f64>,
 }
 
@@ -225,19 +222,17 @@ impl<'a> Contexts<'a> {
                 let weights: Vec<Vec<f64>> =
                     steps.iter().map(|one| joint(one.iter().copied())).collect();
                 let count = steps.len() as f64;
-                let mut single = [0.0; SINGLE];
-                for steps in &steps {
-                    for (sum, one) in single.iter_mut().zip(accepted_of_draft(steps)) {
-                        *sum += one / count;
-                    }
-                }
+                let single = ChainRule::all().map(|rule| {
+                    let each = steps.iter().map(|steps| accepted_of_draft(rule, steps));
+                    each.fold(0.0, |sum, one| sum + one / count)
+                });
                 let lower = drafts.iter().map(|&drafts| {
                     let each = weights.iter().map(|one| lower_bound_of_draft(one, drafts));
                     each.sum::<f64>() / count
                 });
                 told.push(ToldByPaths {
                     cluster: text.cluster,
-                    single,
+                    single: single.collect(),
                     lower: lower.collect(),
                 });
                 contexts.push(Context {

@@ -80,6 +80,7 @@ pub struct UpperBound {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathVerifier {
     /// Its name.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
     pub verifier: String,
     /// Paths that it looks at: 1 or K.
     pub uses: usize,
@@ -101,6 +102,7 @@ pub struct PathVerifier {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BesideIid {
     /// The verifier of i.i.d. paths.
+    #[serde(deserialize_with = "specgap_core::rule::read_name")]
     pub verifier: String,
     /// Of `E[tau]`.
     pub expected_accepted_length: Estimate,

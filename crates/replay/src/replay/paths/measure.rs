@@ -9,7 +9,7 @@ use super::super::rows::Whose;
 use super::bounds::lower_bound_of_text;
 use super::by_agreement::{Asked, Step, reached};
 use super::coded::{CODED, Coded, interval_of};
-use super::contexts::{Contexts, SINGLE, Start, ToldByPaths, logged_paths};
+use super::contexts::{Contexts, Start, ToldByPaths, logged_paths};
 use super::data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
 };
@@ -19,7 +19,8 @@ use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of, lower
 use super::settings::PathSettings;
 use crate::replay::paths_definitions;
 use specgap_base::side_by_side;
-use specgap_core::rounds::ChainVerifier;
+use specgap_core::rounds::ChainRule;
+use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
 use specgap_measure::advice::Change;
 use specgap_measure::statistics::Estimate;
@@ -27,29 +28,20 @@ use specgap_number::distribution::Rows;
 use specgap_row::row::Workspace;
 use std::collections::BTreeSet;
 
-/// Verifiers of K paths, in the order of reports.
-const NAMES: [&str; 10] = [
-    "token",
-    "block",
-    "greedy-block",
-    "spectr-rrs",
-    "spectr-k-seq",
-    "spectr-plan",
-    "select-block",
-    "select-greedy-block",
-    CODED[0],
-    CODED[1],
+/// Verifiers of K i.i.d. paths that go level by level.
+const BY_LEVEL: [RuleName; 5] = [
+    RuleName::SPECTR_RRS,
+    RuleName::SPECTR_K_SEQ,
+    RuleName::SPECTR_OPTIMAL,
+    RuleName::SELECT_BLOCK,
+    RuleName::SELECT_GREEDY_BLOCK,
 ];
 
-/// The verifier of i.i.d. paths that one of coded paths stands beside: the same rule, and, for
-/// level passes, the rule that accepts nearly alpha\* of i.i.d. drafts.
-fn beside(verifier: &str) -> Option<usize> {
-    let of = match verifier {
-        name if name == CODED[0] => "spectr-rrs",
-        name if name == CODED[1] => "spectr-plan",
-        _ => return None,
-    };
-    NAMES.iter().position(|name| *name == of)
+/// Verifiers of K paths, in the order of reports: of one path, level by level, by codes.
+fn rules(coded: bool) -> Vec<RuleName> {
+    let of_one = ChainRule::all().map(ChainRule::rule);
+    let by_codes = CODED.iter().filter(|_| coded).map(|(rule, _)| *rule);
+    of_one.chain(BY_LEVEL).chain(by_codes).collect()
 }
 
 /// Reads the texts of some logs, and the draft paths that they have, and says what K paths
@@ -100,6 +92,7 @@ pub fn measure_paths(
     };
     let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
+        rules: rules(coded.is_some()),
         texts: &texts,
         asked: &asked,
         coded,
@@ -140,6 +133,8 @@ fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
 }
 
 struct Measurement<'a> {
+    /// What is measured: [`rules`].
+    rules: Vec<RuleName>,
     texts: &'a Texts,
     asked: &'a Asked,
     /// None where rows list some tokens only.
@@ -186,7 +181,7 @@ impl Measurement<'_> {
 
         // Verifiers and the lower bound, along the text.
         let drafts: Vec<usize> = self.drafts.iter().copied().collect();
-        let columns = NAMES.len() + 1;
+        let columns = self.rules.len() + 1;
         let mut by_prompt = Vec::with_capacity(columns * drafts.len());
         let mut rounds = Vec::with_capacity(drafts.len());
         for &drafts in &drafts {
@@ -196,7 +191,7 @@ impl Measurement<'_> {
                     self.along(&texts[text], &of_texts[text], drafts)
                 });
             let mut sums = vec![ByPrompt::new(clusters); columns];
-            let mut calls = vec![ByPrompt::new(clusters); NAMES.len()];
+            let mut calls = vec![ByPrompt::new(clusters); self.rules.len()];
             for (text, along) in self.texts.texts.iter().zip(&along) {
                 for values in &along.blocks {
                     for (sum, &value) in sums.iter_mut().zip(values) {
@@ -228,10 +223,6 @@ impl Measurement<'_> {
             .collect();
         let of_forms = [&contexts[..], &from_text];
         let fitted = fitted_bounds(jobs, of_forms, clusters, self.contexts.length);
-        let names = match self.coded {
-            Some(_) => &NAMES[..],
-            None => &NAMES[..NAMES.len() - CODED.len()],
-        };
         let by_drafts: Vec<AtDrafts> = drafts
             .iter()
             .zip(by_prompt.chunks(columns))
@@ -239,7 +230,7 @@ impl Measurement<'_> {
             .map(|(at, (&drafts, sums))| {
                 let lower = by_paths(&told, clusters, lower_at(at));
                 let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
-                at_drafts(drafts, (names, sums, rounds), &lower, &fitted)
+                at_drafts(drafts, (&self.rules, sums, rounds), &lower, &fitted)
             })
             .collect();
         let checks = self.checks(&told, &drafts, &by_prompt);
@@ -273,7 +264,7 @@ impl Measurement<'_> {
         let [token, block, several] = PATHS;
         let each = all.iter().zip(rounds).flat_map(|(at, rounds)| {
             let mean = |name: &str| {
-                let column = NAMES.iter().position(|one| *one == name)?;
+                let column = self.rules.iter().position(|one| one.as_str() == name)?;
                 Some(rounds.get(column)?.mean())
             };
             let more = |than: &str| Some(mean(several)?.minus(&mean(than)?).estimate());
@@ -283,7 +274,7 @@ impl Measurement<'_> {
     }
 
     /// P(tau >= i) of every verifier given a stretch of text, i = 1, 2, ..
-    fn survivals(&self, text: &Text, start: &Start<'_>, drafts: usize) -> [Vec<f64>; NAMES.len()] {
+    fn survivals(&self, text: &Text, start: &Start<'_>, drafts: usize) -> Vec<Vec<f64>> {
         let single = |verifier| {
             let ratios = start.places.iter().map(|place| &place.ratio);
             moments::reached(verifier, ratios)
@@ -297,23 +288,20 @@ impl Measurement<'_> {
         };
         let selected = of(Step::Selected);
         let [by_block, by_greedy_block] = selected.selected;
-        let [token, block, greedy_block] = ChainVerifier::ALL.map(single);
         let stretch = (start.begin, start.places.len());
-        let coded = self.coded.as_ref();
-        let coded = coded.map(|coded| coded.survivals(text, stretch, drafts));
-        let [coded_rrs, coded_level] = coded.unwrap_or_default();
-        [
-            token,
-            block,
-            greedy_block,
+        let coded = self
+            .coded
+            .iter()
+            .flat_map(|coded| coded.survivals(text, stretch, drafts));
+        let by_level: [_; BY_LEVEL.len()] = [
             of(Step::Rrs).by_token,
             of(Step::KSeq).by_token,
             selected.by_token,
             by_block,
             by_greedy_block,
-            coded_rrs,
-            coded_level,
-        ]
+        ];
+        let of_one = ChainRule::all().map(single);
+        of_one.chain(by_level).chain(coded).collect()
     }
 
     /// E[tau] of every verifier at every block of a text with the lower bound, and the rounds
@@ -323,7 +311,7 @@ impl Measurement<'_> {
         let length = self.contexts.length;
         let stretches =
             (0..all).filter_map(|begin| Start::new(text, begin, length.min(all - begin)));
-        let survivals: Vec<[Vec<f64>; NAMES.len()]> = stretches
+        let survivals: Vec<Vec<Vec<f64>>> = stretches
             .map(|stretch| self.survivals(text, &stretch, drafts))
             .collect();
         let blocks = starts.iter().filter_map(|start| {
@@ -342,7 +330,7 @@ impl Measurement<'_> {
         };
         Along {
             blocks: blocks.collect(),
-            calls: (0..NAMES.len()).map(calls).collect(),
+            calls: (0..self.rules.len()).map(calls).collect(),
         }
     }
 
@@ -356,26 +344,31 @@ impl Measurement<'_> {
         if told.is_empty() {
             return Vec::new();
         }
-        let columns = NAMES.len() + 1;
-        let twice = |what: &str, at: usize, column: usize, of: &dyn Fn(&ToldByPaths) -> f64| {
+        let rules = &self.rules;
+        let columns = rules.len() + 1;
+        let twice = |what: &str,
+                     (drafts, at): (usize, usize),
+                     column: usize,
+                     of: &dyn Fn(&ToldByPaths) -> f64| {
             let from_paths = by_paths(told, self.texts.clusters, of);
             let from_text = by_prompt.get(at * columns + column)?.mean();
             Some(ToldTwice {
                 what: what.to_owned(),
-                drafts: if column < SINGLE { 1 } else { *drafts.get(at)? },
+                drafts,
                 from_text: from_text.estimate(),
                 from_paths: from_paths.estimate(),
                 difference: from_paths.minus(&from_text).estimate(),
             })
         };
-        let single = (0..SINGLE).filter_map(|column| {
-            let name = NAMES.get(column)?;
-            twice(name, 0, column, &|one| {
+        let single = rules.iter().enumerate().filter(|(_, rule)| rule.is_chain());
+        let single = single.filter_map(|(column, rule)| {
+            twice(rule.as_str(), (1, 0), column, &|one| {
                 one.single.get(column).copied().unwrap_or(0.0)
             })
         });
-        let lower =
-            (0..drafts.len()).filter_map(|at| twice("lower bound", at, NAMES.len(), &lower_at(at)));
+        let lower = drafts.iter().zip(0..).filter_map(|(&drafts, at)| {
+            twice("lower bound", (drafts, at), rules.len(), &lower_at(at))
+        });
         single.chain(lower).collect()
     }
 
@@ -412,7 +405,7 @@ impl Measurement<'_> {
             left_out.push(format!(
                 "{} and {}: paths by codes need the interval of every token, and rows here list \
                  some tokens only; log whole rows",
-                CODED[0], CODED[1]
+                CODED[0].0, CODED[1].0
             ));
         }
         left_out.push(
@@ -433,7 +426,7 @@ impl Measurement<'_> {
 /// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
 fn at_drafts(
     drafts: usize,
-    (names, sums, rounds): (&[&str], &[ByPrompt], &[ByPrompt]),
+    (rules, sums, rounds): (&[RuleName], &[ByPrompt], &[ByPrompt]),
     lower: &Mean,
     fitted: &[((usize, Form), CrossFitted)],
 ) -> AtDrafts {
@@ -448,6 +441,11 @@ fn at_drafts(
             )
         })
         .collect();
+    // The verifier of i.i.d. paths that one of coded paths stands beside.
+    let beside = |rule: RuleName| {
+        let (_, beside) = CODED.iter().find(|(coded, _)| *coded == rule)?;
+        rules.iter().position(|one| one == beside)
+    };
     let below = |sum: &ByPrompt| -> Option<Estimate> {
         let (_, _, first) = bounds.first()?;
         Some(first.minus(&sum.mean()).estimate())
@@ -463,29 +461,29 @@ fn at_drafts(
             })
             .collect(),
         lower_bound: of_text.estimate(),
-        verifiers: names
+        verifiers: rules
             .iter()
             .zip(sums)
             .enumerate()
-            .map(|(index, (name, sum))| PathVerifier {
-                verifier: (*name).to_owned(),
-                uses: if index < SINGLE { 1 } else { drafts },
+            .map(|(index, (&rule, sum))| PathVerifier {
+                verifier: rule.to_string(),
+                uses: if rule.is_chain() { 1 } else { drafts },
                 expected_accepted_length: sum.mean().estimate(),
                 // The bound is one of i.i.d. paths.
-                below_upper_bound: below(sum).filter(|_| beside(name).is_none()),
-                beside: beside(name).and_then(|of| {
+                below_upper_bound: below(sum).filter(|_| beside(rule).is_none()),
+                beside: beside(rule).and_then(|of| {
                     let more = |all: &[ByPrompt], sum: &ByPrompt| {
                         Some(sum.mean().minus(&all.get(of)?.mean()).estimate())
                     };
                     Some(BesideIid {
-                        verifier: NAMES.get(of)?.to_string(),
+                        verifier: rules.get(of)?.to_string(),
                         expected_accepted_length: more(sums, sum)?,
                         tokens_per_call: more(rounds, rounds.get(index)?)?,
                     })
                 }),
                 tokens_per_call: rounds
                     .get(index)
-                    .filter(|_| !name.ends_with("greedy-block"))
+                    .filter(|_| !rule.entry().changes_target)
                     .map(|rounds| rounds.mean().estimate()),
             })
             .collect(),
@@ -510,10 +508,12 @@ mod tests {
             ask(&asked, scan, rows, token)
         };
         let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
-        let of = |name: &str| NAMES.iter().position(|one| *one == name).unwrap();
+        let rules = rules(false);
+        let of = |name: &str| rules.iter().position(|one| one.as_str() == name).unwrap();
         let (mut seen, mut fewer) = (0, 0);
         for length in [1, 2, 4] {
             let measurement = Measurement {
+                rules: rules.clone(),
                 texts: &texts,
                 asked: &asked,
                 coded: None,

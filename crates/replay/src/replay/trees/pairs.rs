@@ -2,7 +2,6 @@
 
 use super::grow::Limits;
 use super::settings::TreeSettings;
-use super::values::PREFIXED;
 use specgap_core::rounds::ChildShares;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
@@ -102,7 +101,10 @@ impl Plan {
 
     /// Asks for what no rule passes at roots with the target's own law.
     pub(super) fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
-        for scheme in PREFIXED {
+        for scheme in SchemeName::ALL
+            .into_iter()
+            .filter(|law| law.entry().prefixed)
+        {
             let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
             let roots = pairs.flat_map(|pair| {
                 let fitting = shapes.iter().filter(|(_, shape)| pair.takes(shape));

@@ -5,7 +5,6 @@ use super::super::read::Text;
 use super::measure::Measurement;
 use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
-use specgap_core::scheme::SchemeName;
 
 /// Adds the shares of a row to a table, from its place and what was asked of it: with the same
 /// tokens unlisted in both rows, and with others.
@@ -30,8 +29,7 @@ impl Measurement<'_> {
 
     /// The least or the most that the children of a node get along a text.
     pub(super) fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
-        let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
-        let is_by_rank = by_rank.contains(&pair.scheme);
+        let is_by_rank = pair.scheme.entry().by_rank;
         let has_bounds = self.has_bounds(pair);
         let row = |place: &TextPosition, own: &[f64], other: &[f64], table: &mut Vec<f64>| {
             // Drafts that are the heaviest tokens may be others than the listed ones.

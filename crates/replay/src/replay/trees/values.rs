@@ -5,14 +5,6 @@ use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
 use specgap_measure::statistics::{Clustered, Estimate};
 
-/// Laws of which the first j of n drafts have the law of j drafts, so that what the first
-/// slots accept together is at most the optimum of so many.
-pub(super) const PREFIXED: [SchemeName; 3] = [
-    SchemeName::WITH_REPLACEMENT,
-    SchemeName::WITHOUT_REPLACEMENT,
-    SchemeName::TOP,
-];
-
 /// An upper bound of the sum of v_k P(output through slot k), from alpha* of j = 1..n drafts.
 ///
 /// # Formula

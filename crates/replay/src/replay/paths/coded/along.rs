@@ -11,8 +11,12 @@ use specgap_number::distribution::Rows;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-/// The rules of coded paths.
-pub(in crate::replay::paths) const CODED: [&str; 2] = ["coded-rrs", "coded-level-4"];
+/// The rules of coded paths, each with the one of i.i.d. paths that it stands beside: the same rule,
+/// and, for level passes, the rule that accepts nearly alpha\* of i.i.d. drafts.
+pub(in crate::replay::paths) const CODED: [(RuleName, RuleName); 2] = [
+    (RuleName::CODED_RRS, RuleName::SPECTR_RRS),
+    (RuleName::CODED_LEVEL_4, RuleName::SPECTR_OPTIMAL),
+];
 
 /// What a position says of a round: K, how many tokens before it the round started, and T of
 /// each rule. Rounds of which one path at most can be here need no more than q/p.
@@ -195,7 +199,7 @@ impl CodedAlong {
         let levels = coded_levels(rule).ok_or_else(|| {
             format!(
                 "{rule} is no rule of paths by codes: {} and {} are",
-                CODED[0], CODED[1]
+                CODED[0].0, CODED[1].0
             )
         })?;
         Ok(Self {

@@ -414,7 +414,7 @@ impl CodedRow<f64> {
 /// The levels at which a rule of paths by codes goes over them, falling to 0; none of other
 /// rules.
 pub fn coded_levels(rule: RuleName) -> Option<Vec<f64>> {
-    let place = CODED.iter().position(|name| *name == rule.as_str())?;
+    let place = CODED.iter().position(|(coded, _)| *coded == rule)?;
     levels().into_iter().nth(place)
 }
 
