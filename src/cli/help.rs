@@ -81,10 +81,9 @@ fn short(program: Command, name: Option<&str>, width: usize) -> String {
         return String::new();
     };
     let mut out = String::new();
-    let about = command
-        .get_about()
-        .map_or_else(String::new, ToString::to_string);
-    hanging(&mut out, "", 0, &about, width);
+    if let Some(about) = command.get_about() {
+        hanging(&mut out, "", 0, &about.to_string(), width);
+    }
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:");
     let first = format!("\n{} ", heading("Usage"));

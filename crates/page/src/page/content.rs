@@ -358,13 +358,12 @@ impl Page {
 
     /// The lead without what is seen: cautions, the verdict, and the lines under it.
     pub fn opening(&self) -> (Vec<String>, String, Vec<String>) {
-        let (mut cautions, mut verdict, mut lines) = (Vec::new(), None, Vec::new());
+        let verdict = Lead::of(&self.lead).verdict.unwrap_or_default();
+        let (mut cautions, mut lines) = (Vec::new(), Vec::new());
         for block in &self.lead {
             match block {
                 Block::Caution(text) => cautions.push(visible(text.clone())),
-                Block::Paragraph(text) if verdict.is_none() => {
-                    verdict = Some(visible(text.clone()));
-                }
+                Block::Paragraph(text) if *text == verdict => {}
                 Block::Paragraph(text) => lines.push(visible(text.clone())),
                 Block::List(items) => lines.extend(items.iter().cloned().map(visible)),
                 Block::Facts(facts) => lines.extend(facts.iter().map(|fact| {
@@ -374,7 +373,7 @@ impl Page {
                 _ => {}
             }
         }
-        (cautions, verdict.unwrap_or_default(), lines)
+        (cautions, visible(verdict), lines)
     }
 
     /// With its first picture that stands in a section beside the lead instead, so that the first
