@@ -127,12 +127,11 @@ fn options(out: &mut String, command: &Command, width: usize) {
             let shown = label.replacen(&name, &literal(&name), usize::from(!name.is_empty()));
             let defaults = arg.get_default_values().join(OsStr::new(" "));
             let help = arg.get_help().map_or_else(String::new, ToString::to_string);
-            let default = match arg.get_action().takes_values() && !defaults.is_empty() {
-                true => format!(" [default: {}]", defaults.display()),
-                false => String::new(),
-            };
+            let mut help = clause(&help).to_owned();
+            if arg.get_action().takes_values() && !defaults.is_empty() {
+                help += &format!(" [default: {}]", defaults.display());
+            }
             let blanks = " ".repeat(longest + 2 - label.chars().count());
-            let help = clause(&help).to_owned() + &default;
             hanging(
                 out,
                 &format!("  {shown}{blanks}"),
@@ -231,10 +230,11 @@ fn hanging(out: &mut String, first: &str, column: usize, text: &str, width: usiz
 
 /// Columns that a text takes on a terminal.
 fn plain_width(text: &str) -> usize {
-    anstream::adapter::strip_str(text)
-        .to_string()
-        .chars()
-        .count()
+    plain(text).chars().count()
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
         assert!(all.len() > 20);
         let mut wrong = Vec::new();
         for name in all.iter().map(|name| Some(name.as_str())).chain([None]) {
-            let text = anstream::adapter::strip_str(&short(program(), name, columns)).to_string();
+            let text = plain(&short(program(), name, columns));
             assert!(text.contains("Usage: specgap"), "{text}");
             let long = |line: &str| line.chars().count() > columns;
             if text.lines().count() > rows || text.lines().any(long) {
@@ -271,7 +271,7 @@ mod tests {
     fn every_option_stands_below_a_heading_and_is_named_in_short_help() {
         for command in program().get_subcommands() {
             let name = command.get_name();
-            let text = short(program(), Some(name), 80);
+            let text = plain(&short(program(), Some(name), 80));
             for option in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
                 let Some(long) = option.get_long() else {
                     continue;
@@ -280,8 +280,7 @@ mod tests {
                     option.get_help_heading().is_some(),
                     "{name} --{long}: give it a heading"
                 );
-                let plain = anstream::adapter::strip_str(&text).to_string();
-                assert!(plain.contains(&format!("--{long}")), "{name} --{long}");
+                assert!(text.contains(&format!("--{long}")), "{name} --{long}");
             }
         }
     }
@@ -303,7 +302,7 @@ mod tests {
                     .is_ok(),
                 "{line}"
             );
-            let text = anstream::adapter::strip_str(&short(program(), Some(name), 80)).to_string();
+            let text = plain(&short(program(), Some(name), 80));
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words(&text).contains(example), "{text}");
         }
@@ -334,8 +333,7 @@ mod tests {
     fn the_first_flag_decides_which_help_it_is() {
         let asked = |line: &str| {
             let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            asked_short(&args, program())
-                .map(|text| anstream::adapter::strip_str(&text).to_string())
+            asked_short(&args, program()).map(|text| plain(&text))
         };
         assert!(
             asked("specgap gap -h")
