@@ -36,27 +36,6 @@ class Lead(NamedTuple):
     lines: list[str]
 
 
-def lead_of(text: str) -> Lead:
-    """The lead of a page as text: a title, then paragraphs that are indented by two, ``- `` and
-    ``! `` before lines and cautions, and four where one goes on."""
-    title, *rest = text.split("\n")
-    parts: list[str] = []
-    for line in rest:
-        if not line.strip():
-            if parts:
-                break
-            continue
-        if line.startswith("    ") and parts:
-            parts[-1] += " " + line.strip()
-        else:
-            parts.append(line.strip())
-    warnings = [part[2:] for part in parts if part.startswith("! ")]
-    others = [part for part in parts if not part.startswith("! ")]
-    plain = next((at for at, part in enumerate(others) if not part.startswith("- ")), None)
-    verdict = others.pop(plain) if plain is not None else ""
-    return Lead(title, warnings, verdict, [part.removeprefix("- ") for part in others])
-
-
 def _fitting(lead: Lead) -> tuple[list[str], int]:
     """The lines that there is room for, and how many are left out."""
 

@@ -27,6 +27,7 @@ class Kept:
     page: str
     marked: str
     texts: tuple[str, str]
+    first: tuple[str, list[str], str, list[str]]
     saved: list[tuple[str, bytes]]
 
     @classmethod
@@ -39,6 +40,7 @@ class Kept:
             made.html(),
             made.markdown(),
             texts,
+            made.lead(),
             made.files(NO_PAPER),
         )
 
@@ -54,6 +56,9 @@ class Kept:
                 f"width is {width}; a report that came by pickle has its text at {_WIDTH} columns"
             )
         return self.texts[whole]
+
+    def lead(self) -> tuple[str, list[str], str, list[str]]:
+        return self.first
 
     def tables(self) -> NoReturn:
         raise ValueError(

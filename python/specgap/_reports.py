@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike, threads_of
 from ._errors import Refused, stands_for_a_command
-from ._first_screen import first_screen, lead_of
+from ._first_screen import Lead, first_screen
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
 from ._names import LawName, RuleName
@@ -504,7 +504,7 @@ class Report:
             f"<iframe srcdoc=\"{page}\" title=\"specgap {self.command}\" loading=\"lazy\" "
             'style="width: 100%; height: 42em; border: 1px solid #8884"></iframe></details>'
         )
-        return first_screen(lead_of(self.text()), self._small_table(), whole)
+        return first_screen(Lead(*self._made.lead()), self._small_table(), whole)
 
     def _small_table(self) -> tuple[str, list[str], list[list[str]], str] | None:
         """The first table of the page; none of a report that came by pickle."""

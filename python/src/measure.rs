@@ -14,9 +14,9 @@ use specgap::gap::{
     PositionSink, Settings, Summary as Sums,
 };
 use specgap::log::Log as Rows;
-use specgap::page::Page;
 use specgap::page::paper::{FigureFormat, Files, PaperTables};
 use specgap::page::table::Table as PaperTable;
+use specgap::page::{Page, visible};
 use specgap::problem;
 use specgap::report;
 use specgap::sampling::{CutOrder, Cuts};
@@ -134,6 +134,13 @@ impl Made {
 
     fn text(&self, width: u16, whole: bool) -> String {
         self.report.page.text(width, whole)
+    }
+
+    /// Title, cautions, verdict and lines of its first screen.
+    fn lead(&self) -> (String, Vec<String>, String, Vec<String>) {
+        let page = &self.report.page;
+        let (cautions, verdict, lines) = page.opening();
+        (visible(page.title.clone()), cautions, verdict, lines)
     }
 
     /// Name, caption and columns of every table.

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import specgap as sg
-from specgap._first_screen import Lead, first_screen, lead_of
+from specgap._first_screen import Lead, first_screen
 from specgap._paper import escaped, floated, label_of, legend
 
 PROMPTS, LENGTH, V = 12, 12, 40
@@ -131,14 +131,7 @@ def test_a_report_that_came_by_pickle_shows_its_words(reports: dict[str, Any]) -
     assert one.strong == other.strong and one.rows == 0
 
 
-def test_a_lead_is_read_off_a_page() -> None:
-    text = (
-        "A title\n  ! A caution that\n    goes on.\n  The verdict\n    of two lines.\n  - One.\n"
-        "  - Two\n    more.\n\nA section\n  not of it\n"
-    )
-    assert lead_of(text) == Lead(
-        "A title", ["A caution that goes on."], "The verdict of two lines.", ["One.", "Two more."]
-    )
+def test_a_lead_has_no_more_lines_than_there_is_room_for() -> None:
     many = Lead("<i>", [], "<script>", [f"line {at} " + 90 * "x" for at in range(20)])
     screen = Screen(first_screen(many))
     assert screen.items == 8 and "<script>" in screen.words

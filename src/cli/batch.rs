@@ -1,11 +1,12 @@
 //! What `solve`, `verify` and `block` share: problems in, one result after the
 //! other out, a verdict at the end.
 
-use super::colour::{self, styled};
+use super::colour::{self, painted};
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
 use crate::page::table::Column;
+use crate::page::terminal::Text;
 use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
 use crate::report::problems::table;
@@ -36,7 +37,7 @@ pub(super) trait ProblemCommand: Sync {
     /// The problem, if it is of the right kind.
     const SELECT: fn(&AnyProblem) -> Option<&Self::Problem>;
     /// The result for people, so many columns wide.
-    const TEXT: fn(&Self::Result, u16) -> String;
+    const TEXT: fn(&Self::Result, u16) -> Text;
     /// The columns of a table of results, and a result's line in it, where several problems are
     /// printed in short.
     const LINE: fn(&Self::Result) -> Vec<(Column, String)>;
@@ -113,7 +114,7 @@ pub(super) fn run<C: ProblemCommand>(
                     writeln!(out, "{}", typed::line(result)?)?;
                 } else if !((in_short || common.quiet) && result.is_ok()) {
                     let text = (C::TEXT)(result, width());
-                    bar.suspend(|| writeln!(out, "{}", styled(&text)))?;
+                    bar.suspend(|| writeln!(out, "{}", painted(&text)))?;
                 }
                 command.keep(selected, result)?;
             }
@@ -129,7 +130,7 @@ pub(super) fn run<C: ProblemCommand>(
     }
     if text {
         if !lines.is_empty() && !common.quiet {
-            write!(out, "{}", styled(&table(lines, width())))?;
+            write!(out, "{}", painted(&table(lines, width())))?;
         }
         if common.verbose > 0 {
             writeln!(out, "{}\n", (C::DEFINITIONS)())?;

@@ -5,6 +5,7 @@ use super::options::{Common, Counts, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{BlockEvaluation, block};
 use crate::page::table::Column;
+use crate::page::terminal::Text;
 use crate::page::{agree, counted, disagree};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::block as report;
@@ -35,7 +36,7 @@ impl ProblemCommand for Block {
     const OTHERS: [&'static str; 2] = ["single-step problem", "specgap solve"];
     const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&BlockProblem> = AnyProblem::block;
-    const TEXT: fn(&BlockEvaluation, u16) -> String = report::text;
+    const TEXT: fn(&BlockEvaluation, u16) -> Text = report::text;
     const LINE: fn(&BlockEvaluation) -> Vec<(Column, String)> = report::line;
 
     fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {

@@ -1,6 +1,6 @@
 //! `specgap check`.
 
-use super::colour::{self, styled};
+use super::colour::{self, painted};
 use super::meant;
 use super::options::{Common, Format};
 use super::output::{
@@ -190,7 +190,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         Format::Json => writeln!(out, "{}", report::json(&run)?)?,
         Format::Text => {
             let text = report::text(&run, width(), common.quiet, common.verbose > 0);
-            write!(out, "{}", styled(&text))?;
+            write!(out, "{}", painted(&text))?;
             if let Some(folder) = &args.out {
                 writeln!(out, "report: {}", folder.join("report.md").display())?;
             }

@@ -64,7 +64,7 @@ pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliErr
             Format::Text if all && common.quiet => writeln!(out, "{word}")?,
             Format::Text => {
                 let text = crate::page::definition(word, meaning, width());
-                write!(out, "{}", colour::first_in_bold(&text, word))?;
+                write!(out, "{}", colour::painted(&text))?;
             }
         }
     }

@@ -6,7 +6,7 @@ use super::options::OF_ALL;
 use super::output::width;
 use clap::builder::Styles;
 use clap::{Arg, Command};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// The most columns that help takes.
 const WIDEST: usize = 100;
@@ -70,17 +70,9 @@ pub(super) fn asked_short(args: &[OsString], program: Command) -> Option<String>
 /// Help on one screen: of a command, or of the program.
 fn short(program: Command, name: Option<&str>, width: usize) -> String {
     let width = width.clamp(60, WIDEST);
-    // A line an option, which is wrapped here; what every command has is said below.
-    let mut program = (program
-        .term_width(0)
-        .disable_help_flag(true)
-        .disable_version_flag(true))
-    .mut_args(|arg| arg.hide_short_help(true));
-    if let Some(name) = name {
-        program = program.mut_subcommand(name, |command| {
-            command.help_template("{all-args}").mut_args(shortened)
-        });
-    }
+    // What every command has is said below.
+    let mut program = (program.disable_help_flag(true).disable_version_flag(true))
+        .mut_args(|arg| arg.hide_short_help(true));
     program.build();
     let Some(command) = (match name {
         Some(name) => program.find_subcommand_mut(name),
@@ -89,27 +81,16 @@ fn short(program: Command, name: Option<&str>, width: usize) -> String {
         return String::new();
     };
     let mut out = String::new();
-    let about = command
-        .get_about()
-        .map_or_else(String::new, ToString::to_string);
-    hanging(&mut out, "", 0, &about, width);
+    if let Some(about) = command.get_about() {
+        hanging(&mut out, "", 0, &about.to_string(), width);
+    }
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:");
-    hanging(
-        &mut out,
-        &format!("\n{} ", heading("Usage")),
-        7,
-        usage,
-        width,
-    );
+    let first = format!("\n{} ", heading("Usage"));
+    hanging(&mut out, &first, 7, usage, width);
     let example = format!("specgap {}", name.and_then(example).unwrap_or("demo"));
-    hanging(
-        &mut out,
-        &format!("{} ", heading("Example")),
-        9,
-        &example,
-        width,
-    );
+    let first = format!("{} ", heading("Example"));
+    hanging(&mut out, &first, 9, &example, width);
     out.push('\n');
     match name {
         Some(_) => options(&mut out, command, width),
@@ -125,44 +106,46 @@ fn short(program: Command, name: Option<&str>, width: usize) -> String {
     out
 }
 
-/// An option as short help has it.
-fn shortened(arg: Arg) -> Arg {
-    let help = arg.get_help().map_or_else(String::new, ToString::to_string);
-    let named = arg
-        .get_long()
-        .and_then(place)
-        .is_some_and(|(_, named)| named);
-    let takes = arg.get_action().takes_values();
-    (arg.hide_possible_values(takes).hide_short_help(named)).help(clause(&help).to_owned())
-}
-
-/// What clap says of the options, as narrow as the screen, and the names of the others.
-fn options(out: &mut String, command: &mut Command, width: usize) {
-    let text = command.render_help().ansi().to_string();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // There is no room for the letters of options that have none.
-        let line = line
-            .strip_prefix("    ")
-            .filter(|rest| rest.starts_with("  "))
-            .unwrap_or(line);
-        let start = line.len() - line.trim_start().len();
-        let gap = (line.get(start..).and_then(|rest| rest.find("  "))).map_or(0, |gap| start + gap);
-        let (label, help) = line.split_at(gap);
-        let first = help.len() - help.trim_start().len();
-        let label = format!("{label}{}", " ".repeat(first));
-        hanging(out, &label, plain_width(&label), help, width);
+/// What short help explains below its headings, in their order, and the names of other options.
+fn options(out: &mut String, command: &Command, width: usize) {
+    let is_named = |arg: &&Arg| matches!(arg.get_long().and_then(place), Some((_, true)));
+    let titles = HEADINGS.lines().filter_map(|line| line.split(": ").next());
+    for title in std::iter::once("Arguments").chain(titles) {
+        let below = |arg: &Arg| arg.get_help_heading().unwrap_or("Arguments") == title;
+        let args: Vec<(String, &Arg)> = (command.get_arguments())
+            .filter(|arg| below(arg) && !arg.is_hide_short_help_set() && !is_named(arg))
+            .map(|arg| (arg.to_string(), arg))
+            .collect();
+        let Some(longest) = args.iter().map(|(label, _)| label.chars().count()).max() else {
+            continue;
+        };
+        out.push_str(&format!("{}\n", heading(title)));
+        for (label, arg) in args {
+            let name = arg
+                .get_long()
+                .map_or_else(String::new, |long| format!("--{long}"));
+            let shown = label.replacen(&name, &literal(&name), usize::from(!name.is_empty()));
+            let defaults = arg.get_default_values().join(OsStr::new(" "));
+            let help = arg.get_help().map_or_else(String::new, ToString::to_string);
+            let mut help = clause(&help).to_owned();
+            if arg.get_action().takes_values() && !defaults.is_empty() {
+                help += &format!(" [default: {}]", defaults.display());
+            }
+            let blanks = " ".repeat(longest + 2 - label.chars().count());
+            hanging(
+                out,
+                &format!("  {shown}{blanks}"),
+                longest + 4,
+                &help,
+                width,
+            );
+        }
     }
-    let names = command.get_arguments().filter_map(Arg::get_long);
-    let names = names.filter(|name| place(name).is_some_and(|(_, named)| named));
+    let names = (command.get_arguments().filter(is_named)).filter_map(Arg::get_long);
     let names: Vec<String> = names.map(|name| format!("--{name}")).collect();
     if !names.is_empty() {
-        hanging(
-            out,
-            &format!("{} ", heading("More")),
-            2,
-            &names.join(", "),
-            width,
-        );
+        let more = format!("{} ", heading("More"));
+        hanging(out, &more, 2, &names.join(", "), width);
     }
     if let Some(after) = command.get_after_help() {
         for line in after.to_string().lines() {
@@ -173,7 +156,6 @@ fn options(out: &mut String, command: &mut Command, width: usize) {
 
 /// The commands in their groups.
 fn groups(out: &mut String, program: &Command, width: usize) {
-    let [on, off] = ends(*Styles::styled().get_literal());
     let commands = || program.get_subcommands();
     let column = 4 + commands()
         .map(|command| command.get_name().len())
@@ -189,15 +171,18 @@ fn groups(out: &mut String, program: &Command, width: usize) {
             .next()
             .and_then(|one| Some((one.get_name(), one.get_about()?)))
         {
-            let first = format!("  {on}{name}{off}{}", " ".repeat(column - 2 - name.len()));
+            let first = format!("  {}{}", literal(name), " ".repeat(column - 2 - name.len()));
             hanging(out, &first, column, &about.to_string(), width);
         }
     }
 }
 
 fn heading(text: &str) -> String {
-    let [on, off] = ends(*Styles::styled().get_header());
-    format!("{on}{text}:{off}")
+    ends(*Styles::styled().get_header()).join(&format!("{text}:"))
+}
+
+fn literal(text: &str) -> String {
+    ends(*Styles::styled().get_literal()).join(text)
 }
 
 /// The beginning of a help text, up to where it goes into detail.
@@ -245,10 +230,11 @@ fn hanging(out: &mut String, first: &str, column: usize, text: &str, width: usiz
 
 /// Columns that a text takes on a terminal.
 fn plain_width(text: &str) -> usize {
-    anstream::adapter::strip_str(text)
-        .to_string()
-        .chars()
-        .count()
+    plain(text).chars().count()
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 #[cfg(test)]
@@ -271,7 +257,7 @@ mod tests {
         assert!(all.len() > 20);
         let mut wrong = Vec::new();
         for name in all.iter().map(|name| Some(name.as_str())).chain([None]) {
-            let text = anstream::adapter::strip_str(&short(program(), name, columns)).to_string();
+            let text = plain(&short(program(), name, columns));
             assert!(text.contains("Usage: specgap"), "{text}");
             let long = |line: &str| line.chars().count() > columns;
             if text.lines().count() > rows || text.lines().any(long) {
@@ -285,7 +271,7 @@ mod tests {
     fn every_option_stands_below_a_heading_and_is_named_in_short_help() {
         for command in program().get_subcommands() {
             let name = command.get_name();
-            let text = short(program(), Some(name), 80);
+            let text = plain(&short(program(), Some(name), 80));
             for option in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
                 let Some(long) = option.get_long() else {
                     continue;
@@ -294,8 +280,7 @@ mod tests {
                     option.get_help_heading().is_some(),
                     "{name} --{long}: give it a heading"
                 );
-                let plain = anstream::adapter::strip_str(&text).to_string();
-                assert!(plain.contains(&format!("--{long}")), "{name} --{long}");
+                assert!(text.contains(&format!("--{long}")), "{name} --{long}");
             }
         }
     }
@@ -317,7 +302,7 @@ mod tests {
                     .is_ok(),
                 "{line}"
             );
-            let text = anstream::adapter::strip_str(&short(program(), Some(name), 80)).to_string();
+            let text = plain(&short(program(), Some(name), 80));
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words(&text).contains(example), "{text}");
         }
@@ -348,8 +333,7 @@ mod tests {
     fn the_first_flag_decides_which_help_it_is() {
         let asked = |line: &str| {
             let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            asked_short(&args, program())
-                .map(|text| anstream::adapter::strip_str(&text).to_string())
+            asked_short(&args, program()).map(|text| plain(&text))
         };
         assert!(
             asked("specgap gap -h")

@@ -1,11 +1,11 @@
 //! A report on standard output.
 
-use super::colour::{self, styled};
+use super::colour::{self, painted};
 use super::options::{Common, Folder, Format};
 use super::output::{CliError, width};
 use crate::page::Page;
 use crate::page::paper::Files;
-use crate::page::words::wrap;
+use crate::page::words::wrapped;
 use crate::typed;
 use std::fmt::Display;
 use std::io::Write;
@@ -61,14 +61,11 @@ pub(crate) fn print_report(
         }
         Format::Text => {
             if !common.quiet {
-                let text = page.text(width(), common.verbose > 0);
-                write!(stdout, "{}", styled(&text))?;
+                let text = page.spans(width(), common.verbose > 0);
+                write!(stdout, "{}", painted(&text))?;
             }
             let next = page.last_line().filter(|_| !common.quiet);
-            let mut last = String::new();
-            if let Some(next) = next {
-                let _ = wrap(&mut last, &next, width());
-            }
+            let last = next.map_or_else(String::new, |next| wrapped(&next, width()));
             match out {
                 Some(folder) => {
                     if !last.is_empty() {
@@ -77,11 +74,7 @@ pub(crate) fn print_report(
                     writeln!(stdout, "report: {}", folder.join("report.html").display())?;
                 }
                 None if common.quiet => {}
-                None => {
-                    let mut hint = String::new();
-                    let _ = wrap(&mut hint, MORE, width());
-                    write!(stdout, "\n{hint}{last}")?;
-                }
+                None => write!(stdout, "\n{}{last}", wrapped(MORE, width()))?,
             }
         }
     }

@@ -8,6 +8,7 @@ use super::overwrites::Touched;
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
 use crate::page::table::Column;
+use crate::page::terminal::Text;
 use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
@@ -39,7 +40,7 @@ impl ProblemCommand for Solve<'_> {
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
     const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
-    const TEXT: fn(&Solution, u16) -> String = report::text;
+    const TEXT: fn(&Solution, u16) -> Text = report::text;
     const LINE: fn(&Solution) -> Vec<(Column, String)> = report::line;
 
     fn prepare(&mut self, problems: &[(&Path, &Problem)]) -> Result<(), CliError> {

@@ -5,6 +5,7 @@ use super::options::{Common, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{Verification, verify_with};
 use crate::page::table::Column;
+use crate::page::terminal::Text;
 use crate::page::{counted, disagree};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::verify as report;
@@ -32,7 +33,7 @@ impl ProblemCommand for Verify {
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
     const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
-    const TEXT: fn(&Verification, u16) -> String = report::text;
+    const TEXT: fn(&Verification, u16) -> Text = report::text;
     const LINE: fn(&Verification) -> Vec<(Column, String)> = report::line;
 
     fn work(&self, problem: &Problem) -> Vec<Verification> {

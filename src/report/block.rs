@@ -10,8 +10,8 @@ use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, OptimumMethod};
 use crate::known::Known;
 use crate::once::grouped;
 use crate::page::table::{Column, Row, Table};
-use crate::page::words::{counted, wrap};
-use crate::page::{terminal, visible};
+use crate::page::terminal::{self, Role, Text};
+use crate::page::words::counted;
 use std::fmt::Write as _;
 
 /// What the words of the report mean.
@@ -20,8 +20,9 @@ pub fn definitions() -> String {
 }
 
 /// A report for people; `width` wraps the tables and the prose.
-pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
-    let mut out = format!("{}\n", evaluation.problem);
+pub fn text(evaluation: &BlockEvaluation, width: u16) -> Text {
+    let mut out = Text::default();
+    out.lines(Role::Heading, &evaluation.problem);
     let drafts = evaluation.drafts;
     let _ = writeln!(
         out,
@@ -61,15 +62,15 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         Some((note.to_owned(), row.name.to_string()))
     });
     for (remark, names) in grouped(methods.chain(unrun).chain(notes)) {
-        let _ = wrap(&mut out, &format!("{}: {remark}", names.join(", ")), width);
+        out.wrap(&format!("{}: {remark}", names.join(", ")), width);
     }
     for disagreement in evaluation.complaints() {
-        let _ = wrap(&mut out, &format!("DISAGREES: {disagreement}"), width);
+        out.wrap_after(Role::Bad, "DISAGREES", &format!(": {disagreement}"), width);
     }
     if evaluation.meets_file() == Some(true) {
         let _ = writeln!(out, "  expected values of the file: ok");
     }
-    visible(out)
+    out
 }
 
 /// A problem in a line of a table of problems.
@@ -112,7 +113,7 @@ pub fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
     problems::line(&evaluation.problem, columns, checks)
 }
 
-fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
+fn bounds(out: &mut Text, evaluation: &BlockEvaluation, width: u16) {
     let drafts = evaluation.drafts;
     let many = drafts > 1;
     let columns = head("E[tau] | value | what it is");
@@ -161,7 +162,7 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
     terminal::table(out, &table, width, "  ");
 }
 
-fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
+fn verifiers(out: &mut Text, evaluation: &BlockEvaluation, width: u16) {
     let columns = head(
         "verifier | #E[tau] | #tokens/call | #of optimum | #TV | #undefined | \
          lossless",

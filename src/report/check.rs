@@ -8,8 +8,9 @@ use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
 use crate::glossary;
 use crate::page::table::{Entry, Row, Table};
-use crate::page::words::{counted, seconds, wrap};
-use crate::page::{markdown, terminal, visible};
+use crate::page::terminal::{self, Role, Text};
+use crate::page::words::{counted, seconds};
+use crate::page::{markdown, visible};
 use crate::typed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -197,8 +198,8 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
 }
 
 /// A report for people; `verbose` adds the evidence of every claim.
-pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
-    let mut out = String::new();
+pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> Text {
+    let mut out = Text::default();
     let ledger = !quiet && !run.claims.is_empty();
     if ledger {
         let columns = head("claim | verdict | ok | #time | statement");
@@ -214,23 +215,16 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
         });
         let table = Table::new("claims", "", columns).rows(rows);
         terminal::table(&mut out, &table, width, "");
-        out.push('\n');
+        out.add(Role::Plain, "\n");
     }
     for checked in &run.claims {
         if checked.verdict == Verdict::Refuted && !quiet {
-            let _ = writeln!(
-                out,
-                "REFUTED: {} ({})",
-                checked.claim.id, checked.claim.source
-            );
-            let _ = wrap(&mut out, checked.claim.explanation, width);
+            let title = format!("REFUTED: {} ({})", checked.claim.id, checked.claim.source);
+            out.lines(Role::Heading, &title);
+            out.wrap(checked.claim.explanation, width);
             let files = checked.claim.counterexamples.join(", ");
-            let _ = wrap(
-                &mut out,
-                &format!("counterexample: problems/{files}"),
-                width,
-            );
-            out.push('\n');
+            out.wrap(&format!("counterexample: problems/{files}"), width);
+            out.add(Role::Plain, "\n");
         }
         if !checked.is_ok() {
             let line = format!(
@@ -240,38 +234,34 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
                 checked.verdict,
                 violation(checked)
             );
-            let _ = wrap(&mut out, &line, width);
+            out.wrap(&line, width);
         }
         if verbose {
-            let _ = writeln!(out, "{}", checked.claim.id);
+            out.lines(Role::Heading, checked.claim.id);
             for (name, value) in &checked.finding.evidence {
-                let _ = wrap(&mut out, &format!("{name}: {value}"), width);
+                out.wrap(&format!("{name}: {value}"), width);
             }
         }
     }
     for problem in &run.problems {
         for complaint in &problem.complaints {
-            let _ = wrap(
-                &mut out,
-                &format!("FAILS: {}: {complaint}", problem.name),
-                width,
-            );
+            out.wrap(&format!("FAILS: {}: {complaint}", problem.name), width);
         }
     }
     if let Some(changes) = &run.changes {
         for regression in &changes.regressions {
-            let _ = wrap(&mut out, &format!("REGRESSION: {regression}"), width);
+            out.wrap(&format!("REGRESSION: {regression}"), width);
         }
         if !quiet && !changes.added.is_empty() {
             let added = format!("not in the baseline: {}", changes.added.join(", "));
-            let _ = wrap(&mut out, &added, width);
+            out.wrap(&added, width);
         }
     }
     if ledger {
-        let _ = writeln!(out, "{}\n", sections::legend("check", 12));
+        out.lines(Role::Plain, &format!("{}\n\n", sections::legend("check", 12)));
     }
-    let _ = writeln!(out, "{}", conclusion(run));
-    visible(out)
+    out.lines(Role::Heading, &conclusion(run));
+    out
 }
 
 /// What contradicts a claim, in words.
@@ -449,17 +439,17 @@ fn add_table(out: &mut String, table: &Table) {
 }
 
 /// Claims and what is expected of each, for people.
-pub fn list(claims: &[Claim], width: u16) -> String {
+pub fn list(claims: &[Claim], width: u16) -> Text {
     let columns = head("claim | expected | statement");
     let rows = claims.iter().map(|claim| {
         let expected = claim.expected.to_string();
         Row::texts([claim.id.to_owned(), expected, claim.statement.to_owned()])
     });
     let table = Table::new("claims", "", columns).rows(rows);
-    let mut out = String::new();
+    let mut out = Text::default();
     terminal::table(&mut out, &table, width, "");
     let _ = writeln!(out, "{}", counted(claims.len(), "claim"));
-    visible(out)
+    out
 }
 
 /// One claim as a JSON object on a line.
@@ -608,7 +598,7 @@ mod tests {
         assert!(page.contains("1 problem passes, 0 fail: ok\n"), "{page}");
         assert!(!page.contains("## Problems that fail"), "{page}");
         assert_eq!(
-            text(&run, 80, false, false),
+            text(&run, 80, false, false).to_string(),
             "1 problem passes, 0 fail: ok\n"
         );
     }

@@ -2,8 +2,8 @@
 
 use crate::known::Known;
 use crate::page::table::{Column, Row, Table};
-use crate::page::words::wrap;
-use crate::page::{terminal, visible};
+use crate::page::terminal::{self, Text};
+use crate::page::visible;
 
 /// A line: a problem, numbers by their columns, and how many checks agree.
 pub(super) fn line(
@@ -34,7 +34,7 @@ pub(super) fn decimal(number: &Known) -> String {
 }
 
 /// Problems in short, one a line.
-pub fn table(lines: Vec<Vec<(Column, String)>>, width: u16) -> String {
+pub fn table(lines: Vec<Vec<(Column, String)>>, width: u16) -> Text {
     let mut columns = Vec::new();
     let rows = lines.into_iter().map(|line| {
         let (names, cells): (_, Vec<String>) = line.into_iter().unzip();
@@ -42,9 +42,9 @@ pub fn table(lines: Vec<Vec<(Column, String)>>, width: u16) -> String {
         Row::texts(cells)
     });
     let rows: Vec<Row> = rows.collect();
-    let mut out = String::new();
+    let mut out = Text::default();
     let table = Table::new("problems", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "");
-    let _ = wrap(&mut out, "-v says all of each problem, and why.", width);
+    out.wrap("-v says all of each problem, and why.", width);
     out
 }

@@ -9,8 +9,8 @@ use crate::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use crate::known::Known;
 use crate::once::grouped;
 use crate::page::table::{Column, Row, Table};
-use crate::page::words::{counted, seconds, small, wrap};
-use crate::page::{terminal, visible};
+use crate::page::terminal::{self, Role, Text};
+use crate::page::words::{counted, seconds, small};
 use std::fmt::Write as _;
 
 /// What the words of the report mean.
@@ -19,16 +19,16 @@ pub fn definitions() -> String {
 }
 
 /// A report for people; `width` wraps the table and the prose.
-pub fn text(solution: &Solution, width: u16) -> String {
+pub fn text(solution: &Solution, width: u16) -> Text {
     let rate = &solution.optimal_acceptance_rate;
-    let mut out = format!("{}\n", solution.problem);
-    let _ = wrap(
-        &mut out,
+    let mut out = Text::default();
+    out.lines(Role::Heading, &solution.problem);
+    out.wrap(
         &format!("{}: {}", solution.scheme, solution.scheme.law()),
         width,
     );
     let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
-    let _ = writeln!(out, "  alpha* = {}", in_full(rate));
+    out.lines(Role::Heading, &format!("  alpha* = {}", in_full(rate)));
     let columns = head("method | #alpha* | #difference | #time | status");
     let was_run = |run: &&MethodRun| !matches!(run.outcome, Outcome::Skipped(_));
     let rows = solution.methods.iter().filter(was_run);
@@ -43,11 +43,7 @@ pub fn text(solution: &Solution, width: u16) -> String {
             _ => None,
         });
     for (reason, names) in grouped(skipped) {
-        let _ = wrap(
-            &mut out,
-            &format!("skipped {}: {reason}", names.join(", ")),
-            width,
-        );
+        out.wrap(&format!("skipped {}: {reason}", names.join(", ")), width);
     }
     for run in &solution.methods {
         let name = run.name();
@@ -57,36 +53,30 @@ pub fn text(solution: &Solution, width: u16) -> String {
             _ => None,
         };
         if let Some(line) = line {
-            let _ = wrap(&mut out, &line, width);
+            out.wrap(&line, width);
         }
     }
     let methods = solution.agreement.methods;
-    let verdict = match (solution.agreement.complaints.is_empty(), methods) {
-        (true, 1) => "agrees",
-        (true, _) => "agree",
-        (false, 1) => "DISAGREES",
-        (false, _) => "DISAGREE",
+    let (role, verdict) = match (solution.agreement.complaints.is_empty(), methods) {
+        (true, 1) => (Role::Plain, "agrees"),
+        (true, _) => (Role::Plain, "agree"),
+        (false, 1) => (Role::Bad, "DISAGREES"),
+        (false, _) => (Role::Bad, "DISAGREE"),
     };
     if methods > 0 || !solution.agreement.complaints.is_empty() {
-        let _ = writeln!(
-            out,
-            "  {} {verdict}; largest difference {}",
-            counted(methods, "method"),
-            small(solution.agreement.max_abs_difference, 1)
-        );
+        let difference = small(solution.agreement.max_abs_difference, 1);
+        let _ = write!(out, "  {} ", counted(methods, "method"));
+        out.add(role, verdict);
+        let _ = writeln!(out, "; largest difference {difference}");
     }
     if let Some(limit) = &solution.limit {
         let limit = format!("limit reached: no method that would answer fits, and {limit}");
-        let _ = wrap(&mut out, &limit, width);
+        out.wrap(&limit, width);
     }
     for complaint in &solution.agreement.complaints {
-        let _ = wrap(&mut out, &format!("DISAGREES: {complaint}"), width);
+        out.wrap_after(Role::Bad, "DISAGREES", &format!(": {complaint}"), width);
     }
-    let _ = wrap(
-        &mut out,
-        &format!("certificate: {}", solution.statement()),
-        width,
-    );
+    out.wrap(&format!("certificate: {}", solution.statement()), width);
     if let Some(sibling) = &solution.sibling {
         let line = format!(
             "not the same law: under {} alpha* is {} ({:+.6} against this one)",
@@ -94,20 +84,22 @@ pub fn text(solution: &Solution, width: u16) -> String {
             sibling.rate.value(),
             sibling.rate.value() - rate.value()
         );
-        let _ = wrap(&mut out, &line, width);
+        out.wrap(&line, width);
     }
     if let Some(check) = &solution.expected {
         let source = check
             .source
             .as_deref()
             .map_or(String::new(), |s| format!(" ({s})"));
-        let line = match &check.complaint {
-            None => format!("expected: {}{source}: ok", check.expected),
-            Some(complaint) => format!("EXPECTATION FAILS: {complaint}{source}"),
-        };
-        let _ = wrap(&mut out, &line, width);
+        match &check.complaint {
+            None => out.wrap(&format!("expected: {}{source}: ok", check.expected), width),
+            Some(complaint) => {
+                let why = format!(": {complaint}{source}");
+                out.wrap_after(Role::Bad, "EXPECTATION FAILS", &why, width);
+            }
+        }
     }
-    visible(out)
+    out
 }
 
 /// The longest fraction that a line has room for.

@@ -7,8 +7,8 @@ use super::sections;
 use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
 use crate::page::table::{Column, Row, Table};
-use crate::page::words::{counted, small, wrap};
-use crate::page::{terminal, visible};
+use crate::page::terminal::{self, Role, Text};
+use crate::page::words::{counted, small};
 use num_traits::Zero;
 use std::fmt::Write as _;
 
@@ -20,18 +20,15 @@ pub fn definitions() -> String {
 }
 
 /// A report for people; `width` wraps the table and the prose.
-pub fn text(evaluation: &Verification, width: u16) -> String {
-    let mut out = format!("{}\n", evaluation.problem);
+pub fn text(evaluation: &Verification, width: u16) -> Text {
+    let mut out = Text::default();
+    out.lines(Role::Heading, &evaluation.problem);
     let scheme = evaluation.scheme;
-    let _ = wrap(&mut out, &format!("{scheme}: {}", scheme.law()), width);
+    out.wrap(&format!("{scheme}: {}", scheme.law()), width);
     let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
     match &evaluation.optimum {
-        Ok(rate) => {
-            let _ = writeln!(out, "  alpha* = {}", in_full(rate));
-        }
-        Err(reason) => {
-            let _ = wrap(&mut out, &format!("alpha* is not known: {reason}"), width);
-        }
+        Ok(rate) => out.lines(Role::Heading, &format!("  alpha* = {}", in_full(rate))),
+        Err(reason) => out.wrap(&format!("alpha* is not known: {reason}"), width),
     }
     let columns = head("verifier | #algorithmic | #membership | #gap | #TV | lossless | rate");
     let rows = evaluation
@@ -42,14 +39,15 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
     let table = Table::new("verifiers", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
     for one in &evaluation.verifiers {
-        let mut lines = one.outcome.done().map_or_else(Vec::new, |m| remarks(m));
-        lines.extend(evaluation.complaints_about(one));
-        for line in lines {
-            let _ = wrap(&mut out, &format!("{}: {line}", one.name), width);
+        for line in one.outcome.done().map_or_else(Vec::new, |m| remarks(m)) {
+            out.wrap(&format!("{}: {line}", one.name), width);
+        }
+        for line in evaluation.complaints_about(one) {
+            out.wrap_as(Role::Bad, &format!("{}: {line}", one.name), width);
         }
     }
     if let Some((rule, line)) = (evaluation.rule.as_ref()).and_then(|r| Some((r, r.complaint()?))) {
-        let _ = wrap(&mut out, &format!("{}: {line}", rule.name), width);
+        out.wrap_as(Role::Bad, &format!("{}: {line}", rule.name), width);
     }
     let mut other_drafts = Vec::new();
     for one in &evaluation.verifiers {
@@ -57,7 +55,7 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
             continue;
         };
         if one.name.is_lossless(scheme, evaluation.drafts) {
-            let _ = wrap(&mut out, &format!("skipped {}: {reason}", one.name), width);
+            out.wrap(&format!("skipped {}: {reason}", one.name), width);
         } else {
             other_drafts.push(format!("{} ({})", one.name, one.name.draft_schemes()));
         }
@@ -65,9 +63,9 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
     if !other_drafts.is_empty() {
         let list = other_drafts.join(", ");
         let line = format!("skipped, lossless only for other drafts: {list}");
-        let _ = wrap(&mut out, &line, width);
+        out.wrap(&line, width);
     }
-    visible(out)
+    out
 }
 
 /// A problem in a line of a table of problems.

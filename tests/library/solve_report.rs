@@ -33,7 +33,7 @@ fn golden_reports() {
     ] {
         let solution = solution(&format!("problems/{name}.toml"));
         let stem = name.split('/').next_back().unwrap();
-        insta::assert_snapshot!(format!("{stem}-text"), text(&solution, 100));
+        insta::assert_snapshot!(format!("{stem}-text"), text(&solution, 100).to_string());
         insta::assert_snapshot!(
             format!("{stem}-json"),
             serde_json::to_string(&solution).unwrap()

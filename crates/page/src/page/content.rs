@@ -2,6 +2,7 @@
 
 use super::canvas::{Canvas, DrawError};
 use super::table::Table;
+use super::visible;
 
 /// What stands on a page, in the order that it is read.
 ///
@@ -355,6 +356,26 @@ impl Page {
         (!self.next.is_empty()).then(|| format!("next: {}.", self.next))
     }
 
+    /// The lead without what is seen: cautions, the verdict, and the lines under it.
+    pub fn opening(&self) -> (Vec<String>, String, Vec<String>) {
+        let verdict = Lead::of(&self.lead).verdict.unwrap_or_default();
+        let (mut cautions, mut lines) = (Vec::new(), Vec::new());
+        for block in &self.lead {
+            match block {
+                Block::Caution(text) => cautions.push(visible(text.clone())),
+                Block::Paragraph(text) if *text == verdict => {}
+                Block::Paragraph(text) => lines.push(visible(text.clone())),
+                Block::List(items) => lines.extend(items.iter().cloned().map(visible)),
+                Block::Facts(facts) => lines.extend(facts.iter().map(|fact| {
+                    let value = fact.full.as_ref().unwrap_or(&fact.value);
+                    visible(format!("{}: {value}", fact.name))
+                })),
+                _ => {}
+            }
+        }
+        (cautions, visible(verdict), lines)
+    }
+
     /// With its first picture that stands in a section beside the lead instead, so that the first
     /// screen shows it; as it is if the lead has one.
     #[must_use]
@@ -442,6 +463,13 @@ mod tests {
             Block::List(lines.map(str::to_owned).to_vec()),
             Block::Caution("99 98 97 96".to_owned()),
         ];
+        let page = Page {
+            lead: blocks.to_vec(),
+            ..Page::default()
+        };
+        let (cautions, verdict, all) = page.opening();
+        assert_eq!((cautions.len(), verdict.as_str()), (2, "0.5 ± 0.1"));
+        assert_eq!(all, lines);
         let lead = Lead::of(&blocks);
         assert_eq!(lead.verdict.as_deref(), Some("0.5 ± 0.1"));
         assert_eq!(lead.before.len(), 1);

@@ -48,8 +48,13 @@ pub use words::seconds;
 pub use words::{agree, counted, disagree};
 
 /// A word and what it means, wrapped.
-pub fn definition(word: &str, meaning: &str, width: u16) -> String {
-    let mut out = String::new();
-    let _ = words::wrap(&mut out, &format!("{word}: {meaning}"), width);
+pub fn definition(word: &str, meaning: &str, width: u16) -> terminal::Text {
+    let mut out = terminal::Text::default();
+    out.wrap_after(
+        terminal::Role::Heading,
+        word,
+        &format!(": {meaning}"),
+        width,
+    );
     out
 }

@@ -1,17 +1,111 @@
 //! A page, or a table alone, as text for a terminal.
 
 use super::table::{Group, Table};
-use super::words::wrap;
-use super::{Block, Page, Section, visible};
-use comfy_table::{CellAlignment, ContentArrangement, presets};
-use std::fmt::Write as _;
+use super::{Block, Page, Section, visible, words};
+use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets};
+use std::fmt;
+
+/// What a piece of text is, by which a terminal shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Anything else.
+    Plain,
+    /// A heading, a paragraph's label, or the head of a column.
+    Heading,
+    /// What a reader has to know to read the numbers right.
+    Caution,
+    /// An entry that is best of its kind.
+    Best,
+    /// What says that something is wrong.
+    Bad,
+}
+
+/// Text in pieces, each with its [`Role`]; without these, it is the pieces joined.
+#[derive(Clone, Debug, Default)]
+pub struct Text(Vec<(Role, String)>);
+
+impl Text {
+    /// The pieces in order.
+    pub fn spans(&self) -> impl Iterator<Item = (Role, &str)> {
+        self.0.iter().map(|(role, text)| (*role, text.as_str()))
+    }
+
+    /// Appends a piece, [`visible`].
+    pub fn add(&mut self, role: Role, text: &str) {
+        let text = visible(text.to_owned());
+        match self.0.last_mut().filter(|last| last.0 == role) {
+            Some((_, last)) => last.push_str(&text),
+            None if text.is_empty() => {}
+            None => self.0.push((role, text)),
+        }
+    }
+
+    /// Appends lines that are all of one role.
+    pub fn lines(&mut self, role: Role, text: &str) {
+        for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+            self.add(role, line);
+            self.add(Role::Plain, "\n");
+        }
+    }
+
+    /// Appends a paragraph, wrapped; a few words with a capital before its first colon are a
+    /// heading.
+    pub fn wrap(&mut self, text: &str, width: u16) {
+        let label = text.split_once(": ").map_or("", |(label, _)| label);
+        let label = if is_label(label) { label } else { "" };
+        self.wrap_after(Role::Heading, label, &text[label.len()..], width);
+    }
+
+    /// Appends a paragraph, wrapped, whose first words have a role of their own.
+    pub fn wrap_after(&mut self, role: Role, first: &str, text: &str, width: u16) {
+        let lines = words::wrapped(&format!("{first}{text}"), width);
+        // Words that are themselves wrapped are as plain as the others.
+        let rest = lines
+            .strip_prefix("  ")
+            .and_then(|rest| rest.strip_prefix(first));
+        self.add(Role::Plain, if rest.is_some() { "  " } else { &lines });
+        self.add(role, rest.map_or("", |_| first));
+        self.add(Role::Plain, rest.unwrap_or(""));
+    }
+
+    /// Appends a paragraph, wrapped, that is all of one role.
+    pub fn wrap_as(&mut self, role: Role, text: &str, width: u16) {
+        self.lines(role, &words::wrapped(text, width));
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(_, text)| f.write_str(text))
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(Role::Plain, text);
+        Ok(())
+    }
+}
+
+/// One word or a few that begin with a capital, such as `How sure`.
+fn is_label(text: &str) -> bool {
+    text.starts_with(char::is_uppercase)
+        && text.chars().count() <= 24
+        && (text.chars()).all(|c| c.is_alphabetic() || " *()-".contains(c))
+}
 
 impl Page {
     /// The page as text, without pictures and without what a page folds away. In short
     /// unless `verbose`: the main sections, and of each table the main groups. `width`
     /// wraps tables and prose.
     pub fn text(&self, width: u16, verbose: bool) -> String {
-        let mut out = format!("{}\n", self.title);
+        self.spans(width, verbose).to_string()
+    }
+
+    /// The same with the role of each piece.
+    pub fn spans(&self, width: u16, verbose: bool) -> Text {
+        let mut out = Text::default();
+        out.lines(Role::Heading, &self.title);
         for block in &self.lead {
             one(&mut out, block, width, verbose);
         }
@@ -20,51 +114,46 @@ impl Page {
                 self::section(&mut out, section, width, verbose);
             }
         }
-        visible(out)
+        out
     }
 }
 
-fn section(out: &mut String, section: &Section, width: u16, verbose: bool) {
-    let _ = writeln!(out, "\n{}", section.title);
+fn section(out: &mut Text, section: &Section, width: u16, verbose: bool) {
+    out.lines(Role::Heading, &format!("\n{}", section.title));
     if verbose && !section.purpose.is_empty() {
-        let _ = wrap(out, section.purpose, width);
+        out.wrap(section.purpose, width);
     }
     for block in &section.blocks {
         one(out, block, width, verbose);
     }
 }
 
-fn one(out: &mut String, block: &Block, width: u16, verbose: bool) {
+fn one(out: &mut Text, block: &Block, width: u16, verbose: bool) {
     match block {
-        Block::Paragraph(text) | Block::Heading(text) => {
-            let _ = wrap(out, text, width);
-        }
-        Block::Caution(text) => {
-            let _ = wrap(out, &format!("! {text}"), width);
-        }
+        Block::Paragraph(text) => out.wrap(text, width),
+        Block::Heading(text) => out.wrap_as(Role::Heading, text, width),
+        Block::Caution(text) => out.wrap_as(Role::Caution, &format!("! {text}"), width),
         Block::List(items) => {
             for item in items {
-                let _ = wrap(out, &format!("- {item}"), width);
+                out.wrap(&format!("- {item}"), width);
             }
         }
         Block::Definitions(words) => {
             for (word, meaning) in words {
-                let _ = wrap(out, &format!("{word}: {meaning}"), width);
+                out.wrap(&format!("{word}: {meaning}"), width);
             }
         }
         Block::Facts(facts) => {
             for fact in facts {
                 let value = fact.full.as_ref().unwrap_or(&fact.value);
-                let _ = wrap(out, &format!("{}: {value}", fact.name), width);
+                out.wrap(&format!("{}: {value}", fact.name), width);
             }
         }
         Block::Table(table) => fitting(out, table, width, verbose),
-        Block::Command(text) => {
-            let _ = writeln!(out, "  {text}");
-        }
+        Block::Command(text) => out.lines(Role::Plain, &format!("  {text}")),
         Block::Links(links) => {
             for link in links {
-                let _ = wrap(out, &format!("{}: {}.html", link.text, link.file), width);
+                out.wrap(&format!("{}: {}.html", link.text, link.file), width);
             }
         }
         Block::Panel(panel) => {
@@ -77,7 +166,7 @@ fn one(out: &mut String, block: &Block, width: u16, verbose: bool) {
 }
 
 /// A table with its caption and notes, in parts where it is too wide.
-fn fitting(out: &mut String, all: &Table, width: u16, verbose: bool) {
+fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
     let mut all = all.clone();
     if !verbose && all.groups.iter().any(|group| group.main) {
         all.groups.retain(|group| group.main);
@@ -89,20 +178,26 @@ fn fitting(out: &mut String, all: &Table, width: u16, verbose: bool) {
     };
     for part in parts {
         if !part.caption.is_empty() {
-            let _ = writeln!(out, "\n{}", part.caption);
+            out.lines(Role::Heading, &format!("\n{}", part.caption));
         }
         table(out, &part, width, "");
         for note in &part.notes {
-            let _ = wrap(out, &note.replace("Bold:", "*:"), width);
+            out.wrap(&note.replace("Bold:", "*:"), width);
         }
     }
 }
 
+/// Stand between the cells of a line and before what is best until a table is drawn. No text has
+/// them.
+const BETWEEN: char = '\u{fdd0}';
+const BEST: &str = "\u{fdd1}";
+
 /// The rows of a table, indented.
-pub fn table(out: &mut String, table: &Table, width: u16, indent: &str) {
+pub fn table(out: &mut Text, table: &Table, width: u16, indent: &str) {
     let mut drawn = comfy_table::Table::new();
     drawn
         .load_preset(presets::UTF8_BORDERS_ONLY)
+        .set_style(TableComponent::VerticalLines, BETWEEN)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width.saturating_sub(indent.len() as u16))
         .set_header(table.flat_names());
@@ -119,16 +214,43 @@ pub fn table(out: &mut String, table: &Table, width: u16, indent: &str) {
             drawn.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for line in drawn.to_string().lines() {
-        let _ = writeln!(out, "{indent}{}", line.trim_end());
+    let mut role = Role::Heading;
+    for line in drawn.lines() {
+        out.add(Role::Plain, indent);
+        match line.strip_prefix('│') {
+            Some(line) => cells(out, line, role),
+            None => out.add(Role::Plain, line.trim_end()),
+        }
+        // Below the line under the names is what they name.
+        if line.starts_with('╞') {
+            role = Role::Plain;
+        }
+        out.add(Role::Plain, "\n");
     }
+}
+
+/// A line of a table behind its frame.
+fn cells(out: &mut Text, line: &str, role: Role) {
+    out.add(Role::Plain, "│");
+    for (at, cell) in line.trim_end_matches('│').split(BETWEEN).enumerate() {
+        let text = cell.trim();
+        let (before, after) = cell.split_once(text).unwrap_or((cell, ""));
+        out.add(Role::Plain, if at > 0 { " " } else { "" });
+        out.add(Role::Plain, before);
+        match text.strip_prefix(BEST) {
+            Some(text) => out.add(Role::Best, &format!("*{text}")),
+            None => out.add(role, text),
+        }
+        out.add(Role::Plain, after);
+    }
+    out.add(Role::Plain, "│");
 }
 
 fn rows(group: &Group) -> impl Iterator<Item = Vec<String>> {
     let indent = if group.title.is_some() { "  " } else { "" };
     group.rows.iter().map(move |row| {
         let entries = row.entries.iter().enumerate().map(|(index, entry)| {
-            let mark = if entry.strong { "*" } else { "" };
+            let mark = if entry.strong { BEST } else { "" };
             let indent = if index == 0 { indent } else { "" };
             let under = entry.under.as_ref().map(|under| format!("\n{under}"));
             format!("{indent}{mark}{}{}", entry.text, under.unwrap_or_default())
@@ -160,7 +282,7 @@ fn natural_width(table: &Table) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::table::{Column, Row};
+    use crate::page::table::{Column, Entry, Row};
 
     /// A table is taken apart exactly where the terminal would wrap it.
     #[test]
@@ -174,9 +296,9 @@ mod tests {
         table.groups[0].title = Some("a longer title".to_owned());
         let width = natural_width(&table);
         let drawn = |width: usize| {
-            let mut out = String::new();
+            let mut out = Text::default();
             fitting(&mut out, &table, width as u16, true);
-            out
+            out.to_string()
         };
         let whole = drawn(width);
         assert!(whole.contains("T = 1, n = 2") && whole.contains("T = 2, n = 2"));
@@ -187,15 +309,45 @@ mod tests {
         assert!(parts.contains("T = 1: rates") && parts.contains("T = 2: rates"));
     }
 
+    /// Headings, cautions, heads of tables and what is best are told apart, and nothing else.
+    #[test]
+    fn pieces_have_their_roles() {
+        let columns = vec![Column::words("rule"), Column::number("accepts")];
+        let best = Row::new([Entry::plain("rrs"), Entry::plain("56.0").bold(true)]);
+        let table = Table::new("t", "Rates", columns).rows([best, Row::texts(["*x", "1  2"])]);
+        let page = Page {
+            title: "A report".to_owned(),
+            lead: vec![
+                Block::Paragraph("Worth: much: a lot.".to_owned()),
+                Block::Caution("careful, this goes on at some more length".to_owned()),
+                Block::Table(table),
+            ],
+            ..Page::default()
+        };
+        let spans = page.spans(40, false);
+        let of = |role| {
+            let found = spans.spans().filter(move |(other, _)| *other == role);
+            found.map(|(_, text)| text).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(of(Role::Heading), "A report|Worth|Rates|rule|accepts");
+        let caution = "  ! careful, this goes on at some more|    length";
+        assert_eq!(of(Role::Caution), caution);
+        assert_eq!(of(Role::Best), "*56.0");
+        assert!(of(Role::Plain).contains("*x"), "{spans}");
+        let mut bad = Text::default();
+        bad.wrap_after(Role::Bad, "DISAGREES", ": a", 80);
+        assert_eq!(bad.spans().nth(1), Some((Role::Bad, "DISAGREES")));
+    }
+
     #[test]
     fn short_texts_keep_main_groups_where_there_are_any() {
         let mut table = Table::new("t", "Rates", vec![Column::words("name")])
             .rows([Row::texts(["first"])])
             .rows([Row::texts(["second"])]);
         let drawn = |table: &Table, verbose| {
-            let mut out = String::new();
+            let mut out = Text::default();
             fitting(&mut out, table, 80, verbose);
-            out
+            out.to_string()
         };
         assert!(drawn(&table, false).contains("first"));
         table.groups[1].main = true;

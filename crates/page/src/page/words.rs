@@ -1,7 +1,5 @@
 //! How numbers, counts and paragraphs are written.
 
-use std::fmt::Write as _;
-
 /// Seconds with three significant digits and a fitting unit.
 ///
 /// # Example
@@ -166,13 +164,14 @@ pub(crate) fn markup_escaped(text: &str) -> String {
 /// The most columns of a paragraph: longer lines are hard to follow.
 const WIDEST: usize = 110;
 
-/// Appends a paragraph, wrapped and indented by two, hanging by four.
-pub fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
+/// A paragraph, wrapped and indented by two, hanging by four.
+pub fn wrapped(text: &str, width: u16) -> String {
     let width = usize::from(width).clamp(40, WIDEST);
+    let mut out = String::new();
     let mut line = String::from("  ");
     for word in text.split_whitespace() {
         if line.chars().count() + 1 + word.chars().count() > width && line.trim() != "" {
-            writeln!(out, "{line}")?;
+            out = out + &line + "\n";
             line = String::from("    ");
         }
         if !line.ends_with(' ') {
@@ -180,7 +179,7 @@ pub fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
         }
         line.push_str(word);
     }
-    writeln!(out, "{line}")
+    out + &line + "\n"
 }
 
 /// Names as words of a command line.
