@@ -11,13 +11,9 @@ use std::path::Path;
 const ALLOWED: &str = "
     cli: once report
     report: once
-    counters: curve
-    profile: curve
     evaluate: block
     claims: block evaluate
     import: log
-    advice: statistics
-    gap: advice statistics
     whole: replay
     distribution: scratch
     known: distribution

@@ -9,8 +9,8 @@ use super::outcome::Way;
 use rayon::prelude::*;
 use specgap_core::rounds::floats::replay;
 use specgap_core::rounds::{ChainVerifier, Coins, FixedLength, FromStarts, reached_from_starts};
-use specgap_counters::curve::{Curve, exactly};
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::curve::{Curve, exactly};
+use specgap_statistics::{Clustered, Estimate};
 
 /// Rounds of one length of every text.
 struct AtLength {

@@ -21,10 +21,10 @@ use super::settings::PathSettings;
 use specgap_base::side_by_side;
 use specgap_core::rounds::ChainVerifier;
 use specgap_log::log::Log;
-use specgap_measure::advice::Change;
-use specgap_measure::statistics::Estimate;
 use specgap_number::distribution::Rows;
 use specgap_row::row::Workspace;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::Change;
 use std::collections::BTreeSet;
 
 /// Verifiers of K paths, in the order of reports.

@@ -3,7 +3,7 @@
 use super::data::{SlotRule, SlotValues};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// Laws of which the first j of n drafts have the law of j drafts, so that what the first
 /// slots accept together is at most the optimum of so many.
