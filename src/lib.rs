@@ -119,18 +119,17 @@ pub use specgap_capture::capture;
 pub use specgap_core::{
     certify, coupling, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
 };
-pub use specgap_counters::{counters, curve, profile};
+pub use specgap_counters::{counters, profile};
 pub use specgap_exact::{block, claims, evaluate};
 pub use specgap_log::{import, log};
-pub use specgap_measure::advice;
 pub use specgap_measure::gap;
-pub use specgap_measure::statistics;
 pub use specgap_number::{distribution, known, number};
 pub use specgap_page::page;
 pub use specgap_plan::plan;
 pub use specgap_replay::{replay, whole};
 pub use specgap_row::row;
 pub use specgap_sampling::sampling;
+pub use specgap_statistics::{self as statistics, advice, curve};
 
 use specgap_base::{files, side_by_side, sorted, typed};
 use specgap_measure::glossary;

@@ -11,13 +11,10 @@ use std::path::Path;
 const ALLOWED: &str = "
     cli: once report
     report: once
-    counters: curve
-    profile: curve
     evaluate: block
     claims: block evaluate
     import: log
-    advice: statistics
-    gap: advice glossary statistics
+    gap: glossary
     whole: replay
     distribution: scratch
     known: distribution

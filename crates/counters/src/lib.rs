@@ -4,5 +4,4 @@
 //! nothing here may make it say more than that.
 
 pub mod counters;
-pub mod curve;
 pub mod profile;

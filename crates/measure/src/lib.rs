@@ -1,8 +1,6 @@
-//! Measurements of a log: gaps of rules to the optimum, summaries that merge, statistics.
+//! Measurements of a log: gaps of rules to the optimum, summaries that merge.
 //!
 //! It knows no text: rounds along a text are `specgap-replay`.
 
-pub mod advice;
 pub mod gap;
 pub mod glossary;
-pub mod statistics;

@@ -1,8 +1,8 @@
 //! What counts advise: a change from the draft length that ran.
 
 use super::data::{AtLength, Best, Kind};
-use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict};
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Basis, Change, Needs, Unit, Verdict};
 
 /// From the length that ran, judged at the same costs, to the quickest; nothing where rounds were of
 /// several lengths, or the quickest ran.

@@ -1,10 +1,10 @@
 //! What counts say, as data.
 
 use super::counted::Source;
-use crate::curve::Curve;
 use serde::{Deserialize, Serialize};
-use specgap_measure::advice::Change;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::Change;
+use specgap_statistics::curve::Curve;
 use std::collections::BTreeMap;
 
 /// The version of [`CountersReport`].

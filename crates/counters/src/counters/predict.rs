@@ -4,8 +4,8 @@ use super::best::{self, PREFIX_ERROR, Settings};
 use super::counted::{Counted, Rounds};
 use super::data::{AtLength, COUNTERS_SCHEMA, CountersReport, GroupCounts, Kind, Served};
 use super::{changes, definitions, notes, steps};
-use crate::curve::Curve;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::curve::Curve;
+use specgap_statistics::{Clustered, Estimate};
 
 /// How far lengths up to 8 that counters of rounds of 3 drafts predict were off on six drafts, with
 /// the last conditional rate held.

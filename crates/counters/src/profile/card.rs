@@ -1,7 +1,7 @@
 //! A table for a model card, with ±.
 
 use super::data::{Profile, conditional, one_line};
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
 
 pub(super) fn file(profile: &Profile) -> (String, Vec<u8>) {
     let mut text = "## Acceptance by draft length\n\n|K|tokens a round|S_1 to S_K|conditional|\n\

@@ -1,7 +1,7 @@
 //! What a profile is, and the numbers that several formats have.
 
-use crate::curve::Curve;
 use serde::{Deserialize, Serialize};
+use specgap_statistics::curve::Curve;
 
 /// What acceptance was measured on: what no number of a profile means anything without.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

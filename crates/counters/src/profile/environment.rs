@@ -3,7 +3,7 @@
 
 use super::data::{Profile, marginal, rounded};
 use super::format::Format;
-use crate::curve::Curve;
+use specgap_statistics::curve::Curve;
 
 pub(super) fn files(profile: &Profile, format: Format) -> Vec<(String, Vec<u8>)> {
     let comments: Vec<String> = (profile.source.lines().iter())

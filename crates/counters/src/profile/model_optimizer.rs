@@ -1,8 +1,8 @@
 //! NVIDIA Model-Optimizer: `speculation_profile.json`, at the longest length.
 
 use super::data::{Profile, ProfileError, Source, conditional, marginal, rounded};
-use crate::curve::Curve;
 use serde::Serialize;
+use specgap_statistics::curve::Curve;
 use std::collections::BTreeMap;
 
 /// The fields of its `build_profile`, with those that a log does not tell as null. Its lengths count

@@ -1,9 +1,9 @@
 //! Each file read back by the rules of the code that reads it.
 
 use super::*;
-use crate::curve::Curve;
 use serde_json::Value;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::curve::Curve;
 use std::collections::BTreeMap;
 
 fn estimate(mean: f64) -> Estimate {

@@ -1,7 +1,7 @@
 //! A report against an earlier one.
 
 use super::GapReport;
-use crate::statistics::Estimate;
+use specgap_statistics::Estimate;
 use std::collections::HashMap;
 
 /// A number of a report that left the interval which another report gives it.

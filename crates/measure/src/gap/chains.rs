@@ -3,9 +3,9 @@
 use super::data::{ChainRounds, RoundsOfLength};
 use super::sequence::order;
 use super::summary::Cluster;
-use crate::statistics::{Clustered, Estimate};
 use specgap_core::rounds::floats::{accepted_everywhere, replay};
 use specgap_core::rounds::{ChainRule as Rule, FixedLength};
+use specgap_statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 

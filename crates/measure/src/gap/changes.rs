@@ -5,11 +5,11 @@ use super::data::{GapReport, OneDraft};
 use super::metric::{Metric, Place, Rule, rule_name};
 use super::report::Pages;
 use super::tally::{ExactSum, Tally};
-use crate::advice::{
-    Assumed, Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted, settings_of,
-};
 use specgap_core::scheme::{EngineName, Here, SchemeName, engines_with};
 use specgap_core::verifier::VerifierName;
+use specgap_statistics::advice::{
+    Assumed, Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted, settings_of,
+};
 
 /// What is done now with several drafts: the likeliest tokens with the target's own draw, as engines
 /// do it, and i.i.d. drafts by recursive rejection, as most papers do.

@@ -8,12 +8,12 @@ use super::settings::Settings;
 use super::summary::Summary;
 use super::surprise::Surprises;
 use super::tally::Tally;
-use crate::advice::{Assumed, Change};
-use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingMass};
 use specgap_number::known::Kind;
 use specgap_sampling::sampling::Cuts;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Assumed, Change};
 
 /// The rates of several logs, each measured by itself, and how far those of each later log
 /// are from the first one's.

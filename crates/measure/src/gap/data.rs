@@ -1,12 +1,12 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
 use super::fit::DraftFit;
-use crate::advice::{Assumed, Change, NOT_DRAWN};
-use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, Metadata, MissingMass};
 use specgap_number::known::Kind;
 use specgap_sampling::sampling::{CutOrder, Cuts};
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Assumed, Change, NOT_DRAWN};
 use std::collections::BTreeMap;
 
 /// The version of `report.json`.

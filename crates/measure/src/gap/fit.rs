@@ -6,12 +6,12 @@
 //! draft's row is held against the target's rows of all eight. The difference is paired, by prompt.
 
 use super::GapError;
-use crate::statistics::{Clustered, Estimate};
 use serde::{Deserialize, Serialize};
 use specgap_base::side_by_side;
 use specgap_base::sorted::Map;
 use specgap_log::log::{Log, Row};
 use specgap_sampling::sampling::{Cuts, Lists, Logged, Model, Room, Serving};
+use specgap_statistics::{Clustered, Estimate};
 
 /// Positions that are held against one another, and how many such groups there are at most.
 const GROUP: usize = 8;

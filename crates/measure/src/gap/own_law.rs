@@ -61,7 +61,7 @@ type Function = Arc<dyn Fn(OwnRow<'_>) -> Result<Arc<dyn DraftScheme>, String> +
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [`Estimate::between`]: crate::statistics::Estimate::between
+/// [`Estimate::between`]: specgap_statistics::Estimate::between
 /// [`OwnRule::new`]: super::OwnRule::new
 #[derive(Clone)]
 pub struct OwnLaw {

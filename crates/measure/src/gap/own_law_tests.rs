@@ -8,7 +8,6 @@ use super::own_tests::{
 use super::{
     Cell, GapReport, OwnLaw, OwnRate, OwnRow, OwnRule, Part, Settings, measure, summarise_each,
 };
-use crate::statistics::Clustered;
 use specgap_core::problem::RowLaw;
 use specgap_core::scheme::{
     DraftScheme, Product, SchemeName, Straddle, Stratified, WithReplacement, WithoutReplacement,
@@ -17,6 +16,7 @@ use specgap_core::verifier::VerifierName;
 use specgap_log::log::{Dtype, Log, Metadata};
 use specgap_number::distribution::Draft;
 use specgap_number::known::Kind;
+use specgap_statistics::Clustered;
 use std::sync::Arc;
 
 const IID: SchemeName = SchemeName::WITH_REPLACEMENT;
@@ -330,7 +330,7 @@ fn bounds_that_do_not_meet_are_told_as_such_and_hold_alpha() {
         (best.kind, best.estimate.truncation),
         (Kind::Enclosed, None)
     );
-    let sure = crate::statistics::Estimate {
+    let sure = specgap_statistics::Estimate {
         ci95: [best.estimate.mean; 2],
         ..best.estimate
     };

@@ -4,10 +4,10 @@ use super::{
     Columns, Entry, GapReport, OwnRate, OwnRow, OwnRule, Part, PositionSink, RedraftedVerifier,
     Settings, Summary, VerifierRow, measure, summarise,
 };
-use crate::statistics::Clustered;
 use specgap_core::scheme::SchemeName;
 use specgap_log::log::{Dtype, HeldTensor, Log, Metadata};
 use specgap_sampling::sampling::Cuts;
+use specgap_statistics::Clustered;
 use std::io;
 use std::sync::{Arc, Mutex};
 

@@ -4,11 +4,11 @@ use super::metric::Metric;
 use super::settings::Part;
 use super::summary::Measured;
 use super::tally::{ExactSum, Tally};
-use crate::statistics::{Clustered, Estimate};
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_log::log::{Label, Log, LogError};
 use specgap_number::known::Kind;
+use specgap_statistics::{Clustered, Estimate};
 
 /// Positions of the smaller log per position in common, at most: else what the logs have in
 /// common is too little to speak for them.

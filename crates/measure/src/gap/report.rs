@@ -20,8 +20,8 @@ use super::settings::{LawMeasured, Settings, SolvedPlans};
 use super::summary::{LogPart, Summary};
 use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
-use crate::advice::{Assumed, Change};
-use crate::statistics::holm;
+use specgap_statistics::advice::{Assumed, Change};
+use specgap_statistics::holm;
 use std::collections::BTreeMap;
 
 impl Summary {

@@ -1,8 +1,8 @@
 //! Bounds on blocks of drafts, from text that was sampled from the target.
 
 use super::data::BlockEstimate;
-use crate::statistics::Clustered;
 use specgap_number::known::Kind;
+use specgap_statistics::Clustered;
 use std::cmp::Ordering;
 
 /// Mean over all blocks of L consecutive tokens of some texts of

@@ -3,10 +3,10 @@
 use super::data::HISTOGRAM_EDGES;
 use super::metric::Metric;
 use super::own_answers::LOOSE;
-use crate::statistics::{Clustered, Estimate};
 use serde::{Deserialize, Serialize};
 use specgap_base::sorted::Map;
 use specgap_number::known::{Kind, Known};
+use specgap_statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
 /// Bins of the counts that quantiles are read from: quantiles are good to half a bin,

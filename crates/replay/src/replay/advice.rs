@@ -4,9 +4,9 @@ use super::measured::MeasuredTexts;
 use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family};
 use super::{LengthReport, TreeReport};
 use specgap_core::scheme::engines_with;
-use specgap_measure::advice::{Basis, Change, Needs, Unit, Verdict, settings_of};
 use specgap_measure::gap::Surprise;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Basis, Change, Needs, Unit, Verdict, settings_of};
 
 /// Costs of a draft step that advice is given at where none was given.
 const COSTS: [f64; 3] = [0.02, 0.1, 0.3];

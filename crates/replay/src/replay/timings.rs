@@ -3,7 +3,7 @@
 use super::measured::add_each;
 use serde::{Deserialize, Serialize};
 use specgap_base::typed;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// A time with its standard error, in one unit for all times of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use super::measure::{Measurement, TextCoins, Unlisted};
 use super::outcome::{Half, Played, Way};
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// What is quickest on every other prompt.
 pub(super) struct Best {

@@ -9,7 +9,7 @@ use super::outcome::{Group, Played};
 use super::policy::{ADAEDL_GAMMA, SVIP_GAMMA};
 use specgap_core::rounds::ChainRule;
 use specgap_core::rounds::floats::{coin_blind, replay};
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
     pub(super) fn bounds(&self, played: &[Played]) -> Bounds {

@@ -6,7 +6,7 @@ use super::data::AtDepth;
 use super::drafts::Drafts;
 use super::measure::{Measurement, Unlisted, coins, over_starts};
 use specgap_core::rounds::{ChainRule, Coins, Survival};
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
 
 /// Sums over the starts of a text with as many tokens left as a depth.
 #[derive(Clone, Copy, Default)]

@@ -5,11 +5,11 @@ use super::super::timings::Timings;
 use super::drafts::Drafts;
 use super::policy::Policy;
 use serde::{Deserialize, Serialize};
-use specgap_counters::curve::Curve;
-use specgap_measure::advice::{Assumed, Change};
 use specgap_measure::gap::{DraftPaths, Surprise};
-use specgap_measure::statistics::Estimate;
 use specgap_sampling::sampling::Cuts;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Assumed, Change};
+use specgap_statistics::curve::Curve;
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.

@@ -7,7 +7,7 @@ use super::measure::{Measurement, Unlisted, ratios};
 use super::outcome::{Group, Half, Outcome, Played, Way};
 use super::settings::LengthSettings;
 use specgap_core::rounds::oracle_calls;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// The cost ratio at which lengths are chosen where none is given.
 const USUAL_COST: f64 = 0.05;

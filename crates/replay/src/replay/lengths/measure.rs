@@ -24,7 +24,7 @@ use specgap_core::rounds::{
     oracle_calls_to_the_end,
 };
 use specgap_log::log::Log;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Costs of a draft step, over a target step, at which the best length is looked for.

@@ -6,7 +6,7 @@ use super::super::timings::{Times, Timings};
 use super::drafts::Drafts;
 use super::policy::Policy;
 use specgap_core::rounds::ChainRule;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// What is drafted and how it is verified.
 pub(super) type Way = (Drafts, ChainRule);

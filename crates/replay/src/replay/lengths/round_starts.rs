@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use specgap_core::rounds::floats::replay;
 use specgap_core::rounds::{ChainRule, Coins, FixedLength, FromStarts, reached_from_starts};
 use specgap_core::rule::Kept;
-use specgap_counters::curve::{Curve, exactly};
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::curve::{Curve, exactly};
+use specgap_statistics::{Clustered, Estimate};
 
 /// Rounds of one length of every text.
 struct AtLength {

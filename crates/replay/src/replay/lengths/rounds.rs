@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use specgap_core::rounds::{
     ChainRule, carried_starts, fewest_calls, fewest_calls_between, fewest_calls_unlimited,
 };
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 impl Measurement<'_> {
     /// The least calls for every fixed length that is asked for, and for drafts as long as one

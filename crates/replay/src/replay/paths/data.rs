@@ -2,9 +2,9 @@
 
 use super::super::measured::MeasuredTexts;
 use serde::{Deserialize, Serialize};
-use specgap_measure::advice::Change;
 use specgap_measure::gap::Surprise;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::Change;
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.

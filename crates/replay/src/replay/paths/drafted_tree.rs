@@ -4,7 +4,7 @@
 use super::contexts::{group_of, joint};
 use super::limits::{Context, Drawn, DrawnNodes, Form, cross_fitted};
 use super::means::ByPrompt;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
 
 /// A context from which a tree was drafted, and the text that came behind it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 //! other, both ways.
 
 use super::means::ByPrompt;
-use specgap_measure::statistics::Clustered;
+use specgap_statistics::Clustered;
 
 /// The most contexts that limits are fitted on: more cost time and move them little.
 const MOST_FITTED: usize = 4000;

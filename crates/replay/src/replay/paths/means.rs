@@ -1,6 +1,6 @@
 //! Means over prompts, of which differences are paired.
 
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// Sums of a statistic by prompt, with the number of contexts: a ratio of sums.
 #[derive(Clone, Debug, Default, PartialEq)]

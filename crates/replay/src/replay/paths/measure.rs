@@ -22,10 +22,10 @@ use specgap_base::side_by_side;
 use specgap_core::rounds::ChainRule;
 use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
-use specgap_measure::advice::Change;
-use specgap_measure::statistics::Estimate;
 use specgap_number::distribution::Rows;
 use specgap_row::row::Workspace;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::Change;
 use std::collections::BTreeSet;
 
 /// Verifiers of K i.i.d. paths that go level by level.

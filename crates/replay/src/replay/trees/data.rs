@@ -4,9 +4,9 @@ use super::super::measured::MeasuredTexts;
 use super::super::timings::Timings;
 use serde::{Deserialize, Serialize};
 use specgap_core::tree::SequoiaGrowMap;
-use specgap_measure::advice::{Assumed, Change};
 use specgap_measure::gap::Surprise;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
+use specgap_statistics::advice::{Assumed, Change};
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.

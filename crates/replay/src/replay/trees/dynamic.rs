@@ -4,8 +4,8 @@ use super::super::read::{Text, Texts};
 use super::super::timings::Timings;
 use super::data::ThresholdTree;
 use specgap_base::side_by_side;
-use specgap_measure::statistics::Clustered;
 use specgap_number::number::Number;
+use specgap_statistics::Clustered;
 
 /// Least products of q whose trees are shown.
 pub(super) const THRESHOLDS: [f64; 6] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01];

@@ -8,7 +8,7 @@ use super::pairs::{Pair, Shares};
 use super::siblings::SlotRates;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::DraftTree;
-use specgap_measure::statistics::Estimate;
+use specgap_statistics::Estimate;
 use std::collections::BTreeSet;
 
 /// The name of Sequoia's trees in reports.

@@ -19,7 +19,7 @@ use specgap_core::rounds::{ChildShares, TreeReplay, replay_tree};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Shape};
 use specgap_log::log::Log;
-use specgap_measure::advice::Assumed;
+use specgap_statistics::advice::Assumed;
 
 /// Replays trees along the text of some logs. `command` goes into the report, and `progress`
 /// is told of positions as they are read.

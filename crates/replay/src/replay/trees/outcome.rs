@@ -7,7 +7,7 @@ use super::data::{Drawn, NodeRate, TreeDifference, TreeResult};
 use specgap_core::rounds::TreeReplay;
 use specgap_core::scheme::EngineName;
 use specgap_core::tree::{DraftTree, Shape};
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// The tree that the best one is compared with, where it is among the named: engines have it.
 pub(super) const REFERENCE: &str = "eagle-25";

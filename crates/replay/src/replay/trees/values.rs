@@ -3,7 +3,7 @@
 use super::data::{SlotRule, SlotValues};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use specgap_measure::statistics::{Clustered, Estimate};
+use specgap_statistics::{Clustered, Estimate};
 
 /// An upper bound of the sum of v_k P(output through slot k), from alpha* of j = 1..n drafts.
 ///

@@ -18,7 +18,7 @@ mod engine;
 pub use choice::{Candidate, Choice, cross_fitted};
 pub use engine::{Assumed, KnownBy, settings_of};
 
-use crate::statistics::Estimate;
+use crate::Estimate;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -118,7 +118,7 @@ impl Unit {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::advice::Unit;
+    /// use specgap_statistics::advice::Unit;
     ///
     /// assert_eq!(Unit::Acceptance.floor(0.9), 0.005);
     /// assert_eq!(Unit::Speed.floor(2.0), 0.02);
@@ -169,8 +169,8 @@ impl Verdict {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::advice::Verdict;
-    /// use specgap_measure::statistics::Estimate;
+    /// use specgap_statistics::advice::Verdict;
+    /// use specgap_statistics::Estimate;
     ///
     /// let more = |mean: f64, truncation| Estimate {
     ///     mean,

@@ -1,6 +1,6 @@
 //! The best of several things that could be done, chosen on prompts that do not measure it.
 
-use crate::statistics::{Clustered, Estimate};
+use crate::{Clustered, Estimate};
 use std::cmp::Ordering;
 
 /// Something that could be done, beside what is done now.
@@ -42,7 +42,7 @@ const LEAST: usize = 4;
 ///
 /// # Example
 /// ```
-/// use specgap_measure::advice::{Candidate, cross_fitted};
+/// use specgap_statistics::advice::{Candidate, cross_fitted};
 ///
 /// let one = |more: [f64; 4], effort| Candidate { more: more.to_vec(), open: None, effort };
 /// // The first has one lucky prompt; the second is steady.

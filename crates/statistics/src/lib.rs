@@ -1,4 +1,9 @@
-//! Means over positions that come in clusters, and what can be said of them.
+//! Means over positions that come in clusters, what can be said of them, and what may be advised.
+//!
+//! It knows no row and no log: what is summed is for others.
+
+pub mod advice;
+pub mod curve;
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -47,7 +52,7 @@ impl Estimate {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::statistics::Estimate;
+    /// use specgap_statistics::Estimate;
     ///
     /// let more = Estimate { truncation: Some([1.0, 4.0]), ..Estimate::plus_minus(2.0, 0.5) };
     /// let less = more.negated();
@@ -77,7 +82,7 @@ impl Estimate {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::statistics::Estimate;
+    /// use specgap_statistics::Estimate;
     ///
     /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation, between: None };
     /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
@@ -138,7 +143,7 @@ impl Clustered {
     }
 
     /// The same where the sum of all S_c is known better than their `f64`s add up.
-    pub(crate) fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    pub fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (mut size, mut number) = (0.0, 0usize);
         for (_, m) in clusters.clone() {
             size += m;
@@ -217,7 +222,7 @@ impl Clustered {
     /// Variances add up; Student's t takes Welch's degrees of freedom,
     /// `(a + b)^2 / (a^2/(A-1) + b^2/(B-1))` for squared errors a and b of A and B clusters
     /// (Welch 1947). Without an interval, the mean twice, where either has one cluster.
-    pub(crate) fn minus(&self, other: &Self) -> Estimate {
+    pub fn minus(&self, other: &Self) -> Estimate {
         self.minus_among(other, 1)
     }
 
@@ -237,7 +242,7 @@ impl Clustered {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::statistics::Clustered;
+    /// use specgap_statistics::Clustered;
     /// let of = |values: [f64; 2]| Clustered::new(values.into_iter().map(|x| (x, 1.0)));
     /// let equal = Clustered::equal_weights(&[of([1.0, 3.0]), of([4.0, 6.0])]);
     /// assert_eq!(equal.mean, 3.5);
@@ -268,7 +273,7 @@ impl Clustered {
 
     /// Two-sided p-value of a mean of 0; 1 where all are 0 or there is one
     /// cluster, which shows nothing.
-    pub(crate) fn p_value(&self) -> f64 {
+    pub fn p_value(&self) -> f64 {
         // Rounding of a difference of two rates.
         if self.mean.abs() <= 1e-12 {
             return 1.0;
@@ -282,7 +287,7 @@ impl Clustered {
 }
 
 /// Holm's step-down correction: p-values that may be read together.
-pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut corrected = vec![1.0; p_values.len()];

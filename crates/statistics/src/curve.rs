@@ -1,7 +1,7 @@
 //! How far rounds get at one draft length.
 
+use crate::Estimate;
 use serde::{Deserialize, Serialize};
-use specgap_measure::statistics::Estimate;
 
 /// How far rounds of one draft length get, over the places where such rounds start.
 ///

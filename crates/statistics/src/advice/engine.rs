@@ -30,7 +30,7 @@ impl Assumed {
     ///
     /// # Example
     /// ```
-    /// use specgap_measure::advice::{Assumed, KnownBy};
+    /// use specgap_statistics::advice::{Assumed, KnownBy};
     ///
     /// let told = |runtimes: &[&str]| Assumed::of(None, runtimes.iter().map(|one| Some(*one)));
     /// assert_eq!(told(&["vllm", "vLLM 0.33.0"]).unwrap().known_by, KnownBy::Log);
@@ -76,7 +76,7 @@ impl Assumed {
 ///
 /// # Example
 /// ```
-/// use specgap_measure::advice::settings_of;
+/// use specgap_statistics::advice::settings_of;
 ///
 /// let told = settings_of(&["vLLM".to_owned(), "mlx-lm".to_owned()]);
 /// assert_eq!(told, ["vLLM: draft_sample_method \"probabilistic\""]);
