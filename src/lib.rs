@@ -129,7 +129,6 @@ pub use specgap_plan::plan;
 pub use specgap_replay::{replay, whole};
 pub use specgap_row::row;
 pub use specgap_sampling::sampling;
-pub use specgap_statistics::{self as statistics, advice, curve};
+pub use specgap_statistics::{advice, curve, statistics};
 
-use specgap_base::{files, side_by_side, sorted, typed};
-use specgap_measure::glossary;
+use specgap_base::{files, glossary, side_by_side, sorted, typed};

@@ -258,7 +258,10 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> Text {
         }
     }
     if ledger {
-        out.lines(Role::Plain, &format!("{}\n\n", sections::legend("check", 12)));
+        out.lines(
+            Role::Plain,
+            &format!("{}\n\n", sections::legend("check", 12)),
+        );
     }
     out.lines(Role::Heading, &conclusion(run));
     out

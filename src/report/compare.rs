@@ -33,6 +33,7 @@ use crate::page::words::{count, counted, listed, temperature};
 use crate::page::{Block, Link, Page, Section};
 use crate::report::advice::{Said, of_draft, of_logs};
 use crate::report::gap::cuts::served;
+use std::cmp::Ordering;
 
 /// The comparison as a page.
 pub fn page(comparison: &LogComparison) -> Page {
@@ -114,7 +115,18 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     let said = advice(comparison).filter(|_| not_drawn.is_empty());
     // Of many logs the table says it, where something else leads.
     let each = comparison.logs.len() <= MOST_NAMES || said.is_none();
-    let mut points: Vec<String> = (later(comparison).filter(|_| each))
+    // The draft that gains most leads.
+    let gain = |number: usize| {
+        let at = headline_temperature(comparison)?;
+        let one_draft = (comparison.rates.iter()).find(|rate| {
+            rate.temperature == at && rate.drafts.is_none() && rate.verifier.is_none()
+        });
+        let difference = one_draft?.differences.get(number)?.as_ref()?;
+        Some(-difference.estimate.mean)
+    };
+    let mut others: Vec<_> = later(comparison).filter(|_| each).collect();
+    others.sort_by(|a, b| gain(a.0).partial_cmp(&gain(b.0)).unwrap_or(Ordering::Equal));
+    let mut points: Vec<String> = (others.into_iter())
         .filter_map(|later| headline_sentence(comparison, later))
         .collect();
     if let Some(said) = &said {

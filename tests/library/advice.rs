@@ -448,12 +448,15 @@ fn a_comparison_leads_with_changes_of_its_logs() {
     let read = every_number_is_there("compare", &comparison, &page, &advice);
     assert!(read > 3, "{read} numbers");
     let text = page.markdown();
-    text.says("\n**If you draft the 3 likeliest tokens");
+    // Which draft comes first, the one that gains most before others; what to do with one next.
+    text.says("\n**Draft with same instead of far: +46.9");
+    text.says("\n- Draft with near instead of far: +42.6");
+    text.says("\n- If you draft the 3 likeliest tokens");
     text.says("next: specgap length LOG --cost-ratio C");
     // With an engine, from what it does alone.
     comparison.assume("vllm".parse().ok());
     let text = report::compare::page(&comparison).markdown();
-    assert!(text.contains("**vLLM drafts the likeliest token alone unless told otherwise:"));
+    assert!(text.contains("\n- vLLM drafts the likeliest token alone unless told otherwise:"));
     let lead = text.split("\n## ").next().unwrap();
     assert!(!lead.contains("SGLang"), "{lead}");
     comparison.engine = None;

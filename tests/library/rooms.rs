@@ -14,7 +14,8 @@ const ALLOWED: &str = "
     evaluate: block
     claims: block evaluate
     import: log
-    gap: glossary
+    advice: statistics
+    curve: statistics
     whole: replay
     distribution: scratch
     known: distribution

@@ -1,4 +1,4 @@
-//! Files written whole, JSON and TOML read into types, panics kept quiet.
+//! Files written whole, JSON and TOML read into types, words of reports, panics kept quiet.
 //!
 //! It knows nothing of drafts or logs: all others rest on it, so that what it knew all would.
 
@@ -6,6 +6,8 @@
 pub mod csv;
 #[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
+pub mod glossary;
 #[doc(hidden)]
 pub mod panics;
 #[doc(hidden)]

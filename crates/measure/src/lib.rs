@@ -3,4 +3,3 @@
 //! It knows no text: rounds along a text are `specgap-replay`.
 
 pub mod gap;
-pub mod glossary;

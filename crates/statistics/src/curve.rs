@@ -1,6 +1,6 @@
 //! How far rounds get at one draft length.
 
-use crate::Estimate;
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// How far rounds of one draft length get, over the places where such rounds start.

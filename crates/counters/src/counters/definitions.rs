@@ -1,7 +1,7 @@
 //! What words mean, here and in the tools that count.
 
 use serde::Serialize;
-use specgap_measure::glossary;
+use specgap_base::glossary;
 use std::collections::BTreeMap;
 
 /// What the words of the report mean, each number with its formula.

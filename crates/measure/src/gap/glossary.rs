@@ -1,7 +1,7 @@
 //! What the words of a report mean.
 
 use super::metric::{rules, schemes};
-use crate::glossary;
+use specgap_base::glossary;
 use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::drafted_by;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! What the words of reports along a text mean, each metric with its formula.
 
 use super::lengths::{Drafts, FAMILIES};
+use specgap_base::glossary;
 use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::VerifierName;
-use specgap_measure::glossary;
 use std::collections::BTreeMap;
 
 /// Words of a report on lengths.

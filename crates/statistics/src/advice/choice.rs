@@ -1,6 +1,6 @@
 //! The best of several things that could be done, chosen on prompts that do not measure it.
 
-use crate::{Clustered, Estimate};
+use crate::statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 
 /// Something that could be done, beside what is done now.

@@ -18,7 +18,7 @@ mod engine;
 pub use choice::{Candidate, Choice, cross_fitted};
 pub use engine::{Assumed, KnownBy, settings_of};
 
-use crate::Estimate;
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 

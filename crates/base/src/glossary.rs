@@ -49,7 +49,7 @@ fn words<T: FromIterator<(String, String)>>(asked: impl Fn(&str) -> bool) -> T {
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// let words: BTreeMap<String, String> = specgap_measure::glossary::of("verify");
+/// let words: BTreeMap<String, String> = specgap_base::glossary::of("verify");
 /// assert!(words["gap"].starts_with("alpha* - membership"));
 /// ```
 pub fn of<T: FromIterator<(String, String)>>(report: &str) -> T {
