@@ -247,6 +247,12 @@ fn write_into(
         make(inside)?;
         remove_unheld(inside, TEMPORARY_PREFIX);
     }
+    let orphans: Vec<PathBuf> = pictures_of_an_earlier_report(folder)
+        .filter(|name| {
+            files.iter().any(|(own, _)| own == REPORT) && files.iter().all(|(own, _)| own != name)
+        })
+        .map(|name| folder.join(name))
+        .collect();
     let mut staged = Vec::with_capacity(files.len());
     for (name, contents) in files {
         let path = folder.join(name);
@@ -270,7 +276,31 @@ fn write_into(
         let many = staged.len() >= MOST_OPEN;
         staged.push(if many { file.close() } else { file });
     }
-    exchange(staged, TEMPORARY_PREFIX).map_err(|(path, source)| unwritten(&path, source))
+    exchange(staged, TEMPORARY_PREFIX).map_err(|(path, source)| unwritten(&path, source))?;
+    for path in orphans {
+        // One that stays does no more harm than before.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// The page of a report, which links its pictures.
+const REPORT: &str = "report.md";
+
+/// Returns the pictures that the report in a folder links: once it is replaced they are nobody's.
+fn pictures_of_an_earlier_report(folder: &Path) -> impl Iterator<Item = String> {
+    let text = |name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    // What another program wrote stays.
+    let json = text("report.json");
+    let is_ours = ["\"tool\"", "\"specgap "]
+        .iter()
+        .all(|part| json.contains(part));
+    let page = if is_ours { text(REPORT) } else { String::new() };
+    let links: Vec<String> = (page.split("](").skip(1))
+        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+        .filter(|name| name.ends_with(".svg") && !name.contains(['/', '\\']))
+        .collect();
+    links.into_iter()
 }
 
 /// Removes the profiles of other lengths that an earlier run has left beside these, so that none is

@@ -1344,3 +1344,28 @@ fn a_draft_that_knows_nothing_and_a_text_of_other_rows_come_first() {
     let line = format!("log --drafts 2 --temperature {}", many.join(","));
     gap(folder.path(), &line).refused(&["65 temperatures are too many", "64"]);
 }
+
+/// A report replaces another one whole: no picture stays that its page does not show.
+#[test]
+fn a_report_of_another_command_leaves_no_pictures_behind() {
+    let folder = folder_with_log();
+    let pictures = || {
+        let files = contents(&folder.path().join("out")).into_keys();
+        let svg = files.filter(|path| path.extension().is_some_and(|ending| ending == "svg"));
+        svg.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    gap(folder.path(), &format!("log {QUICK} --out out")).ok();
+    let before = pictures();
+    assert!(!before.is_empty());
+    std::fs::write(folder.path().join("out/own.svg"), "mine").unwrap();
+    let line = ["length", "log", "--cost-ratio", "0.1", "--out", "out"];
+    specgap(folder.path(), line).ok();
+    let page = std::fs::read_to_string(folder.path().join("out/report.md")).unwrap();
+    let (own, after): (Vec<_>, Vec<_>) = pictures().into_iter().partition(|name| name == "own.svg");
+    assert_eq!(own.len(), 1);
+    assert!(
+        after != before && after.iter().all(|name| page.contains(name)),
+        "{after:?}"
+    );
+}
