@@ -46,9 +46,9 @@ pub use data::{
 pub use evidence::book::Part;
 pub use model::rule::Rule;
 pub use outcome::Outcome;
+pub use verdict::claim::claimed_of;
 pub use verdict::control::negative_control;
 pub use verdict::counts::audit_counts;
-pub use verdict::measure::claimed_of;
 pub use verdict::records::{Record, Records, audit_records};
 pub use verdict::simulate::{BugName, SimulatedLog, Simulator};
 pub use verdict::whole::audit;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::audit::evidence::play::draw;
 use crate::audit::evidence::steps::Step;
-use crate::audit::verdict::measure::Opened;
+use crate::audit::verdict::opened::Opened;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};

@@ -200,7 +200,7 @@ impl Shard {
             metadata.vocabulary.ok_or_else(|| {
                 LogError::format(
                     &self.path,
-                    "lists token_ids, but the metadata does not say the vocabulary",
+                    "lists token_ids, but the metadata does not say the vocabulary; write \"vocabulary\", the number of tokens that the models know",
                 )
             })?
         } else {

@@ -13,7 +13,7 @@ use crate::audit::suspects::family::{Keep, Law, short};
 use crate::audit::suspects::sequence::{Keeping, NOISES, Threshold};
 use crate::audit::verdict::capital::e_bh;
 use crate::audit::verdict::laws::Found;
-use crate::audit::verdict::measure::positions_for;
+use crate::audit::verdict::parts::positions_for;
 use serde_json::{Map, Value, json};
 use specgap_core::rule::Drafts;
 use std::f64::consts::LN_10;

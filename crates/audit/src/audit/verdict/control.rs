@@ -5,9 +5,12 @@ use crate::audit::data::{Settings, Tampering};
 use crate::audit::evidence::steps::{Step, Steps};
 use crate::audit::model::bugs::{Bug, bugs_of};
 use crate::audit::model::rule::Rule;
+use crate::audit::verdict::checks::MASKED;
+use crate::audit::verdict::checks::RowChecks;
+use crate::audit::verdict::claim::stop_tokens;
 use crate::audit::verdict::conclude::Weighed;
 use crate::audit::verdict::laws::Found;
-use crate::audit::verdict::measure::{MASKED, Opened, RowChecks, stop_tokens};
+use crate::audit::verdict::opened::Opened;
 use crate::audit::verdict::simulate::{BugName, Simulator, tampered_rounds};
 use specgap_log::log::Log;
 

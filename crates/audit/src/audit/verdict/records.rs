@@ -1,7 +1,8 @@
 //! Records of five numbers a drafted token, for engines that cannot log rows.
 
 use super::capital::part;
-use super::measure::{conclude, of_requests};
+use super::notes::of_requests;
+use super::parts::conclude;
 use crate::audit::AuditError;
 use crate::audit::data::{AuditReport, HardCheck, PartReport, Settings};
 use crate::audit::evidence::bets::KEPT;

@@ -1,0 +1,89 @@
+//! Laws of the claim at a step, for bets on ranks and on what came before.
+
+use super::Here;
+use crate::audit::model::rule::Rule;
+use crate::audit::suspects::sequence::REPLACE;
+use crate::audit::suspects::view::ratio;
+use specgap_core::rule::Drafts;
+use specgap_core::scheme::SchemeName;
+
+impl<'a> Here<'a> {
+    /// Whether drafts are a draw of the draft's row.
+    pub(crate) fn drafts_are_drawn(&self) -> bool {
+        self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
+    }
+
+    /// How the draft was accepted: p, q, and the chance of being kept.
+    pub(crate) fn acceptance(&self) -> Option<[f64; 4]> {
+        let x = self
+            .draft()
+            .filter(|x| !self.p.is_rest(*x) && !self.outside)?;
+        let known = &self.known;
+        Some([self.p.at(x), self.q.at(x), known.keep, known.keep_width])
+    }
+
+    /// The law of a token where nothing was drafted.
+    pub(crate) fn law_alone(&self) -> Vec<f64> {
+        match self.rule == Rule::CARRIED && self.known.left > 0.0 {
+            true => (0..self.p.row.len())
+                .map(|place| self.over(place) / self.known.left)
+                .collect(),
+            false => self.p.row.to_vec(),
+        }
+    }
+
+    /// The law of a draft that is drawn.
+    pub(crate) fn law_of_drafts(&self) -> Option<Vec<f64>> {
+        if !self.drafts_are_drawn() {
+            return None;
+        }
+        if self.rule != Rule::BLOCK || self.reach >= 1.0 {
+            return Some(self.q.row.to_vec());
+        }
+        let stop = self.spent(self.known.left);
+        let mut law: Vec<f64> = (0..self.q.row.len())
+            .map(|place| {
+                let q = self.q.at(place);
+                let ratio = ratio(self.reach * self.p.at(place), q);
+                q * (ratio + (1.0 - ratio) * stop)
+            })
+            .collect();
+        specgap_core::rule::normalise(&mut law);
+        Some(law)
+    }
+
+    /// The law of what replaces the draft, given that it is listed.
+    pub(crate) fn law_of_corrections(&self) -> Vec<f64> {
+        let size = self.p.row.len() - usize::from(self.p.rest);
+        (0..size).map(|place| self.correction(place)).collect()
+    }
+
+    /// Where what replaced the draft lies by falling p: as claimed, as p without the draft, as p, and
+    /// as the residual. O(V).
+    pub(crate) fn replaced(&self) -> Option<[[f64; 2]; REPLACE]> {
+        let x = self.draft().filter(|_| !self.kept && !self.p.rest)?;
+        let y = self.output;
+        let own = self.p.at(y);
+        let left = (1.0 - self.p.at(x)).max(1e-300);
+        let over = |place: usize| (self.p.at(place) - self.q.at(place)).max(0.0);
+        let all = 0..self.p.row.len();
+        let sum: f64 = all.clone().map(over).sum();
+        let laws = |place: usize| {
+            let p = self.p.at(place);
+            let off = if place == x { 0.0 } else { p / left };
+            let residual = if sum > 0.0 { over(place) / sum } else { p };
+            [self.correction(place), off, p, residual]
+        };
+        let mut cells = laws(y).map(|mass| [0.0, mass]);
+        for place in all {
+            let p = self.p.at(place);
+            if p > own || (p == own && place < y) {
+                for (cell, mass) in cells.iter_mut().zip(laws(place)) {
+                    cell[0] += mass;
+                    cell[1] += mass;
+                }
+            }
+        }
+        Some(cells)
+    }
+}

@@ -1,0 +1,142 @@
+//! Suspects of several drafts of one place.
+
+use super::changed::Prepared;
+use super::{Here, Several, Told};
+use crate::audit::model::bugs::BUGS;
+use crate::audit::model::engine::{Engine, Position};
+use crate::audit::model::multi_draft::{Tested, drawn_from, next_draft};
+use crate::audit::suspects::factor::Factor;
+use crate::audit::suspects::family::{Law, Place};
+use crate::audit::suspects::view::SHORT;
+use specgap_core::rule::Drafts;
+
+impl<'a> Here<'a> {
+    /// What an engine makes of several drafts, with p and q as said.
+    pub(super) fn several(&self, engine: &Engine, [p, q]: [Option<&[f64]>; 2]) -> Several {
+        let at = Position {
+            p: p.unwrap_or(self.p.row),
+            q: q.unwrap_or(self.q.row),
+            ..self.position()
+        };
+        let drafts = match drawn_from(self.rule, engine, &at) {
+            Some((law, row)) if self.rule.drafts() != Drafts::Any => {
+                let drafting = law.drafting(&row, self.drafts.len());
+                (0..self.drafts.len())
+                    .map(|k| next_draft(&drafting, self.drafts.get(..k).unwrap_or_default()))
+                    .collect()
+            }
+            _ => vec![None; self.drafts.len()],
+        };
+        let mut decided = Tested::new(self.rule, engine, &at, self.drafts).decide(engine);
+        if self.by_output {
+            decided.by_output();
+        }
+        let place = match self.kept {
+            true => decided.tokens.binary_search(&self.output).ok(),
+            false => Some(decided.tokens.len()),
+        };
+        Several {
+            drafts,
+            place,
+            law: decided.law,
+            correction: decided.correction,
+        }
+    }
+
+    pub(super) fn of_several(
+        &self,
+        law: Law,
+        row: Option<&Prepared<'_>>,
+        draft: Option<&Prepared<'_>>,
+    ) -> Told {
+        let mut told = Told::NOTHING;
+        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        let everywhere = matches!(law, Law::Target(_, Place::Everywhere));
+        let row = row.filter(|_| everywhere);
+        if let Some(row) = row {
+            told.output = self.on_output(row.row.at(self.output), || row.moved(self));
+        }
+        let Some(claim) = self.known.several.as_ref() else {
+            return told;
+        };
+        let size = self.p.row.len();
+        let other = match law {
+            Law::Engine(number) => BUGS
+                .get(number)
+                .map(|bug| self.several(&bug.engine, [None; 2])),
+            Law::OtherDraft(_) => {
+                draft.map(|q| self.several(&Engine::HONEST, [None, Some(&q.row.row(size))]))
+            }
+            Law::DrawForEach => Some(self.draw_for_each(claim)),
+            // Rows are long where drafts are tested once for each suspect.
+            _ => (row.filter(|_| size <= SHORT))
+                .map(|row| self.several(&Engine::HONEST, [Some(&row.row.row(size)), None])),
+        };
+        let Some(other) = other else {
+            return told;
+        };
+        let price = 2.0 * self.known.width;
+        if self.rule.drafts() != Drafts::Any {
+            let mut ratio = 1.0;
+            let laws = claim.drafts.iter().zip(&other.drafts).zip(self.drafts);
+            for ((claim, other), &draft) in laws {
+                if let (Some(claim), Some(other)) = (claim, other) {
+                    ratio *= Factor::of(get(other, draft), get(claim, draft), 0.0).ratio;
+                }
+            }
+            told.rule[0] = Factor {
+                ratio,
+                price: if ratio == 1.0 { 0.0 } else { price },
+            };
+        }
+        if let Some(place) = claim.place {
+            let (own, honest) = (get(&other.law, place), get(&claim.law, place));
+            let price = if own == honest { 0.0 } else { price };
+            let honest = if honest > 1e-12 { honest } else { 0.0 };
+            told.rule[1] = Factor::of(own, honest, price);
+        }
+        if !self.kept && !self.p.is_rest(self.output) {
+            let (own, honest) = (
+                get(&other.correction, self.output),
+                get(&claim.correction, self.output),
+            );
+            let price = if own == honest { 0.0 } else { price };
+            told.rule[2] = Factor::of(own, honest, price);
+        }
+        told
+    }
+
+    /// Each draft is held against a draw of its own from p, and the first draw comes out where none is hit.
+    pub(super) fn draw_for_each(&self, claim: &Several) -> Several {
+        let mut tokens = self.drafts.to_vec();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let mut law = vec![0.0; tokens.len() + 1];
+        let mut alive = 1.0;
+        for draft in self.drafts {
+            let keep = self.p.at(*draft);
+            if let Ok(place) = tokens.binary_search(draft)
+                && let Some(slot) = law.get_mut(place)
+            {
+                *slot += alive * keep;
+            }
+            alive *= 1.0 - keep;
+        }
+        if let Some(none) = law.last_mut() {
+            *none = alive;
+        }
+        Several {
+            law,
+            correction: {
+                // The first draw, which was not the first draft.
+                let mut law = self.p.row.to_vec();
+                if let Some(first) = self.drafts.first().and_then(|x| law.get_mut(*x)) {
+                    *first = 0.0;
+                }
+                specgap_core::rule::normalise(&mut law);
+                law
+            },
+            ..claim.clone()
+        }
+    }
+}

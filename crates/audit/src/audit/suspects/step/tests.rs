@@ -1,0 +1,328 @@
+//! No suspect wins on average what the claim says, and each says what its law is.
+
+use super::*;
+use crate::audit::model::engine::{Engine, Laws};
+use crate::audit::suspects::capital::SHARES;
+use crate::audit::suspects::family::Families;
+use specgap_core::rule::Drafts;
+
+const P: [f64; 6] = [0.30, 0.25, 0.2, 0.15, 0.08, 0.02];
+const Q: [f64; 6] = [0.1, 0.05, 0.4, 0.3, 0.1, 0.05];
+const BEFORE: [[f64; 6]; 2] = [
+    [0.1, 0.1, 0.1, 0.1, 0.1, 0.5],
+    [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],
+];
+const LOGITS: [f64; 6] = [3.0, 2.8, 2.6, 2.3, 1.7, 0.3];
+const CAME: [[f64; 6]; 2] = [
+    [3.0, 1.0, 4.0, 1.0, 5.0, 0.0],
+    [2.5, 2.0, 3.0, 3.0, 2.0, 1.5],
+];
+
+fn past() -> Past {
+    Past {
+        seen: [
+            vec![(1, 2), (3, 1), (4, 4)],
+            vec![(1, 1), (4, 2)],
+            vec![(4, 1)],
+        ],
+        banned: [vec![4], vec![1, 2], vec![3]],
+        late: [vec![(1, 1, true)], vec![(1, 2, false), (3, 1, true)]],
+    }
+}
+
+struct Case {
+    rule: Rule,
+    carried: [f64; 2],
+    drafts: Vec<usize>,
+    siblings: bool,
+    kept: bool,
+    output: usize,
+    outside: bool,
+}
+
+fn told(case: &Case, noise: f64, ask: &mut dyn FnMut(&Here<'_>, &Families)) {
+    let claimed = Claimed::at(1.0);
+    let past = past();
+    let here = Here::new(
+        (
+            case.rule,
+            &claimed,
+            Noise {
+                sigma: noise,
+                stated: true,
+            },
+        ),
+        [View::new(&P, false), View::new(&Q, false)],
+        (&P, 0.02, &LOGITS),
+        case.carried,
+        (&case.drafts, [case.siblings, false], case.kept, case.output),
+        (
+            case.outside,
+            Some([&BEFORE[0], &BEFORE[1]]),
+            &past,
+            Some([&CAME[0], &CAME[1]]),
+        ),
+    );
+    let families = Families::of(case.rule, 0, 0, case.siblings);
+    ask(&here, &families);
+}
+
+/// All that can happen at a step with one draft, with its chance under the claim.
+fn outcomes(rule: Rule, [reach, stands]: [f64; 2]) -> Vec<(Case, f64)> {
+    let at = Position {
+        reach,
+        stands,
+        ..Position::new(&P, &Q)
+    };
+    let laws = Laws::new(rule, &Engine::HONEST, &at);
+    let likeliest = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+    let drawn = match rule.drafts() {
+        Drafts::Any => Q.to_vec(),
+        Drafts::Likeliest => likeliest.to_vec(),
+        _ => laws.draft.clone().unwrap(),
+    };
+    let mut all = Vec::new();
+    let mut push = |x: Option<usize>, kept: bool, output: usize, mass: f64| {
+        let case = Case {
+            rule,
+            carried: [reach, stands],
+            drafts: x.into_iter().collect(),
+            siblings: false,
+            kept,
+            output,
+            outside: false,
+        };
+        all.push((case, mass));
+    };
+    for (x, mass) in drawn.iter().enumerate() {
+        let keep = laws.keep(x);
+        push(Some(x), true, x, mass * keep);
+        for (y, own) in laws.correction(x).iter().enumerate() {
+            push(Some(x), false, y, mass * (1.0 - keep) * own);
+        }
+    }
+    all.retain(|(_, mass)| *mass > 1e-14);
+    all
+}
+
+/// No suspect wins on average while the claim is true: the sum over all that can happen of what
+/// it is claimed to have as chance, times what the suspect says. What the claim excludes may be
+/// missing to 1, and nothing is above.
+#[test]
+fn no_suspect_wins_on_average() {
+    let rules = [
+        (Rule::TOKEN, [1.0, 1.0]),
+        (Rule::BLOCK, [0.6, 1.0]),
+        (Rule::BLOCK, [1.0, 1.0]),
+        (Rule::CARRIED, [1.0, 0.7]),
+        (Rule::ONE_HOT, [1.0, 1.0]),
+        (Rule::EXACT_MATCH, [1.0, 1.0]),
+    ];
+    for (rule, carried) in rules {
+        let families = Families::of(rule, 0, 0, false);
+        let size = families.suspects.len();
+        let mut sums = vec![[0.0f64; 2 * SHARES.len()]; size];
+        let mut total = 0.0;
+        let stands = carried[1];
+        for (case, mass) in outcomes(rule, carried) {
+            total += mass;
+            told(&case, 0.0, &mut |here, families| {
+                let changes = Changes::new(families);
+                for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                    let told = here.told(suspect, &changes);
+                    let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
+                    let ratios = [rule, told.output.ratio];
+                    for (slot, (share, _)) in SHARES.iter().enumerate() {
+                        for (which, ratio) in ratios.iter().enumerate() {
+                            // Given the text alone a draft may not stand.
+                            let mass = if which == 1 { mass * stands } else { mass };
+                            sum[2 * slot + which] += mass * (1.0 - share + share * ratio);
+                        }
+                    }
+                }
+            });
+        }
+        assert!((total - 1.0).abs() < 1e-9, "{rule}: {total}");
+        if stands < 1.0 {
+            let over: Vec<f64> = P
+                .iter()
+                .zip(Q)
+                .map(|(p, q)| (p - stands * q).max(0.0))
+                .collect();
+            let left: f64 = over.iter().sum();
+            for (output, over) in over.iter().enumerate().filter(|(_, over)| **over > 0.0) {
+                let case = Case {
+                    rule,
+                    carried,
+                    drafts: Vec::new(),
+                    siblings: false,
+                    kept: false,
+                    output,
+                    outside: false,
+                };
+                told(&case, 0.0, &mut |here, families| {
+                    let changes = Changes::new(families);
+                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                        let ratio = here.told(suspect, &changes).output.ratio;
+                        for (slot, (share, _)) in SHARES.iter().enumerate() {
+                            sum[2 * slot + 1] +=
+                                (1.0 - stands) * over / left * (1.0 - share + share * ratio);
+                        }
+                    }
+                });
+            }
+        }
+        for (suspect, sum) in families.suspects.iter().zip(&sums) {
+            for one in sum {
+                assert!(*one <= 1.0 + 1e-9, "{rule} {:?}: {one}", suspect.law);
+            }
+        }
+        let moved = sums.iter().filter(|sum| sum[0] > 0.2).count();
+        assert!(moved > size / 2, "{rule}");
+    }
+}
+
+/// The same of a token that came without a draft, in a round and outside of any.
+#[test]
+fn no_suspect_wins_on_tokens_alone() {
+    for (rule, outside) in [
+        (Rule::TOKEN, false),
+        (Rule::TOKEN, true),
+        (Rule::TEXT, false),
+        (Rule::EXACT_MATCH, false),
+    ] {
+        let families = Families::of(rule, 0, 0, false);
+        let mut sums = vec![[0.0f64; 2]; families.suspects.len()];
+        for (output, mass) in P.iter().enumerate() {
+            let case = Case {
+                rule,
+                carried: [1.0, 1.0],
+                drafts: Vec::new(),
+                siblings: false,
+                kept: false,
+                output,
+                outside,
+            };
+            told(&case, 0.0, &mut |here, families| {
+                let changes = Changes::new(families);
+                for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                    let told = here.told(suspect, &changes);
+                    let rule: f64 = told.rule.iter().map(|one| one.ratio).product();
+                    sum[0] += mass * rule;
+                    sum[1] += mass * told.output.ratio;
+                }
+            });
+        }
+        for (suspect, sum) in families.suspects.iter().zip(&sums) {
+            for one in sum {
+                assert!((one - 1.0).abs() < 1e-9, "{rule} {:?}: {one}", suspect.law);
+            }
+        }
+    }
+}
+
+/// Long rows are gone through once for what a law of corrections pays, and in lanes: it is what
+/// they pay token by token.
+#[test]
+fn long_rows_pay_what_their_tokens_do() {
+    let made = |by: usize| {
+        let mut row: Vec<f64> = (0..1500)
+            .map(|i| 1.0 / (1 + i * by % 1499) as f64)
+            .collect();
+        specgap_core::rule::normalise(&mut row);
+        row
+    };
+    let (p, q) = (made(7), made(11));
+    let (claimed, past) = (Claimed::at(1.0), past());
+    let noise = Noise {
+        sigma: 0.2,
+        stated: true,
+    };
+    let here = Here::new(
+        (Rule::TOKEN, &claimed, noise),
+        [View::new(&p, false), View::new(&q, false)],
+        (&p, 0.0, &[]),
+        [1.0, 1.0],
+        (&[3], [false; 2], false, 0),
+        (false, Some([&q, &p]), &past, None),
+    );
+    let families = Families::of(Rule::TOKEN, 0, 0, false);
+    let mut found = 0;
+    for change in &families.changes {
+        let Some(row) = here.changed(*change) else {
+            continue;
+        };
+        let left = here.left_of(&row);
+        let plainly: f64 = (0..1500).map(|i| (row.at(i) - q[i]).max(0.0)).sum();
+        assert!((left - plainly).abs() < 1e-12, "{change:?}");
+        if left <= 0.0 {
+            continue;
+        }
+        let law = |place: usize| (row.at(place) - q[place]).max(0.0) / left;
+        let [plain, own] = [here.on_correction(law), here.corrected(&row, || left)];
+        assert_eq!(plain.ratio, own.ratio);
+        assert!((plain.price - own.price).abs() < 1e-9, "{change:?}");
+        found += usize::from(own.price > 1e-6);
+    }
+    assert!(found > 100, "{found}");
+}
+
+/// With noise, at both ends of what it leaves open: what is paid covers what may be won.
+#[test]
+fn noise_is_covered_at_both_ends() {
+    let sigma = 0.2;
+    let noise = Noise {
+        sigma,
+        stated: true,
+    };
+    // The noisy end: acceptance and corrections at the price of an option.
+    let sum: f64 = P.iter().zip(Q).map(|(p, q)| noise.call(*p, q)).sum();
+    let keep = |x: usize, noisy: bool| match noisy {
+        true => ((P[x] - noise.call(P[x], Q[x])) / Q[x]).clamp(0.0, 1.0),
+        false => (P[x] / Q[x]).min(1.0),
+    };
+    let left: f64 = P.iter().zip(Q).map(|(p, q)| (p - q).max(0.0)).sum();
+    for noisy in [false, true] {
+        let mut sums: Vec<f64> = Vec::new();
+        for (x, drawn) in Q.iter().enumerate() {
+            let kept = keep(x, noisy);
+            for (is_kept, y) in std::iter::once((true, x)).chain((0..6).map(|y| (false, y))) {
+                let correction = match noisy {
+                    true => noise.call(P[y], Q[y]) / sum,
+                    false => (P[y] - Q[y]).max(0.0) / left,
+                };
+                let chance = if is_kept {
+                    kept
+                } else {
+                    (1.0 - kept) * correction
+                };
+                let case = Case {
+                    rule: Rule::TOKEN,
+                    carried: [1.0, 1.0],
+                    drafts: vec![x],
+                    siblings: false,
+                    kept: is_kept,
+                    output: y,
+                    outside: false,
+                };
+                told(&case, sigma, &mut |here, families| {
+                    let changes = Changes::new(families);
+                    sums.resize(families.suspects.len(), 0.0);
+                    for (suspect, sum) in families.suspects.iter().zip(&mut sums) {
+                        let told = here.told(suspect, &changes);
+                        let own: f64 = told
+                            .rule
+                            .iter()
+                            .map(|one| one.ratio / (1.0 + one.price))
+                            .product();
+                        *sum += drawn * chance * own;
+                    }
+                });
+            }
+        }
+        let families = Families::of(Rule::TOKEN, 0, 0, false);
+        for (suspect, sum) in families.suspects.iter().zip(&sums) {
+            assert!(*sum <= 1.0 + 1e-9, "{noisy} {:?}: {sum}", suspect.law);
+        }
+    }
+}

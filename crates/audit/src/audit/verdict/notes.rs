@@ -1,0 +1,119 @@
+//! What an audit took for granted, in words.
+
+use crate::audit::data::{RequestsReport, Settings};
+use crate::audit::model::rule::Rule;
+use crate::audit::verdict::opened::Opened;
+
+pub(crate) fn drafted_nowhere() -> String {
+    "has a draft that was verified, and no row of the draft (draft_row is 0): what it was drawn \
+     from is not known; log the row"
+        .to_owned()
+}
+
+/// What an audit takes for granted of random numbers, in words.
+pub(crate) fn of_requests(requests: &RequestsReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if requests.averaged > 0 {
+        let why = match requests.seeds.as_str() {
+            "unknown" => {
+                "nothing says whether they drew random numbers of their own. If they did, say \
+                 --seeds fresh, or log seed [N] (docs/reference/log-format.md): much less text is then enough"
+            }
+            "shared" => "--seeds shared says so",
+            _ => "their logged seeds are equal",
+        };
+        notes.push(format!(
+            "e-values of {} texts are averaged and not multiplied, because they may share random \
+             numbers: {why}",
+            requests.averaged
+        ));
+    }
+    if requests.repeated > 0 {
+        notes.push(format!(
+            "{} texts repeat another one's tokens or ranks, which draws of their own would do with \
+             probability below 1e-6: requests share random numbers, or are not sampled",
+            requests.repeated
+        ));
+    }
+    notes
+}
+
+pub(crate) fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if settings.claimed.is_none() && opened.log.metadata().sampling.is_none() {
+        notes.push(
+            "the log does not say how it was sampled: temperature 1, no cuts; say so with \
+             --temperature, --top-k, --top-p, --min-p"
+                .to_owned(),
+        );
+    }
+    let is_text = opened.rule == Rule::TEXT;
+    if opened.log.is_top_heavy() {
+        let how = match is_text {
+            true => {
+                "p is tested with all others as one token, which is a law that is known exactly"
+            }
+            false => {
+                "draft and output laws are tested with all others as one token, acceptance where \
+                 the draft is listed, corrections given that they are listed; each of these laws is \
+                 known exactly"
+            }
+        };
+        notes.push(format!("rows list some tokens only: {how}"));
+    }
+    if !is_text && !opened.log.engine_tensors().contains(&"accepted") {
+        notes.push(
+            "the log has no tensor accepted: every position is a round of its own, and a draft \
+             counts as accepted where it is the output"
+                .to_owned(),
+        );
+    }
+    if opened.steps.without_bonus > 0 {
+        let all = if opened.steps.never_bonus { "all " } else { "" };
+        notes.push(format!(
+            "in {all}{} rounds whose drafts were all accepted the token behind them is missing. \
+             Where the log leaves it out, give each row its position in the text, or log that \
+             token in a row with accepted -1. Where the engine puts out none, a token a round is \
+             wasted; what comes out is not biased by it",
+            opened.steps.without_bonus
+        ));
+    }
+    let cut = opened.steps.cut;
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} of {} rounds lack the rows of their last tokens, which are in the text by \
+             position: such tokens (with transformers, the one behind a whole chain) are not \
+             audited",
+            opened.steps.rounds
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit;
+    use crate::audit::data::Claimed;
+    use crate::audit::tests::log;
+
+    /// One position of a rule that is lossy, and what is noted of it.
+    #[test]
+    fn a_report_says_how_lossy_a_rule_is_and_what_it_took_for_granted() {
+        let rows = [([0.5, 0.25, 0.25], [0.8, 0.1, 0.1])];
+        let log = log(&rows, &[([0, -1], 1, 0)]);
+        let of = |rule: Rule| audit(&log, &Settings::new(rule), "", &|_| {}).unwrap();
+        // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
+        let lossy = of(Rule::threshold(0.625).unwrap()).lossy_by_design.unwrap();
+        assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
+        assert_eq!(of(Rule::TOKEN).lossy_by_design, None);
+        assert!(of(Rule::TOKEN).notes.is_empty());
+        let silent = crate::audit::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
+        let mut settings = Settings::new(Rule::TOKEN);
+        let note = "the log does not say how it was sampled";
+        let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
+        assert!(matches!(&notes(&settings)[..], [one] if one.starts_with(note)));
+        settings.claimed = Some(Claimed::at(1.0));
+        assert!(notes(&settings).is_empty());
+    }
+}
