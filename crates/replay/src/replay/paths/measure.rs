@@ -8,7 +8,7 @@ use super::super::read::{Text, Texts};
 use super::super::rows::Whose;
 use super::bounds::lower_bound_of_text;
 use super::by_agreement::{Asked, Step, reached};
-use super::coded::{CODED, Coded, interval_of};
+use super::coded::{Coded, coded_names, interval_of};
 use super::contexts::{Contexts, Start, ToldByPaths, logged_paths};
 use super::data::{
     AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
@@ -20,7 +20,7 @@ use super::settings::PathSettings;
 use crate::replay::paths_definitions;
 use specgap_base::side_by_side;
 use specgap_core::rounds::ChainRule;
-use specgap_core::rule::RuleName;
+use specgap_core::rule::{Kept, RuleName, Shared};
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
 use specgap_row::row::Workspace;
@@ -28,20 +28,16 @@ use specgap_statistics::Estimate;
 use specgap_statistics::advice::Change;
 use std::collections::BTreeSet;
 
-/// Verifiers of K i.i.d. paths that go level by level.
-const BY_LEVEL: [RuleName; 5] = [
-    RuleName::SPECTR_RRS,
-    RuleName::SPECTR_K_SEQ,
-    RuleName::SPECTR_OPTIMAL,
-    RuleName::SELECT_BLOCK,
-    RuleName::SELECT_GREEDY_BLOCK,
-];
-
 /// Verifiers of K paths, in the order of reports: of one path, level by level, by codes.
 fn rules(coded: bool) -> Vec<RuleName> {
     let of_one = ChainRule::all().map(ChainRule::rule);
-    let by_codes = CODED.iter().filter(|_| coded).map(|(rule, _)| *rule);
-    of_one.chain(BY_LEVEL).chain(by_codes).collect()
+    let several = RuleName::ALL
+        .into_iter()
+        .filter(|rule| match rule.entry().shared {
+            Some(Shared::Coded { .. }) => coded,
+            by_level => by_level.is_some(),
+        });
+    of_one.chain(several).collect()
 }
 
 /// Reads the texts of some logs, and the draft paths that they have, and says what K paths
@@ -287,19 +283,19 @@ impl Measurement<'_> {
             reached(tables, drafts, step == Step::Selected)
         };
         let selected = of(Step::Selected);
-        let [by_block, by_greedy_block] = selected.selected;
+        let [by_block, by_greedy_block] = &selected.selected;
         let stretch = (start.begin, start.places.len());
-        let coded = self
-            .coded
-            .iter()
-            .flat_map(|coded| coded.survivals(text, stretch, drafts));
-        let by_level: [_; BY_LEVEL.len()] = [
-            of(Step::Rrs).by_token,
-            of(Step::KSeq).by_token,
-            selected.by_token,
-            by_block,
-            by_greedy_block,
-        ];
+        let coded = self.coded.iter();
+        let coded = coded.flat_map(|coded| coded.survivals(text, stretch, drafts));
+        let shared = self.rules.iter().filter_map(|rule| rule.entry().shared);
+        let by_level = shared.filter_map(|shared| match shared {
+            Shared::Rejected => Some(of(Step::Rrs).by_token),
+            Shared::OneFactor => Some(of(Step::KSeq).by_token),
+            Shared::Selected(Kept::Tokens) => Some(selected.by_token.clone()),
+            Shared::Selected(Kept::Prefixes) => Some(by_block.clone()),
+            Shared::Selected(Kept::MostPrefixes) => Some(by_greedy_block.clone()),
+            Shared::Coded { .. } => None,
+        });
         let of_one = ChainRule::all().map(single);
         of_one.chain(by_level).chain(coded).collect()
     }
@@ -403,9 +399,9 @@ impl Measurement<'_> {
         }
         if self.coded.is_none() {
             left_out.push(format!(
-                "{} and {}: paths by codes need the interval of every token, and rows here list \
-                 some tokens only; log whole rows",
-                CODED[0].0, CODED[1].0
+                "{}: paths by codes need the interval of every token, and rows here list some \
+                 tokens only; log whole rows",
+                coded_names()
             ));
         }
         left_out.push(
@@ -442,9 +438,9 @@ fn at_drafts(
         })
         .collect();
     // The verifier of i.i.d. paths that one of coded paths stands beside.
-    let beside = |rule: RuleName| {
-        let (_, beside) = CODED.iter().find(|(coded, _)| *coded == rule)?;
-        rules.iter().position(|one| one == beside)
+    let beside = |rule: RuleName| match rule.entry().shared {
+        Some(Shared::Coded { beside, .. }) => rules.iter().position(|one| *one == beside),
+        _ => None,
     };
     let below = |sum: &ByPrompt| -> Option<Estimate> {
         let (_, _, first) = bounds.first()?;
