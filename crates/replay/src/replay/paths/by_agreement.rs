@@ -313,7 +313,7 @@ pub(super) fn reached<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::measure::calls;
+    use super::super::along::calls;
     use super::*;
     use crate::random_problem::{each_draw, leaf, random_problem};
     use rand::SeedableRng;
