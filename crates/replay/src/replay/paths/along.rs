@@ -1,12 +1,13 @@
 //! What verifiers get along texts.
 
+use super::super::asked::Slot;
 use super::super::moments;
 use super::super::read::Text;
 use super::bounds::lower_bound_of_text;
-use super::by_agreement::{Step, reached};
+use super::by_agreement::reached;
 use super::contexts::Start;
 use super::means::ByPrompt;
-use super::measure::{Measurement, width};
+use super::measure::Measurement;
 use specgap_base::side_by_side;
 use specgap_core::rounds::ChainRule;
 use specgap_core::rule::{Kept, RuleName, Shared};
@@ -109,22 +110,21 @@ impl Measurement<'_> {
             let ratios = start.places.iter().map(|place| &place.ratio);
             moments::reached(verifier, ratios)
         };
-        let of = |step: Step| {
-            let range = self.asked.range(step);
+        let tables = &self.asked.tables;
+        let of = |slot: &Slot, selects: bool| {
             let rows = 0..start.places.len();
-            let rows = rows.map(|depth| text.asked_at(start.begin, depth, width(self.asked)));
-            let tables = rows.map(|row| row.get(range.clone()).unwrap_or(&[]));
-            reached(tables, drafts, step == Step::Selected)
+            let rows = rows.filter_map(|depth| text.asked_at(start.begin, depth));
+            reached(rows.map(|answers| slot.of(answers)), drafts, selects)
         };
-        let selected = of(Step::Selected);
+        let selected = of(&tables.selected, true);
         let [by_block, by_greedy_block] = &selected.selected;
         let stretch = (start.begin, start.places.len());
         let coded = self.coded.iter();
         let coded = coded.flat_map(|coded| coded.survivals(text, stretch, drafts));
         let shared = self.rules.iter().filter_map(|rule| rule.entry().shared);
         let by_level = shared.filter_map(|shared| match shared {
-            Shared::Rejected => Some(of(Step::Rrs).by_token),
-            Shared::OneFactor => Some(of(Step::KSeq).by_token),
+            Shared::Rejected => Some(of(&tables.rrs.1, false).by_token),
+            Shared::OneFactor => Some(of(&tables.k_seq.1, false).by_token),
             Shared::Selected(Kept::Tokens) => Some(selected.by_token.clone()),
             Shared::Selected(Kept::Prefixes) => Some(by_block.clone()),
             Shared::Selected(Kept::MostPrefixes) => Some(by_greedy_block.clone()),
@@ -169,9 +169,8 @@ impl Measurement<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::by_agreement::Asked;
     use super::super::contexts::Contexts;
-    use super::super::measure::{ask, rules};
+    use super::super::measure::{Asked, rules};
     use super::*;
     use crate::replay::read::Texts;
     use crate::replay::rows::Whose;
@@ -190,7 +189,7 @@ mod tests {
         let logs = [Log::open(folder.as_ref()).unwrap()];
         let asked = Asked::new(4).unwrap();
         let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| {
-            ask(&asked, scan, rows, token)
+            asked.ask(scan, rows, token)
         };
         let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
         let rules = rules(false);

@@ -1,10 +1,11 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::ReplayError;
+use super::super::asked::{Answers, Slot, Slots};
 use super::super::measured::{measured, with_files};
 use super::super::read::{Text, Texts};
 use super::super::rows::Whose;
-use super::by_agreement::Asked;
+use super::by_agreement::Tables;
 use super::coded::{Coded, interval_of};
 use super::contexts::{Contexts, logged_paths};
 use super::data::PathsReport;
@@ -55,9 +56,8 @@ pub fn measure_paths(
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
-    let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| {
-        ask(&asked, scan, rows, token)
-    };
+    let question =
+        |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| asked.ask(scan, rows, token);
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
@@ -68,11 +68,8 @@ pub fn measure_paths(
         .filter(|&drafts| drafts > 1)
         .collect();
     let interval = |text: &Text, start: usize, depth: usize| {
-        let answers = text.asked_at(start, depth, width(&asked));
-        match answers.get(asked.width()..) {
-            Some(&[from, to]) => [from, to],
-            _ => [0.0; 2],
-        }
+        let answers = text.asked_at(start, depth);
+        answers.map_or([0.0; 2], |answers| asked.interval.of(answers))
     };
     let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
@@ -87,20 +84,33 @@ pub fn measure_paths(
 }
 
 /// What is asked of a position: tables, and the interval of its token.
-pub(super) fn ask(
-    asked: &Asked,
-    scan: &mut Workspace,
-    rows: Rows<'_>,
-    token: usize,
-) -> Result<Vec<f64>, String> {
-    let mut answers = asked.tables(scan, rows, token)?;
-    answers.extend(interval_of(rows.draft, token));
-    Ok(answers)
+pub(super) struct Asked {
+    slots: Slots,
+    pub(super) tables: Tables,
+    interval: Slot<[f64; 2]>,
 }
 
-/// Numbers of a position: tables, and the interval of its token.
-pub(super) fn width(asked: &Asked) -> usize {
-    asked.width() + 2
+impl Asked {
+    pub(super) fn new(most: usize) -> Result<Self, &'static str> {
+        let mut slots = Slots::default();
+        Ok(Self {
+            tables: Tables::new(most, &mut slots)?,
+            interval: slots.array(),
+            slots,
+        })
+    }
+
+    pub(super) fn ask(
+        &self,
+        scan: &mut Workspace,
+        rows: Rows<'_>,
+        token: usize,
+    ) -> Result<Answers, String> {
+        self.slots.answered(|answers| {
+            self.tables.put(answers, scan, rows, token)?;
+            answers.put(&self.interval, interval_of(rows.draft, token))
+        })
+    }
 }
 
 fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {

@@ -4,6 +4,7 @@ use super::{
     CodedPieces, CodedRow, Patterns, Transition, coded_levels, coded_names, coded_rules, levels,
 };
 use crate::replay::ReplayError;
+use crate::replay::asked::Answers;
 use crate::replay::moments::{CountMoments, spread};
 use crate::replay::read::{Text, Texts};
 use crate::replay::rows::Whose;
@@ -77,7 +78,7 @@ impl Coded {
                 let place = by_number.get(number).copied().flatten();
                 let entry = found.here.get(number * depths + whose.ahead);
                 let Some((Place { text, place }, entry)) = place.zip(entry) else {
-                    return Ok(Vec::new());
+                    return Ok(Answers::default());
                 };
                 // Rounds that have this row: all, or those that came here from one start.
                 let rounds = match texts.is_by_depth() {
@@ -108,7 +109,7 @@ impl Coded {
                 }
                 // Each row is asked once.
                 let _ = entry.set(here);
-                Ok(Vec::new())
+                Ok(Answers::default())
             };
         if paths.iter().any(|&paths| paths > 1) {
             Texts::read_asking(
