@@ -74,16 +74,17 @@ fn policies(text: &str) -> Result<Named, String> {
     })
 }
 
-/// Rules whose rounds are not lossless one by one.
-const CARRY: [RuleName; 2] = [RuleName::CARRIED, RuleName::CARRIED_BLOCK];
-
 /// A rule that is replayed along texts.
 fn verified(text: &str) -> Result<RuleName, String> {
     match text.parse() {
-        Ok(rule) if CARRY.contains(&rule) => Ok(rule),
+        Ok(rule) if RuleName::carries(rule) => Ok(rule),
         _ => ChainRule::from_str(text)
             .map(ChainRule::rule)
-            .map_err(|error| format!("{error}, {} or {}", CARRY[0], CARRY[1])),
+            .map_err(|error| {
+                let carry = RuleName::ALL.into_iter().filter(|rule| rule.carries());
+                let carry: Vec<&str> = carry.map(RuleName::as_str).collect();
+                format!("{error}, {}", carry.join(" or "))
+            }),
     }
 }
 
@@ -126,7 +127,7 @@ impl LengthArgs {
             policies = lengths;
         }
         let mut verifiers = usual.verifiers;
-        if !self.verifiers.iter().all(|rule| CARRY.contains(rule)) {
+        if !self.verifiers.iter().all(|rule| rule.carries()) {
             verifiers.retain(|verifier| self.verifiers.contains(&verifier.rule()));
         }
         Ok(LengthSettings {

@@ -14,6 +14,7 @@
 //! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
 //! | `specgap_exact::block::BLOCK_RULES` | exact laws of blocks: `block`, `paths` |
 //! | [`RuleEntry::survival`] | chains along a text: `length`, `gap`, `paths` |
+//! | [`RuleEntry::shared`] | several paths along a text: `paths`, `decode` |
 //! | [`RuleEntry::changes_target`] | what rounds can be replayed one after the other |
 //!
 //! A rule is added by its file and its line in the table.
@@ -61,6 +62,8 @@ pub struct RuleEntry {
     /// How far a chain survives, given the text that is put out; `None` where the text does not
     /// tell.
     pub survival: Option<Kept>,
+    /// How several paths survive, given the text; `None` where the text does not tell.
+    pub shared: Option<Shared>,
     /// Whether a round changes the target of later ones, so that no round can be replayed by
     /// itself.
     pub changes_target: bool,
@@ -114,6 +117,24 @@ pub enum Kept {
     MostPrefixes,
 }
 
+/// How a rule of several paths takes a token at a prefix that some of them share.
+#[derive(Clone, Copy, Debug)]
+pub enum Shared {
+    /// It tests them in turn, as recursive rejection of i.i.d. drafts does.
+    Rejected,
+    /// It tests them in turn, all with one factor, as k-seq does.
+    OneFactor,
+    /// It selects one of them, and keeps so much of the path that is selected.
+    Selected(Kept),
+    /// Each path is drawn by a code: what is left to it is tested.
+    Coded {
+        /// Levels of the passes over all that are there, in tenths, falling to 0.
+        tenths: &'static [u32],
+        /// The rule of i.i.d. paths that does the same, or, of level passes, nearly the best.
+        beside: RuleName,
+    },
+}
+
 /// Which test vectors there are of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors {
@@ -154,6 +175,7 @@ impl RuleEntry {
             step: None,
             also: &[],
             survival: None,
+            shared: None,
             changes_target: false,
             needs_full_rows: None,
             audited: false,
@@ -244,6 +266,11 @@ impl RuleName {
     /// Whether drafts follow one another, and are not alternatives.
     pub fn is_chain(self) -> bool {
         self.0.verifies == Verifies::Chain
+    }
+
+    /// Whether a round goes on from what rounds before drafted and kept of the text.
+    pub fn carries(self) -> bool {
+        self.is_chain() && self.tests_drafts() && self.0.survival.is_none()
     }
 
     /// Whether it looks at q: at a single position it then is rejection sampling.

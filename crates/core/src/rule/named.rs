@@ -1,7 +1,7 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, IID, Kept, RuleEntry, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, RuleName, Shared, Vectors, Verifies};
 use crate::scheme::SchemeName;
 
 pub static BLOCK: RuleEntry = RuleEntry {
@@ -71,12 +71,14 @@ pub(super) static OPTIMAL: RuleEntry = RuleEntry {
 pub(super) static SPECTR_RRS: RuleEntry = RuleEntry {
     name: "spectr-rrs",
     words: "recursive rejection at each position of several chains, among those that agree so far",
+    shared: Some(Shared::Rejected),
     ..RuleEntry::named(Verifies::Paths, IID)
 };
 
 pub(super) static SPECTR_K_SEQ: RuleEntry = RuleEntry {
     name: "spectr-k-seq",
     words: "k-seq at each position of several chains, among those that agree so far",
+    shared: Some(Shared::OneFactor),
     ..RuleEntry::named(Verifies::Paths, IID)
 };
 
@@ -84,6 +86,7 @@ pub(super) static SPECTR_OPTIMAL: RuleEntry = RuleEntry {
     name: "spectr-optimal",
     aliases: &["spectr-plan"],
     words: "an optimal plan at each position of several chains, among those that agree so far",
+    shared: Some(Shared::Selected(Kept::Tokens)),
     ..RuleEntry::named(Verifies::Paths, IID)
 };
 
@@ -98,6 +101,7 @@ pub(super) static SELECT_GREEDY_BLOCK: RuleEntry = RuleEntry {
     name: "select-greedy-block",
     words: "select one of several paths as evenly against p as possible; verify it as \
             greedy-block does, later rounds carry the change",
+    shared: Some(Shared::Selected(Kept::MostPrefixes)),
     changes_target: true,
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, IID)
@@ -107,6 +111,7 @@ pub(super) static SELECT_BLOCK: RuleEntry = RuleEntry {
     name: "select-block",
     words: "select one of several paths as evenly against p as possible; verify it as block \
             does",
+    shared: Some(Shared::Selected(Kept::Prefixes)),
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, IID)
 };
@@ -115,6 +120,10 @@ pub(super) static CODED_RRS: RuleEntry = RuleEntry {
     name: "coded-rrs",
     words: "verify paths that a code each writes, one from every part of [0, 1), by recursive \
             rejection at every prefix, each with the law that is left to its code",
+    shared: Some(Shared::Coded {
+        tenths: &[0],
+        beside: RuleName::SPECTR_RRS,
+    }),
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
 };
@@ -123,6 +132,10 @@ pub(super) static CODED_LEVEL_4: RuleEntry = RuleEntry {
     name: "coded-level-4",
     words: "verify paths that a code each writes, as coded-rrs, by passes at the levels of \
             level-4 over all that are at a prefix",
+    shared: Some(Shared::Coded {
+        tenths: &[8, 5, 2, 0],
+        beside: RuleName::SPECTR_OPTIMAL,
+    }),
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
 };

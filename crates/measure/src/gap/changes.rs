@@ -2,7 +2,7 @@
 
 use super::compare::LogComparison;
 use super::data::{GapReport, OneDraft};
-use super::metric::{Metric, Place, Rule, rule_name};
+use super::metric::{LIKELIEST, Metric, Place, Rule, SAMPLED, rule_name};
 use super::report::Pages;
 use super::tally::{ExactSum, Tally};
 use specgap_core::scheme::{EngineName, Here, SchemeName, engines_with};
@@ -11,12 +11,8 @@ use specgap_statistics::advice::{
     Assumed, Basis, Candidate, Change, Needs, Unit, Verdict, cross_fitted, settings_of,
 };
 
-/// What is done now with several drafts: the likeliest tokens with the target's own draw, as engines
-/// do it, and i.i.d. drafts by recursive rejection, as most papers do.
-const NOW: [Rule; 2] = [
-    (SchemeName::TOP, VerifierName::EXACT_MATCH),
-    (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
-];
+/// What is done now with several drafts.
+const NOW: [Rule; 2] = [LIKELIEST, SAMPLED];
 
 /// What one draft is called: `law/rule` of one draft.
 const ONE_HOT: &str = "one-hot";

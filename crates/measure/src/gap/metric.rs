@@ -42,7 +42,7 @@ pub(super) fn rules() -> Listed<(Rule, RowRule)> {
 
 /// The likeliest tokens with the target's own draw, as engines that draw no drafts do it. No
 /// lossless rule accepts more of them.
-const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
+pub(super) const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
 
 /// Pairs whose acceptance is compared at the same positions: each rule with those that
 /// its entry names, under the same scheme where that is possible, else under the first; and
@@ -73,20 +73,32 @@ pub(super) fn plans() -> Listed<Rule> {
     listed(planned.map(|(rule, _)| rule))
 }
 
-/// What engines do with one draft: the likeliest token kept with p (one-hot), a sampled
-/// one kept with min(1, p/q), and a sampled one that has to be the target's own draw.
-pub(super) const ONE_DRAFT: [Rule; 3] = [
-    LIKELIEST,
-    (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
-    (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH),
-];
+/// I.i.d. drafts by recursive rejection, as most papers do it: one draft is kept with min(1, p/q).
+pub(super) const SAMPLED: Rule = (SchemeName::WITH_REPLACEMENT, VerifierName::RRS);
+
+/// I.i.d. drafts with the target's own draw.
+pub(super) const MATCHED: Rule = (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH);
+
+/// What engines do with one draft.
+pub(super) const ONE_DRAFT: [Rule; 3] = [LIKELIEST, SAMPLED, MATCHED];
 
 /// Those of [`ONE_DRAFT`] that are compared.
 pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
-    (ONE_DRAFT[0], ONE_DRAFT[1]),
-    (ONE_DRAFT[0], ONE_DRAFT[2]),
-    (ONE_DRAFT[1], ONE_DRAFT[2]),
+    (LIKELIEST, SAMPLED),
+    (LIKELIEST, MATCHED),
+    (SAMPLED, MATCHED),
 ];
+
+/// What reports call it: of one draft a law and its rule have one name.
+pub(super) fn one_draft_name(rule: Rule) -> &'static str {
+    if rule == LIKELIEST {
+        "one-hot"
+    } else if rule == SAMPLED {
+        "token"
+    } else {
+        rule.1.as_str()
+    }
+}
 
 /// A temperature as a part of keys, finite and not below 0; or a share.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use super::measured::MeasuredTexts;
 use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family};
 use super::{LengthReport, TreeReport};
+use specgap_core::rule::RuleName;
 use specgap_core::scheme::engines_with;
 use specgap_measure::gap::Surprise;
 use specgap_statistics::Estimate;
@@ -210,13 +211,16 @@ pub fn tree_changes(report: &TreeReport) -> Vec<Change> {
 }
 
 /// What changes nothing later: of one path in wide use, of one as a block, and of several.
-pub(super) const PATHS: [&str; 3] = ["token", "block", "select-block"];
+pub(super) const PATHS: [RuleName; 3] = [RuleName::TOKEN, RuleName::BLOCK, RuleName::SELECT_BLOCK];
 
 /// From one path, token by token and as a block, to several as a block, by the paired difference of
 /// tokens per call: `more` of the last of [`PATHS`] than of the two others.
 pub(super) fn paths_changes(at: &AtDrafts, more: [Option<Estimate>; 2]) -> Vec<Change> {
-    let calls = |name: &str| {
-        let one = at.verifiers.iter().find(|one| one.verifier == name)?;
+    let calls = |rule: RuleName| {
+        let one = at
+            .verifiers
+            .iter()
+            .find(|one| one.verifier == rule.as_str())?;
         one.tokens_per_call
     };
     let [token, block, several] = PATHS;

@@ -23,6 +23,7 @@
 //! `specgap paths`: a folder each, of settings, a measurement and data.
 
 mod advice;
+mod asked;
 mod carried;
 mod glossary;
 mod lengths;

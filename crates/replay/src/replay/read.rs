@@ -1,6 +1,7 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::ReplayError;
+use super::asked::Answers;
 use super::position::{Rest, TextPosition, ahead};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, Task, Workspace, cut_shares, shares, softmax};
@@ -33,13 +34,13 @@ pub struct Text {
     /// there, first, second, and so on. Empty where `places` says all.
     pub by_start: Vec<Vec<TextPosition>>,
     /// What else was asked of the rows at depth 2, 3, and so on, as `asked` and `apart`.
-    pub(super) deeper: Vec<[Vec<f64>; 2]>,
+    pub(super) deeper: Vec<[Vec<Answers>; 2]>,
     /// The number of each position among those of all logs; texts may lie side by side.
     pub(super) numbers: Vec<usize>,
     /// What else was asked of its rows, position by position.
-    pub(super) asked: Vec<f64>,
+    pub(super) asked: Vec<Answers>,
     /// The same where no token of the rest has both p and q: as many, or none.
-    pub(super) apart: Vec<f64>,
+    pub(super) apart: Vec<Answers>,
 }
 
 impl Text {
@@ -611,17 +612,15 @@ impl Text {
         })
     }
 
-    /// What else was asked of the row that a round has `depth` tokens behind its start, `width`
-    /// answers a row.
-    pub(super) fn asked_at(&self, start: usize, depth: usize, width: usize) -> &[f64] {
+    /// What else was asked of the row that a round has `depth` tokens behind its start.
+    pub(super) fn asked_at(&self, start: usize, depth: usize) -> Option<&Answers> {
         let asked = match depth.checked_sub(1) {
             Some(below) if !self.by_start.is_empty() => {
                 self.deeper.get(below).map(|[asked, _]| asked)
             }
             _ => Some(&self.asked),
         };
-        let row = asked.and_then(|asked| asked.chunks_exact(width).nth(start + depth));
-        row.unwrap_or_default()
+        asked?.get(start + depth)
     }
 
     /// Adds what rounds draft behind their first token, `deeper` by depth from 2 on and by the
@@ -640,21 +639,19 @@ impl Text {
                 first.into_iter().chain(more).collect()
             })
             .collect();
-        let as_wide = |first: &[f64], of: fn(&Read) -> &[f64], reads: &[Read]| {
-            let width = first.len() / self.numbers.len().max(1);
-            let mut all = Vec::with_capacity(first.len());
-            for number in self.numbers.iter().map(here) {
-                let end = all.len() + width;
-                all.extend(reads.get(number).into_iter().flat_map(of));
+        let of = |first: &[Answers], of: fn(&Read) -> &Option<Answers>, reads: &[Read]| {
+            let numbers = self.numbers.iter().map(here);
+            let each = first.iter().zip(numbers).map(|(first, number)| {
+                let own = reads.get(number).and_then(|read| of(read).clone());
                 // Where no round drafts so far nothing was asked.
-                all.resize(end, 0.0);
-            }
-            all
+                own.unwrap_or_else(|| first.nil())
+            });
+            each.collect()
         };
         let answers = |reads: &Vec<Read>| {
             [
-                as_wide(&self.asked, |read| &read.asked, reads),
-                as_wide(&self.apart, |read| &read.apart, reads),
+                of(&self.asked, |read| &read.asked, reads),
+                of(&self.apart, |read| &read.apart, reads),
             ]
         };
         self.deeper = deeper.iter().map(answers).collect();

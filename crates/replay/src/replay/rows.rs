@@ -1,6 +1,7 @@
 //! A position's rows, as what is known of its token.
 
 use super::ReplayError;
+use super::asked::Answers;
 use super::position::{Rest, TextPosition};
 use specgap_entries::entries::{Likeliest, Moments};
 use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
@@ -11,10 +12,9 @@ use specgap_sampling::sampling::{Cuts, Lists, Logged, Model, Room, Serving, prob
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
 /// column of the text's token, and whose rows they are. Tokens that a row
-/// does not list are the last columns, as few as they can be. As many numbers at every
-/// position.
+/// does not list are the last columns, as few as they can be.
 pub(super) type Question<'a> =
-    dyn Fn(&mut Scan, Rows<'_>, usize, Whose) -> Result<Vec<f64>, String> + Sync + 'a;
+    dyn Fn(&mut Scan, Rows<'_>, usize, Whose) -> Result<Answers, String> + Sync + 'a;
 
 /// Whose rows are asked.
 #[derive(Clone, Copy)]
@@ -34,8 +34,9 @@ pub(super) struct Read {
     pub(super) untold: [bool; 3],
     pub(super) lacks_draft: bool,
     pub(super) surprised: Option<Surprised>,
-    pub(super) asked: Vec<f64>,
-    pub(super) apart: Vec<f64>,
+    /// None of depths that no round reaches.
+    pub(super) asked: Option<Answers>,
+    pub(super) apart: Option<Answers>,
 }
 
 /// Room for one position at a time.
@@ -379,9 +380,9 @@ impl Task<'_> {
         place: Option<usize>,
         number: usize,
         scan: &mut Scan,
-    ) -> Result<[Vec<f64>; 2], String> {
+    ) -> Result<[Option<Answers>; 2], String> {
         let Some(question) = self.question else {
-            return Ok([Vec::new(), Vec::new()]);
+            return Ok([None, None]);
         };
         let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
         let column = place.unwrap_or(target.len());
@@ -392,7 +393,7 @@ impl Task<'_> {
         let listed = target.len();
         if self.lists.is_none() {
             let asked = question(scan, Rows { target, draft }, column, whose)?;
-            return Ok([asked, Vec::new()]);
+            return Ok([Some(asked), None]);
         }
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
             for mass in row.iter_mut() {
@@ -414,7 +415,7 @@ impl Task<'_> {
         target.resize(listed + count + 1, 0.0);
         draft.insert(listed, 0.0);
         let apart = question(scan, Rows { target, draft }, column, whose)?;
-        Ok([asked, apart])
+        Ok([Some(asked), Some(apart)])
     }
 }
 

@@ -12,6 +12,7 @@
 //! a_m' of the longer prefix is the sum over m of a_m S(m, m'). Their sum is P(accepted) for
 //! rules that accept, and s/p for the law s of a selected path.
 
+use super::super::asked::{Answers, Slot, Slots};
 use super::super::moments::{CountMoments, spread};
 use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{TokenRule, VerifierName};
@@ -19,21 +20,6 @@ use specgap_number::distribution::Rows;
 use specgap_number::number::Number;
 use specgap_plan::plan::{RatioBins, Selection};
 use specgap_row::row::Workspace;
-
-/// What takes a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// k-seq at rho*.
-    KSeq,
-    /// Recursive rejection.
-    Rrs,
-    /// One draft is selected, nearly as evenly as possible.
-    Selected,
-}
-
-impl Step {
-    pub(super) const ALL: [Self; 3] = [Self::KSeq, Self::Rrs, Self::Selected];
-}
 
 /// Numbers of a table for up to so many drafts.
 pub(super) fn entries(drafts: usize) -> usize {
@@ -45,47 +31,42 @@ fn entry<T>(table: &[T], before: usize, after: usize) -> Option<&T> {
     table.get(entries(before - 1) + after - 1)
 }
 
-/// What is asked of every position: a table for each of [`Step::ALL`].
-pub(super) struct Asked {
+/// The tables that are asked of every position.
+pub(super) struct Tables {
     drafts: usize,
-    k_seq: TokenRule,
-    rrs: TokenRule,
+    /// k-seq at rho*.
+    pub(super) k_seq: (TokenRule, Slot),
+    /// Recursive rejection.
+    pub(super) rrs: (TokenRule, Slot),
+    /// One draft is selected, nearly as evenly as possible.
+    pub(super) selected: Slot,
 }
 
-impl Asked {
+impl Tables {
     /// For up to so many drafts.
-    pub(super) fn new(drafts: usize) -> Result<Self, &'static str> {
+    pub(super) fn new(drafts: usize, slots: &mut Slots) -> Result<Self, &'static str> {
+        let mut table = || slots.numbers(entries(drafts));
         let rule = |name: VerifierName| name.token_rule(SchemeName::WITH_REPLACEMENT);
         Ok(Self {
             drafts,
-            k_seq: rule(VerifierName::K_SEQ)?,
-            rrs: rule(VerifierName::RRS)?,
+            k_seq: (rule(VerifierName::K_SEQ)?, table()),
+            rrs: (rule(VerifierName::RRS)?, table()),
+            selected: table(),
         })
     }
 
-    /// Numbers of a position.
-    pub(super) fn width(&self) -> usize {
-        Step::ALL.len() * entries(self.drafts)
-    }
-
-    /// Where a step's table stands among them.
-    pub(super) fn range(&self, step: Step) -> std::ops::Range<usize> {
-        let width = entries(self.drafts);
-        let begin = Step::ALL.iter().take_while(|&&one| one != step).count() * width;
-        begin..begin + width
-    }
-
-    /// All tables of a row and its text's token.
+    /// Puts all of a row and its text's token.
     ///
     /// # Complexity
     /// O(V) to load the row and for its bins; then k-seq's factor for every m, and some tens of
     /// rounds over bins and nodes for every selection.
-    pub(super) fn tables(
+    pub(super) fn put(
         &self,
+        answers: &mut Answers,
         scan: &mut Workspace,
         rows: Rows<'_>,
         token: usize,
-    ) -> Result<Vec<f64>, String> {
+    ) -> Result<(), String> {
         let Rows { target, draft } = rows;
         let bins = RatioBins::new(target, draft);
         let mut row = scan
@@ -94,24 +75,24 @@ impl Asked {
         let share = |row: &[f64], sum: f64| row.get(token).map_or(0.0, |mass| mass / sum);
         let (p_sum, q_sum) = row.totals();
         let (p, q) = (share(target, p_sum), share(draft, q_sum));
-        let mut answers = Vec::with_capacity(self.width());
         let mut each = |rule: &TokenRule, drafts: usize| {
             rule.shares(&mut row, token, drafts, 0)
                 .map_err(|error| error.to_string())
         };
+        let mut table = Vec::with_capacity(entries(self.drafts));
         for drafts in 1..=self.drafts {
-            answers.extend(k_seq(&each(&self.k_seq, drafts)?, p, q));
+            table.extend(k_seq(&each(&self.k_seq.0, drafts)?, p, q));
         }
-        let shares = each(&self.rrs, self.drafts)?;
-        for drafts in 1..=self.drafts {
-            answers.extend(rrs(shares.get(..drafts).unwrap_or(&[]), q));
-        }
-        for drafts in 1..=self.drafts {
+        answers.put(&self.k_seq.1, table)?;
+        let shares = each(&self.rrs.0, self.drafts)?;
+        let of = |drafts: usize| rrs(shares.get(..drafts).unwrap_or(&[]), q);
+        answers.put(&self.rrs.1, (1..=self.drafts).flat_map(of))?;
+        let of = |drafts: usize| {
             let shares = Selection::new(&bins, drafts).by_copies(&bins, token, q);
             let over = |share: f64| if p > 0.0 { share / p } else { 0.0 };
-            answers.extend(shares.into_iter().map(over));
-        }
-        Ok(answers)
+            shares.into_iter().map(over).collect::<Vec<_>>()
+        };
+        answers.put(&self.selected, (1..=self.drafts).flat_map(of))
     }
 }
 
@@ -135,8 +116,9 @@ impl Asked {
 /// # Ok::<(), String>(())
 /// ```
 pub struct SelectedAlong {
-    asked: Asked,
-    tables: Vec<Vec<f64>>,
+    slots: Slots,
+    tables: Tables,
+    answers: Vec<Answers>,
 }
 
 impl SelectedAlong {
@@ -145,9 +127,11 @@ impl SelectedAlong {
     /// # Errors
     /// None for numbers of paths that a decoder drafts; in words.
     pub fn new(drafts: usize) -> Result<Self, String> {
+        let mut slots = Slots::default();
         Ok(Self {
-            asked: Asked::new(drafts).map_err(str::to_owned)?,
-            tables: Vec::new(),
+            tables: Tables::new(drafts, &mut slots).map_err(str::to_owned)?,
+            slots,
+            answers: Vec::new(),
         })
     }
 
@@ -164,9 +148,8 @@ impl SelectedAlong {
         rows: Rows<'_>,
         token: usize,
     ) -> Result<(), String> {
-        let tables = self.asked.tables(scan, rows, token)?;
-        let selected = tables.get(self.asked.range(Step::Selected));
-        self.tables.push(selected.unwrap_or(&[]).to_vec());
+        let put = |answers: &mut Answers| self.tables.put(answers, scan, rows, token);
+        self.answers.push(self.slots.answered(put)?);
         Ok(())
     }
 
@@ -174,12 +157,15 @@ impl SelectedAlong {
     /// a round, given the text, as
     /// [`moments_of_chain`](super::super::moments_of_chain) has them for one path.
     pub fn spread(&self, length: usize) -> CountMoments<f64> {
-        spread(self.tables.len(), |start, left| {
+        let Tables {
+            drafts, selected, ..
+        } = &self.tables;
+        spread(self.answers.len(), |start, left| {
             let levels = length.min(left);
-            let tables = self.tables.iter().skip(start).take(levels);
-            let reached = reached(tables.map(Vec::as_slice), self.asked.drafts, true);
+            let answers = self.answers.iter().skip(start).take(levels);
+            let reached = reached(answers.map(|one| selected.of(one)), *drafts, true);
             let [block, _] = reached.selected;
-            (block, levels * self.asked.drafts)
+            (block, levels * drafts)
         })
     }
 }
@@ -313,7 +299,8 @@ pub(super) fn reached<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::measure::calls;
+    use super::super::along::calls;
+    use super::super::measure::Asked;
     use super::*;
     use crate::random_problem::{each_draw, leaf, random_problem};
     use rand::SeedableRng;
@@ -329,7 +316,7 @@ mod tests {
         problem: &BlockProblem,
         tree: &TokenTree<f64>,
         asked: &Asked,
-    ) -> Vec<(f64, Vec<Vec<f64>>)> {
+    ) -> Vec<(f64, Vec<Answers>)> {
         let masses = tree.target_layer(tree.length()).iter().enumerate();
         let texts = masses.filter(|(_, p)| **p > 0.0).map(|(block, &p)| {
             let text = tree.tokens(leaf(tree, block));
@@ -340,7 +327,7 @@ mod tests {
                     draft: problem.draft().get(prefix).unwrap().probabilities(),
                 };
                 let token = text[place] as usize;
-                asked.tables(&mut Workspace::new(), rows, token).unwrap()
+                asked.ask(&mut Workspace::new(), rows, token).unwrap()
             });
             (p, tables.collect())
         });
@@ -352,16 +339,20 @@ mod tests {
         selected: [f64; 2],
     }
 
-    fn along(problem: &BlockProblem, tree: &TokenTree<f64>, step: Step, drafts: usize) -> Accepted {
+    fn along(
+        problem: &BlockProblem,
+        tree: &TokenTree<f64>,
+        slot: impl Fn(&Tables) -> &Slot,
+        (drafts, selects): (usize, bool),
+    ) -> Accepted {
         let asked = Asked::new(drafts).unwrap();
         let mut mean = Accepted {
             by_token: 0.0,
             selected: [0.0; 2],
         };
         for (p, all) in texts(problem, tree, &asked) {
-            let range = asked.range(step);
-            let rows = all.iter().map(|row| &row[range.clone()]);
-            let here = reached(rows, drafts, step == Step::Selected);
+            let rows = all.iter().map(|row| slot(&asked.tables).of(row));
+            let here = reached(rows, drafts, selects);
             mean.by_token += p * here.by_token.iter().sum::<f64>();
             for (mean, here) in mean.selected.iter_mut().zip(&here.selected) {
                 *mean += p * here.iter().sum::<f64>();
@@ -377,13 +368,14 @@ mod tests {
             for _ in 0..6 {
                 let problem = random_problem(&mut rng, vocab, length);
                 let tree = TokenTree::<f64>::new(&problem);
-                for (step, name) in [
-                    (Step::KSeq, VerifierName::K_SEQ),
-                    (Step::Rrs, VerifierName::RRS),
-                ] {
+                let slots: [fn(&Tables) -> &Slot; 2] = [|all| &all.k_seq.1, |all| &all.rrs.1];
+                for (slot, name) in slots
+                    .into_iter()
+                    .zip([VerifierName::K_SEQ, VerifierName::RRS])
+                {
                     let verifier = SpecTr::new(&problem, name, drafts);
                     let law = output_law(&tree, &verifier as &dyn BlockVerifier<f64>);
-                    let mean = along(&problem, &tree, step, drafts).by_token;
+                    let mean = along(&problem, &tree, slot, (drafts, false)).by_token;
                     let accepted = law.expected_accepted_length;
                     assert!((mean - accepted).abs() < 1e-9, "{name}: {mean} {accepted}");
                 }
@@ -403,16 +395,15 @@ mod tests {
                 let asked = Asked::new(drafts).unwrap();
                 let mut means = [0.0; 2];
                 for (p, all) in texts(&problem, &tree, &asked) {
-                    let from = |start: usize, step: Step| {
+                    let from = |start: usize, slot: &Slot, selects: bool| {
                         let rows = all[start..].iter().take(length);
-                        let rows = rows.map(|row| &row[asked.range(step)]);
-                        reached(rows, drafts, step == Step::Selected)
+                        reached(rows.map(|row| slot.of(row)), drafts, selects)
                     };
                     let k_seq: Vec<_> = (0..total)
-                        .map(|start| from(start, Step::KSeq).by_token)
+                        .map(|start| from(start, &asked.tables.k_seq.1, false).by_token)
                         .collect();
                     let select: Vec<_> = (0..total)
-                        .map(|start| from(start, Step::Selected).selected[0].clone())
+                        .map(|start| from(start, &asked.tables.selected, true).selected[0].clone())
                         .collect();
                     means[0] += p * calls(total, |start| &k_seq[start]);
                     means[1] += p * calls(total, |start| &select[start]);
@@ -490,7 +481,7 @@ mod tests {
                 }
                 layers.reverse();
                 let selected = tree.clone().with_draft(layers);
-                let mean = along(&problem, &tree, Step::Selected, drafts);
+                let mean = along(&problem, &tree, |all| &all.selected, (drafts, true));
                 for (mean, law) in mean.selected.iter().zip([
                     output_law(&selected, &specgap_exact::block::Block),
                     output_law(&selected, &specgap_exact::block::GreedyBlock),

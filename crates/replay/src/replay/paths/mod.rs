@@ -18,16 +18,20 @@
 //!
 //! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/theory/paths.md`.
 
+mod along;
 mod bounds;
 mod by_agreement;
+mod by_drafts;
 mod coded;
 mod contexts;
 mod data;
 mod drafted_tree;
+mod left_out;
 mod limits;
 mod means;
 mod measure;
 mod possible;
+mod report;
 mod settings;
 
 pub use bounds::{

@@ -58,24 +58,25 @@ pub fn measure_trees(
         let mut row = scan
             .load(rows, most.copied().unwrap_or(1))
             .map_err(|error| error.to_string())?;
-        let mut answers = Vec::with_capacity(plan.width);
-        for (index, pair) in plan.pairs.iter().enumerate() {
-            for &children in &pair.asked {
-                let seed = seed_of(settings.seed, whose.number, index as u64);
-                let shares = pair
-                    .rule
-                    .shares(&mut row, token, children, seed)
-                    .map_err(|error| error.to_string())?;
-                answers.extend(shares);
+        plan.slots.answered(|answers| {
+            for (index, pair) in plan.pairs.iter().enumerate() {
+                for (children, slot) in &pair.asked {
+                    let seed = seed_of(settings.seed, whose.number, index as u64);
+                    let shares = pair
+                        .rule
+                        .shares(&mut row, token, *children, seed)
+                        .map_err(|error| error.to_string())?;
+                    answers.put(slot, shares)?;
+                }
             }
-        }
-        for bound in &plan.bounds {
-            for drafts in 1..=bound.drafts {
-                let optimum = (bound.optimum)(&mut row, drafts);
-                answers.push(optimum.map_err(|error| error.to_string())?.value());
+            for bound in &plan.bounds {
+                let optima = (1..=bound.drafts).map(|drafts| (bound.optimum)(&mut row, drafts));
+                let optima: Result<Vec<_>, _> = optima.collect();
+                let optima = optima.map_err(|error| error.to_string())?;
+                answers.put(&bound.slot, optima.into_iter().map(|one| one.value()))?;
             }
-        }
-        Ok(answers)
+            Ok(())
+        })
     };
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
@@ -346,13 +347,11 @@ impl Measurement<'_> {
     }
 
     pub(super) fn optima(&self, bound: &OptimaOf) -> Vec<(usize, &[f64])> {
-        let numbers = bound.offset..bound.offset + bound.drafts;
         let texts = self.texts.texts.iter();
         texts
             .flat_map(|text| {
-                let rows = text.asked.chunks_exact(self.plan.width.max(1));
-                let numbers = numbers.clone();
-                rows.map(move |row| (text.cluster, &row[numbers.clone()]))
+                let rows = text.asked.iter();
+                rows.map(|answers| (text.cluster, bound.slot.of(answers)))
             })
             .collect()
     }

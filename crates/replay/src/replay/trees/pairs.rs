@@ -1,5 +1,6 @@
 //! Draft laws with verifiers, and what rows are asked for them.
 
+use super::super::asked::{Slot, Slots};
 use super::grow::Limits;
 use super::settings::TreeSettings;
 use specgap_core::rounds::ChildShares;
@@ -18,11 +19,9 @@ pub(super) struct Pair {
     pub(super) branch: usize,
     /// Numbers of children that some tree has, rising.
     pub(super) children: BTreeSet<usize>,
-    /// Those that rows are asked for: what the most children get answers for fewer, where it
-    /// can.
-    pub(super) asked: Vec<usize>,
-    /// Where its answers begin among a position's.
-    pub(super) offset: usize,
+    /// Those that rows are asked for, with what they get: what the most children get answers for
+    /// fewer, where it can.
+    pub(super) asked: Vec<(usize, Slot)>,
 }
 
 impl Pair {
@@ -54,16 +53,14 @@ pub(super) struct OptimaOf {
     pub(super) scheme: SchemeName,
     pub(super) optimum: specgap_row::row::Answer,
     pub(super) drafts: usize,
-    /// Where its answers begin among a position's.
-    pub(super) offset: usize,
+    pub(super) slot: Slot,
 }
 
 /// What is asked of every position.
 pub(super) struct Plan {
     pub(super) pairs: Vec<Pair>,
     pub(super) bounds: Vec<OptimaOf>,
-    /// Numbers of a position.
-    pub(super) width: usize,
+    pub(super) slots: Slots,
     pub(super) left_out: Vec<String>,
 }
 
@@ -72,7 +69,7 @@ impl Plan {
         let mut plan = Self {
             pairs: Vec::new(),
             bounds: Vec::new(),
-            width: 0,
+            slots: Slots::default(),
             left_out: Vec::new(),
         };
         let shapes: Vec<(&str, Shape)> = settings
@@ -119,9 +116,8 @@ impl Plan {
                 scheme,
                 optimum: on_row.optimum.full,
                 drafts,
-                offset: self.width,
+                slot: self.slots.numbers(drafts),
             });
-            self.width += drafts;
         }
     }
 
@@ -140,7 +136,6 @@ impl Plan {
             branch: 0,
             children: BTreeSet::new(),
             asked: Vec::new(),
-            offset: self.width,
         };
         let grows: Vec<usize> = (1..=limits.branch).filter(|&n| pair.fits(n)).collect();
         pair.branch = grows.last().copied().unwrap_or(0);
@@ -157,11 +152,12 @@ impl Plan {
         let counts = fitting.iter().flat_map(|(_, shape)| &shape.children);
         pair.children = counts.copied().filter(|&children| children > 0).collect();
         pair.children.extend(grows);
-        pair.asked = match pair.children.last() {
+        let asked = match pair.children.last() {
             Some(&most) if rule.nested => vec![most],
             _ => pair.children.iter().copied().collect(),
         };
-        self.width += pair.asked.iter().sum::<usize>();
+        let asked = asked.into_iter();
+        pair.asked = asked.map(|n| (n, self.slots.numbers(n))).collect();
         if !pair.asked.is_empty() {
             self.pairs.push(pair);
         }

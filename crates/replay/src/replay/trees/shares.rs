@@ -1,5 +1,6 @@
 //! What the children of nodes get of logged texts.
 
+use super::super::asked::Answers;
 use super::super::position::{Rest, TextPosition};
 use super::super::read::Text;
 use super::measure::Measurement;
@@ -50,27 +51,22 @@ impl Measurement<'_> {
     /// Shares by position and depth, of each number of children from what a place, and what was
     /// asked of its row, say.
     fn by_depth(&self, pair: &Pair, text: &Text, row: &OfRow<'_>) -> ChildShares<f64> {
-        let width = self.plan.width.max(1);
         // No round drafts so far at a text's first positions.
         let nowhere = TextPosition::default();
-        let of = |depth: usize, asked: &[f64], apart: &[f64]| {
-            let mut offset = pair.offset;
+        let of = |depth: usize, asked: &[Answers], apart: &[Answers]| {
             let tables: Vec<(usize, Vec<f64>)> = pair
                 .asked
                 .iter()
-                .map(|&children| {
-                    let begin = offset;
-                    offset += children;
+                .map(|(children, slot)| {
                     let mut table = Vec::with_capacity(children * text.places.len());
-                    for (position, asked) in asked.chunks_exact(width).enumerate() {
-                        let own = &asked[begin..begin + children];
-                        let other = position * width + begin..position * width + begin + children;
-                        let other = apart.get(other).unwrap_or(own);
+                    for (position, asked) in asked.iter().enumerate() {
+                        let own = slot.of(asked);
+                        let other = apart.get(position).map_or(own, |apart| slot.of(apart));
                         let start = position.checked_sub(depth);
                         let place = start.and_then(|start| text.ahead(start).get(depth));
                         row(place.unwrap_or(&nowhere), own, other, &mut table);
                     }
-                    (children, table)
+                    (*children, table)
                 })
                 .collect();
             ChildShares::new(text.places.len(), pair.rule.nested, tables)

@@ -1,7 +1,10 @@
 //! Coded paths along the texts of logs.
 
-use super::{CodedPieces, CodedRow, Patterns, Transition, coded_levels, levels};
+use super::{
+    CodedPieces, CodedRow, Patterns, Transition, coded_levels, coded_names, coded_rules, levels,
+};
 use crate::replay::ReplayError;
+use crate::replay::asked::Answers;
 use crate::replay::moments::{CountMoments, spread};
 use crate::replay::read::{Text, Texts};
 use crate::replay::rows::Whose;
@@ -11,19 +14,12 @@ use specgap_number::distribution::Rows;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-/// The rules of coded paths, each with the one of i.i.d. paths that it stands beside: the same rule,
-/// and, for level passes, the rule that accepts nearly alpha\* of i.i.d. drafts.
-pub(in crate::replay::paths) const CODED: [(RuleName, RuleName); 2] = [
-    (RuleName::CODED_RRS, RuleName::SPECTR_RRS),
-    (RuleName::CODED_LEVEL_4, RuleName::SPECTR_OPTIMAL),
-];
-
 /// What a position says of a round: K, how many tokens before it the round started, and T of
-/// each rule. Rounds of which one path at most can be here need no more than q/p.
+/// each of [`coded_rules`]. Rounds of which one path at most can be here need no more than q/p.
 struct Here {
     paths: usize,
     depth: usize,
-    transitions: [Transition<f64>; CODED.len()],
+    transitions: Vec<Transition<f64>>,
 }
 
 /// Where a position stands in its text.
@@ -68,7 +64,7 @@ impl Coded {
                 }
             }
         }
-        let levels = levels::<f64>();
+        let levels: Vec<Vec<f64>> = coded_rules().map(|(_, tenths)| levels(tenths)).collect();
         let depths = texts.depths();
         let found = Self {
             here: (0..by_number.len() * depths)
@@ -82,7 +78,7 @@ impl Coded {
                 let place = by_number.get(number).copied().flatten();
                 let entry = found.here.get(number * depths + whose.ahead);
                 let Some((Place { text, place }, entry)) = place.zip(entry) else {
-                    return Ok(Vec::new());
+                    return Ok(Answers::default());
                 };
                 // Rounds that have this row: all, or those that came here from one start.
                 let rounds = match texts.is_by_depth() {
@@ -103,20 +99,17 @@ impl Coded {
                             continue;
                         }
                         let row = row.get_or_insert_with(|| CodedRow::new(rows.target, rows.draft));
-                        let transitions = [0, 1].map(|rule: usize| {
-                            let levels: &[f64] = &levels[rule];
-                            row.transition(&pieces, token, levels)
-                        });
+                        let of = |levels: &Vec<f64>| row.transition(&pieces, token, levels);
                         here.push(Here {
                             paths,
                             depth,
-                            transitions,
+                            transitions: levels.iter().map(of).collect(),
                         });
                     }
                 }
                 // Each row is asked once.
                 let _ = entry.set(here);
-                Ok(Vec::new())
+                Ok(Answers::default())
             };
         if paths.iter().any(|&paths| paths > 1) {
             Texts::read_asking(
@@ -130,16 +123,16 @@ impl Coded {
         Ok(Some(found))
     }
 
-    /// P(tau >= i) of each rule given a stretch of text, i = 1, 2, ..
+    /// P(tau >= i) of each of [`coded_rules`] given a stretch of text, i = 1, 2, ..
     pub(in crate::replay::paths) fn survivals(
         &self,
         text: &Text,
         (begin, tokens): (usize, usize),
         paths: usize,
-    ) -> [Vec<f64>; CODED.len()] {
+    ) -> impl Iterator<Item = Vec<f64>> {
         let numbers = text.numbers.iter().skip(begin);
         let places: Vec<_> = text.ahead(begin).iter().zip(numbers).take(tokens).collect();
-        [0, 1].map(|rule: usize| {
+        coded_rules().enumerate().map(move |(rule, _)| {
             let mut patterns = Patterns::start();
             let reached = places.iter().enumerate().map(|(depth, (place, number))| {
                 // Where rows are the same for all starts, each has one entry.
@@ -197,10 +190,8 @@ impl CodedAlong {
     /// A rule that is not one of paths by codes; in words.
     pub fn new(rule: RuleName, paths: usize, length: usize) -> Result<Self, String> {
         let levels = coded_levels(rule).ok_or_else(|| {
-            format!(
-                "{rule} is no rule of paths by codes: {} and {} are",
-                CODED[0].0, CODED[1].0
-            )
+            let all = coded_names();
+            format!("{rule} is no rule of paths by codes: {all} are")
         })?;
         Ok(Self {
             paths,

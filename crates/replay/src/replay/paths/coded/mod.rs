@@ -21,10 +21,10 @@ mod along;
 #[cfg(test)]
 mod tests;
 
+pub(super) use along::Coded;
 pub use along::CodedAlong;
-pub(super) use along::{CODED, Coded};
 
-use specgap_core::rule::{InTurn, RuleName};
+use specgap_core::rule::{InTurn, RuleName, Shared};
 use specgap_number::number::Number;
 
 /// Which of the paths at a prefix's two ends are there: 1 for that of the first piece, and 2 for
@@ -414,14 +414,30 @@ impl CodedRow<f64> {
 /// The levels at which a rule of paths by codes goes over them, falling to 0; none of other
 /// rules.
 pub fn coded_levels(rule: RuleName) -> Option<Vec<f64>> {
-    let place = CODED.iter().position(|(coded, _)| *coded == rule)?;
-    levels().into_iter().nth(place)
+    let (_, tenths) = coded_rules().find(|(coded, _)| *coded == rule)?;
+    Some(levels(tenths))
 }
 
-/// Levels of the rules of [`CODED`]: recursive rejection, and `level-4`.
-pub(super) fn levels<T: Number>() -> [Vec<T>; 2] {
-    let of = |tenths: u32| T::fraction(&tenths.into(), &10u32.into());
-    [vec![of(0)], [8, 5, 2, 0].map(of).to_vec()]
+/// The rules of paths by codes, each with its levels in tenths.
+pub(super) fn coded_rules() -> impl Iterator<Item = (RuleName, &'static [u32])> {
+    let all = RuleName::ALL.into_iter();
+    all.filter_map(|rule| match rule.entry().shared {
+        Some(Shared::Coded { tenths, .. }) => Some((rule, tenths)),
+        _ => None,
+    })
+}
+
+/// Their names.
+pub(super) fn coded_names() -> String {
+    let names: Vec<&str> = coded_rules().map(|(rule, _)| rule.as_str()).collect();
+    names.join(" and ")
+}
+
+pub(super) fn levels<T: Number>(tenths: &[u32]) -> Vec<T> {
+    let tenths = tenths.iter();
+    tenths
+        .map(|&tenths| T::fraction(&tenths.into(), &10u32.into()))
+        .collect()
 }
 
 /// P(the paths of a round are at the text's prefixes), prefix by prefix.

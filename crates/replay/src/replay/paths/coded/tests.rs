@@ -169,7 +169,8 @@ fn every_draft_and_coin_agrees_with_the_four_patterns() {
             let problem = random_problem(&mut rng, vocab, length);
             let tree = TokenTree::<Rational>::new(&problem);
             let laws = block_laws(&tree, paths);
-            for levels in levels::<Rational>() {
+            for (_, tenths) in coded_rules() {
+                let levels: Vec<Rational> = levels(tenths);
                 let width = tree.width(length);
                 let mut round = Round {
                     tree: &tree,
@@ -211,14 +212,15 @@ fn floats_are_close_to_fractions() {
         for _ in 0..3 {
             let problem = random_problem(&mut rng, vocab, length);
             let tree = TokenTree::<Rational>::new(&problem);
-            for (exact, rounded) in levels::<Rational>().iter().zip(&levels::<f64>()) {
+            for (_, tenths) in coded_rules() {
+                let (exact, rounded) = (levels::<Rational>(tenths), levels::<f64>(tenths));
                 for block in (0..tree.width(length)).step_by(7) {
                     if tree.target_layer(length)[block].is_nil() {
                         continue;
                     }
                     let text = tree.tokens(leaf(&tree, block));
-                    let known = by_patterns(&text, paths, exact, &problem);
-                    let found = by_patterns(&text, paths, rounded, &problem);
+                    let known = by_patterns(&text, paths, &exact, &problem);
+                    let found = by_patterns(&text, paths, &rounded, &problem);
                     let known = known.to_f64();
                     assert!((known - found).abs() < 1e-9, "{known} {found}");
                 }
@@ -232,7 +234,8 @@ fn floats_are_close_to_fractions() {
 fn one_path_is_verified_token_by_token() {
     let row = CodedRow::new(&[0.5, 0.25, 0.25], &[0.25, 0.5, 0.25]);
     let pieces = CodedPieces::of_paths(1);
-    for levels in levels::<f64>() {
+    for (_, tenths) in coded_rules() {
+        let levels: Vec<f64> = levels(tenths);
         for (token, kept) in [(0, 0.5), (1, 1.0), (2, 1.0)] {
             let transition = row.transition(&pieces, token, &levels);
             assert!((transition[BOTH][BOTH] - kept).abs() < 1e-15);

@@ -1,0 +1,112 @@
+//! Bounds and verifiers of one K, and the numbers that text and draft paths both tell.
+
+use super::along::{AlongTexts, VerifierAlong};
+use super::contexts::ToldByPaths;
+use super::data::{AtDrafts, BesideIid, PathVerifier, ToldTwice, UpperBound};
+use super::limits::{CrossFitted, Form};
+use super::means::{ByPrompt, Mean};
+use super::possible::{above_the_lower, by_paths, lower_at};
+use specgap_core::rule::Shared;
+use specgap_statistics::Estimate;
+
+/// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
+///
+/// Draft paths and text are two samples. What the paths tell of is how far the upper bound lies
+/// above the lower one, which varies little; the lower bound itself follows from the text, from
+/// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
+pub(super) fn at_drafts(
+    of: &AlongTexts,
+    lower: &Mean,
+    fitted: &[((usize, Form), CrossFitted)],
+) -> AtDrafts {
+    let drafts = of.drafts;
+    let of_text = of.lower.mean();
+    let own = fitted.iter().filter(|((k, _), _)| *k == drafts);
+    let bounds: Vec<(Form, &CrossFitted, Mean)> = own
+        .map(|((_, form), fitted)| {
+            (
+                *form,
+                fitted,
+                above_the_lower(*form, fitted, lower, &of_text),
+            )
+        })
+        .collect();
+    let below = |sum: &ByPrompt| -> Option<Estimate> {
+        let (_, _, first) = bounds.first()?;
+        Some(first.minus(&sum.mean()).estimate())
+    };
+    let verifier = |one: &VerifierAlong| {
+        let beside = beside(of, one);
+        let entry = one.rule.entry();
+        PathVerifier {
+            verifier: one.rule.to_string(),
+            uses: if one.rule.is_chain() { 1 } else { drafts },
+            expected_accepted_length: one.accepted.mean().estimate(),
+            // The bound is one of i.i.d. paths.
+            below_upper_bound: below(&one.accepted).filter(|_| beside.is_none()),
+            beside,
+            tokens_per_call: (!entry.changes_target).then(|| one.rounds.mean().estimate()),
+        }
+    };
+    AtDrafts {
+        drafts,
+        upper_bounds: bounds
+            .iter()
+            .map(|(form, fitted, bound)| UpperBound {
+                form: form.name().to_owned(),
+                expected_accepted_length: bound.estimate(),
+                limits: fitted.limits.clone(),
+            })
+            .collect(),
+        lower_bound: of_text.estimate(),
+        verifiers: of.verifiers.iter().map(verifier).collect(),
+    }
+}
+
+/// A verifier of coded paths beside that of i.i.d. paths.
+fn beside(of: &AlongTexts, one: &VerifierAlong) -> Option<BesideIid> {
+    let Some(Shared::Coded { beside, .. }) = one.rule.entry().shared else {
+        return None;
+    };
+    let other = of.verifier(beside)?;
+    let more = |one: &ByPrompt, other: &ByPrompt| one.mean().minus(&other.mean()).estimate();
+    Some(BesideIid {
+        verifier: other.rule.to_string(),
+        expected_accepted_length: more(&one.accepted, &other.accepted),
+        tokens_per_call: more(&one.rounds, &other.rounds),
+    })
+}
+
+/// Single-draft verifiers, and the lower bound of every K, by text and by paths.
+pub(super) fn told_twice(
+    told: &[ToldByPaths],
+    all: &[AlongTexts],
+    clusters: usize,
+) -> Vec<ToldTwice> {
+    if told.is_empty() {
+        return Vec::new();
+    }
+    let twice = |what: &str, drafts: usize, text: &ByPrompt, of: &dyn Fn(&ToldByPaths) -> f64| {
+        let from_paths = by_paths(told, clusters, of);
+        let from_text = text.mean();
+        ToldTwice {
+            what: what.to_owned(),
+            drafts,
+            from_text: from_text.estimate(),
+            from_paths: from_paths.estimate(),
+            difference: from_paths.minus(&from_text).estimate(),
+        }
+    };
+    let chains = all.iter().take(1).flat_map(|one| &one.verifiers);
+    let single = chains.filter(|one| one.rule.is_chain()).enumerate();
+    let single = single.map(|(place, one)| {
+        twice(one.rule.as_str(), 1, &one.accepted, &|told| {
+            told.single.get(place).copied().unwrap_or(0.0)
+        })
+    });
+    let lower = all
+        .iter()
+        .enumerate()
+        .map(|(at, one)| twice("lower bound", one.drafts, &one.lower, &lower_at(at)));
+    single.chain(lower).collect()
+}
