@@ -93,10 +93,7 @@ pub(super) fn run<C: ProblemCommand>(
             let Some(selected) = (C::SELECT)(problem) else {
                 skipped += 1;
                 if !text {
-                    let skipped = NotTaken {
-                        problem: problem.name(),
-                        reason: &reason,
-                    };
+                    let skipped = NotTaken::of(problem.name(), &reason);
                     writeln!(out, "{}", typed::line(&skipped)?)?;
                 } else if common.verbose > 0 {
                     let name = visible(problem.name().to_owned());

@@ -61,6 +61,11 @@ impl fmt::Display for Kind {
 
 /// How a Monte Carlo mean came about.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "MonteCarlo")
+)]
 pub struct Sampling {
     /// Probability that the interval holds the true number, at least.
     pub confidence: f64,

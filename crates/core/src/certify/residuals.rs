@@ -1,11 +1,13 @@
 //! How good a linear program's answer is, recomputed from the program.
 
 use crate::lp::{Direction, LinearProgram, Relation};
+use serde::Serialize;
 use specgap_number::distribution::TwoFloat;
 
 /// Optimality conditions of a linear program, each as its largest violation in
 /// the units of the program; 0 is perfect.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Residuals {
     /// Largest violation of a row or of `x >= 0`.
     pub primal_infeasibility: f64,

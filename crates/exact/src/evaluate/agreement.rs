@@ -1,8 +1,7 @@
 //! Whether results for one number can all be right.
 
-use super::json::Object;
 use super::tolerances::{FLOAT_TOLERANCE, WIDEST_CERTIFIED};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use specgap_core::certify;
 use specgap_number::distribution::format_rational;
 use specgap_number::known::{Kind, Known};
@@ -11,25 +10,17 @@ use specgap_number::known::{Kind, Known};
 pub(super) const LONGEST_FRACTION: usize = 40;
 
 /// Whether several methods agree.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Agreement {
     /// Largest |method - certified value| over the methods that count.
     pub max_abs_difference: f64,
     /// How many methods count.
     pub methods: usize,
+    /// Whether they agree.
+    pub ok: bool,
     /// What disagrees, in words; empty if nothing does.
     pub complaints: Vec<String>,
-}
-
-impl Serialize for Agreement {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("max_abs_difference", &self.max_abs_difference)?;
-        object.put("methods", &self.methods)?;
-        object.put("ok", &self.complaints.is_empty())?;
-        object.put("complaints", &self.complaints)?;
-        object.end()
-    }
 }
 
 /// The ends between which a result claims the number to be: a plain float claims to be
@@ -106,6 +97,7 @@ impl Agreement {
         Self {
             max_abs_difference: worst,
             methods: counted,
+            ok: complaints.is_empty(),
             complaints,
         }
     }

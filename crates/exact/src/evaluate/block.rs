@@ -2,7 +2,6 @@
 
 use super::agreement::{Agreement, can_be_at_most, can_both_hold, describe, too_wide};
 use super::expectation::{Expectation, Wanted};
-use super::json::{JSON_SCHEMA, Object, fraction};
 use super::method::named;
 use super::outcome::Reported;
 use super::tolerances::{LOSSLESS_BLOCK_TOLERANCE, Standard};
@@ -11,10 +10,9 @@ use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::program::{BlockProgram, MAX_HIGHS_VARIABLES, MAX_MINILP_VARIABLES};
 use crate::block::transport::{BlockTransport, MAX_EXACT_PAIRS, pair_count};
 use crate::block::{
-    Attains, BlockRule, OutputLaw, lemma_5_1, lemma_5_1_status, output_law, per_depth_bound,
-    single_draft_optimum, tuple_count,
+    Attains, BlockRule, OutputLaw, lemma_5_1, output_law, per_depth_bound, single_draft_optimum,
+    tuple_count,
 };
-use serde::{Serialize, Serializer};
 use specgap_core::lp::BackendName;
 use specgap_core::problem::{BlockExpected, BlockProblem};
 use specgap_core::tree::TokenTree;
@@ -82,22 +80,6 @@ impl OptimumMethod {
         Some(format!(
             "limit reached: after all the work that is done for one problem the optimum is {wide}"
         ))
-    }
-}
-
-impl Serialize for OptimumMethod {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("name", self.name)?;
-        object.put_some("backend", self.backend.map(BackendName::as_str))?;
-        object.put("value", &self.outcome.done().map(Known::value))?;
-        let limit = self.limit();
-        let status = limit.as_ref().map_or(self.outcome.status(), |_| "limit");
-        object.put("status", status)?;
-        object.put_some("reason", limit.as_deref().or(self.outcome.reason()))?;
-        object.put_some("primal_infeasibility", self.primal_infeasibility)?;
-        object.put_some("duality_gap", self.duality_gap)?;
-        object.end()
     }
 }
 
@@ -188,7 +170,7 @@ impl BlockEvaluation {
         self.best_method().and_then(|method| method.outcome.done())
     }
 
-    fn best_method(&self) -> Option<&OptimumMethod> {
+    pub(super) fn best_method(&self) -> Option<&OptimumMethod> {
         let mut methods = self.methods.iter();
         methods.find(|method| method.outcome.done().is_some())
     }
@@ -218,120 +200,6 @@ impl Evaluated for BlockEvaluation {
         let expected = self.expected.iter().flatten();
         let unmet = expected.filter_map(|expectation| expectation.complaint.clone());
         self.disagreements.iter().cloned().chain(unmet).collect()
-    }
-}
-
-impl Serialize for BlockEvaluation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let program = self.block_lp();
-        let mut object = Object::begin(serializer)?;
-        object.put("schema", &JSON_SCHEMA)?;
-        object.put("problem", &self.problem)?;
-        object.put("drafts", &self.drafts)?;
-        object.put("vocab", &self.vocab)?;
-        object.put("length", &self.length)?;
-        object.put("horizon", &self.horizon)?;
-        object.put("block_lp", &program.map(Known::value))?;
-        object.put_some("block_lp_exact", program.and_then(fraction))?;
-        object.put_some(
-            "block_optimum",
-            self.best_method().and_then(JsonOptimum::of),
-        )?;
-        object.put("per_depth_bound", &self.per_depth_bound.value())?;
-        object.put("lemma_5_1", &self.lemma_5_1.value())?;
-        object.put("lemma_5_1_status", lemma_5_1_status(self.drafts))?;
-        object.put("single_draft_optimum", &self.single_draft_optimum.value())?;
-        object.put("methods", &self.methods)?;
-        let verifiers: Vec<JsonVerifier<'_>> = self
-            .verifiers
-            .iter()
-            .map(|row| JsonVerifier(row, self.drafts))
-            .collect();
-        object.put("verifiers", &verifiers)?;
-        object.put_some("expected", self.meets_file().map(|ok| MeetsFile { ok }))?;
-        object.put("disagreements", &self.complaints())?;
-        object.put("ok", &self.is_ok())?;
-        object.end()
-    }
-}
-
-/// The optimum, between bounds, and what found it.
-struct JsonOptimum<'a>(&'a Known, &'static str);
-
-impl<'a> JsonOptimum<'a> {
-    fn of(method: &'a OptimumMethod) -> Option<Self> {
-        let name = match method.name {
-            EXACT_TRANSPORT => "transport",
-            name => name,
-        };
-        Some(Self(method.outcome.done()?, name))
-    }
-}
-
-impl Serialize for JsonOptimum<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(optimum, method) = self;
-        let mut object = Object::begin(serializer)?;
-        object.put("value", &optimum.value())?;
-        object.put("lower", &optimum.lower())?;
-        object.put("upper", &optimum.upper())?;
-        object.put("kind", optimum.kind().as_str())?;
-        object.put_some("exact", fraction(optimum))?;
-        object.put("method", method)?;
-        object.end()
-    }
-}
-
-#[derive(Serialize)]
-struct MeetsFile {
-    ok: bool,
-}
-
-/// A verifier and what it does, with K drafts.
-struct JsonVerifier<'a>(&'a BlockVerification, usize);
-
-impl Serialize for JsonVerifier<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(row, drafts) = self;
-        let law = row.outcome.done();
-        let value = |of: fn(&BlockLaw) -> &Known| law.map(|law| of(law).value());
-        let mut object = Object::begin(serializer)?;
-        object.put("name", row.name.as_str())?;
-        object.put("status", row.outcome.status())?;
-        object.put(
-            "expected_accepted_length",
-            &value(|law| &law.expected_accepted_length),
-        )?;
-        object.put("block_efficiency", &law.map(BlockLaw::block_efficiency))?;
-        object.put("total_variation", &value(|law| &law.total_variation))?;
-        object.put(
-            "first_token_total_variation",
-            &value(|law| &law.first_token_total_variation),
-        )?;
-        object.put("undefined_mass", &value(|law| &law.undefined_mass))?;
-        object.put("lossless", &law.map(|law| law.lossless))?;
-        object.put("proved_lossless", &row.name.is_proved_lossless(*drafts))?;
-        object.put_some("exact", law.and_then(ExactLaw::of))?;
-        object.put_some("note", row.note)?;
-        object.put_some("reason", row.outcome.reason())?;
-        object.end()
-    }
-}
-
-#[derive(Serialize)]
-struct ExactLaw {
-    expected_accepted_length: String,
-    total_variation: String,
-    undefined_mass: String,
-}
-
-impl ExactLaw {
-    fn of(law: &BlockLaw) -> Option<Self> {
-        Some(Self {
-            expected_accepted_length: fraction(&law.expected_accepted_length)?,
-            total_variation: fraction(&law.total_variation)?,
-            undefined_mass: fraction(&law.undefined_mass)?,
-        })
     }
 }
 

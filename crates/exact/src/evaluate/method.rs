@@ -1,9 +1,7 @@
 //! The methods that find alpha*, and how a run of one ended.
 
 use super::Outcome;
-use super::json::{Object, fraction};
 use super::outcome::Reported;
-use serde::{Serialize, Serializer};
 use specgap_core::certify::Residuals;
 use specgap_core::lp::BackendName;
 use specgap_core::optimum::Optimum;
@@ -174,41 +172,6 @@ pub(super) fn named(method: &str, backend: Option<BackendName>) -> String {
     match backend {
         Some(backend) => format!("{method} ({})", backend.as_str()),
         None => method.to_owned(),
-    }
-}
-
-impl Serialize for MethodRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let answer = self.outcome.shown();
-        let rigorous = answer.filter(|_| self.backend.is_none()).map(|a| &a.rate);
-        let residuals = answer.and_then(|answer| answer.residuals);
-        let mut object = Object::begin(serializer)?;
-        object.put("name", self.method.as_str())?;
-        object.put_some("backend", self.backend.map(BackendName::as_str))?;
-        object.put("value", &answer.map(|answer| answer.rate.value()))?;
-        object.put_some("lower", rigorous.map(Known::lower))?;
-        object.put_some("upper", rigorous.map(Known::upper))?;
-        object.put_some("exact", rigorous.and_then(fraction))?;
-        object.put("seconds", &self.seconds)?;
-        object.put("status", self.outcome.status())?;
-        object.put_some("reason", self.outcome.reason())?;
-        let conditions = [
-            (
-                "primal_infeasibility",
-                residuals.map(|r| r.primal_infeasibility),
-            ),
-            (
-                "dual_infeasibility",
-                residuals.map(|r| r.dual_infeasibility),
-            ),
-            ("duality_gap", residuals.map(|r| r.duality_gap)),
-        ];
-        for (name, value) in conditions {
-            object.put_some(name, value)?;
-        }
-        object.put_some("subset", answer.and_then(|answer| answer.subset.as_ref()))?;
-        object.put_some("note", answer.and_then(|answer| answer.note.as_ref()))?;
-        object.end()
     }
 }
 

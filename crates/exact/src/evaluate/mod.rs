@@ -33,6 +33,8 @@ pub use block::{BlockEvaluation, BlockLaw, BlockVerification, OptimumMethod, blo
 pub use enclosure::{Enclosure, EnclosureError, enclose};
 pub use evaluated::Evaluated;
 pub use expectation::Expectation;
+#[cfg(feature = "schema")]
+pub use json::{Block, Solve, Verify};
 pub use json::{JSON_SCHEMA, NotTaken};
 pub use method::{Answer, Limits, Method, MethodRun};
 pub use names::{UnknownName, check_names};

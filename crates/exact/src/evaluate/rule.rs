@@ -1,8 +1,6 @@
 //! `verify`, of a rule that the problem file tabulates.
 
-use super::json::Object;
 use super::tolerances::LOSSLESS_TOLERANCE;
-use serde::{Serialize, Serializer};
 use specgap_core::problem::{Problem, Rule};
 use specgap_core::verifier::{OutputLaw, TotalVariation, total_variation, total_variation_exact};
 use specgap_number::distribution::{Rational, TwoFloat, compensated_sum};
@@ -122,24 +120,6 @@ fn float(rule: &Rule, problem: &Problem) -> OutputLaw<f64> {
         output: output.into_iter().map(TwoFloat::value).collect(),
         algorithmic: membership,
         membership,
-    }
-}
-
-impl Serialize for RuleVerification {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (rate, variation) = (&self.membership, &self.total_variation);
-        let mut object = Object::begin(serializer)?;
-        object.put("name", &self.name)?;
-        object.put("membership_acceptance", &rate.value())?;
-        object.put("lower", &rate.lower())?;
-        object.put("upper", &rate.upper())?;
-        object.put("exact", &super::json::fraction(rate))?;
-        object.put("gap", &self.gap.as_ref().map(Known::value))?;
-        object.put("total_variation", &variation.value)?;
-        object.put("worst_token", &variation.worst_token)?;
-        object.put("lossless", &self.lossless)?;
-        object.put("ok", &self.complaint().is_none())?;
-        object.end()
     }
 }
 

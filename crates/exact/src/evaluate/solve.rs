@@ -8,12 +8,10 @@
 use super::agreement::{Agreement, too_wide};
 use super::direct::{enumerate, flow_obstacle, formula, level, minimise, scan, two_scores};
 use super::expectation::{Expectation, Wanted};
-use super::json::{JSON_SCHEMA, Object, Rate};
 use super::method::{Limits, Method, MethodRun};
 use super::proof::{Basis, Proof, statement};
 use super::tolerances::Standard;
 use super::{Evaluated, programs};
-use serde::{Serialize, Serializer};
 use specgap_core::certify::{self, Certified};
 use specgap_core::coupling::{Coupling, Rounding, TransportPlan};
 use specgap_core::optimum::{best, enumeration, flow};
@@ -82,75 +80,6 @@ impl Evaluated for Solution {
         );
         all
     }
-}
-
-impl Serialize for Solution {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("schema", &JSON_SCHEMA)?;
-        object.put("problem", &self.problem)?;
-        object.put("scheme", self.scheme.as_str())?;
-        object.put("vocab", &self.vocab)?;
-        object.put("drafts", &self.drafts)?;
-        object.put(
-            "optimal_acceptance_rate",
-            &Rate(&self.optimal_acceptance_rate),
-        )?;
-        object.put("methods", &self.methods)?;
-        object.put("certificate", &Certificate(self))?;
-        object.put("agreement", &self.agreement)?;
-        object.put_some("limit", self.limit.as_ref())?;
-        object.put_some("expected", self.expected.as_ref().map(ExpectedOptimum))?;
-        let sibling = self.sibling.as_ref().map(|sibling| Sibling {
-            scheme: sibling.scheme.as_str(),
-            optimal_acceptance_rate: Rate(&sibling.rate),
-            difference: sibling.rate.value() - self.optimal_acceptance_rate.value(),
-        });
-        object.put_some("other_law_without_replacement", sibling)?;
-        object.put("ok", &self.is_ok())?;
-        object.end()
-    }
-}
-
-struct Certificate<'a>(&'a Solution);
-
-impl Serialize for Certificate<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let proof = &self.0.proof;
-        let exact = self.0.optimal_acceptance_rate.rational().is_some();
-        let mut object = Object::begin(serializer)?;
-        object.put("subset", &proof.subset)?;
-        object.put(
-            "flow_equals_cut",
-            &(proof.basis == Basis::FlowEqualsCut && exact),
-        )?;
-        object.put("basis", proof.basis.as_str())?;
-        object.put("target_mass", &proof.target_mass)?;
-        object.put("inside", &proof.inside)?;
-        object.put("statement", &self.0.statement())?;
-        object.end()
-    }
-}
-
-struct ExpectedOptimum<'a>(&'a Expectation);
-
-impl Serialize for ExpectedOptimum<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("ok", &self.0.is_ok())?;
-        object.put("optimal_acceptance_rate", &self.0.expected)?;
-        object.put("tolerance", &self.0.tolerance)?;
-        object.put("source", &self.0.source)?;
-        object.put("complaint", &self.0.complaint)?;
-        object.end()
-    }
-}
-
-#[derive(Serialize)]
-struct Sibling<'a> {
-    scheme: &'static str,
-    optimal_acceptance_rate: Rate<'a>,
-    difference: f64,
 }
 
 /// Solves a problem by every method that fits, and certifies the answer.
@@ -237,6 +166,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let mut limit = too_wide(&rate).map(|wide| format!("the certified value is {wide}"));
     if has_flow {
         agreement.complaints.extend(limit.take());
+        agreement.ok = agreement.complaints.is_empty();
     }
     Solution {
         limit,

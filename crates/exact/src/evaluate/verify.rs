@@ -2,12 +2,10 @@
 
 use super::agreement::{can_be_at_most, can_both_hold};
 use super::expectation::{Expectation, Wanted};
-use super::json::{JSON_SCHEMA, Object, Rate, fraction};
 use super::outcome::Reported;
 use super::rule::RuleVerification;
 use super::tolerances::{LOSSLESS_TOLERANCE, Standard};
 use super::{Evaluated, Outcome};
-use serde::{Serialize, Serializer};
 use specgap_core::optimum::best;
 use specgap_core::problem::Problem;
 use specgap_core::scheme::SchemeName;
@@ -145,7 +143,7 @@ impl Verification {
             .count()
     }
 
-    fn is_unmet(&self, name: VerifierName) -> bool {
+    pub(super) fn is_unmet(&self, name: VerifierName) -> bool {
         self.unmet.iter().any(|unmet| unmet == name.as_str())
     }
 
@@ -179,89 +177,6 @@ impl Evaluated for Verification {
             Some(format!("{}: {complaint}", rule.name))
         });
         of_each.chain(unknown).chain(tabulated).collect()
-    }
-}
-
-impl Serialize for Verification {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("schema", &JSON_SCHEMA)?;
-        object.put("problem", &self.problem)?;
-        object.put("scheme", self.scheme.as_str())?;
-        object.put("vocab", &self.vocab)?;
-        object.put("drafts", &self.drafts)?;
-        let optimum = self.optimum.as_ref();
-        object.put("optimal_acceptance_rate", &optimum.ok().map(Rate))?;
-        object.put_some("optimal_acceptance_rate_reason", optimum.err())?;
-        let verifiers: Vec<JsonVerifier<'_>> = self
-            .verifiers
-            .iter()
-            .map(|one| JsonVerifier {
-                one,
-                unmet: self.is_unmet(one.name),
-            })
-            .collect();
-        object.put("verifiers", &verifiers)?;
-        object.put_some("rule", self.rule.as_ref())?;
-        object.put("ok", &self.is_ok())?;
-        object.end()
-    }
-}
-
-struct JsonVerifier<'a> {
-    one: &'a Assessment,
-    /// The problem file expects a rate of it, and it was not run.
-    unmet: bool,
-}
-
-impl Serialize for JsonVerifier<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let outcome = &self.one.outcome;
-        let mut object = Object::begin(serializer)?;
-        object.put("name", self.one.name.as_str())?;
-        object.put("status", outcome.status())?;
-        let Some(measured) = outcome.done() else {
-            object.put_some("reason", outcome.reason())?;
-            object.put_some("expectation_unmet", self.unmet.then_some(true))?;
-            return object.end();
-        };
-        let rate = &measured.membership;
-        let variation = measured.total_variation.as_ref();
-        object.put("algorithmic_acceptance", &measured.algorithmic.value())?;
-        object.put("membership_acceptance", &rate.value())?;
-        object.put("kind", rate.kind().as_str())?;
-        object.put("lower", &rate.lower())?;
-        object.put("upper", &rate.upper())?;
-        object.put("exact", &fraction(rate))?;
-        object.put_some("monte_carlo", rate.sampling())?;
-        object.put("gap", &measured.gap.as_ref().map(Known::value))?;
-        object.put("total_variation", &variation.ok().map(|v| v.value))?;
-        object.put(
-            "total_variation_exact",
-            &variation.is_ok_and(|v| v.exact.is_some()),
-        )?;
-        object.put_some("total_variation_reason", variation.err())?;
-        object.put("worst_token", &variation.ok().and_then(|v| v.worst_token))?;
-        object.put("lossless", &measured.lossless)?;
-        object.put("exceeds_optimum", &measured.exceeds_optimum)?;
-        object.put("formula_agrees", &measured.formula_agrees)?;
-        object.put_some("expected", measured.expected.as_ref().map(ExpectedRate))?;
-        object.put_some("note", measured.note.as_ref())?;
-        object.put("ok", &measured.is_ok())?;
-        object.end()
-    }
-}
-
-struct ExpectedRate<'a>(&'a Expectation);
-
-impl Serialize for ExpectedRate<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::begin(serializer)?;
-        object.put("membership_acceptance", &self.0.value)?;
-        object.put("tolerance", &self.0.tolerance)?;
-        object.put("difference", &self.0.difference)?;
-        object.put("ok", &self.0.is_ok())?;
-        object.end()
     }
 }
 
