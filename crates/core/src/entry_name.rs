@@ -19,10 +19,11 @@ pub trait Named {
     }
 }
 
-/// What is probably meant by a text that is no name, of names with what each stands for: the nearest
-/// by single letters that are changed, left out, added or swapped with the next, if these are a third
-/// of the text at most, or else the first that begins as the text does and has its letters in their
-/// order, as `wr` is short for `with-replacement`. Capitals do not count, and `_` and blanks are `-`.
+/// Returns what is probably meant by a text that is no name, of names with what each stands for:
+/// the nearest by single letters that are changed, left out, added or swapped with the next, if
+/// these are a third of the text at most, or else the first that begins as the text does and has
+/// its letters in their order, as `wr` is short for `with-replacement`. Capitals do not count, and
+/// `_` and blanks are `-`.
 ///
 /// # Example
 /// ```

@@ -25,7 +25,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// What calls with these numbers of drafts take, by the file of times.
+    /// Returns what calls with these numbers of drafts take, by the file of times.
     ///
     /// # Errors
     /// A rule that is none, and more drafts than the file has times for.

@@ -234,7 +234,7 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
     Ok(())
 }
 
-/// What an exact plan accepts, once it is found to keep within p and D.
+/// Returns what an exact plan accepts, once it is found to keep within p and D.
 fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, CertificateError> {
     let scheme = problem.scheme();
     let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::EXPLICIT)

@@ -188,7 +188,7 @@ impl BackendName {
 
 /// A linear programming solver.
 pub trait Backend {
-    /// Which one.
+    /// Returns the name of the solver.
     fn name(&self) -> BackendName;
 
     /// Solves the program. Failure is a status, not an error.

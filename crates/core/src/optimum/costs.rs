@@ -1,6 +1,6 @@
 //! What a way to alpha* may cost.
 
-/// Whether each cost is within its limit. What is no number is not.
+/// Returns whether each cost is within its limit. What is no number is not.
 pub(super) fn are_within<const N: usize>(costs: [f64; N], limits: [f64; N]) -> bool {
     costs.iter().zip(limits).all(|(&cost, limit)| cost <= limit)
 }

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 pub trait Capacity: Clone + Ord + Debug + Send + Sync {
     /// 0.
     fn nil() -> Self;
-    /// Whether this is 0.
+    /// Returns whether this is 0.
     fn is_nil(&self) -> bool;
     /// Adds in place. Sums stay within the instance's total.
     fn gain(&mut self, other: &Self);
@@ -156,7 +156,7 @@ impl ScaledInstance {
         on_grid(problem.scheme().set_law(), problem.target().probabilities())
     }
 
-    /// Whether the exact instance is affordable: entries times bits each, operations times
+    /// Returns whether the exact instance is affordable: entries times bits each, operations times
     /// bits each, and reductions of fractions.
     pub fn exact_is_affordable(problem: &Problem) -> bool {
         are_within(exact_costs(problem), EXACT_LIMITS)

@@ -319,7 +319,7 @@ impl BlockProblem {
     pub fn draft(&self) -> &Conditionals<Draft> {
         &self.draft
     }
-    /// What the file expects.
+    /// Returns what the file expects.
     pub fn expected(&self) -> Option<&BlockExpected> {
         self.expected.as_deref()
     }

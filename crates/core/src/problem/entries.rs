@@ -13,7 +13,7 @@ pub(super) fn missing(
     FieldError::Missing { field, cure }
 }
 
-/// What a field says that has to be there.
+/// Returns what a field says that has to be there.
 pub(super) fn needed<T>(
     value: Option<T>,
     field: impl Into<Cow<'static, str>>,

@@ -217,7 +217,7 @@ impl Problem {
         self.rule.as_deref()
     }
 
-    /// What the file expects of the problem.
+    /// Returns what the file expects of the problem.
     pub fn expected(&self) -> Option<&Expected> {
         self.expected.as_deref()
     }

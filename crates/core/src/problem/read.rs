@@ -137,7 +137,7 @@ pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
     build(whole(tables::file_in_json(text))?)
 }
 
-/// What a whole text in JSON says.
+/// Returns what a whole text in JSON says.
 pub(super) fn whole<T>(read: InJson<T>) -> Result<T, FieldError> {
     let (table, rest) = read.map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
     rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;

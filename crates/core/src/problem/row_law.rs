@@ -73,7 +73,7 @@ impl RowLaw {
         }
     }
 
-    /// Whether the law draws from as many rows of q.
+    /// Returns whether the law draws from as many rows of q.
     pub fn takes(&self, rows: usize) -> bool {
         match &self.0 {
             Kind::Composed(_) => rows == 1,

@@ -199,7 +199,7 @@ struct Age<T> {
 }
 
 impl<T: Number> Age<T> {
-    /// What it has drafted of a token beyond that, as far as it is left.
+    /// Returns what it has drafted of a token beyond that, as far as it is left.
     fn room(&self, q: &T, together: &T, left: &T) -> T {
         scaled(&self.drafted, q).excess_over(together).smaller(left)
     }
@@ -222,7 +222,7 @@ impl<T: Number> BlockCarry<T> {
         Self { most, ages }
     }
 
-    /// What is drafted and kept of each age from 0 on; those that are not there have 0.
+    /// Returns what is drafted and kept of each age from 0 on; those that are not there have 0.
     pub fn ages(&self) -> impl Iterator<Item = &[T; 2]> {
         self.ages.iter()
     }
@@ -237,8 +237,8 @@ impl<T: Number> BlockCarry<T> {
         self.ages.iter().map(|[_, kept]| kept.clone()).collect()
     }
 
-    /// What rounds give out of these rows; of no rows, as at the last token that a text may have,
-    /// nothing.
+    /// Returns what rounds give out of these rows; of no rows, as at the last token that a text may
+    /// have, nothing.
     pub fn give_out(&self, rows: Option<(&[T], &[T])>) -> GivenOut<T> {
         let mut given = GivenOut {
             offered: T::zero(),
@@ -362,7 +362,7 @@ impl<T: Number> GivenOut<T> {
         shares
     }
 
-    /// What no age gives out of a token: where a round stops, the next token is drawn in
+    /// Returns what no age gives out of a token: where a round stops, the next token is drawn in
     /// proportion to it.
     pub fn free(&self, p: &T, q: &T) -> T {
         self.share_out(p, q, |_| ())

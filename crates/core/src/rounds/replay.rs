@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// so that the length along the text is known. What it would draft after a token that is
 /// rejected is not.
 pub trait DraftLength {
-    /// What the first round remembers of earlier ones.
+    /// Returns what the first round remembers of earlier ones.
     fn first(&self) -> usize {
         0
     }
@@ -21,14 +21,14 @@ pub trait DraftLength {
     /// them are the text's own: at most `most`.
     fn along(&self, start: usize, most: usize, memory: usize) -> usize;
 
-    /// Whether a round that drafts `length` tokens from there ends because the policy says
+    /// Returns whether a round that drafts `length` tokens from there ends because the policy says
     /// so, where the text has room for `room`.
     fn stops(&self, start: usize, length: usize, room: usize) -> bool {
         let _ = start;
         length < room
     }
 
-    /// What the next round remembers.
+    /// Returns what the next round remembers.
     fn next(&self, memory: usize, end: RoundEnd) -> usize {
         let _ = end;
         memory

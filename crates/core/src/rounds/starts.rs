@@ -13,7 +13,7 @@ pub struct FromStarts<T> {
     pub reached: Vec<T>,
 }
 
-/// How far rounds of `length` drafts get, over the places where they start.
+/// Returns how far rounds of `length` drafts get, over the places where they start.
 ///
 /// # Formula
 /// With w_s the probability that a round starts behind s tokens ([`Replay::starts`]) and m_i(s) the

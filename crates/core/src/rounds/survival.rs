@@ -40,12 +40,12 @@ impl ChainRule {
         }
     }
 
-    /// What it keeps of a chain.
+    /// Returns what it keeps of a chain.
     pub fn kept(self) -> Kept {
         self.1
     }
 
-    /// Whether a round leaves the next one the model's own rows, so that rounds can be
+    /// Returns whether a round leaves the next one the model's own rows, so that rounds can be
     /// replayed one after the other.
     pub fn has_rounds(self) -> bool {
         !self.0.changes_target

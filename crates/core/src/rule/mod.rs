@@ -153,7 +153,7 @@ impl Vectors {
 }
 
 impl Drafts {
-    /// Whether no token is drafted twice.
+    /// Returns whether no token is drafted twice.
     pub fn are_distinct(self) -> bool {
         match self {
             Self::Drawn(law) => law.entry().distinct,
@@ -244,8 +244,8 @@ impl RuleName {
             .chain(self.0.also.iter().map(|(law, _)| *law))
     }
 
-    /// What it does with drafts of a law, on rows; `None` if it does not verify them, or not on a
-    /// row. A rule that does not look at how drafts are drawn takes them all.
+    /// Returns what it does with drafts of a law, on rows; `None` if it does not verify them, or
+    /// not on a row. A rule that does not look at how drafts are drawn takes them all.
     pub fn step_of(self, law: SchemeName) -> Option<&'static dyn Step> {
         match self.0.drafts {
             Drafts::Drawn(own) if own != law => {
@@ -258,27 +258,27 @@ impl RuleName {
         }
     }
 
-    /// What it does, in one line.
+    /// Returns what it does, in one line.
     pub fn words(self) -> &'static str {
         self.0.words
     }
 
-    /// Whether drafts follow one another, and are not alternatives.
+    /// Returns whether drafts follow one another, and are not alternatives.
     pub fn is_chain(self) -> bool {
         self.0.verifies == Verifies::Chain
     }
 
-    /// Whether a round goes on from what rounds before drafted and kept of the text.
+    /// Returns whether a round goes on from what rounds before drafted and kept of the text.
     pub fn carries(self) -> bool {
         self.is_chain() && self.tests_drafts() && self.0.survival.is_none()
     }
 
-    /// Whether it looks at q: at a single position it then is rejection sampling.
+    /// Returns whether it looks at q: at a single position it then is rejection sampling.
     pub fn tests_drafts(self) -> bool {
         matches!(self.0.drafts, Drafts::Drawn(_) | Drafts::Codes)
     }
 
-    /// Whether the drafts that it verifies are alternatives for one position, and their law
+    /// Returns whether the drafts that it verifies are alternatives for one position, and their law
     /// matters.
     pub fn needs_siblings(self) -> bool {
         self.0.verifies == Verifies::Siblings && self.tests_drafts()

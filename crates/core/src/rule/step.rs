@@ -25,7 +25,7 @@ impl InTurn {
 /// exact laws in fractions are derived apart from it, in [`crate::verifier`], and a test holds
 /// the two against each other.
 pub trait Step: fmt::Debug + Sync {
-    /// What it does with drafts, in the order in which they were drawn.
+    /// Returns what it does with drafts, in the order in which they were drawn.
     ///
     /// # Arguments
     /// `p` and `q` have V entries that sum to 1; `drafts` are n tokens below V.
@@ -35,7 +35,7 @@ pub trait Step: fmt::Debug + Sync {
     fn in_turn(&self, p: &[f64], q: &[f64], drafts: &[u32]) -> InTurn;
 }
 
-/// What is wanted over what is offered; 0 where nothing is wanted, so that a token of
+/// Returns what is wanted over what is offered; 0 where nothing is wanted, so that a token of
 /// probability 0 is never kept, however small the draw.
 pub(super) fn ratio(wanted: f64, offered: f64) -> f64 {
     if wanted <= 0.0 {

@@ -247,8 +247,8 @@ impl EngineName {
         self.0.to_lowercase()
     }
 
-    /// What it does where tokens are sampled and nothing is set: one row of [`ENGINES`], or one for
-    /// each kind of drafter.
+    /// Returns what it does where tokens are sampled and nothing is set: one row of [`ENGINES`], or
+    /// one for each kind of drafter.
     pub fn defaults(self) -> impl Iterator<Item = &'static Engine> {
         let is_own = move |engine: &&Engine| engine.name == self.0 && engine.is_default;
         ENGINES.iter().filter(is_own)

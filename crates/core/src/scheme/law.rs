@@ -189,7 +189,7 @@ impl SchemeName {
         self.0.distinct
     }
 
-    /// Whether the law has n drafts.
+    /// Returns whether the law has n drafts.
     pub fn fits(self, drafts: usize) -> bool {
         self.0.only.is_none_or(|only| only == drafts)
     }
@@ -208,7 +208,7 @@ impl Named for Law {
 entry_name!(SchemeName of Law);
 
 impl SchemeName {
-    /// Of n drafts of q.
+    /// Prepares the laws of n drafts of q.
     pub fn drafting(self, q: &[f64], drafts: usize) -> Drafting<'_> {
         Drafting {
             law: self,
@@ -266,7 +266,7 @@ pub const LARGEST_CHECKED_SET: usize = 20;
 ///
 /// Implementations are validated when they are built; every method is total.
 pub trait DraftScheme: fmt::Debug + Send + Sync {
-    /// Which of [`LAWS`] this is.
+    /// Returns which of [`LAWS`] this is.
     fn name(&self) -> SchemeName;
 
     /// Vocabulary size V.
@@ -357,9 +357,9 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
         self.draft().map(Scores::of)
     }
 
-    /// Whether sorting by one score over p finds the optimal subset: Q is *w-convex*, that
-    /// is, its growth per unit of w never falls along a chain of subsets, and then some
-    /// prefix of the tokens sorted by w/p minimises P - Q. w is q for most laws.
+    /// Returns whether sorting by one score over p finds the optimal subset: Q is *w-convex*, that
+    /// is, its growth per unit of w never falls along a chain of subsets, and then some prefix of
+    /// the tokens sorted by w/p minimises P - Q. w is q for most laws.
     fn has_sort_theorem(&self) -> bool {
         self.scores().is_some_and(|scores| scores.is_one())
     }
@@ -369,13 +369,13 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
         0.0
     }
 
-    /// Whether exact laws are sums of fractions, which are slow to reduce.
+    /// Returns whether exact laws are sums of fractions, which are slow to reduce.
     fn adds_fractions(&self) -> bool {
         false
     }
 
-    /// How many drafts are the same tokens in every draw, where at most one other is
-    /// drawn; `None` for every other kind of law. The optimum then has a closed form.
+    /// Returns how many drafts are the same tokens in every draw, where at most one other is drawn;
+    /// `None` for every other kind of law. The optimum then has a closed form.
     fn fixed_drafts(&self) -> Option<usize> {
         None
     }

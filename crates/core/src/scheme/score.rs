@@ -34,7 +34,7 @@ impl Score<'_> {
         }
     }
 
-    /// Whether w of a token is above 0.
+    /// Returns whether w of a token is above 0.
     pub fn is_positive(&self, token: usize) -> bool {
         match self {
             Self::Mass(draft) => draft.is_positive(token),
@@ -141,7 +141,7 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// Whether one order is enough.
+    /// Returns whether one order is enough.
     pub fn is_one(&self) -> bool {
         self.distinct.len() <= 1
     }
@@ -154,7 +154,7 @@ impl<'a> Scores<'a> {
     }
 }
 
-/// Whether two rows are proportional on the tokens of a vocabulary that count, both having
+/// Returns whether two rows are proportional on the tokens of a vocabulary that count, both having
 /// some mass on them.
 pub(super) fn proportional(a: &Draft, b: &Draft, counts: impl Fn(usize) -> bool) -> bool {
     let tokens: Vec<usize> = (0..a.vocab()).filter(|&token| counts(token)).collect();

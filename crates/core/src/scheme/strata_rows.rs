@@ -99,7 +99,7 @@ pub(crate) fn given(
     })
 }
 
-/// What passes at fixed levels accept. O(V).
+/// Returns what passes at fixed levels accept. O(V).
 pub(crate) fn passes(
     row: &mut Row<'_>,
     drafts: usize,

@@ -146,9 +146,9 @@ impl<M: Number> Strata<M> {
         &self.strata
     }
 
-    /// Of the draft of stratum `j`: for each token of the stratum, in its order, the sum over all
-    /// draws that have it there of their probability times the product of their drafts' weights.
-    /// `weight` is asked for a stratum and a place in it.
+    /// Returns for the draft of stratum `j`, for each token of the stratum, in its order, the sum
+    /// over all draws that have it there of their probability times the product of their drafts'
+    /// weights. `weight` is asked for a stratum and a place in it.
     pub fn weighed<'a>(&self, j: usize, weight: impl Fn(usize, usize) -> &'a M) -> Vec<M> {
         let strata = &self.strata;
         let mut before = [M::one(), M::zero()];

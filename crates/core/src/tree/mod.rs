@@ -111,8 +111,8 @@ impl<T: Number> TokenTree<T> {
         self.length
     }
 
-    /// How many tokens of output the target's law is known for: L + 1, or L
-    /// where the problem does not give the target after every whole block.
+    /// Returns how many tokens of output the target's law is known for: L + 1, or L where the
+    /// problem does not give the target after every whole block.
     pub fn horizon(&self) -> usize {
         self.horizon
     }

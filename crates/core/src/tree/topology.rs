@@ -157,13 +157,13 @@ impl Shape {
         self.children.iter().filter(|&&count| count == 0).count()
     }
 
-    /// Whether it is paths of one length that part at the root.
+    /// Returns whether it is paths of one length that part at the root.
     pub fn is_paths(&self) -> bool {
         let mut below = self.children.iter().zip(&self.depth).skip(1);
         below.all(|(&count, &depth)| count == usize::from(depth < self.levels()))
     }
 
-    /// How many children a node has; none beyond the tree.
+    /// Returns how many children a node has; none beyond the tree.
     pub fn children_of(&self, node: usize) -> usize {
         self.children.get(node).copied().unwrap_or(0)
     }

@@ -192,8 +192,8 @@ impl Verifier for GreedyVerifier {
     }
 }
 
-/// What each draft accepts of a token: all of p through its own draft if it is one of the top
-/// tokens, at `rank` among them, and else min(p, q_last) through the last.
+/// Returns what each draft accepts of a token: all of p through its own draft if it is one of the
+/// top tokens, at `rank` among them, and else min(p, q_last) through the last.
 fn masses<M: Number>(p: &M, last: &M, rank: Option<usize>, drafts: usize) -> Vec<M> {
     let mut masses = vec![M::zero(); drafts];
     match rank.and_then(|rank| masses.get_mut(rank)) {

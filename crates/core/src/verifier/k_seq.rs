@@ -129,7 +129,7 @@ impl Factors<'_> {
         (missed, unit * &target.total)
     }
 
-    /// Whether the residual is non-negative, exactly.
+    /// Returns whether the residual is non-negative, exactly.
     fn is_lossless(&self, factor: &Rational) -> bool {
         let (missed, whole) = self.missed(factor);
         let (numerator, denominator) = (factor.numer().magnitude(), factor.denom().magnitude());
@@ -417,7 +417,7 @@ fn root_of(row: &mut Row<'_>, drafts: usize) -> (f64, f64) {
     (root, one_draft(root, mass))
 }
 
-/// What each draft accepts of a token: (1-b)^k min(p, rho q)/rho.
+/// Returns what each draft accepts of a token: (1-b)^k min(p, rho q)/rho.
 fn masses<M: Number>(p: &M, q: &M, factor: &M, one_draft: &M, drafts: usize) -> Vec<M> {
     let miss = one_draft.complement();
     let mut mass = p.smaller(&factor.times(q)).over(factor);

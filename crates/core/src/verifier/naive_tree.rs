@@ -203,8 +203,8 @@ impl Verifier for NaiveTree {
     }
 }
 
-/// What each draft accepts of a token: min(p, q) the first, and of what that lacks the share
-/// q (1-q)^(k-1) of having y as draft k and not before.
+/// Returns what each draft accepts of a token: min(p, q) the first, and of what that lacks the
+/// share q (1-q)^(k-1) of having y as draft k and not before.
 fn masses<M: Number>(p: &M, q: &M, drafts: usize) -> Vec<M> {
     let mut masses = vec![p.smaller(q)];
     let mut unseen = p.excess_over(q);

@@ -73,8 +73,8 @@ impl<M: Number> Recursion<M> {
     }
 }
 
-/// What a draw from a law gives, without a look at the drafts: an accepted draft if it is one,
-/// the first of those that are equal, and else a token of the law without them.
+/// Returns what a draw from a law gives, without a look at the drafts: an accepted draft if it is
+/// one, the first of those that are equal, and else a token of the law without them.
 pub(super) fn met<M: Number>(law: &Arc<[M]>, drafts: &[u32]) -> ConditionalLaw<M> {
     let mut outside = law.to_vec();
     let hits = drafts.iter().map(|&token| {

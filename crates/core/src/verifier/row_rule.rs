@@ -103,7 +103,7 @@ impl From<Known> for RowAnswer {
 }
 
 impl RowAnswer {
-    /// Of a plan, with its law where another integral measured it.
+    /// Holds the rate of a plan, with its law where another integral measured it.
     pub(super) fn of_plan(rate: Known, law: Option<PlanLaw>, seconds: f64) -> Self {
         Self {
             rate,

@@ -183,7 +183,7 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     Ok(Known::rate_within(1.0 - left, residual_error(drafts)))
 }
 
-/// What each draft accepts of a token of masses p and q: min((p - L q)+, M q), with M(L)
+/// Returns what each draft accepts of a token of masses p and q: min((p - L q)+, M q), with M(L)
 /// given.
 fn masses<M: Number>(
     p: &M,

@@ -79,9 +79,9 @@ pub struct RrsWo {
     settings: RrsWoSettings,
 }
 
-/// What the rate may cost at one position of a log, in a mean over many: each further
-/// digit of the enclosure takes several times as long, and so does each further draft;
-/// above four drafts the rate is a mean over rejected paths.
+/// Returns what the rate may cost at one position of a log, in a mean over many: each further digit
+/// of the enclosure takes several times as long, and so does each further draft; above four drafts
+/// the rate is a mean over rejected paths.
 fn budget_of_a_row(drafts: usize, seed: u64) -> RrsWoSettings {
     let plain = RrsWoSettings::default();
     let (width, work_limit) = match drafts {

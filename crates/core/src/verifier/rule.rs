@@ -63,7 +63,7 @@ pub enum Lossless {
 }
 
 impl Lossless {
-    /// Whether n drafts of a law are among them.
+    /// Returns whether n drafts of a law are among them.
     pub fn holds(self, scheme: SchemeName, drafts: usize) -> bool {
         match self {
             Self::Under(schemes) => schemes.contains(&scheme),
@@ -114,12 +114,12 @@ impl VerifierName {
         self.0.lossless.to_string()
     }
 
-    /// Whether the rule is lossless for n drafts of a law.
+    /// Returns whether the rule is lossless for n drafts of a law.
     pub fn is_lossless(self, scheme: SchemeName, drafts: usize) -> bool {
         self.0.lossless.holds(scheme, drafts)
     }
 
-    /// How its rate is computed at a row of a log with drafts of a law, if it is.
+    /// Returns how its rate is computed at a row of a log with drafts of a law, if it is.
     pub fn on_row(self, scheme: SchemeName) -> Option<RowRule> {
         scheme.entry().on_row.as_ref()?;
         // One draft is some number of drafts of any law.
@@ -127,7 +127,7 @@ impl VerifierName {
         (self.0.on_row)(scheme)
     }
 
-    /// Which of the drafts of a law a known output comes through, if that is computed.
+    /// Returns which of the drafts of a law a known output comes through, if that is computed.
     pub fn at_token(self, scheme: SchemeName) -> Option<TokenRule> {
         self.token_rule(scheme).ok()
     }
@@ -287,7 +287,7 @@ impl Acceptance {
 /// that their scheme never draws still gets some law, which is what the tests
 /// of deliberately mismatched schemes rely on.
 pub trait Verifier: fmt::Debug + Send + Sync {
-    /// Which verifier this is.
+    /// Returns which verifier this is.
     fn name(&self) -> VerifierName;
 
     /// Law of the output given the tuple, in `f64`. At most O(nV).

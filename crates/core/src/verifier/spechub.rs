@@ -215,7 +215,7 @@ impl Verifier for SpecHub {
     }
 }
 
-/// What each draft accepts of a token, of q without the hub `rest` and p and q by token.
+/// Returns what each draft accepts of a token, of q without the hub `rest` and p and q by token.
 ///
 /// Of the hub it is its share of what is left in the pairs (a, x), where it is first, and (x, a),
 /// where it is second. Of another token it is min(p, q) from (x, a), then min of the rest and d

@@ -79,7 +79,7 @@ pub fn verifier(name: VerifierName, problem: &Problem) -> Result<Box<dyn Verifie
     (name.entry().build)(problem, &RrsWoSettings::default())
 }
 
-/// What a rule accepts of a pair of rows, P(its output is a draft), whatever the law of the
+/// Returns what a rule accepts of a pair of rows, P(its output is a draft), whatever the law of the
 /// drafts: of `optimal` it is alpha*.
 ///
 /// # Exactness

@@ -29,7 +29,7 @@ pub struct Against {
 }
 
 impl Against {
-    /// Whether it is there, and within its interval.
+    /// Returns whether it is there, and within its interval.
     pub fn holds(&self) -> bool {
         let ([low, high], slack) = (self.interval, self.slack);
         self.now

@@ -19,7 +19,7 @@ const ONE_HOT: &str = "one-hot";
 const TOKEN: &str = "token";
 const STRICT: &str = "exact-match";
 
-/// What a change from one law and rule to another takes.
+/// Returns what a change from one law and rule to another takes.
 fn needs(from: Rule, to: Rule) -> Needs {
     match from.0 == to.0 {
         true => Needs::Rule,
@@ -93,7 +93,8 @@ impl Pages<'_> {
         })
     }
 
-    /// How far full rows may be below and above the sum of differences; nothing of full rows.
+    /// Returns how far full rows may be below and above the sum of differences; nothing of full
+    /// rows.
     fn open(
         &self,
         place: Place,

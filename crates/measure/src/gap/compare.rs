@@ -346,7 +346,7 @@ fn metrics(settings: &Settings) -> Vec<Metric> {
     all
 }
 
-/// What a rate is about; nothing if it is none.
+/// Returns what a rate is about; nothing if it is none.
 fn named(metric: Metric, settings: &Settings) -> Option<ComparedRate> {
     let (scheme, verifier) = match metric {
         Metric::Overlap { .. } => (None, None),

@@ -73,7 +73,7 @@ fn schemes_without_drafts(settings: &Settings) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why a verifier that is lossless has no rate.
+/// Returns why a verifier that is lossless has no rate.
 fn why(name: VerifierName) -> &'static str {
     match name == VerifierName::OPTIMAL {
         true => "it accepts alpha*, which is measured; its plan is made for i.i.d. drafts alone",
@@ -164,7 +164,7 @@ fn enumerated<T: ToString>(all: &[T]) -> String {
     }
 }
 
-/// Why own rules and laws cannot be measured together.
+/// Returns why own rules and laws cannot be measured together.
 fn refused(settings: &Settings) -> Option<String> {
     let all = &settings.own_rules;
     let same =

@@ -84,9 +84,9 @@ impl DraftFit {
         reader.sums(&found)
     }
 
-    /// Whether the rows are no better at their own positions than at others, as far as is worth a
-    /// draft: their interval lies below a twentieth of what there is to gain, and below a fifth of what
-    /// a vocabulary of the draft's own leaves of it.
+    /// Returns whether the rows are no better at their own positions than at others, as far as is
+    /// worth a draft: their interval lies below a twentieth of what there is to gain, and below a
+    /// fifth of what a vocabulary of the draft's own leaves of it.
     #[must_use]
     pub fn knows_nothing(&self) -> bool {
         let left = [1.0 - self.other, self.coverage - self.other];
@@ -97,14 +97,14 @@ impl DraftFit {
         left[0] > LITTLE && limits.all(|limit| self.gain.ci95[1] < limit)
     }
 
-    /// Whether they are another drafter's, or stand elsewhere: then nothing is advised.
+    /// Returns whether they are another drafter's, or stand elsewhere: then nothing is advised.
     #[must_use]
     pub fn is_strange(&self) -> bool {
         self.knows_nothing() || self.misplaced().is_some()
     }
 
-    /// Where the rows that belong to the positions stand, if that is one position off: -1 where the
-    /// row before a position fits it better than its own, 1 where the one behind does.
+    /// Returns where the rows that belong to the positions stand, if that is one position off: -1
+    /// where the row before a position fits it better than its own, 1 where the one behind does.
     #[must_use]
     pub fn misplaced(&self) -> Option<i64> {
         let better = |one: &Estimate| {

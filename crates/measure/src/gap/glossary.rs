@@ -6,7 +6,7 @@ use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::drafted_by;
 use std::collections::BTreeMap;
 
-/// What the words of a report mean, for blocks of some length.
+/// Returns what the words of a report mean, for blocks of some length.
 pub fn definitions(block_length: usize) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = glossary::of("gap");
     for scheme in schemes() {

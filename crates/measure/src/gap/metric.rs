@@ -89,7 +89,7 @@ pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
     (SAMPLED, MATCHED),
 ];
 
-/// What reports call it: of one draft a law and its rule have one name.
+/// Returns what reports call it: of one draft a law and its rule have one name.
 pub(super) fn one_draft_name(rule: Rule) -> &'static str {
     if rule == LIKELIEST {
         "one-hot"
@@ -232,7 +232,7 @@ pub(super) enum Other {
 }
 
 impl Other {
-    /// Its acceptance.
+    /// Returns its acceptance.
     pub(super) fn rate(self, place: Place) -> Metric {
         match self {
             Self::Table(rule) => Metric::Acceptance { place, rule },
@@ -307,7 +307,7 @@ pub(super) enum Metric {
 }
 
 impl Metric {
-    /// What it is, in a word.
+    /// Returns what it is, in a word.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Overlap { .. } => "overlap",
@@ -402,8 +402,8 @@ impl Metric {
         }
     }
 
-    /// Whether it may be known at some positions alone: those that are audited, or where an own
-    /// rule says it.
+    /// Returns whether it may be known at some positions alone: those that are audited, or where an
+    /// own rule says it.
     pub(super) fn is_audit(self) -> bool {
         matches!(
             self,
@@ -419,7 +419,7 @@ impl Metric {
         )
     }
 
-    /// Whether it is a rate of its own, and not made of others or about a solve.
+    /// Returns whether it is a rate of its own, and not made of others or about a solve.
     pub(super) fn is_rate(self) -> bool {
         matches!(
             self,
@@ -437,8 +437,8 @@ impl Metric {
         )
     }
 
-    /// Whether it is of an own law, or of an own rule, so that bounds that do not meet are those
-    /// of alpha*.
+    /// Returns whether it is of an own law, or of an own rule, so that bounds that do not meet are
+    /// those of alpha*.
     pub(super) fn may_be_loose(self) -> bool {
         let of = match self {
             Self::Redrafted { rate, .. } => return matches!(rate, Redrafted::OfLaw(..)),
@@ -448,7 +448,7 @@ impl Metric {
     }
 }
 
-/// Where a rate of a law stands: alpha* if no rule is named.
+/// Returns where a rate of a law stands: alpha* if no rule is named.
 pub(super) fn rate_of(place: Place, law: LawRef, name: Option<VerifierName>) -> Metric {
     match (law, name) {
         (LawRef::Table(scheme), None) => Metric::Optimum { place, scheme },

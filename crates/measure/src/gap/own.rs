@@ -114,7 +114,7 @@ fn law_of_rows(name: &str) -> Option<SchemeName> {
     schemes().any(|one| one == found).then_some(found)
 }
 
-/// Whether something of the caller's own, a rule or a law, may have a name.
+/// Checks whether something of the caller's own, a rule or a law, may have a name.
 pub(super) fn named(what: &str, name: &str) -> Result<(), String> {
     let refused = |why: String| Err(format!("own {what} {name:?}: {why}"));
     if name.trim().is_empty() || name.chars().count() > LONGEST {
@@ -146,8 +146,8 @@ pub(super) fn one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether two parts were measured by one rule or law of this name; if not, why not, and what to
-/// do. By digest, and where there is none by the function itself.
+/// Checks whether two parts were measured by one rule or law of this name; if not, why not, and
+/// what to do. By digest, and where there is none by the function itself.
 pub(super) fn one_measured(
     what: &str,
     name: &str,
@@ -168,8 +168,8 @@ pub(super) fn one_measured(
     }
 }
 
-/// Why a row that lists some tokens only says nothing of a rule that accepts, or a law that drafts,
-/// what is not listed.
+/// Returns why a row that lists some tokens only says nothing of a rule that accepts, or a law that
+/// drafts, what is not listed.
 pub(super) fn lists_refused(what: &str, does: &str, name: &str) -> String {
     format!(
         "own {what} {name}: the row lists some tokens only, and what a {what} of your own {does} \
@@ -235,7 +235,8 @@ impl fmt::Debug for OwnRule {
 }
 
 impl PartialEq for OwnRule {
-    /// Of one name, words, law and digest; where there is no digest, one function too.
+    /// Returns whether both are of one name, words, law and digest; where there is no digest, one
+    /// function too.
     fn eq(&self, other: &Self) -> bool {
         self.told == other.told && self.same(other).is_ok()
     }
@@ -273,7 +274,7 @@ impl OwnRule {
         Ok(Self::checked(told.clone(), None)?.words(&told.words))
     }
 
-    /// What a summary says of it.
+    /// Returns what a summary says of it.
     pub(super) fn as_told(&self) -> RuleTold {
         self.told.clone()
     }
@@ -308,7 +309,7 @@ impl OwnRule {
         self
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.told.name
     }
@@ -318,7 +319,7 @@ impl OwnRule {
         self.told.of.name()
     }
 
-    /// Its name behind that of the law of its drafts.
+    /// Returns its name behind that of the law of its drafts.
     pub(super) fn full_name(&self) -> String {
         format!("{}/{}", self.scheme(), self.name())
     }
@@ -327,17 +328,17 @@ impl OwnRule {
         &self.told.of
     }
 
-    /// What it does, in one line; empty if it does not say.
+    /// Returns what it does, in one line; empty if it does not say.
     pub fn told(&self) -> &str {
         &self.told.words
     }
 
-    /// What tells it from others of its name, if it says so.
+    /// Returns what tells it from others of its name, if it says so.
     pub fn digested(&self) -> Option<&str> {
         self.told.digest.as_deref()
     }
 
-    /// What it says of a pair of rows.
+    /// Returns what it says of a pair of rows.
     ///
     /// # Errors
     /// Its own error; a rate outside \[0, 1\]; a rule that was read from a summary, which has no
@@ -371,7 +372,7 @@ impl OwnRule {
         Ok(rate)
     }
 
-    /// Whether two parts were measured by one rule; if not, why not, and what to do.
+    /// Checks whether two parts were measured by one rule; if not, why not, and what to do.
     pub(super) fn same(&self, other: &Self) -> Result<(), String> {
         let one_function = match (&self.function, &other.function) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

@@ -115,7 +115,7 @@ pub(super) fn gap_of(place: Place, law: LawRef, name: VerifierName) -> Metric {
     }
 }
 
-/// How much more is accepted of it than of other laws.
+/// Adds how much more is accepted of it than of other laws.
 fn law_differences(asked: &LawAsked, place: Place, answers: &mut Answers) -> Result<(), String> {
     let law = asked.id;
     for &(name, other) in &asked.pairs {

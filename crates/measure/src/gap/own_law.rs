@@ -97,7 +97,8 @@ impl fmt::Debug for OwnLaw {
 }
 
 impl PartialEq for OwnLaw {
-    /// Of one name, words, kind and numbers of drafts, and known to be one law.
+    /// Returns whether both are of one name, words, kind and numbers of drafts, and known to be one
+    /// law.
     fn eq(&self, other: &Self) -> bool {
         self.told == other.told && self.same(other).is_ok()
     }
@@ -173,7 +174,7 @@ impl OwnLaw {
         Ok(Self::checked(told.clone(), made, None)?.words(&told.words))
     }
 
-    /// What a summary says of it.
+    /// Returns what a summary says of it.
     pub(super) fn as_told(&self) -> LawTold {
         self.told.clone()
     }
@@ -200,17 +201,18 @@ impl OwnLaw {
         self
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.told.name
     }
 
-    /// What it drafts, in one line; empty if it does not say.
+    /// Returns what it drafts, in one line; empty if it does not say.
     pub fn told(&self) -> &str {
         &self.told.words
     }
 
-    /// What its schemes call themselves, by which rules of the table are lossless for it or not.
+    /// Returns what its schemes call themselves, by which rules of the table are lossless for it or
+    /// not.
     pub fn made(&self) -> SchemeName {
         self.made
     }
@@ -220,7 +222,7 @@ impl OwnLaw {
         &self.told.drafts
     }
 
-    /// What tells it from others of its name, if it says so.
+    /// Returns what tells it from others of its name, if it says so.
     pub fn digested(&self) -> Option<&str> {
         self.told.digest.as_deref()
     }
@@ -230,12 +232,12 @@ impl OwnLaw {
         &self.told.without
     }
 
-    /// Whether it can be drawn from and nothing else is known of it.
+    /// Returns whether it can be drawn from and nothing else is known of it.
     pub fn is_sampled(&self) -> bool {
         self.told.sampled
     }
 
-    /// Whether it has n drafts.
+    /// Returns whether it has n drafts.
     pub fn fits(&self, drafts: usize) -> bool {
         !self.is_sampled() && (self.numbers().is_empty() || self.numbers().contains(&drafts))
     }
@@ -255,7 +257,7 @@ impl OwnLaw {
         Ok(found.rate)
     }
 
-    /// What a rule of the table accepts of it.
+    /// Returns what a rule of the table accepts of it.
     pub(super) fn rate(
         &self,
         name: VerifierName,
@@ -304,7 +306,7 @@ impl OwnLaw {
         Problem::from_law("rows", target, law).map_err(|error| named(error.to_string()))
     }
 
-    /// Why it is measured nowhere, if it is asked for in vain.
+    /// Returns why it is measured nowhere, if it is asked for in vain.
     pub(super) fn left_out(&self, asked: &[usize]) -> Option<String> {
         let name = self.name();
         if self.is_sampled() {
@@ -321,7 +323,7 @@ impl OwnLaw {
         })
     }
 
-    /// Whether two parts were measured by one law; if not, why not, and what to do.
+    /// Checks whether two parts were measured by one law; if not, why not, and what to do.
     pub(super) fn same(&self, other: &Self) -> Result<(), String> {
         let one_function = match (&self.function, &other.function) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

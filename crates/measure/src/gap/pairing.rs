@@ -105,7 +105,7 @@ impl Pairing {
         self.sides[side].add(measured);
     }
 
-    /// Why the two logs are not compared position by position; `None` if they are.
+    /// Returns why the two logs are not compared position by position; `None` if they are.
     pub fn unpaired(&self) -> Option<&str> {
         self.unpaired.as_deref()
     }
@@ -212,7 +212,7 @@ fn common_beginning<'a>(
         .map(|(_, (one, two))| [one.2, two.2])
 }
 
-/// Whether the logs give a prompt of one number two names.
+/// Returns whether the logs give a prompt of one number two names.
 fn named_apart(logs: [&Log; 2], prompt: i64) -> bool {
     let [one, two] = logs.map(|log| {
         let records = &log.metadata().prompts;

@@ -34,7 +34,8 @@ impl Summary {
         }
     }
 
-    /// Whether any log says that it has several draft paths with what the target gives them.
+    /// Returns whether any log says that it has several draft paths with what the target gives
+    /// them.
     fn have_paths(&self) -> bool {
         self.logs.values().any(|log| {
             let drawn = log.summary.metadata.rollouts.as_ref();
@@ -42,7 +43,7 @@ impl Summary {
         })
     }
 
-    /// What several draft paths could give, or what the report says instead.
+    /// Returns what several draft paths could give, or what the report says instead.
     pub(super) fn draft_paths(&self) -> (Option<DraftPaths>, Option<String>) {
         let left_out = |why: &str| Some(format!("what several draft paths could give: {why}"));
         match &self.paths {

@@ -95,7 +95,8 @@ pub(super) fn evaluate(
     }
 }
 
-/// Whether there is a number, between bounds unless it is about a plan's solve or an own rule.
+/// Returns whether there is a number, between bounds unless it is about a plan's solve or an own
+/// rule.
 fn is_known(metric: Metric, number: &Known) -> bool {
     let is_plain = matches!(
         metric,
@@ -253,7 +254,7 @@ fn first_missing(ids: &[u32]) -> usize {
 }
 
 impl Cut {
-    /// Whether no token outside of the lists can be drawn.
+    /// Returns whether no token outside of the lists can be drawn.
     fn is_whole(self, pair: &Pair) -> bool {
         let mut listed = pair.target.iter().chain(&pair.draft);
         self.unlisted.iter().all(|one| one.mass[1] <= 0.0) && listed.all(|x| !x.is_nan())
@@ -392,8 +393,8 @@ impl Pair {
     }
 }
 
-/// How far a fast rate is from the middle of a slow one's bounds, between bounds as far apart
-/// as these; and 1 if it is outside of them, else 0.
+/// Returns how far a fast rate is from the middle of a slow one's bounds, between bounds as far
+/// apart as these; and 1 if it is outside of them, else 0.
 fn audited(fast: &Known, slow: &Known) -> [Known; 2] {
     let outside = fast.value() < slow.lower() || slow.upper() < fast.value();
     let middle = 0.5 * (slow.lower() + slow.upper());
@@ -408,7 +409,7 @@ fn audited(fast: &Known, slow: &Known) -> [Known; 2] {
     [difference, Known::enclosed(outside, outside, outside)]
 }
 
-/// What follows from optima and acceptances at a temperature.
+/// Adds what follows from optima and acceptances at a temperature.
 fn all_differences(
     asked: &[Asked],
     temperature: Temperature,
@@ -426,7 +427,7 @@ fn best(answers: &Answers, place: Place, scheme: SchemeName) -> Result<Known, St
     find(answers, Metric::Optimum { place, scheme })
 }
 
-/// What follows from optima and acceptances: gaps and paired differences.
+/// Adds what follows from optima and acceptances: gaps and paired differences.
 fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(), String> {
     for &(rule, _) in &asked.rules {
         let scheme = rule.0;

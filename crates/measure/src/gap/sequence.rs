@@ -74,7 +74,7 @@ fn runs(text: &[(i64, Option<f64>)]) -> Vec<Vec<f64>> {
     runs
 }
 
-/// By index; where one is there twice, whatever the order in which it was added.
+/// Orders by index; where one is there twice, whatever the order in which it was added.
 pub(super) fn order(one: &(i64, Option<f64>), other: &(i64, Option<f64>)) -> Ordering {
     let ratio = |item: &(i64, Option<f64>)| item.1.unwrap_or(f64::NEG_INFINITY);
     one.0

@@ -87,8 +87,8 @@ impl std::str::FromStr for SolvedPlans {
 const AUDITED: usize = 8;
 const AUDIT_STRIDE: usize = 512;
 
-/// Whether a position of a log of so many is one where fast rates and theorems are checked: the
-/// same ones however its positions are dealt.
+/// Returns whether a position of a log of so many is one where fast rates and theorems are checked:
+/// the same ones however its positions are dealt.
 pub(super) fn is_audited(number: usize, positions: usize) -> bool {
     number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
 }
@@ -178,7 +178,7 @@ pub(super) struct LawMeasured<'a> {
 }
 
 impl LawMeasured<'_> {
-    /// What its rules accept, by their names.
+    /// Returns what its rules accept, by their names.
     pub(super) fn rates(&self, place: Place) -> impl Iterator<Item = (&str, Metric)> {
         let rules = self.rules.iter().map(move |name| {
             let metric = rate_of(place, self.law, Some(*name));
@@ -409,7 +409,7 @@ impl Settings {
         all.iter().map(rule).collect()
     }
 
-    /// What is asked of them.
+    /// Returns what is asked of them.
     pub(super) fn asked_again(&self) -> Vec<Asked> {
         let mut asked = self.asked();
         asked.retain(|one| self.drafts.contains(&one.drafts));
@@ -435,7 +435,7 @@ impl Settings {
         }))
     }
 
-    /// What is asked at every position, for each n.
+    /// Returns what is asked at every position, for each n.
     pub(super) fn asked(&self) -> Vec<Asked> {
         let of = |&drafts: &usize| {
             let mut rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
@@ -614,7 +614,7 @@ impl Settings {
         all.iter().enumerate().filter_map(asked).collect()
     }
 
-    /// Whether anything is measured that no command line can name.
+    /// Returns whether anything is measured that no command line can name.
     pub(super) fn has_own(&self) -> bool {
         !self.own_rules.is_empty() || !self.own_laws.is_empty()
     }
@@ -672,7 +672,7 @@ impl Settings {
         }
     }
 
-    /// What differs where two measurements are of other numbers, and its words.
+    /// Returns what differs where two measurements are of other numbers, and its words.
     fn told(&self) -> [(&'static str, String); 14] {
         let any = |all: Vec<String>| match all.is_empty() {
             true => "none".to_owned(),
@@ -709,7 +709,7 @@ impl Settings {
         ]
     }
 
-    /// Whether two measurements are of the same numbers; if not, what differs.
+    /// Checks whether two measurements are of the same numbers; if not, what differs.
     pub(super) fn same(&self, other: &Self) -> Result<(), String> {
         for ((what, own), (_, other)) in self.told().into_iter().zip(other.told()) {
             if own != other {
@@ -806,7 +806,7 @@ impl Part {
     /// All positions.
     pub const WHOLE: Self = Self { index: 1, count: 1 };
 
-    /// Its position numbers in a log of N.
+    /// Returns its position numbers in a log of N.
     ///
     /// # Example
     /// ```

@@ -26,7 +26,7 @@ pub(super) struct StripBuilder {
     pub texts: Map<Unit, (String, Map<usize, StripToken>)>,
 }
 
-/// Where the strip's gap is measured: the highest temperature, three drafts if there are.
+/// Returns where the strip's gap is measured: the highest temperature, three drafts if there are.
 fn place(settings: &Settings) -> Option<Place> {
     let three = settings.drafts.iter().copied().find(|&n| n == 3);
     let drafts = three.or(settings.drafts.first().copied())?;

@@ -321,8 +321,8 @@ impl Summary {
         Ok(())
     }
 
-    /// Whether another part belongs to the same report and has no position of this one's:
-    /// if not, why, and what to do.
+    /// Checks whether another part belongs to the same report and has no position of this one's: if
+    /// not, why, and what to do.
     ///
     /// # Errors
     /// The reason, in words.
@@ -358,7 +358,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Whether a log, or a part of it, can be added.
+    /// Checks whether a log, or a part of it, can be added.
     fn admits(&self, part: &LogPart) -> Result<(), String> {
         self.logs.values().try_for_each(|own| own.fits(part))
     }
@@ -373,12 +373,12 @@ impl Summary {
         self.logs.keys().map(|key| key.name.as_str()).collect()
     }
 
-    /// What was measured.
+    /// Returns what was measured.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How many tokens of every row were kept, if that was asked for.
+    /// Returns how many tokens of every row were kept, if that was asked for.
     pub fn kept(&self) -> Option<usize> {
         self.kept
     }
@@ -529,7 +529,7 @@ impl LogPart {
         seen.saturating_sub(self.without_draft)
     }
 
-    /// What intervals count.
+    /// Returns what intervals count.
     pub(super) fn unit(&self) -> &'static str {
         if self.by_prompt { "prompt" } else { "position" }
     }
@@ -570,7 +570,7 @@ impl LogPart {
         }
     }
 
-    /// Whether another log, or part of this one, belongs into the same report.
+    /// Checks whether another log, or part of this one, belongs into the same report.
     fn fits(&self, other: &Self) -> Result<(), String> {
         let (own, name) = (&self.summary, &other.summary.name);
         if self.identity.digest == other.identity.digest {
@@ -647,7 +647,7 @@ impl LogPart {
     }
 }
 
-/// Why the tokens of a text are none of the rows that are measured, if they are not: the
+/// Returns why the tokens of a text are none of the rows that are measured, if they are not: the
 /// tokens that its sampler drew from are others than those that are kept.
 fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     let (drawn, t) = (Cuts::from(sampling).or_as(kept), sampling.temperature);
@@ -690,8 +690,8 @@ pub(super) fn drawn_with(log: &Log, settings: &Settings) -> Option<(f64, Cuts)> 
     is_sample.then(|| (temperature, cuts.effective()))
 }
 
-/// Whether the draft's rows are about their own positions, at the text's temperature or the highest that
-/// is asked for.
+/// Returns whether the draft's rows are about their own positions, at the text's temperature or the
+/// highest that is asked for.
 fn fit_of(log: &Log, settings: &Settings) -> Option<DraftFit> {
     let asked = || settings.temperatures.iter().copied().fold(0.0, f64::max);
     let at = drawn_with(log, settings).map_or_else(asked, |(temperature, _)| temperature);

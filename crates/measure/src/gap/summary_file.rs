@@ -476,7 +476,7 @@ impl LogRecord {
 }
 
 impl TallyRecord {
-    /// Of an own rule, if the first rule that it names is one.
+    /// Reads that of an own rule, if the first rule that it names is one.
     fn of_own(&self, settings: &Settings) -> Result<Option<Metric>, String> {
         let find = |at: usize| {
             let text = self.rules.get(at)?;
@@ -526,7 +526,7 @@ impl TallyRecord {
         Ok(Some((law, rule)))
     }
 
-    /// Of an own law, if the first rate that it names is of one.
+    /// Reads that of an own law, if the first rate that it names is of one.
     fn of_law(&self, settings: &Settings) -> Result<Option<Metric>, String> {
         let is_own = (self.rules.first().and_then(|text| text.split_once('/')))
             .is_some_and(|(law, _)| settings.own_laws.iter().any(|one| one.name() == law));

@@ -183,7 +183,7 @@ impl Surprises {
         }
     }
 
-    /// What they say of the text.
+    /// Returns what they say of the text.
     pub fn surprise(&self) -> Surprise {
         let [observed, expected, variance, least, most] = self.sums.map(ExactSum::value);
         if self.positions == 0 {

@@ -122,7 +122,7 @@ impl Tally {
         self.upper.add(upper);
     }
 
-    /// How well the mean is known: as that of truncated rows where any is.
+    /// Returns how well the mean is known: as that of truncated rows where any is.
     pub(super) fn kind(&self) -> Kind {
         match self.kind {
             Some(kind) if self.truncated == 0 => kind,
@@ -163,8 +163,8 @@ impl Tally {
         }
     }
 
-    /// Why no positions have these sums, extremes and counts together, if so. `sizes` are the
-    /// positions of each cluster, and `all` says whether the number is there at all of them.
+    /// Returns why no positions have these sums, extremes and counts together, if so. `sizes` are
+    /// the positions of each cluster, and `all` says whether the number is there at all of them.
     pub(super) fn contradiction(&self, sizes: &[u64], all: bool) -> Option<String> {
         let within = |sum: ExactSum, least: u64, most: u64| {
             let ends = [self.lowest, self.highest].map(|value| {
@@ -279,8 +279,9 @@ impl Tally {
         }
     }
 
-    /// Whether it is a number of own laws and rules whose bounds do not meet at some position, for
-    /// another reason than sampling or lists: they are those of alpha*, which no method found there.
+    /// Returns whether it is a number of own laws and rules whose bounds do not meet at some
+    /// position, for another reason than sampling or lists: they are those of alpha*, which no
+    /// method found there.
     pub(super) fn is_loose(&self, metric: Metric) -> bool {
         let is_sampled = self.kind == Some(Kind::MonteCarlo);
         metric.may_be_loose() && self.truncated == 0 && !is_sampled && self.widest > LOOSE

@@ -112,8 +112,8 @@ pub(super) mod tests {
             .collect()
     }
 
-    /// What full rows answer: the overlap, the optima of exact solvers, and the acceptance of rules by
-    /// enumeration, with their gaps.
+    /// Returns what full rows answer: the overlap, the optima of exact solvers, and the acceptance
+    /// of rules by enumeration, with their gaps.
     pub(in crate::gap) fn of_full_rows(
         [p, q]: [&[f64]; 2],
         place: Place,
@@ -149,7 +149,7 @@ pub(super) mod tests {
         tokens.iter().map(share).collect()
     }
 
-    /// What is true of the tokens that a list leaves out.
+    /// Returns what is true of the tokens that a list leaves out.
     fn unlisted(row: &[f64], listed: &[usize]) -> Unlisted {
         let others = (0..row.len()).filter(|i| !listed.contains(i));
         let mass: f64 = listed.iter().map(|&i| row[i]).sum();

@@ -12,7 +12,7 @@ use specgap_statistics::advice::{Basis, Change, Needs, Unit, Verdict, settings_o
 /// Costs of a draft step that advice is given at where none was given.
 const COSTS: [f64; 3] = [0.02, 0.1, 0.3];
 
-/// Whether the text or the draft is not that of the rows, or not all of it is there.
+/// Returns whether the text or the draft is not that of the rows, or not all of it is there.
 pub(super) fn is_void(of: &MeasuredTexts, surprise: &Surprise) -> bool {
     let mut logs = of.logs.iter();
     of.is_off(surprise) || logs.any(|log| log.metadata.unfinished().is_some())
@@ -38,7 +38,7 @@ impl AtCost {
         all.find(|one| one.drafts == drafts && one.verifier == verifier)
     }
 
-    /// How much quicker one chosen length is than another, on the same prompts.
+    /// Returns how much quicker one chosen length is than another, on the same prompts.
     #[must_use]
     pub fn more(&self, one: &Chosen, other: &Chosen) -> Option<Estimate> {
         let is = |drafts: Drafts, verifier: &str, of: &Chosen| {
@@ -109,8 +109,8 @@ fn name(one: &Chosen) -> String {
     format!("{}/{}, {}", one.drafts, one.verifier, one.parameter)
 }
 
-/// What lengths, drafts and policies could be changed to, at each cost that is spoken of. All were
-/// chosen on every other prompt, and are measured on the others.
+/// Returns what lengths, drafts and policies could be changed to, at each cost that is spoken of.
+/// All were chosen on every other prompt, and are measured on the others.
 #[must_use]
 pub fn length_changes(report: &LengthReport) -> Vec<Change> {
     if is_void(&report.of, &report.surprise) {

@@ -41,8 +41,8 @@ pub struct MeasuredTexts {
 }
 
 impl MeasuredTexts {
-    /// Whether the text was not drawn from these rows, or a draft's rows are about other positions:
-    /// then nothing is advised.
+    /// Returns whether the text was not drawn from these rows, or a draft's rows are about other
+    /// positions: then nothing is advised.
     #[must_use]
     pub fn is_off(&self, surprise: &Surprise) -> bool {
         let mut fits = self.logs.iter().filter_map(|log| log.fit.as_ref());
@@ -81,7 +81,7 @@ pub struct TextLog {
     pub metadata: Metadata,
 }
 
-/// What a report is of: texts of these logs, measured by a command.
+/// Returns what a report is of: texts of these logs, measured by a command.
 pub(super) fn measured(
     texts: &Texts,
     logs: &[Log],

@@ -86,7 +86,7 @@ impl ReplayError {
         }
     }
 
-    /// What is wrong, without the file that it is about.
+    /// Returns what is wrong, without the file that it is about.
     pub fn message(&self) -> String {
         match self {
             Self::Log { message, .. } => message.clone(),

@@ -257,7 +257,7 @@ impl Texts {
         self.depths.unwrap_or(other)
     }
 
-    /// Whether a round of so many drafts is told of.
+    /// Returns whether a round of so many drafts is told of.
     pub(super) fn reach(&self, drafts: f64) -> bool {
         self.depths.is_none_or(|most| drafts <= most as f64)
     }
@@ -271,17 +271,17 @@ impl Texts {
         })
     }
 
-    /// Whether all rows that rounds may meet list all tokens.
+    /// Returns whether all rows that rounds may meet list all tokens.
     pub(super) fn are_whole(&self) -> bool {
         self.met().all(|place| place.rest == Rest::None)
     }
 
-    /// Whether the draft's rows depend on where a round begins.
+    /// Returns whether the draft's rows depend on where a round begins.
     pub fn is_by_depth(&self) -> bool {
         self.depths.is_some()
     }
 
-    /// Whether the rollouts of all logs have a list.
+    /// Returns whether the rollouts of all logs have a list.
     pub(super) fn rollouts_have(&self, list: RolloutList) -> bool {
         !self.rollouts.is_empty() && self.rollouts.iter().all(|kind| kind.has(list))
     }
@@ -300,7 +300,7 @@ impl Texts {
         })
     }
 
-    /// What each text gives, in their order, added up by prompt.
+    /// Returns what each text gives, in their order, added up by prompt.
     pub(super) fn by_prompt<T: Clone + Default, F>(
         &self,
         each: impl IntoIterator<Item = F>,
@@ -334,14 +334,14 @@ impl Texts {
         self.lacking
     }
 
-    /// Whether the same leaves q open at any token.
+    /// Returns whether the same leaves q open at any token.
     pub(super) fn draft_is_open(&self) -> bool {
         let mut places = self.met();
         places.any(|place| place.draft_bounds[0] < place.draft_bounds[1])
     }
 
-    /// Whether the rows tell what a policy decides on that needs this list of rollouts: more
-    /// than what they give the text's own tokens.
+    /// Returns whether the rows tell what a policy decides on that needs this list of rollouts:
+    /// more than what they give the text's own tokens.
     pub(super) fn rows_tell(&self, list: Option<RolloutList>) -> bool {
         let [top, entropy, overlap] = self.untold;
         match list {
@@ -352,14 +352,14 @@ impl Texts {
         }
     }
 
-    /// Whether what rows do not list leaves any ratio open.
+    /// Returns whether what rows do not list leaves any ratio open.
     pub(super) fn are_open(&self) -> bool {
         let mut places = self.met();
         places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
     }
 
-    /// How often a drafted token of the text is accepted by token verification, min(1, q/p) on average,
-    /// with bounds where rows leave q/p open.
+    /// Returns how often a drafted token of the text is accepted by token verification, min(1, q/p)
+    /// on average, with bounds where rows leave q/p open.
     pub(super) fn acceptance(&self) -> Estimate {
         let tokens = self.tokens();
         let of = |ratio: &dyn Fn(&TextPosition) -> f64| {
@@ -374,13 +374,13 @@ impl Texts {
         }
     }
 
-    /// Whether rows leave it more open than the sample does: nothing is chosen by the middles of such
-    /// bounds.
+    /// Returns whether rows leave it more open than the sample does: nothing is chosen by the
+    /// middles of such bounds.
     pub(super) fn are_wide(&self) -> bool {
         self.lacking > 0 || self.acceptance().open().is_some()
     }
 
-    /// Whether they look drawn from their rows.
+    /// Returns whether they look drawn from their rows.
     pub(super) fn surprise(&self) -> Surprise {
         self.surprises.surprise()
     }
@@ -612,7 +612,7 @@ impl Text {
         })
     }
 
-    /// What else was asked of the row that a round has `depth` tokens behind its start.
+    /// Returns what else was asked of the row that a round has `depth` tokens behind its start.
     pub(super) fn asked_at(&self, start: usize, depth: usize) -> Option<&Answers> {
         let asked = match depth.checked_sub(1) {
             Some(below) if !self.by_start.is_empty() => {
@@ -751,7 +751,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     }
 }
 
-/// What the log's rows leave out; `None` if they are complete.
+/// Returns what the log's rows leave out; `None` if they are complete.
 fn lists_of(log: &Log) -> Result<Option<Lists>, ReplayError> {
     // The message names the log.
     Lists::new(log).map_err(ReplayError::Settings)

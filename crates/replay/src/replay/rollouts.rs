@@ -140,13 +140,13 @@ impl RolloutKind {
         })
     }
 
-    /// What a rollout's numbers are multiplied with, so that their sum is, in expectation,
+    /// Returns what a rollout's numbers are multiplied with, so that their sum is, in expectation,
     /// the sum over all positions.
     pub(super) fn spacing(&self) -> f64 {
         1.0 / (self.inclusion_probability * self.paths as f64)
     }
 
-    /// Whether they have a list.
+    /// Returns whether they have a list.
     pub fn has(&self, list: RolloutList) -> bool {
         self.has[list as usize]
     }

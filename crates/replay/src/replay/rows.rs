@@ -65,7 +65,7 @@ pub(super) struct Task<'a> {
     pub(super) before: u64,
 }
 
-/// What makes shares of a log's rows, for text that was drawn at a temperature.
+/// Returns what makes shares of a log's rows, for text that was drawn at a temperature.
 pub(super) fn softmax(log: &Log, temperature: f64) -> Softmax {
     Softmax {
         temperature: temperature / log.metadata().applied(),
@@ -353,7 +353,7 @@ impl Task<'_> {
             .map(|entry| entry.exp())
     }
 
-    /// What is known of the tokens that the rows do not list.
+    /// Returns what is known of the tokens that the rows do not list.
     fn rest(&self, row: &Row, [target, draft]: [&[f64]; 2], unlisted: [Unlisted; 2]) -> Rest {
         if self.lists.is_none() && !row.lacks_draft {
             return Rest::None;
@@ -422,8 +422,8 @@ impl Task<'_> {
 /// Room for the rounding of what is compared.
 const ROUNDING: f64 = 1e-12;
 
-/// How many listed tokens have more of a row than any token that is not listed, for certain:
-/// of two that tie it is not known which comes first.
+/// Returns how many listed tokens have more of a row than any token that is not listed, for
+/// certain: of two that tie it is not known which comes first.
 fn heavier(shares: &[f64], unlisted: Unlisted) -> usize {
     let [_, rest] = unlisted.mass;
     if rest <= 0.0 {
@@ -471,8 +471,8 @@ fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
     [over(q_least, p_most), over(q_most, p_least)]
 }
 
-/// Where the draft's likeliest token stands in its row, of equal ones that with the lowest id;
-/// `None` where tokens that the row does not list may be as likely.
+/// Returns where the draft's likeliest token stands in its row, of equal ones that with the lowest
+/// id; `None` where tokens that the row does not list may be as likely.
 fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
     let Likeliest {
         place,

@@ -199,7 +199,7 @@ impl Timings {
         self.draft_step.seconds / self.target_step.seconds
     }
 
-    /// Whether a verifying pass takes a target step's time however long it is, and a round
+    /// Returns whether a verifying pass takes a target step's time however long it is, and a round
     /// nothing else.
     pub fn is_flat(&self) -> bool {
         self.verify.len() == 1
@@ -237,7 +237,7 @@ impl Timings {
         Some(shares.iter().map(part).sum())
     }
 
-    /// What a round with n drafts costs; `None` beyond the table.
+    /// Returns what a round with n drafts costs; `None` beyond the table.
     pub fn round(&self, drafts: usize) -> Option<f64> {
         let verifying = self.verifying(drafts + 1)?;
         Some(self.draft_step.seconds * drafts as f64 + verifying + self.overhead.seconds)

@@ -632,7 +632,7 @@ fn take(
     taken
 }
 
-/// Whether t P(N_t < n) is negligible at all of the times.
+/// Returns whether t P(N_t < n) is negligible at all of the times.
 #[inline(always)]
 fn is_over(times: &Lanes, plain: &[Lanes]) -> bool {
     let mut sums = [0.0; LANES];

@@ -70,16 +70,17 @@ impl Row<'_> {
         Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
 
-    /// How often a draw from p is among the drafts, all of which but the last are the
-    /// `fixed` most probable tokens of q, the last being drawn from the others: p(top) + sum
-    /// over the others of p q/(1 - q(top)). O(V).
+    /// Returns how often a draw from p is among the drafts, all of which but the last are the
+    /// `fixed` most probable tokens of q, the last being drawn from the others: p(top) + sum over
+    /// the others of p q/(1 - q(top)). O(V).
     pub fn hits_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.totals();
         let star = self.star(fixed);
         Known::rate_within((star.held + star.drawn) / p_sum, 8.0 * f64::EPSILON)
     }
 
-    /// What the `fixed` heaviest tokens leave of q: 1 - q(top), summed over the others. O(V).
+    /// Returns what the `fixed` heaviest tokens leave of q: 1 - q(top), summed over the others.
+    /// O(V).
     pub fn rest_of_draft(&mut self, fixed: usize) -> f64 {
         let (_, q_sum) = self.totals();
         self.star(fixed).rest / q_sum
@@ -122,7 +123,7 @@ impl Row<'_> {
     }
 }
 
-/// What lies between some tokens.
+/// Returns what lies between some tokens.
 fn between<'a>(rows: Rows<'a>, tokens: &[usize]) -> impl Iterator<Item = (&'a [f64], &'a [f64])> {
     let mut tokens = tokens.to_vec();
     tokens.sort_unstable();

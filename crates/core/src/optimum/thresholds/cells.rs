@@ -30,7 +30,7 @@ pub(super) fn is_affordable(two: &Two<'_>) -> bool {
     are_within(costs(two), LIMITS)
 }
 
-/// What all cells take, as [`LIMITS`] counts it.
+/// Returns what all cells take, as [`LIMITS`] counts it.
 fn costs(two: &Two<'_>) -> [f64; 3] {
     let problem = two.problem;
     let (scheme, vocab) = (problem.scheme(), problem.vocab() as f64);
@@ -70,7 +70,7 @@ struct Crossing {
 }
 
 impl Lines {
-    /// What scales the crossings along line i: a_i, or b_i where that is 0.
+    /// Returns what scales the crossings along line i: a_i, or b_i where that is 0.
     fn scale(&self, i: usize) -> &[BigInt] {
         if self.a[i].is_zero() {
             &self.b
@@ -92,7 +92,7 @@ impl Lines {
         })
     }
 
-    /// Which of two crossings comes first along line i, the p's being moved.
+    /// Returns which of two crossings comes first along line i, the p's being moved.
     fn compare(&self, i: usize, j: &Crossing, k: &Crossing) -> Ordering {
         let sign = |value: BigInt| {
             let flipped = j.minor.is_negative() != k.minor.is_negative();
@@ -115,7 +115,7 @@ impl Lines {
         first.map_or(Ordering::Equal, |(_, value)| sign(value))
     }
 
-    /// Whether j is in the set all along line i, which it is parallel to.
+    /// Returns whether j is in the set all along line i, which it is parallel to.
     fn is_in_along(&self, i: usize, j: usize) -> bool {
         // w_j = k w_i: k p_i against p_j, with k = w_j / w_i in either score.
         let w = self.scale(i);

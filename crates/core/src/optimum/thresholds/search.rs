@@ -185,7 +185,7 @@ pub(super) fn solve(two: &Two<'_>, f: &Polynomial) -> Optimum {
     }
 }
 
-/// Whether a group is in for all l from `low` up.
+/// Returns whether a group is in for all l from `low` up.
 fn is_in(group: &Group, low: [f64; 2]) -> bool {
     group.p < group.price(low) * (1.0 - ON_A_SIDE)
 }

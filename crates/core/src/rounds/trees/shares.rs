@@ -56,7 +56,7 @@ impl<T> ChildShares<T> {
         self
     }
 
-    /// Whether they depend on where a round begins.
+    /// Returns whether they depend on where a round begins.
     pub fn is_by_start(&self) -> bool {
         !self.deeper.is_empty()
     }
@@ -82,7 +82,7 @@ impl<T> ChildShares<T> {
         self.length == 0
     }
 
-    /// Whether numbers of children share a table.
+    /// Returns whether numbers of children share a table.
     pub fn is_nested(&self) -> bool {
         self.nested
     }

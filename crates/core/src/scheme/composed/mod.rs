@@ -79,7 +79,7 @@ impl Composed {
     }
 }
 
-/// What a leaf is convex in, outside the forced tokens; `None` where it is constant there.
+/// Returns what a leaf is convex in, outside the forced tokens; `None` where it is constant there.
 fn leaf_score(vocab: usize, leaf: &Leaf, forced: &[usize]) -> Option<Kept> {
     let free = |token: usize| forced.binary_search(&token).is_err();
     match leaf {
@@ -112,7 +112,7 @@ fn leaf_score(vocab: usize, leaf: &Leaf, forced: &[usize]) -> Option<Kept> {
     }
 }
 
-/// Whether what is convex in one of two scores is convex in the other, outside the forced
+/// Returns whether what is convex in one of two scores is convex in the other, outside the forced
 /// tokens.
 fn same_score(a: &Kept, b: &Kept, forced: &[usize]) -> bool {
     match (a, b) {
@@ -149,7 +149,7 @@ fn distinct_scores(vocab: usize, root: &Node, forced: &[usize]) -> Vec<Kept> {
     scores
 }
 
-/// Whether a list of tokens, as weights, is convex in a score: if that has the same tokens.
+/// Returns whether a list of tokens, as weights, is convex in a score: if that has the same tokens.
 fn serves(score: &Kept, list: &Kept, free: &dyn Fn(&usize) -> bool) -> bool {
     let Kept::Mass(list) = list else {
         return false;

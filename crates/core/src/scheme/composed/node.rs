@@ -163,7 +163,7 @@ impl Arithmetic for Rational {
 }
 
 impl Base {
-    /// What either kind of law says of itself.
+    /// Returns what either kind of law says of itself.
     fn says<T>(&self, law: impl Fn(&dyn DraftScheme) -> T, stopped: impl Fn(&Stopped) -> T) -> T {
         match self {
             Self::Law(base) => law(base.as_ref()),
@@ -667,7 +667,7 @@ impl Node {
         self.count(|base| base.says(|law| law.set_count(), Stopped::set_count))
     }
 
-    /// Of something that draws have, as many as `drawn` says.
+    /// Counts something that draws have, as many as `drawn` says.
     fn count(&self, drawn: fn(&Base) -> f64) -> f64 {
         match self {
             Self::Leaf(Leaf::Fixed(_)) => 1.0,
@@ -758,7 +758,7 @@ impl Node {
         }
     }
 
-    /// Whether exact laws are sums of fractions with many denominators.
+    /// Returns whether exact laws are sums of fractions with many denominators.
     pub(super) fn adds_fractions(&self) -> bool {
         let mut adds = matches!(self, Self::Mixture(_));
         self.leaves(&mut |leaf| {

@@ -45,7 +45,7 @@ impl<M: Number> InOrder<M> {
         }
     }
 
-    /// What is kept of each token of a stratum, and what is left once one is refused.
+    /// Returns what is kept of each token of a stratum, and what is left once one is refused.
     fn turn(&self, j: usize, across: bool, left: &Left<M>) -> (Vec<M>, Left<M>) {
         let mut next = left.clone();
         let mut kept = Vec::new();

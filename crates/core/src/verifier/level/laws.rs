@@ -10,7 +10,7 @@ pub(super) const LAWS: &[SchemeName] = &[
     SchemeName::STRATIFIED_INDEPENDENT,
 ];
 
-/// What becomes of tokens across cuts under a stratified law.
+/// Returns what becomes of tokens across cuts under a stratified law.
 pub(super) fn straddle_of(scheme: SchemeName) -> Option<Straddle> {
     if scheme == SchemeName::STRATIFIED {
         Some(Straddle::Once)

@@ -66,7 +66,7 @@ enum Rule {
     Strata(Box<LevelPasses>, Arc<[f64]>),
 }
 
-/// What passes leave of p, without the certain tokens, which are drafts.
+/// Returns what passes leave of p, without the certain tokens, which are drafts.
 fn undrafted(passes: &LevelPasses, p: &Target) -> Arc<[f64]> {
     let mut left = passes.residual().to_vec();
     for &token in passes.strata().certain() {

@@ -120,8 +120,8 @@ impl<M: Number> Form<M> {
         }
     }
 
-    /// How often a draft is accepted, and at most how often besides a draft is put out that was
-    /// refused.
+    /// Returns how often a draft is accepted, and at most how often besides a draft is put out that
+    /// was refused.
     fn rates(&self) -> [M; 2] {
         match self {
             Self::Passes(rule) => [rule.rejected.complement(), M::zero()],
@@ -335,7 +335,7 @@ fn four_on_row(scheme: SchemeName) -> Option<RowRule> {
     }))
 }
 
-/// What each draft accepts of a token, by passes over the strata.
+/// Returns what each draft accepts of a token, by passes over the strata.
 fn strata_at_token(
     row: &mut Row<'_>,
     token: usize,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// How often a pass corrects its price before it is run.
 const STEPS: usize = 3;
 
-/// How a token's clock rings: pass by pass, the chance that it rings in the pass if it did not
-/// before.
+/// Returns how a token's clock rings: pass by pass, the chance that it rings in the pass if it did
+/// not before.
 ///
 /// With s the mass of q whose clocks have not rung, Q a token's part of it and R what is left of
 /// p, running all tokens by the fractions e gives out c e Q, where

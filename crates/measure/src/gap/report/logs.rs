@@ -11,7 +11,7 @@ use super::super::tally::ExactSum;
 use specgap_statistics::advice::Change;
 use std::collections::BTreeMap;
 
-/// What every word of the report means.
+/// Returns what every word of the report means.
 pub(super) fn words(settings: &Settings) -> BTreeMap<String, String> {
     let mut all = definitions(settings.block_length);
     let said = |words: &str| match words {
@@ -61,7 +61,7 @@ pub(super) fn own_row(rule: &OwnRule) -> OwnRuleRow {
     }
 }
 
-/// What a log says of an engine's doings, which no number of a report is made of.
+/// Returns what a log says of an engine's doings, which no number of a report is made of.
 pub(super) fn engine_tensors(log: &LogPart) -> Option<String> {
     let tensors = &log.summary.engine_tensors;
     (!tensors.is_empty()).then(|| {
@@ -98,7 +98,7 @@ pub(super) fn log_summary(log: &LogPart) -> LogSummary {
     }
 }
 
-/// Whether the text is not that of the rows, not all of it, or of another temperature.
+/// Returns whether the text is not that of the rows, not all of it, or of another temperature.
 pub(super) fn is_void(logs: &[LogSummary], change: &Change) -> bool {
     logs.iter().any(|log| {
         let sampling = log.metadata.sampling.as_ref();

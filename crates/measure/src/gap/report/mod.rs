@@ -114,7 +114,7 @@ pub(super) struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// What could be changed, but where nothing may be advised.
+    /// Returns what could be changed, but where nothing may be advised.
     pub(super) fn advice(&self) -> Vec<Change> {
         let logs: Vec<LogSummary> = self.summary.logs.values().map(log_summary).collect();
         let mut advice = self.changes(&self.one_draft());

@@ -62,7 +62,7 @@ impl Pages<'_> {
             .collect()
     }
 
-    /// Why no plan was solved, where rates of plans are there.
+    /// Returns why no plan was solved, where rates of plans are there.
     pub(super) fn why_no_plans(&self) -> Option<&'static str> {
         let gaps: Vec<&Tally> = plans()
             .flat_map(|rule| self.places().map(move |place| (place, rule)))

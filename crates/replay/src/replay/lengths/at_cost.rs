@@ -69,7 +69,7 @@ impl Measurement<'_> {
         })
     }
 
-    /// What is best at a cost, each chosen on every other prompt: a fixed length, and the
+    /// Returns what is best at a cost, each chosen on every other prompt: a fixed length, and the
     /// parameter of every other family whose drafts are known.
     pub(super) fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
         let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());

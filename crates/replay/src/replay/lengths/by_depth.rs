@@ -20,8 +20,8 @@ struct Sums {
 }
 
 impl Measurement<'_> {
-    /// What becomes of the first, second, ... token of a round; nothing where the draft has one
-    /// row a position over all of the target's tokens.
+    /// Returns what becomes of the first, second, ... token of a round; nothing where the draft has
+    /// one row a position over all of the target's tokens.
     pub(super) fn at_depths(&self) -> Vec<AtDepth> {
         let covers = self.texts.met().any(|place| place.covered.is_some());
         if !self.texts.is_by_depth() && !covers {
@@ -38,7 +38,7 @@ impl Measurement<'_> {
             .collect()
     }
 
-    /// By depth.
+    /// Returns sums by depth.
     fn sums(&self, text: &Text, unlisted: Unlisted) -> Vec<Sums> {
         let coins = coins(text, Drafts::Sampled, unlisted);
         let mut sums = vec![Sums::default(); self.texts.depths()];

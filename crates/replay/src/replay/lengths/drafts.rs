@@ -45,7 +45,7 @@ impl Drafts {
         }
     }
 
-    /// What they are, and what keeps them.
+    /// Returns what they are, and what keeps them.
     pub fn rule(self) -> &'static str {
         match self {
             Self::Sampled => {

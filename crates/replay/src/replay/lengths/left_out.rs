@@ -80,7 +80,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// Why rules that carry rows are not replayed although they were asked for.
+    /// Returns why rules that carry rows are not replayed although they were asked for.
     fn lacks_whole_rows(&self) -> impl Iterator<Item = String> {
         let settings = self.settings;
         let asked = [
@@ -98,7 +98,7 @@ impl Measurement<'_> {
         })
     }
 
-    /// Why nothing can be said of a kind of drafts, and the cure.
+    /// Returns why nothing can be said of a kind of drafts, and the cure.
     pub(super) fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
         let places = || self.texts.met();
         let unknown = places().filter(|place| place.hit.is_none()).count();
@@ -160,7 +160,7 @@ impl Measurement<'_> {
         lines
     }
 
-    /// What is drafted behind rejected tokens, as far as rollouts do not tell it.
+    /// Returns what is drafted behind rejected tokens, as far as rollouts do not tell it.
     fn behind_rejections(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
         let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
@@ -237,7 +237,7 @@ impl Measurement<'_> {
         lines
     }
 
-    /// What a draft whose rows depend on where a round begins leaves open.
+    /// Returns what a draft whose rows depend on where a round begins leaves open.
     fn by_depth(&self) -> Vec<String> {
         if !self.texts.is_by_depth() {
             return Vec::new();
@@ -263,7 +263,7 @@ impl Measurement<'_> {
         lines
     }
 
-    /// What rows and heads of these logs do not tell.
+    /// Returns what rows and heads of these logs do not tell.
     fn not_in_logs(&self, logs: &[Log]) -> Vec<String> {
         let mut lines = Vec::new();
         if self.settings.drafts.is_empty() {
@@ -303,7 +303,7 @@ impl Measurement<'_> {
         lines
     }
 
-    /// What these settings leave open.
+    /// Returns what these settings leave open.
     fn not_asked(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let greedy = ChainRule::GREEDY_BLOCK;
@@ -343,7 +343,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Whether a list needs the target on rollouts.
+/// Returns whether a list needs the target on rollouts.
 fn on_both(list: Option<RolloutList>) -> bool {
     matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
 }

@@ -172,7 +172,8 @@ impl<'a> Measurement<'a> {
         ways
     }
 
-    /// Whether anything is said of a verifier: where rows are missing, what is bounded alone.
+    /// Returns whether anything is said of a verifier: where rows are missing, what is bounded
+    /// alone.
     fn has_bounds(&self, verifier: ChainRule) -> bool {
         self.texts.lacking() == 0 || verifier == ChainRule::TOKEN
     }
@@ -242,7 +243,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// What the words of this report mean.
+    /// Returns what the words of this report mean.
     fn definitions(&self) -> BTreeMap<String, String> {
         let mut all = length_definitions();
         if self.settings.draft_cuts.keep_all() {
@@ -436,7 +437,7 @@ impl<'a> Measurement<'a> {
         results
     }
 
-    /// Whether the mean of every coin is known.
+    /// Returns whether the mean of every coin is known.
     fn has_means(&self, drafts: Drafts) -> bool {
         let mut places = self.texts.met();
         places.all(|place| mean_of_coin(place, drafts).is_some())
@@ -672,7 +673,7 @@ fn hit(place: &TextPosition) -> f64 {
     f64::from(u8::from(place.hit == Some(true)))
 }
 
-/// What a coin is on average over the token, drawn from p.
+/// Returns what a coin is on average over the token, drawn from p.
 fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
     match drafts {
         Drafts::Sampled => place.exact_overlap,

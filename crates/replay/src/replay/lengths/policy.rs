@@ -353,12 +353,12 @@ impl Policy {
         }
     }
 
-    /// Whether the log's text alone tells what is drafted after a rejected token.
+    /// Returns whether the log's text alone tells what is drafted after a rejected token.
     pub fn is_set_at_start(self) -> bool {
         self.family.decided_on == DecidedOn::EarlierRounds
     }
 
-    /// Whether the row that makes it stop costs a draft step of which no token comes.
+    /// Returns whether the row that makes it stop costs a draft step of which no token comes.
     pub fn stops_before_drawing(self) -> bool {
         matches!(
             self.family.decided_on,
@@ -371,7 +371,7 @@ impl Policy {
 }
 
 impl Family {
-    /// Whether it decides on what a head predicts, of which most logs say nothing.
+    /// Returns whether it decides on what a head predicts, of which most logs say nothing.
     pub fn needs_head(&self) -> bool {
         matches!(
             self.list,
@@ -394,8 +394,8 @@ pub struct AlongText<'a> {
 }
 
 impl AlongText<'_> {
-    /// What is drafted from a start where the text has room for `room` tokens, if the tokens
-    /// drawn are those of `ahead`.
+    /// Returns what is drafted from a start where the text has room for `room` tokens, if the
+    /// tokens drawn are those of `ahead`.
     fn on(&self, ahead: &[TextPosition], room: usize, memory: usize) -> Drafted {
         let round = Round {
             ahead,
@@ -423,14 +423,14 @@ impl AlongText<'_> {
         left.min(self.ahead(start).len())
     }
 
-    /// What is drafted from a start if it draws the text's own tokens, by policies without
+    /// Returns what is drafted from a start if it draws the text's own tokens, by policies without
     /// memory.
     pub fn drafted(&self, start: usize) -> Drafted {
         self.on(self.ahead(start), self.room(start), 0)
     }
 
-    /// What is drafted on a rollout. `Err` where the rollout ends before the policy does: the
-    /// least that is drafted, and the most.
+    /// Returns what is drafted on a rollout. `Err` where the rollout ends before the policy does:
+    /// the least that is drafted, and the most.
     ///
     /// # Errors
     /// As said.

@@ -106,8 +106,8 @@ impl Measurement<'_> {
         })
     }
 
-    /// What a longer round puts out more, paired by prompt: prompts whose texts are too short for
-    /// the longer rounds have no say.
+    /// Returns what a longer round puts out more, paired by prompt: prompts whose texts are too
+    /// short for the longer rounds have no say.
     fn longer(&self, here: &AtLength, shorter: &AtLength, curve: &Curve, over: &Curve) -> Longer {
         let mut sums = vec![[(0.0, 0.0); 2]; self.texts.clusters];
         let both = here.texts.iter().zip(&shorter.texts);

@@ -81,8 +81,8 @@ fn all_of<T: Number>(fewer: usize, total: usize, drafts: usize) -> T {
     })
 }
 
-/// What a text says of limits: how many of its prefixes are inside, whose mean is the sum of
-/// P(`H_l`), and for each j the ratio q/p at the j-th of its prefixes outside, 0 if there is
+/// Returns what a text says of limits: how many of its prefixes are inside, whose mean is the sum
+/// of P(`H_l`), and for each j the ratio q/p at the j-th of its prefixes outside, 0 if there is
 /// none, whose mean is q(out >= j).
 ///
 /// # Exactness

@@ -170,7 +170,7 @@ impl SelectedAlong {
     }
 }
 
-/// How likely so many of `draws` are a token of probability q.
+/// Returns how likely so many of `draws` are a token of probability q.
 fn binomial(draws: usize, count: usize, q: f64) -> f64 {
     let ways = (0..count).fold(1.0, |ways, i| ways * (draws - i) as f64 / (i + 1) as f64);
     ways * q.powi(count as i32) * (1.0 - q).max(0.0).powi((draws - count) as i32)

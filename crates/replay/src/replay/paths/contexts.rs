@@ -54,7 +54,7 @@ struct BlocksOfLog {
 }
 
 impl BlocksOfLog {
-    /// How many tokens the block of `length` at a place of a text has, if one starts there:
+    /// Returns how many tokens the block of `length` at a place of a text has, if one starts there:
     /// whether it does must not depend on what is written behind.
     fn tokens(&self, text: usize, start: usize, length: usize) -> Option<usize> {
         match &self.ends {
@@ -63,7 +63,7 @@ impl BlocksOfLog {
         }
     }
 
-    /// Whether a token ends a text.
+    /// Returns whether a token ends a text.
     fn ends(&self, token: u32) -> bool {
         self.ends
             .as_ref()
@@ -165,7 +165,7 @@ impl<'a> Contexts<'a> {
         logs.find(|log| (log.before..log.before + log.positions).contains(&number))
     }
 
-    /// Whether a block ends with the token that ends its text.
+    /// Returns whether a block ends with the token that ends its text.
     pub(super) fn end_with_text(&self) -> bool {
         self.logs.iter().all(|log| log.ends.is_some())
     }

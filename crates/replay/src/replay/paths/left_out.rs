@@ -4,7 +4,8 @@ use super::coded::coded_names;
 use super::measure::Measurement;
 
 impl Measurement<'_> {
-    /// What is left out where contexts have so many paths, and texts have room at so many starts.
+    /// Returns what is left out where contexts have so many paths, and texts have room at so many
+    /// starts.
     pub(super) fn left_out(&self, logged: usize, starts: usize) -> Vec<String> {
         let mut left_out = Vec::new();
         let most = self.drafts.last().copied().unwrap_or(0);

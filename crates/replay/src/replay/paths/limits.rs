@@ -22,7 +22,7 @@ fn limit(index: usize) -> f64 {
     }
 }
 
-/// How many of the limits a prefix is inside of: those with a smaller number.
+/// Returns how many of the limits a prefix is inside of: those with a smaller number.
 fn code(weight: f64) -> u8 {
     // LIMITS is far below 256.
     (0..LIMITS)
@@ -138,7 +138,7 @@ struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// What a context says of limits: the inside, and by j what is outside.
+    /// Returns what a context says of limits: the inside, and by j what is outside.
     fn terms(&self, context: &Context, chosen: &[usize], outside: &mut [f64]) -> f64 {
         outside.fill(0.0);
         let mut inside = 0.0;
@@ -199,7 +199,7 @@ impl Bound<'_> {
         (inside / count, sums)
     }
 
-    /// What q(out >= j) counts for, its slope and its curvature.
+    /// Returns what q(out >= j) counts for, its slope and its curvature.
     fn outer(&self, mass: f64) -> [f64; 3] {
         if matches!(self.form, Form::Several | Form::Trees) {
             return [mass, 1.0, 0.0];
@@ -284,8 +284,8 @@ impl Bound<'_> {
         }
     }
 
-    /// How far the pooled form lies too low on average, to second order: half of the curvature
-    /// times the variance of each mean, which is taken over prompts.
+    /// Returns how far the pooled form lies too low on average, to second order: half of the
+    /// curvature times the variance of each mean, which is taken over prompts.
     fn bias(&self, chosen: &[usize], means: &[f64]) -> f64 {
         if matches!(self.form, Form::Several | Form::Trees) || self.drafts < 2 {
             return 0.0;

@@ -52,10 +52,10 @@ impl CutRow<'_> {
         listed + a.min(b)
     }
 
-    /// Of a rule with a rate that rises with p and q of every token, and is largest where
-    /// all tokens of the rest are one: tight where both rows list the same tokens and the
-    /// masses of the rest are known. `reach` bounds P(a token of draft mass q is drafted), or
-    /// by how much more it lets be accepted.
+    /// Bounds a rule with a rate that rises with p and q of every token, and is largest where all
+    /// tokens of the rest are one: tight where both rows list the same tokens and the masses of the
+    /// rest are known. `reach` bounds P(a token of draft mass q is drafted), or by how much more it
+    /// lets be accepted.
     pub fn rising_rule(
         &mut self,
         drafts: usize,
@@ -97,14 +97,14 @@ impl CutRow<'_> {
         left + f64::max(each, together.max(merged))
     }
 
-    /// Of independent draws: sum of p (1 - (1-q)^n). Tight.
+    /// Bounds the hits of independent draws: sum of p (1 - (1-q)^n). Tight.
     pub fn hits_iid(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let reach = Self::drafted_iid(ask.drafts);
         self.rising_rule(ask.drafts, |row, n| Ok(row.hits_iid(n)), reach)
     }
 
-    /// Of sequential draws: a listed token is drafted least where the rest is many tokens,
-    /// most where it is one.
+    /// Bounds the hits of sequential draws: a listed token is drafted least where the rest is many
+    /// tokens, most where it is one.
     pub fn hits_sequential(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let more = self.more(self.drafted_in_turn(drafts));
@@ -112,9 +112,9 @@ impl CutRow<'_> {
         Ok([lower - self.meeting(drafts, 1) * self.spare, upper])
     }
 
-    /// Of recursive rejection sampling, which accepts 1 - M(L_n) with L_(k+1) = L_k + M(L_k):
-    /// L grows with M, and M falls in L. On drafts without replacement it accepts no less,
-    /// since L grows by more.
+    /// Bounds recursive rejection sampling, which accepts 1 - M(L_n) with L_(k+1) = L_k + M(L_k): L
+    /// grows with M, and M falls in L. On drafts without replacement it accepts no less, since L
+    /// grows by more.
     pub fn rejected_in_turn(&mut self, drafts: usize) -> [f64; 2] {
         let (mut least, mut most) = (0.0, 0.0);
         let (mut least_left, mut most_left) = (1.0, 1.0);

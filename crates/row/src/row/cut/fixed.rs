@@ -91,14 +91,14 @@ impl CutRow<'_> {
         move |[low, high]| [share(low, others + most), share(high, more + least)]
     }
 
-    /// Where the n-1 heaviest tokens of q are drafts anyway: p(top) + sum over the others of
-    /// min(p, q/(1-q(top))).
+    /// Bounds alpha* where the n-1 heaviest tokens of q are drafts anyway: p(top) + sum over the
+    /// others of min(p, q/(1-q(top))).
     pub fn optimum_with_fixed(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         Ok(self.with_fixed(ask, |p, share| p.min(share), |a, share| a.min(share)))
     }
 
-    /// Of the heaviest tokens of q and one draw from the others: p(top) + sum over the
-    /// others of p q/(1-q(top)).
+    /// Bounds the hits of the heaviest tokens of q and one draw from the others: p(top) + sum over
+    /// the others of p q/(1-q(top)).
     pub fn hits_with_fixed(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         Ok(self.with_fixed(ask, |p, share| p * share, |a, share| a * share))
     }

@@ -181,7 +181,7 @@ impl Pair {
         self.draft.push(q.max(0.0));
     }
 
-    /// What is missing of each row, which takes part in nothing.
+    /// Adds what is missing of each row, which takes part in nothing.
     fn push_dead(&mut self) {
         let missing = |row: &[f64]| 1.0 - row.iter().sum::<f64>();
         let (p, q) = (missing(&self.target), missing(&self.draft));
@@ -357,19 +357,19 @@ impl CutWorkspace {
 }
 
 impl CutRow<'_> {
-    /// Whether full rows with the merged row's numbers fit what is listed.
+    /// Returns whether full rows with the merged row's numbers fit what is listed.
     fn is_merged_attained(&self) -> bool {
         self.is_alike && self.merged.is_some()
     }
 
-    /// What is kept between the questions that are asked of this row.
+    /// Returns what is kept between the questions that are asked of this row.
     pub fn memo(&mut self) -> &mut Memo {
         self.sure.memo()
     }
 
-    /// What rounding can change of n drafts' bounds. A rest that is what listed probabilities lack
-    /// to 1 is rounded as 1 is; a draft that comes from what heavier ones leave of q has that over
-    /// this, and the laws of n of them differ by as much each.
+    /// Returns what rounding can change of n drafts' bounds. A rest that is what listed
+    /// probabilities lack to 1 is rounded as 1 is; a draft that comes from what heavier ones leave
+    /// of q has that over this, and the laws of n of them differ by as much each.
     pub fn rounding(&self, drafts: usize) -> f64 {
         let whole = self
             .whole
@@ -387,8 +387,8 @@ impl CutRow<'_> {
         self.unlisted.map(|one| one.mass)
     }
 
-    /// What the draft lists, where all masses are known: p of each of its tokens (0 where the
-    /// target does not list it), q, the mass of the others, and the most that one of them has.
+    /// Returns what the draft lists, where all masses are known: p of each of its tokens (0 where
+    /// the target does not list it), q, the mass of the others, and the most that one of them has.
     pub fn listed_by_draft(&self) -> Option<ListedByDraft> {
         let is_known = self.unlisted.iter().all(Unlisted::is_known);
         let mut listed = ListedByDraft {
@@ -417,7 +417,7 @@ impl CutRow<'_> {
         is_known.then_some(listed)
     }
 
-    /// Of a number that rises with p and q of every listed token, and that is largest on the
+    /// Bounds a number that rises with p and q of every listed token, and that is largest on the
     /// merged row where all listed masses are known; `more` bounds what tokens outside A add.
     fn rises(&mut self, drafts: usize, answer: Answer, more: f64) -> Result<[f64; 2], RowError> {
         let lower = answer(&mut self.sure, drafts)?.lower();

@@ -14,8 +14,8 @@ enum Open {
 }
 
 impl CutRow<'_> {
-    /// Of independent draws: tight where both rows list the same tokens and the masses of
-    /// the rest are known.
+    /// Bounds alpha* of independent draws: tight where both rows list the same tokens and the
+    /// masses of the rest are known.
     pub fn optimum_iid(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let more = self.more(Self::drafted_iid(drafts));
@@ -83,8 +83,8 @@ impl CutRow<'_> {
         least
     }
 
-    /// Of sequential draws: P of drafts inside a set that holds the rest only rises as the
-    /// rest is split into more tokens, and most if they are equal.
+    /// Bounds alpha* of sequential draws: P of drafts inside a set that holds the rest only rises
+    /// as the rest is split into more tokens, and most if they are equal.
     pub fn optimum_sequential(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let more = self.more(self.drafted_in_turn(drafts));
@@ -96,8 +96,8 @@ impl CutRow<'_> {
         Ok([split.max(independent), upper])
     }
 
-    /// Of independent draws that all differ: below as of sequential ones; above by sets that
-    /// hold all tokens outside A, for which the rest is best one token.
+    /// Bounds alpha* of independent draws that all differ: below as of sequential ones; above by
+    /// sets that hold all tokens outside A, for which the rest is best one token.
     pub fn optimum_distinct(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let split = self.sure.distinct_conditioned(drafts)?.rate.lower();

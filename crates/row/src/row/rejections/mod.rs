@@ -91,9 +91,9 @@ impl Default for RejectionBudget {
 }
 
 impl Row<'_> {
-    /// How often one of n sequential drafts without replacement is accepted by recursive
-    /// rejection sampling. The tokens are sorted by p/q the first time; what all n have in
-    /// common is kept.
+    /// Returns how often one of n sequential drafts without replacement is accepted by recursive
+    /// rejection sampling. The tokens are sorted by p/q the first time; what all n have in common
+    /// is kept.
     ///
     /// # Exactness
     /// Enclosed, or a mean over random draws, as the budget says.
@@ -158,7 +158,7 @@ impl Row<'_> {
         }
     }
 
-    /// What was kept of the row, to be handed back to the memo.
+    /// Returns what was kept of the row, to be handed back to the memo.
     fn rejections(&mut self) -> Box<Rejections> {
         let kept = self.memo().take();
         kept.unwrap_or_else(|| Box::new(Rejections::of(self)))
@@ -208,9 +208,9 @@ impl Row<'_> {
         found
     }
 
-    /// What each of n sequential drafts accepts of a token by recursive rejection sampling:
-    /// P(the output is the token, and draft k was accepted) for each k < n. The tokens are
-    /// sorted by p/q the first time.
+    /// Returns what each of n sequential drafts accepts of a token by recursive rejection sampling:
+    /// P(the output is the token, and draft k was accepted) for each k < n. The tokens are sorted
+    /// by p/q the first time.
     ///
     /// # Formula
     /// Over paths of k rejections, the mean of `min((p - L_k q)+, M(L_k) q/(1 - s_k))`: a path
@@ -267,7 +267,7 @@ pub struct Rejections {
 }
 
 impl Rejections {
-    /// Of a row of p and q. O(V log V).
+    /// Prepares a row of p and q. O(V log V).
     pub fn new(target: &[f64], draft: &[f64]) -> Self {
         let curve = Curve::new(target, draft);
         let drafted = curve.tokens.iter().map(|&token| target[token as usize]);

@@ -304,7 +304,7 @@ impl<'a> ProductRule<'a> {
         }
     }
 
-    /// What can be rejected next, with its weight g.
+    /// Adds what can be rejected next, with its weight g.
     fn branch(&self, state: State, [next, offer]: [f64; 2], branches: &mut Vec<Branch>) {
         branches.clear();
         for (at, heavy) in self.heavy.iter().enumerate() {

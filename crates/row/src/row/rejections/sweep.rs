@@ -94,8 +94,8 @@ impl Sweep {
         sweep
     }
 
-    /// Of rows that sum to 1, for up to `draws` drafts. Tokens are listed from the least q on
-    /// that `listed` says, given q of the heaviest tokens. O(V). Memory that was taken for other
+    /// Fills it for rows that sum to 1 and up to `draws` drafts. Tokens are listed from the least q
+    /// on that `listed` says, given q of the heaviest tokens. O(V). Memory that was taken for other
     /// rows is used again.
     pub(super) fn fill(&mut self, rows: Rows<'_>, draws: usize, listed: impl Fn(&[f64]) -> f64) {
         let tokens = heaviest(rows.draft, draws).into_iter();
@@ -166,7 +166,7 @@ impl Sweep {
         }
     }
 
-    /// Whether enough of q is left before the last draft to divide by, however the heaviest
+    /// Returns whether enough of q is left before the last draft to divide by, however the heaviest
     /// tokens fall.
     pub(super) fn leaves_enough(&self, draws: usize) -> bool {
         let gone = self.heaviest.iter().take(draws);
@@ -287,8 +287,8 @@ impl Sweep {
 
 type Cells<'a> = (&'a mut [Sums], &'a mut [[f64; 2]]);
 
-/// Of every cell the moments before it, to which those of its unlisted tokens are added, and its
-/// sums of p and q.
+/// Returns of every cell the moments before it, to which those of its unlisted tokens are added,
+/// and its sums of p and q.
 #[multiversion(targets = "simd")]
 fn by_cell(
     tokens: &[[f64; 2]],

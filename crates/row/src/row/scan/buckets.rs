@@ -205,7 +205,7 @@ impl Buckets {
         &self.all
     }
 
-    /// What p and q sum to.
+    /// Returns what p and q sum to.
     pub(super) fn totals(&self) -> (f64, f64) {
         (self.all.target(), self.all.draft())
     }

@@ -19,13 +19,13 @@ pub(super) trait Chain {
     /// Q of the links up to and with `index`.
     fn at_end(&self, index: usize, x: f64) -> f64;
 
-    /// What the mass of a link errs by, relative to it, where that is not in
+    /// Returns what the mass of a link errs by, relative to it, where that is not in
     /// [`Self::error`].
     fn slack(&self, _link: &Link) -> f64 {
         0.0
     }
 
-    /// What Q is at most after a mass `more` of a link's tokens, besides being below its
+    /// Returns what Q is at most after a mass `more` of a link's tokens, besides being below its
     /// chord over the link.
     fn most(&self, _index: usize, _link: &Link, _more: f64) -> f64 {
         f64::INFINITY
@@ -237,9 +237,9 @@ pub(super) struct Interior {
 }
 
 impl Interior {
-    /// Where, in x from the bucket's start, the two lines below P meet. `None` if
-    /// P - Q is least at an end of the bucket: the chord above Q is no steeper than the
-    /// one line, or no less steep than the other.
+    /// Returns where, in x from the bucket's start, the two lines below P meet. `None` if P - Q is
+    /// least at an end of the bucket: the chord above Q is no steeper than the one line, or no less
+    /// steep than the other.
     #[inline(always)]
     pub(super) fn turn(&self) -> Option<f64> {
         let mass = self.mass;
@@ -300,7 +300,7 @@ pub(super) fn at(key: u64, token: u32) -> RatioCut {
     }
 }
 
-/// Whether a ratio is so small that its place in the order is not sure.
+/// Returns whether a ratio is so small that its place in the order is not sure.
 pub fn is_doubtful(ratio: f64) -> bool {
     ratio > 0.0 && ratio < DOUBTFUL_RATIO
 }

@@ -114,7 +114,7 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// What is kept between questions.
+    /// Returns what is kept between questions.
     pub fn memo(&mut self) -> &mut Memo {
         &mut self.scan.memo
     }

@@ -182,8 +182,8 @@ impl Rule {
         FIRST_TIME.ln() + index as f64 * self.step
     }
 
-    /// By how much sums of alternating terms may exceed the sums of non-negative
-    /// ones that they stand for: -log(1-r)/y <= 1.067 for each of the n-1 factors.
+    /// Returns by how much sums of alternating terms may exceed the sums of non-negative ones that
+    /// they stand for: -log(1-r)/y <= 1.067 for each of the n-1 factors.
     fn amplification(&self) -> f64 {
         1.067f64.powi(self.draws as i32)
     }
@@ -347,7 +347,7 @@ impl Race {
         (self.close(s, link, more, integral), bound)
     }
 
-    /// Whether the drafts have rung at [`SETTLED_BY`].
+    /// Returns whether the drafts have rung at [`SETTLED_BY`].
     fn is_settled(&mut self, draws: usize, link: usize, more: &[f64]) -> bool {
         loop {
             self.gather(link, more);
@@ -527,7 +527,7 @@ fn usual_limit(draft: &[f64]) -> f64 {
     f64::from_bits((limit as u64) << 52)
 }
 
-/// What light tokens have to be below for expansions until `last`.
+/// Returns what light tokens have to be below for expansions until `last`.
 fn limit_for(last: f64) -> f64 {
     let limit = (EXPANSION_LIMIT * FURTHER / last).min(LEAST_HEAVY);
     f64::from_bits((exponent(limit).max(1) as u64) << 52)

@@ -81,7 +81,7 @@ impl Symmetric {
         self.last()[draws]
     }
 
-    /// Whether e_n, and all that it is made of, stayed within the range of `f64`.
+    /// Returns whether e_n, and all that it is made of, stayed within the range of `f64`.
     fn is_safe(&self, draws: usize) -> bool {
         let last = self.last();
         let largest = last[..=draws].iter().copied().fold(1.0, f64::max);

@@ -71,13 +71,13 @@ impl<T: Number> CodedPieces<T> {
         }
     }
 
-    /// Which of the pieces, from 0, a path has that is at the prefix.
+    /// Returns which of the pieces, from 0, a path has that is at the prefix.
     pub fn of_path(&self, path: usize) -> usize {
         // A path that only rounding brings here has the nearest.
         path.saturating_sub(self.first).min(self.cuts.len())
     }
 
-    /// Whether one path at most can be here.
+    /// Returns whether one path at most can be here.
     pub(super) fn is_one(&self) -> bool {
         self.cuts.is_empty()
     }
@@ -362,9 +362,9 @@ impl<T: Number> Passes<T> {
 }
 
 impl CodedRow<f64> {
-    /// What is kept of the tokens of paths that are at a prefix: each is a path's number and its
-    /// token. They are asked in turn, level by level, so that entry l n + i of the ratios is what
-    /// the pass at level l keeps of path i of n once all before it were refused.
+    /// Returns what is kept of the tokens of paths that are at a prefix: each is a path's number
+    /// and its token. They are asked in turn, level by level, so that entry l n + i of the ratios
+    /// is what the pass at level l keeps of path i of n once all before it were refused.
     ///
     /// # Formula
     /// With R what the target has not given out, Q what is left of the path's law on its piece, s
