@@ -7,10 +7,11 @@ use super::output::{CliError, Verdict, progress, read_problems, width};
 use super::overwrites::Touched;
 use super::recorded::Recorded;
 use crate::evaluate::{Evaluated, NotTaken};
+use crate::glossary;
 use crate::page::table::Column;
-use crate::page::{Page, agree, counted, disagree, is_of_a_page, visible};
+use crate::page::{Page, agree, counted, definition, disagree, is_of_a_page, visible};
 use crate::problem::AnyProblem;
-use crate::report::problems::{definitions, table, whole};
+use crate::report::problems::{table, whole};
 use crate::side_by_side;
 use crate::typed;
 use std::io::Write;
@@ -147,7 +148,10 @@ pub(super) fn run<C: ProblemCommand>(
             write!(out, "{}", painted(&table(lines.clone(), width())))?;
         }
         if common.verbose > 0 {
-            writeln!(out, "{}\n", definitions(C::NAME))?;
+            for (word, meaning) in glossary::of::<Vec<_>>(C::NAME) {
+                write!(out, "{}", painted(&definition(&word, &meaning, width())))?;
+            }
+            writeln!(out)?;
         }
         writeln!(out, "{summary}")?;
     }

@@ -2,7 +2,7 @@
 //! of a table and in full below.
 
 use super::columns::head;
-use super::sections::{self, legend};
+use super::sections::definitions;
 use crate::glossary;
 use crate::known::Known;
 use crate::page::table::{Column, Entry, Number, Row, Table};
@@ -112,11 +112,6 @@ pub fn table(lines: Vec<Vec<(Column, String)>>, width: u16) -> Text {
     out
 }
 
-/// What the words of a command's results mean.
-pub fn definitions(report: &str) -> String {
-    legend(report, 14)
-}
-
 /// The page of a command's results: that of the one problem, or all in short with each folded below;
 /// `summary` says how they came out.
 pub fn whole(
@@ -130,10 +125,8 @@ pub fn whole(
         1 => pages.remove(0),
         _ => several(report, summary, short(lines), pages),
     };
-    page.sections.push(sections::definitions(
-        "What every word is.",
-        glossary::of(report),
-    ));
+    page.sections
+        .push(definitions("What every word is.", glossary::of(report)));
     let words = format!(
         "specgap {}, report schema {}.",
         crate::log::version(),
