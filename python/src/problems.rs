@@ -111,7 +111,7 @@ fn solve(
         problems(path, text, single)?,
         threads,
         |problem| solve_one(problem, &limits),
-        |solution| solve_report::text(solution, WIDTH).to_string(),
+        |solution| solve_report::page(solution).text(WIDTH, false),
     )
 }
 
@@ -134,7 +134,7 @@ fn verify(
         problems(path, text, single)?,
         threads,
         |problem| verify_with(problem, &settings),
-        |verified| verify_report::text(verified, WIDTH).to_string(),
+        |verified| verify_report::page(verified).text(WIDTH, false),
     )
 }
 
@@ -160,7 +160,7 @@ fn block(
         blocks,
         threads,
         |problem| evaluate_block(problem, drafts.unwrap_or_else(|| problem.drafts())),
-        |found| block_report::text(found, WIDTH).to_string(),
+        |found| block_report::page(found).text(WIDTH, false),
     )
 }
 

@@ -2,18 +2,20 @@
 //! other out, a verdict at the end.
 
 use super::colour::{self, painted};
-use super::options::{Common, Format};
+use super::options::{Common, Format, Problems};
 use super::output::{CliError, Verdict, progress, read_problems, width};
+use super::overwrites::Touched;
+use super::recorded::Recorded;
 use crate::evaluate::{Evaluated, NotTaken};
+use crate::glossary;
 use crate::page::table::Column;
-use crate::page::terminal::Text;
-use crate::page::{counted, visible};
+use crate::page::{Page, agree, counted, definition, disagree, is_of_a_page, visible};
 use crate::problem::AnyProblem;
-use crate::report::problems::table;
+use crate::report::problems::{table, whole};
 use crate::side_by_side;
 use crate::typed;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Problems that are worked on before their results are printed: results appear
 /// in order, soon, and are not all kept.
@@ -26,18 +28,20 @@ pub(super) trait ProblemCommand: Sync {
     /// What it finds.
     type Result: Evaluated + Send;
 
+    /// The command, which its words stand under, too.
+    const NAME: &'static str;
+    /// What it makes of a problem.
+    const RESULT: &'static str = "problem";
     /// In the progress bar, as in "solving".
     const DOING: &'static str;
     /// A problem of the other kind, which is refused when it was named and passed over when a folder
     /// holds it, and the command that takes it.
     const OTHERS: [&'static str; 2];
-    /// Goes under a text report.
-    const DEFINITIONS: fn() -> String;
 
     /// The problem, if it is of the right kind.
     const SELECT: fn(&AnyProblem) -> Option<&Self::Problem>;
-    /// The result for people, so many columns wide.
-    const TEXT: fn(&Self::Result, u16) -> Text;
+    /// The result for people.
+    const PAGE: fn(&Self::Result) -> Page;
     /// The columns of a table of results, and a result's line in it, where several problems are
     /// printed in short.
     const LINE: fn(&Self::Result) -> Vec<(Column, String)>;
@@ -49,21 +53,28 @@ pub(super) trait ProblemCommand: Sync {
     }
     /// Works on one problem; one result or more.
     fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
-    /// Called with each result after it is printed.
-    fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
+    /// The options that make other results.
+    fn recorded(&self, _: &mut Recorded) {}
+    /// Called with each result after it is printed; what is for files of its own may be taken out.
+    fn keep(&mut self, _: &Self::Problem, _: &mut Self::Result) -> Result<(), CliError> {
         Ok(())
     }
     /// The last line, but for what was passed over.
-    fn summary(&self, results: usize, agreeing: usize) -> String;
+    fn summary(&self, results: usize, agreeing: usize) -> String {
+        let (all, wrong) = (counted(results, Self::RESULT), results - agreeing);
+        format!("{all}: {}, {}", agree(agreeing), disagree(wrong))
+    }
 }
 
 /// Runs a command over problem files and folders.
 pub(super) fn run<C: ProblemCommand>(
     mut command: C,
-    paths: &[PathBuf],
+    Problems { problems, folder }: &Problems,
     common: &Common,
 ) -> Result<Verdict, CliError> {
-    let problems = read_problems(paths)?;
+    let mut line = Recorded::new(C::NAME, problems);
+    command.recorded(&mut line);
+    let problems = read_problems(problems)?;
     let [other, its_command] = C::OTHERS;
     let reason = format!("a {other}; see {its_command}");
     for (path, walked, problem) in &problems {
@@ -74,13 +85,16 @@ pub(super) fn run<C: ProblemCommand>(
     }
     let own = (problems.iter())
         .filter_map(|(path, _, problem)| Some((path.as_path(), (C::SELECT)(problem)?)));
+    Touched::reading(problems.iter().map(|(path, _, _)| path))
+        .folder(folder.out.as_deref(), is_of_a_page)
+        .check()?;
     command.prepare(&own.collect::<Vec<_>>())?;
     let text = common.format == Format::Text;
     let bar = progress(problems.len(), text, C::DOING);
     let selected = problems.iter();
     let several = selected.filter(|(_, _, problem)| (C::SELECT)(problem).is_some());
     let in_short = several.count() > 1 && common.verbose == 0;
-    let mut lines = Vec::new();
+    let (mut lines, mut kept) = (Vec::new(), Vec::new());
     let mut out = colour::stdout();
     let (mut results, mut agreeing, mut skipped) = (0, 0, 0);
     for batch in problems.chunks(BATCH) {
@@ -89,7 +103,7 @@ pub(super) fn run<C: ProblemCommand>(
             bar.inc(1);
             found.unwrap_or_default()
         });
-        for ((_, _, problem), found) in batch.iter().zip(&found) {
+        for ((_, _, problem), found) in batch.iter().zip(found) {
             let Some(selected) = (C::SELECT)(problem) else {
                 skipped += 1;
                 if !text {
@@ -101,19 +115,18 @@ pub(super) fn run<C: ProblemCommand>(
                 }
                 continue;
             };
-            for result in found {
+            for mut result in found {
                 results += 1;
                 agreeing += usize::from(result.is_ok());
-                if in_short {
-                    lines.push((C::LINE)(result));
-                }
+                lines.push((C::LINE)(&result));
                 if !text {
-                    writeln!(out, "{}", typed::line(result)?)?;
+                    writeln!(out, "{}", typed::line(&result)?)?;
                 } else if !((in_short || common.quiet) && result.is_ok()) {
-                    let text = (C::TEXT)(result, width());
+                    let text = (C::PAGE)(&result).spans(width(), common.verbose > 0);
                     bar.suspend(|| writeln!(out, "{}", painted(&text)))?;
                 }
-                command.keep(selected, result)?;
+                command.keep(selected, &mut result)?;
+                kept.extend(folder.out.is_some().then_some(result));
             }
         }
     }
@@ -125,20 +138,29 @@ pub(super) fn run<C: ProblemCommand>(
             counted(skipped, "problem")
         )));
     }
+    let mut summary = command.summary(results, agreeing);
+    if skipped > 0 {
+        let skipped = counted(skipped, other);
+        summary.push_str(&format!("; {skipped} skipped (see {its_command})"));
+    }
     if text {
-        if !lines.is_empty() && !common.quiet {
-            write!(out, "{}", painted(&table(lines, width())))?;
+        if in_short && !common.quiet {
+            write!(out, "{}", painted(&table(lines.clone(), width())))?;
         }
         if common.verbose > 0 {
-            writeln!(out, "{}\n", (C::DEFINITIONS)())?;
-        }
-        let summary = command.summary(results, agreeing);
-        match skipped {
-            0 => writeln!(out, "{summary}")?,
-            n => {
-                let skipped = counted(n, other);
-                writeln!(out, "{summary}; {skipped} skipped (see {its_command})")?;
+            for (word, meaning) in glossary::of::<Vec<_>>(C::NAME) {
+                write!(out, "{}", painted(&definition(&word, &meaning, width())))?;
             }
+            writeln!(out)?;
+        }
+        writeln!(out, "{summary}")?;
+    }
+    if let Some(place) = &folder.out {
+        let pages = kept.iter().map(C::PAGE).collect();
+        let page = whole(C::NAME, &line.into_line(), summary, lines, pages);
+        folder.write(place, &folder.files(&page, &kept)?)?;
+        if text {
+            writeln!(out, "report: {}", place.join("report.html").display())?;
         }
     }
     out.flush()?;

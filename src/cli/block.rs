@@ -3,10 +3,10 @@
 use super::batch::{self, ProblemCommand};
 use super::options::{Common, Counts, Problems};
 use super::output::{CliError, Verdict};
+use super::recorded::Recorded;
 use crate::evaluate::{BlockEvaluation, block};
+use crate::page::Page;
 use crate::page::table::Column;
-use crate::page::terminal::Text;
-use crate::page::{agree, counted, disagree};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::block as report;
 use clap::Args;
@@ -32,13 +32,17 @@ impl ProblemCommand for Block {
     type Problem = BlockProblem;
     type Result = BlockEvaluation;
 
+    const NAME: &'static str = "block";
+    const RESULT: &'static str = "block evaluation";
     const DOING: &'static str = "enumerating";
     const OTHERS: [&'static str; 2] = ["single-step problem", "specgap solve"];
-    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&BlockProblem> = AnyProblem::block;
-    const TEXT: fn(&BlockEvaluation, u16) -> Text = report::text;
+    const PAGE: fn(&BlockEvaluation) -> Page = report::page;
     const LINE: fn(&BlockEvaluation) -> Vec<(Column, String)> = report::line;
 
+    fn recorded(&self, line: &mut Recorded) {
+        line.list("drafts", &self.drafts);
+    }
     fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {
         if self.drafts.is_empty() {
             return vec![block(problem, problem.drafts())];
@@ -48,14 +52,6 @@ impl ProblemCommand for Block {
             .map(|&drafts| block(problem, drafts))
             .collect()
     }
-    fn summary(&self, results: usize, agreeing: usize) -> String {
-        format!(
-            "{}: {}, {}",
-            counted(results, "block evaluation"),
-            agree(agreeing),
-            disagree(results - agreeing)
-        )
-    }
 }
 
 pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError> {
@@ -63,7 +59,7 @@ pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError
         Block {
             drafts: Counts::all(&args.drafts),
         },
-        &args.problems.problems,
+        &args.problems,
         common,
     )
 }

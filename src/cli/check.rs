@@ -2,14 +2,16 @@
 
 use super::colour::{self, painted};
 use super::meant;
-use super::options::{Common, Format};
+use super::options::{Common, Folder, Format};
 use super::output::{
-    CliError, Verdict, json_file, progress, read_document, read_problems, width, write_together,
-    write_whole,
+    CliError, Verdict, json_file, progress, read_document, read_problems, width, write_whole,
 };
 use super::overwrites::Touched;
+use super::printed::print_report;
+use super::recorded::file_name;
 use crate::claims::{Baseline, Claim, check_some, compare, ledger};
 use crate::evaluate::{Evaluated, Limits, block, solve, verify};
+use crate::page::is_of_a_page;
 use crate::problem::{AnyProblem, BlockProblem, Problem};
 use crate::report::check as report;
 use crate::report::check::{CheckRun, ProblemCheck};
@@ -27,6 +29,7 @@ const PROBLEMS: &str = "problems";
 
 /// Arguments of `specgap check`.
 #[derive(Args, Debug)]
+#[command(mut_arg("out", |out| out.help("Write report.html, report.md, report.json and junit.xml here")))]
 pub(super) struct CheckArgs {
     /// Exit with 1 if a result is not as in this file.
     ///
@@ -39,9 +42,8 @@ pub(super) struct CheckArgs {
     /// Write what was checked as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write report.md (results and ledger as a page), report.json and junit.xml here.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    folder: Folder,
     /// Write the ledger as a Markdown page, alone.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -119,13 +121,13 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         (read_problems(&args.problems)?, None)
     };
 
-    let own = |name: &str| matches!(name, "junit.xml" | "report.json" | "report.md");
+    let own = |name: &str| name == "junit.xml" || is_of_a_page(name);
     (Touched::reading(problems.iter().map(|(path, _, _)| path)))
         .and_reading(&args.baseline)
         .writing("--write-baseline", args.write_baseline.as_deref())
         .writing("--junit", args.junit.as_deref())
         .writing("--report", args.report.as_deref())
-        .folder(args.out.as_deref(), own)
+        .folder(args.folder.out.as_deref(), own)
         .check()?;
     let count = ledger().iter().filter(|claim| asked(claim.id)).count();
     let total = count + problems.len();
@@ -172,31 +174,21 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         write_whole(path, report::junit(&run).as_bytes())?;
     }
     if let Some(path) = &args.report {
-        let command = format!("specgap check --report {}", path.display());
-        write_whole(path, report::markdown(&run, &command).as_bytes())?;
+        let command = format!("specgap check --report {}", file_name(path));
+        write_whole(path, report::ledger(&run, &command).markdown().as_bytes())?;
     }
-    if let Some(folder) = &args.out {
-        let page = report::summary(&run, "specgap check --out DIR");
-        let files = [
-            ("junit.xml", report::junit(&run)),
-            ("report.json", report::json(&run)? + "\n"),
-            ("report.md", page),
-        ];
-        let files = files.map(|(name, text)| (name.to_owned(), text.into_bytes()));
-        write_together(folder, &files)?;
+    let data = report::json(&run);
+    let page = report::page(&run, "specgap check");
+    if let Some(folder) = &args.folder.out {
+        let mut files = vec![("junit.xml".to_owned(), report::junit(&run).into_bytes())];
+        files.extend(args.folder.files(&page, &data)?);
+        args.folder.write(folder, &files)?;
     }
-    let mut out = colour::stdout();
-    match common.format {
-        Format::Json => writeln!(out, "{}", report::json(&run)?)?,
-        Format::Text => {
-            let text = report::text(&run, width(), common.quiet, common.verbose > 0);
-            write!(out, "{}", painted(&text))?;
-            if let Some(folder) = &args.out {
-                writeln!(out, "report: {}", folder.join("report.md").display())?;
-            }
-        }
+    if common.quiet && common.format == Format::Text {
+        let text = report::in_short(&run).spans(width(), false);
+        write!(colour::stdout(), "{}", painted(&text))?;
     }
-    out.flush()?;
+    print_report(&data, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::of(run.is_ok()))
 }
 

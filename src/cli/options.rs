@@ -128,6 +128,8 @@ pub(super) struct Problems {
     /// Problem files (.toml, .json) or folders of them.
     #[arg(required = true, value_name = "PROBLEM")]
     pub(super) problems: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) folder: Folder,
 }
 
 /// Where a report goes.

@@ -3,28 +3,29 @@
 use super::batch::{self, ProblemCommand};
 use super::colour;
 use super::options::{Common, Problems};
-use super::output::{CliError, Verdict, check_folder, json_file, write_whole};
+use super::output::{CliError, Verdict, json_file, write_whole};
 use super::overwrites::Touched;
 use crate::certify::Certificate;
+use crate::coupling::TransportPlan;
 use crate::evaluate::{Limits, Solution, solve};
 use crate::page::table::Column;
-use crate::page::terminal::Text;
-use crate::page::{agree, counted, disagree, visible};
+use crate::page::{Page, is_of_a_page, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
 use crate::sorted::Map;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Arguments of `specgap solve`.
 #[derive(Args, Debug)]
+#[command(mut_arg("out", |out| out.alias("certificates").help(OUT)))]
 pub(super) struct SolveArgs {
     #[command(flatten)]
     problems: Problems,
-    /// Write the exact certificate of each problem here, as NAME.json; specgap certify checks it.
-    #[arg(long, alias = "certificates", value_name = "DIR")]
-    out: Option<PathBuf>,
 }
+
+const OUT: &str = "Write report.html, report.md, report.json and the exact certificate of each problem \
+    here, as NAME.json; specgap certify checks it";
 
 struct Solve<'a> {
     limits: Limits,
@@ -36,22 +37,26 @@ impl ProblemCommand for Solve<'_> {
     type Problem = Problem;
     type Result = Solution;
 
+    const NAME: &'static str = "solve";
     const DOING: &'static str = "solving";
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
-    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
-    const TEXT: fn(&Solution, u16) -> Text = report::text;
+    const PAGE: fn(&Solution) -> Page = report::page;
     const LINE: fn(&Solution) -> Vec<(Column, String)> = report::line;
 
     fn prepare(&mut self, problems: &[(&Path, &Problem)]) -> Result<(), CliError> {
         let Some(folder) = self.certificates else {
             return Ok(());
         };
-        check_folder(folder)?;
         let mut files: Map<String, &Path> = Map::new();
         let mut touched = Touched::reading(problems.iter().map(|(path, _)| path));
         for (path, problem) in problems {
             let file = certificate_file(problem.name());
+            if is_of_a_page(&file.to_lowercase()) {
+                let message = "name: is \"report\", whose certificate would be the report's own file; \
+                    name it otherwise, or solve it without --out";
+                return Err(CliError::input(path, message));
+            }
             // Names on file systems that know no capitals, too.
             if let Some(other) = files.insert(file.to_lowercase(), path) {
                 return Err(CliError::input(
@@ -76,30 +81,22 @@ impl ProblemCommand for Solve<'_> {
     fn work(&self, problem: &Problem) -> Vec<Solution> {
         vec![solve(problem, &self.limits)]
     }
-    fn keep(&mut self, problem: &Problem, solution: &Solution) -> Result<(), CliError> {
-        match self.certificates {
-            Some(folder) => write_certificate(folder, problem, solution),
-            None => Ok(()),
+    fn keep(&mut self, problem: &Problem, solution: &mut Solution) -> Result<(), CliError> {
+        match (self.certificates, solution.proof.plan.take()) {
+            (Some(folder), Some(plan)) => write_certificate(folder, problem, solution, &plan),
+            _ => Ok(()),
         }
-    }
-    fn summary(&self, results: usize, agreeing: usize) -> String {
-        format!(
-            "{}: {}, {}",
-            counted(results, "problem"),
-            agree(agreeing),
-            disagree(results - agreeing)
-        )
     }
 }
 
 pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError> {
-    let certificates = args.out.as_deref();
+    let certificates = args.problems.folder.out.as_deref();
     batch::run(
         Solve {
             limits: Limits::default(),
             certificates,
         },
-        &args.problems.problems,
+        &args.problems,
         common,
     )
 }
@@ -120,11 +117,9 @@ fn write_certificate(
     folder: &Path,
     problem: &Problem,
     solution: &Solution,
+    plan: &TransportPlan,
 ) -> Result<(), CliError> {
     let path = folder.join(certificate_file(&solution.problem));
-    let Some(plan) = &solution.proof.plan else {
-        return Ok(());
-    };
     match Certificate::new(problem, plan, &solution.proof.subset) {
         Ok(certificate) => write_whole(&path, &json_file(&certificate)?),
         // Rounded plans prove an enclosure and are not written.

@@ -3,10 +3,10 @@
 use super::batch::{self, ProblemCommand};
 use super::options::{Common, Problems};
 use super::output::{CliError, Verdict};
+use super::recorded::Recorded;
 use crate::evaluate::{Verification, verify_with};
 use crate::page::table::Column;
-use crate::page::terminal::Text;
-use crate::page::{counted, disagree};
+use crate::page::{Page, counted, disagree};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::verify as report;
 use crate::verifier::RrsWoSettings;
@@ -29,18 +29,21 @@ impl ProblemCommand for Verify {
     type Problem = Problem;
     type Result = Verification;
 
+    const NAME: &'static str = "verify";
     const DOING: &'static str = "verifying";
     const OTHERS: [&'static str; 2] = ["block problem", "specgap block"];
-    const DEFINITIONS: fn() -> String = report::definitions;
     const SELECT: fn(&AnyProblem) -> Option<&Problem> = AnyProblem::single;
-    const TEXT: fn(&Verification, u16) -> Text = report::text;
+    const PAGE: fn(&Verification) -> Page = report::page;
     const LINE: fn(&Verification) -> Vec<(Column, String)> = report::line;
 
+    fn recorded(&self, line: &mut Recorded) {
+        line.option("seed", Some(self.settings.seed).filter(|&seed| seed > 0));
+    }
     fn work(&self, problem: &Problem) -> Vec<Verification> {
         vec![verify_with(problem, &self.settings)]
     }
-    fn keep(&mut self, _: &Problem, evaluation: &Verification) -> Result<(), CliError> {
-        self.runs += evaluation.runs();
+    fn keep(&mut self, _: &Problem, found: &mut Verification) -> Result<(), CliError> {
+        self.runs += found.runs();
         Ok(())
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
@@ -60,9 +63,5 @@ pub(super) fn run(args: &VerifyArgs, common: &Common) -> Result<Verdict, CliErro
         seed: common.seed,
         ..RrsWoSettings::default()
     };
-    batch::run(
-        Verify { settings, runs: 0 },
-        &args.problems.problems,
-        common,
-    )
+    batch::run(Verify { settings, runs: 0 }, &args.problems, common)
 }

@@ -1,211 +1,183 @@
 //! Reports of `specgap block`.
 
-use super::columns::head;
 use super::exact_or_decimal;
-use super::problems::{self, BEST, decimal};
-use super::sections;
+use super::fractions::in_full;
+use super::problems::{self, BEST, decimal, digits, entry};
 use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
-use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, OptimumMethod};
+use crate::evaluate::{
+    BlockEvaluation, BlockVerification, Evaluated, OptimumMethod, Outcome, Reported,
+};
 use crate::known::Known;
 use crate::once::grouped;
-use crate::page::table::{Column, Row, Table};
-use crate::page::terminal::{self, Role, Text};
+use crate::page::table::{Column, Entry, Row};
 use crate::page::words::counted;
-use std::fmt::Write as _;
+use crate::page::{Block, Page, Section};
 
-/// What the words of the report mean.
-pub fn definitions() -> String {
-    sections::legend("block", 12)
+/// The page of a problem.
+pub fn page(found: &BlockEvaluation) -> Page {
+    let (drafts, horizon) = (found.drafts, counted(found.horizon, "token"));
+    let blocks = match drafts {
+        1 => "draft block",
+        _ => "independent draft blocks",
+    };
+    let short = match found.horizon == found.length {
+        true => " (the file does not give the target after every whole block)",
+        false => "",
+    };
+    let mut lines = vec![format!(
+        "V = {}, L = {}, K = {drafts} {blocks}; output compared over {horizon}{short}",
+        found.vocab, found.length
+    )];
+    if found.meets_file() == Some(true) {
+        lines.push("expected values of the file: ok".to_owned());
+    }
+    let complaints = found.complaints().into_iter();
+    let wrong = complaints.map(|one| format!("DISAGREES: {one}")).collect();
+    let optimum = found
+        .block_optimum()
+        .map_or_else(|| "skipped".to_owned(), in_full);
+    let answer = format!("optimum: E[tau] = {optimum}");
+    let sections = [bounds(found), verifiers(found)];
+    problems::page(&found.problem, answer, wrong, lines, sections)
 }
 
-/// A report for people; `width` wraps the tables and the prose.
-pub fn text(evaluation: &BlockEvaluation, width: u16) -> Text {
-    let mut out = Text::default();
-    out.lines(Role::Heading, &evaluation.problem);
-    let drafts = evaluation.drafts;
-    let _ = writeln!(
-        out,
-        "  V = {}, L = {}, K = {drafts} {}; output compared over {}{}",
-        evaluation.vocab,
-        evaluation.length,
-        if drafts == 1 {
-            "draft block"
-        } else {
-            "independent draft blocks"
-        },
-        counted(evaluation.horizon, "token"),
-        if evaluation.horizon == evaluation.length {
-            " (the file does not give the target after every whole block)"
-        } else {
-            ""
-        }
-    );
-    bounds(&mut out, evaluation, width);
-    verifiers(&mut out, evaluation, width);
-    let methods = evaluation.methods.iter().filter_map(|method| {
-        let unrun = |reason: &str| format!("{}: {reason}", method.outcome.status());
-        let remark = method
-            .limit()
-            .or_else(|| method.outcome.reason().map(unrun))?;
-        Some((remark, method.name()))
-    });
-    let unrun = evaluation.verifiers.iter().filter_map(|row| {
-        let reason = row.outcome.reason()?;
-        Some((
-            format!("{}: {reason}", row.outcome.status()),
-            row.name.to_string(),
-        ))
-    });
-    let notes = evaluation.verifiers.iter().filter_map(|row| {
-        let note = row.note.filter(|_| row.outcome.done().is_some())?;
-        Some((note.to_owned(), row.name.to_string()))
-    });
-    for (remark, names) in grouped(methods.chain(unrun).chain(notes)) {
-        out.wrap(&format!("{}: {remark}", names.join(", ")), width);
-    }
-    for disagreement in evaluation.complaints() {
-        out.wrap_after(Role::Bad, "DISAGREES", &format!(": {disagreement}"), width);
-    }
-    if evaluation.meets_file() == Some(true) {
-        let _ = writeln!(out, "  expected values of the file: ok");
-    }
-    out
+/// Remarks in full sentences, each with all that it is of.
+fn remarks(all: impl IntoIterator<Item = (String, String)>) -> impl Iterator<Item = Block> {
+    let all = grouped(all).into_iter();
+    all.map(|(remark, names)| Block::Paragraph(format!("{}: {remark}", names.join(", "))))
+}
+
+/// Why there is no answer.
+fn unrun<A: Reported>(outcome: &Outcome<A>) -> Option<String> {
+    Some(format!("{}: {}", outcome.status(), outcome.reason()?))
 }
 
 /// A problem in a line of a table of problems.
-pub fn line(evaluation: &BlockEvaluation) -> Vec<(Column, String)> {
-    let laws =
-        || (evaluation.verifiers.iter()).filter_map(|row| Some((row.name, row.outcome.done()?)));
-    let length = |law: &BlockLaw| law.expected_accepted_length.value();
+pub fn line(found: &BlockEvaluation) -> Vec<(Column, String)> {
+    let laws = || (found.verifiers.iter()).filter_map(|row| Some((row.name, row.outcome.done()?)));
     let lossless = laws().filter(|(_, law)| law.lossless);
-    let best = lossless.reduce(|best, one| {
-        if length(one.1) > length(best.1) {
-            one
-        } else {
-            best
-        }
-    });
+    let best = problems::best(lossless, |(_, law)| law.expected_accepted_length.value());
     let none = || "-".to_owned();
     let columns = [
-        ("V", evaluation.vocab.to_string()),
-        ("L", evaluation.length.to_string()),
-        ("K", evaluation.drafts.to_string()),
-        (
-            "optimum",
-            evaluation.block_optimum().map_or_else(none, decimal),
-        ),
+        ("V", found.vocab.to_string()),
+        ("L", found.length.to_string()),
+        ("K", found.drafts.to_string()),
+        ("optimum", found.block_optimum().map_or_else(none, decimal)),
         (BEST, best.map_or_else(none, |(name, _)| name.to_string())),
         (
             "E[tau]",
             best.map_or_else(none, |(_, law)| decimal(&law.expected_accepted_length)),
         ),
     ];
-    let solved = evaluation
+    let solved = found.methods.iter();
+    let solved = solved
+        .filter(|method| method.outcome.done().is_some())
+        .count();
+    let expected = found.expected.as_ref().map_or(0, Vec::len);
+    let checks = laws().count() + solved + expected;
+    problems::line(&found.problem, columns, (checks, found.is_ok()))
+}
+
+fn bounds(found: &BlockEvaluation) -> Section {
+    let written = |value: &Known| {
+        let decimal = || format!("{:.12}", value.value());
+        let exact = |exact| exact_or_decimal(exact, value.value());
+        entry(value.rational().map_or_else(decimal, exact), value.value())
+    };
+    let solved = found
         .methods
         .iter()
         .filter(|method| method.outcome.done().is_some());
-    let expected = evaluation.expected.as_ref().map_or(0, Vec::len);
-    let checks = (
-        laws().count() + solved.count() + expected,
-        evaluation.is_ok(),
-    );
-    problems::line(&evaluation.problem, columns, checks)
-}
-
-fn bounds(out: &mut Text, evaluation: &BlockEvaluation, width: u16) {
-    let drafts = evaluation.drafts;
-    let many = drafts > 1;
-    let columns = head("E[tau] | value | what it is");
-    let mut rows = Vec::new();
-    let written = |value: &Known| {
-        value.rational().map_or_else(
-            || format!("{:.12}", value.value()),
-            |exact| exact_or_decimal(exact, value.value()),
-        )
+    let solvers: Vec<String> = solved.map(OptimumMethod::name).collect();
+    let largest = match solvers.is_empty() {
+        true => "the largest of any coupling; too large here".to_owned(),
+        false => format!("the largest of any coupling; by {}", solvers.join(", ")),
     };
-    rows.push(Row::texts([
-        "per-depth bound".to_owned(),
-        written(&evaluation.per_depth_bound),
-        "upper bound on the optimum".to_owned(),
-    ]));
-    let solvers: Vec<String> = evaluation
-        .methods
-        .iter()
-        .filter(|method| method.outcome.done().is_some())
-        .map(OptimumMethod::name)
-        .collect();
-    rows.push(Row::texts([
-        "optimum".to_owned(),
-        evaluation
-            .block_optimum()
-            .map_or_else(|| "skipped".to_owned(), written),
-        if solvers.is_empty() {
-            "the largest of any coupling; too large here".to_owned()
-        } else {
-            format!("the largest of any coupling; by {}", solvers.join(", "))
-        },
-    ]));
-    rows.push(Row::texts([
-        "Lemma 5.1".to_owned(),
-        written(&evaluation.lemma_5_1),
-        lemma_5_1_status(drafts).to_owned(),
-    ]));
-    if many {
-        rows.push(Row::texts([
-            "single-draft optimum".to_owned(),
-            written(&evaluation.single_draft_optimum),
-            "what one of the drafts allows; greedy-block attains it".to_owned(),
-        ]));
-    }
-    let table = Table::new("bounds", "", columns).rows(rows);
-    terminal::table(out, &table, width, "  ");
+    let skipped = || Entry::plain("skipped");
+    let single = (found.drafts > 1).then(|| {
+        let what = "what one of the drafts allows; greedy-block attains it".to_owned();
+        (
+            "single-draft optimum",
+            written(&found.single_draft_optimum),
+            what,
+        )
+    });
+    let bound = "upper bound on the optimum".to_owned();
+    let lemma = lemma_5_1_status(found.drafts).to_owned();
+    let all = [
+        ("per-depth bound", written(&found.per_depth_bound), bound),
+        (
+            "optimum",
+            found.block_optimum().map_or_else(skipped, written),
+            largest,
+        ),
+        ("Lemma 5.1", written(&found.lemma_5_1), lemma),
+    ];
+    let rows = all.into_iter().chain(single);
+    let rows =
+        rows.map(|(name, value, what)| Row::new([Entry::plain(name), value, Entry::plain(what)]));
+    let table = problems::rows("bounds", "E[tau] | value | what it is", rows);
+    let unsolved = found.methods.iter().filter_map(|method| {
+        Some((
+            method.limit().or_else(|| unrun(&method.outcome))?,
+            method.name(),
+        ))
+    });
+    let blocks = std::iter::once(table).chain(remarks(unsolved));
+    Section::new(
+        "bounds",
+        "Bounds",
+        "What no verifier can pass, by every method.",
+        blocks,
+    )
 }
 
-fn verifiers(out: &mut Text, evaluation: &BlockEvaluation, width: u16) {
-    let columns = head(
-        "verifier | #E[tau] | #tokens/call | #of optimum | #TV | #undefined | \
-         lossless",
-    );
-    let mut rows = Vec::new();
-    for row in &evaluation.verifiers {
-        let Some(law) = row.outcome.done() else {
-            rows.push(Row::texts([row.name.as_str(), row.outcome.status()]));
-            continue;
-        };
-        let length = law.expected_accepted_length.value();
-        let share = evaluation
-            .block_optimum()
-            .filter(|best| best.value() > 0.0)
-            .map_or_else(String::new, |best| {
-                format!("{:.2} %", 100.0 * length / best.value())
-            });
-        let proved = row.name.is_proved_lossless(evaluation.drafts);
-        rows.push(Row::texts([
-            row.name.as_str().to_owned(),
-            format!("{length:.12}"),
-            format!("{:.6}", law.block_efficiency()),
-            share,
-            distance(&law.total_variation),
-            distance(&law.undefined_mass),
-            match (law.lossless, proved) {
-                (true, true) => "yes",
-                (true, false) => "here, not in general",
-                (false, false) => "NO, as known",
-                (false, true) => "NO, but it is proved to be",
-            }
-            .to_owned(),
-        ]));
-    }
-    let table = Table::new("verifiers", "", columns).rows(rows);
-    terminal::table(out, &table, width, "  ");
+fn verifiers(found: &BlockEvaluation) -> Section {
+    let all = || found.verifiers.iter();
+    let names = "verifier | #E[tau] | #tokens/call | #of optimum | #TV | #undefined | lossless";
+    let table = problems::rows("verifiers", names, all().map(|one| row(one, found)));
+    let unrun = all().filter_map(|one| Some((unrun(&one.outcome)?, one.name.to_string())));
+    let ran = all().filter(|one| one.outcome.done().is_some());
+    let notes = ran.filter_map(|one| Some((one.note?.to_owned(), one.name.to_string())));
+    let blocks = std::iter::once(table).chain(remarks(unrun.chain(notes)));
+    let purpose = "What each accepts of a block, and whether its output is the target's.";
+    Section::new("verifiers", "Verifiers", purpose, blocks)
+}
+
+fn row(one: &BlockVerification, found: &BlockEvaluation) -> Row {
+    let Some(law) = one.outcome.done() else {
+        return Row::texts([one.name.as_str(), one.outcome.status()]);
+    };
+    let best = found.block_optimum().filter(|best| best.value() > 0.0);
+    let share = best.map_or_else(String::new, |best| {
+        let share = 100.0 * law.expected_accepted_length.value() / best.value();
+        format!("{share:.2} %")
+    });
+    let lossless = match (law.lossless, one.name.is_proved_lossless(found.drafts)) {
+        (true, true) => "yes",
+        (true, false) => "here, not in general",
+        (false, false) => "NO, as known",
+        (false, true) => "NO, but it is proved to be",
+    };
+    let efficiency = law.block_efficiency();
+    Row::new([
+        Entry::plain(one.name.as_str()),
+        digits(&law.expected_accepted_length, 12),
+        entry(format!("{efficiency:.6}"), efficiency),
+        Entry::plain(share),
+        distance(&law.total_variation),
+        distance(&law.undefined_mass),
+        Entry::plain(lossless),
+    ])
 }
 
 /// 0, or a short number; a short fraction where it is exact.
-fn distance(value: &Known) -> String {
-    match &value.rational() {
+fn distance(value: &Known) -> Entry {
+    let text = match &value.rational() {
         Some(exact) if format_rational(exact).len() <= 9 => format_rational(exact),
         _ if value.value() == 0.0 => "0".to_owned(),
         _ => format!("{:.2e}", value.value()),
-    }
+    };
+    entry(text, value.value())
 }

@@ -1,31 +1,37 @@
-//! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
+//! Reports of `specgap check`: its page, JSON, the ledger as Markdown, and JUnit XML.
 
 use super::JSON_SCHEMA;
 use super::columns::head;
 use super::junit::{self, Case};
-use super::sections;
+use super::problems::rows;
+use super::sections::{definitions, shown};
 use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
 use crate::glossary;
+use crate::log::version;
 use crate::page::table::{Entry, Row, Table};
-use crate::page::terminal::{self, Role, Text};
+use crate::page::terminal::{self, Text};
 use crate::page::words::{counted, seconds};
-use crate::page::{markdown, visible};
+use crate::page::{Block, Page, Section, made_by};
 use crate::typed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// What one problem file came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProblemCheck {
-    /// The problem's name.
+    /// Its name.
+    #[serde(rename = "problem")]
     pub name: String,
-    /// What is wrong, in words; empty if nothing is.
+    /// What is wrong.
     pub complaints: Vec<String>,
     /// Named values, for baselines.
+    #[serde(skip)]
     pub values: BTreeMap<String, f64>,
     /// Wall-clock seconds.
+    #[serde(skip)]
     pub seconds: f64,
 }
 
@@ -94,7 +100,7 @@ struct JsonClaim<'a> {
     /// Whether these are the same.
     ok: bool,
     /// Named values.
-    evidence: serde_json::Map<String, serde_json::Value>,
+    evidence: BTreeMap<&'a str, &'a Value>,
     /// What contradicts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<&'a str>,
@@ -116,7 +122,7 @@ struct JsonProblems<'a> {
     failed: usize,
     /// These.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failures: Vec<JsonFailure<'a>>,
+    failures: Vec<&'a ProblemCheck>,
     /// Why none were checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
@@ -124,147 +130,202 @@ struct JsonProblems<'a> {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct JsonFailure<'a> {
-    /// Its name.
-    problem: &'a str,
-    /// What is wrong.
-    complaints: &'a [String],
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonChanges<'a> {
     /// Nothing got worse.
     ok: bool,
-    /// Verdicts that differ, values that differ by more than 1e-9, and what is gone.
-    regressions: &'a [String],
-    /// What is new.
-    added: &'a [String],
+    #[serde(flatten)]
+    changes: &'a Changes,
 }
 
-/// One JSON object.
-///
-/// # Errors
-/// None that a run can cause; serialisation is fallible by type.
-pub fn json(run: &CheckRun) -> serde_json::Result<String> {
-    let claims = run
-        .claims
+/// The run as data, one JSON object.
+pub(crate) fn json(run: &CheckRun) -> Json<'_> {
+    let claims = run.claims.iter().map(|checked| {
+        let evidence = checked.finding.evidence.iter();
+        JsonClaim {
+            id: checked.claim.id,
+            statement: checked.claim.statement,
+            source: checked.claim.source,
+            verdict: checked.verdict,
+            expected: checked.claim.expected,
+            ok: checked.is_ok(),
+            evidence: evidence.map(|(name, value)| (*name, value)).collect(),
+            violation: checked.finding.violation.as_deref(),
+            explanation: checked.claim.explanation,
+            counterexamples: checked.claim.counterexamples,
+            seconds: checked.seconds,
+        }
+    });
+    let failing = run
+        .problems
         .iter()
-        .map(|checked| {
-            let mut evidence = serde_json::Map::new();
-            for (name, value) in &checked.finding.evidence {
-                evidence.insert((*name).to_owned(), serde_json::to_value(value)?);
-            }
-            Ok(JsonClaim {
-                id: checked.claim.id,
-                statement: checked.claim.statement,
-                source: checked.claim.source,
-                verdict: checked.verdict,
-                expected: checked.claim.expected,
-                ok: checked.is_ok(),
-                evidence,
-                violation: checked.finding.violation.as_deref(),
-                explanation: checked.claim.explanation,
-                counterexamples: checked.claim.counterexamples,
-                seconds: checked.seconds,
-            })
-        })
-        .collect::<serde_json::Result<Vec<_>>>()?;
-    let failed = run.failed();
-    typed::line(&Json {
+        .filter(|problem| !problem.complaints.is_empty());
+    Json {
         schema: JSON_SCHEMA,
-        claims,
+        claims: claims.collect(),
         problems: JsonProblems {
-            passed: run.problems.len() - failed,
-            failed,
-            failures: run
-                .problems
-                .iter()
-                .filter(|problem| !problem.complaints.is_empty())
-                .map(|problem| JsonFailure {
-                    problem: &problem.name,
-                    complaints: &problem.complaints,
-                })
-                .collect(),
+            passed: run.problems.len() - run.failed(),
+            failed: run.failed(),
+            failures: failing.collect(),
             note: run.problems_note.as_deref(),
         },
         baseline: run.changes.as_ref().map(|changes| JsonChanges {
             ok: changes.regressions.is_empty(),
-            regressions: &changes.regressions,
-            added: &changes.added,
+            changes,
         }),
         ok: run.is_ok(),
-    })
+    }
 }
 
-/// A report for people; `verbose` adds the evidence of every claim.
-pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> Text {
-    let mut out = Text::default();
-    let ledger = !quiet && !run.claims.is_empty();
-    if ledger {
-        let columns = head("claim | verdict | ok | #time | statement");
-        let rows = run.claims.iter().map(|checked| {
-            let ok = if checked.is_ok() { "ok" } else { "CHANGED" };
-            Row::texts([
-                checked.claim.id.to_owned(),
-                checked.verdict.to_string(),
-                ok.to_owned(),
-                seconds(checked.seconds),
-                checked.claim.statement.to_owned(),
-            ])
+/// What is wrong, a line each, and how the run came out.
+pub fn in_short(run: &CheckRun) -> Page {
+    let changed = run
+        .claims
+        .iter()
+        .filter(|checked| !checked.is_ok())
+        .map(|checked| {
+            let (id, expected) = (checked.claim.id, checked.claim.expected);
+            let (verdict, why) = (checked.verdict, violation(checked));
+            format!("CHANGED: {id} was expected to be {expected} and is {verdict}: {why}")
         });
-        let table = Table::new("claims", "", columns).rows(rows);
-        terminal::table(&mut out, &table, width, "");
-        out.add(Role::Plain, "\n");
+    let failures = run.problems.iter().flat_map(|problem| {
+        let complaints = problem.complaints.iter();
+        complaints.map(|complaint| format!("FAILS: {}: {complaint}", problem.name))
+    });
+    let regressions = run.changes.iter().flat_map(|changes| &changes.regressions);
+    let regressions = regressions.map(|regression| format!("REGRESSION: {regression}"));
+    let wrong = changed.chain(failures).chain(regressions).map(Block::Wrong);
+    Page {
+        title: "specgap check".to_owned(),
+        lead: wrong.chain([Block::Paragraph(conclusion(run))]).collect(),
+        ..Page::default()
     }
-    for checked in &run.claims {
-        if checked.verdict == Verdict::Refuted && !quiet {
-            let title = format!("REFUTED: {} ({})", checked.claim.id, checked.claim.source);
-            out.lines(Role::Heading, &title);
-            out.wrap(checked.claim.explanation, width);
-            let files = checked.claim.counterexamples.join(", ");
-            out.wrap(&format!("counterexample: problems/{files}"), width);
-            out.add(Role::Plain, "\n");
-        }
-        if !checked.is_ok() {
-            let line = format!(
-                "CHANGED: {} was expected to be {} and is {}: {}",
-                checked.claim.id,
-                checked.claim.expected,
-                checked.verdict,
-                violation(checked)
-            );
-            out.wrap(&line, width);
-        }
-        if verbose {
-            out.lines(Role::Heading, checked.claim.id);
-            for (name, value) in &checked.finding.evidence {
-                out.wrap(&format!("{name}: {value}"), width);
-            }
-        }
+}
+
+/// The page of a run, with the command that makes it again.
+pub fn page(run: &CheckRun, command: &str) -> Page {
+    let ledger = ledger(run, command);
+    let own = [Some(claims(run)), added(run), problems(run)];
+    let own = own
+        .into_iter()
+        .flatten()
+        .filter(|section| !section.blocks.is_empty());
+    Page {
+        sections: own.chain(ledger.sections).collect(),
+        ..in_short(run)
     }
-    for problem in &run.problems {
-        for complaint in &problem.complaints {
-            out.wrap(&format!("FAILS: {}: {complaint}", problem.name), width);
-        }
+}
+
+/// The ledger alone, without times, so that two runs give one text.
+pub fn ledger(run: &CheckRun, command: &str) -> Page {
+    let all = run.claims.iter().map(|checked| {
+        let claim = &checked.claim;
+        let anchor = Some(claim.id.to_owned());
+        let is_refuted = checked.verdict == Verdict::Refuted;
+        Row::new([
+            Entry {
+                anchor,
+                ..Entry::plain(claim.id)
+            },
+            Entry::plain(checked.verdict.to_string()).bold(is_refuted),
+            Entry::plain(claim.statement),
+            Entry::plain(claim.source),
+        ])
+    });
+    let about = "Every theorem, lemma and table that this field rests on and that a machine can check, \
+        with what the check found.";
+    let verdicts = [
+        ("refuted", "Refuted", Verdict::Refuted),
+        ("supported", "Supported", Verdict::Supported),
+        ("holding", "Holding", Verdict::Holds),
+    ];
+    let verdicts = verdicts.map(|(id, title, verdict)| {
+        let claims = run
+            .claims
+            .iter()
+            .filter(|checked| checked.verdict == verdict);
+        Section::new(
+            id,
+            title,
+            "Why, and what the check brought up.",
+            claims.flat_map(reasons),
+        )
+    });
+    let unchecked = UNCHECKED
+        .iter()
+        .map(|(statement, why)| Row::texts([*statement, *why]));
+    let unchecked = [rows("unchecked", "statement | why", unchecked)];
+    let purpose = "What nobody has made a program of.";
+    let unchecked = Section::new("unchecked", "Not checked by machine", purpose, unchecked);
+    let words = definitions("What the verdicts mean.", glossary::of("check"));
+    let made = made_by(
+        command,
+        format!("specgap {}, report schema {JSON_SCHEMA}.", version()),
+    );
+    let sections = verdicts.into_iter().chain([unchecked, words]);
+    let sections = sections.filter(|one| !(one.blocks.is_empty() || run.claims.is_empty()));
+    Page {
+        title: "The claims ledger".to_owned(),
+        lead: vec![
+            Block::Paragraph(about.to_owned()),
+            rows("claims", "claim | verdict | statement | source", all),
+        ],
+        sections: sections.chain([made]).collect(),
+        ..Page::default()
     }
-    if let Some(changes) = &run.changes {
-        for regression in &changes.regressions {
-            out.wrap(&format!("REGRESSION: {regression}"), width);
-        }
-        if !quiet && !changes.added.is_empty() {
-            let added = format!("not in the baseline: {}", changes.added.join(", "));
-            out.wrap(&added, width);
-        }
-    }
-    if ledger {
-        out.lines(
-            Role::Plain,
-            &format!("{}\n\n", sections::legend("check", 12)),
-        );
-    }
-    out.lines(Role::Heading, &conclusion(run));
-    out
+}
+
+/// What there is to a claim.
+fn reasons(checked: &Checked) -> [Block; 4] {
+    let claim = &checked.claim;
+    let files = claim.counterexamples.iter();
+    let files = files.map(|file| format!("counterexample: problems/{file}"));
+    let evidence = checked.finding.evidence.iter();
+    let evidence = evidence.map(|(name, value)| format!("{name}: {value}"));
+    [
+        Block::Heading(claim.id.to_owned()),
+        Block::Paragraph(format!("{} ({})", claim.statement, claim.source)),
+        Block::Paragraph(claim.explanation.to_owned()),
+        Block::List(files.chain(evidence).collect()),
+    ]
+}
+
+fn claims(run: &CheckRun) -> Section {
+    let all = run.claims.iter().map(|checked| {
+        let ok = if checked.is_ok() { "ok" } else { "CHANGED" };
+        Row::texts([
+            checked.claim.id.to_owned(),
+            checked.verdict.to_string(),
+            ok.to_owned(),
+            seconds(checked.seconds),
+            checked.claim.statement.to_owned(),
+        ])
+    });
+    let table = rows("claims", "claim | verdict | ok | #time | statement", all);
+    let table = (!run.claims.is_empty()).then_some(table);
+    shown("claims", "Claims", "What each states.", table)
+}
+
+fn added(run: &CheckRun) -> Option<Section> {
+    let added = &run.changes.as_ref()?.added;
+    let list = [Block::List(added.clone())];
+    (!added.is_empty()).then(|| shown("added", "Not in the baseline", "What is new.", list))
+}
+
+fn problems(run: &CheckRun) -> Option<Section> {
+    let all = run.problems.iter().map(|problem| {
+        let result = match problem.complaints.is_empty() {
+            true => "passes",
+            false => "FAILS",
+        };
+        let values = problem.values.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{name} {value:.6}"))
+            .collect();
+        Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
+    });
+    let table = rows("problems", "problem | result | values", all);
+    let section = Section::new("problems", "Problem files", "What each came to.", [table]);
+    (!run.problems.is_empty()).then_some(section)
 }
 
 /// What contradicts a claim, in words.
@@ -311,136 +372,6 @@ fn conclusion(run: &CheckRun) -> String {
     format!("{claims}{problems}{baseline}: {verdict}")
 }
 
-/// A run as a Markdown page, for the summary of a job: how it came out, what got worse, the
-/// problem files, and the ledger.
-pub fn summary(run: &CheckRun, command: &str) -> String {
-    let mut out = format!("# specgap check\n\n{}\n", conclusion(run));
-    let mut list = |title: &str, lines: &mut dyn Iterator<Item = String>| {
-        for (number, line) in lines.enumerate() {
-            if number == 0 {
-                let _ = writeln!(out, "\n## {title}\n");
-            }
-            let _ = writeln!(out, "- {line}");
-        }
-    };
-    let regressions = run.changes.iter().flat_map(|changes| &changes.regressions);
-    list("Worse than the baseline", &mut regressions.cloned());
-    let changed = run.claims.iter().filter(|checked| !checked.is_ok());
-    list(
-        "Claims that are not as expected",
-        &mut changed.map(|checked| {
-            let (claim, found) = (&checked.claim, violation(checked));
-            let (expected, verdict) = (claim.expected, checked.verdict);
-            format!("{}: expected {expected}, is {verdict}: {found}", claim.id)
-        }),
-    );
-    let failures = run.problems.iter().flat_map(|problem| {
-        let complaints = problem.complaints.iter();
-        complaints.map(|complaint| format!("{}: {complaint}", problem.name))
-    });
-    list("Problems that fail", &mut failures.into_iter());
-    let added = run.changes.iter().flat_map(|changes| &changes.added);
-    list("Not in the baseline", &mut added.cloned());
-    if !run.problems.is_empty() {
-        out.push_str("\n## Problem files\n\n");
-        let columns = head("problem | result | values");
-        let rows = run.problems.iter().map(|problem| {
-            let result = match problem.complaints.is_empty() {
-                true => "passes",
-                false => "FAILS",
-            };
-            let values = problem.values.iter();
-            let values: Vec<String> = values
-                .map(|(name, value)| format!("{name} {value:.6}"))
-                .collect();
-            Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
-        });
-        let table = Table::new("problems", "", columns).rows(rows);
-        add_table(&mut out, &table);
-    }
-    if !run.claims.is_empty() {
-        // Its title is a part of this page.
-        let _ = write!(out, "\n#{}", markdown(run, command));
-    }
-    visible(out)
-}
-
-/// The ledger as a Markdown page, without times, so that two runs give one text.
-pub fn markdown(run: &CheckRun, command: &str) -> String {
-    let mut out = String::from("# The claims ledger\n\n");
-    let _ = writeln!(
-        out,
-        "Generated by `{command}`; do not edit. Every theorem, lemma and table that this field \
-         rests on and that a machine can check, with what the check found.\n"
-    );
-    for (term, meaning) in glossary::of::<Vec<_>>("check") {
-        let _ = writeln!(out, "- **{term}**: {meaning}");
-    }
-    out.push('\n');
-    let columns = head("claim | verdict | statement | source");
-    let rows = run.claims.iter().map(|checked| {
-        let claim = &checked.claim;
-        Row::new([
-            Entry {
-                anchor: Some(claim.id.to_owned()),
-                ..Entry::plain(claim.id)
-            },
-            Entry::plain(checked.verdict.to_string()).bold(checked.verdict == Verdict::Refuted),
-            Entry::plain(claim.statement),
-            Entry::plain(claim.source),
-        ])
-    });
-    let table = Table::new("claims", "", columns).rows(rows);
-    add_table(&mut out, &table);
-    for (title, verdict) in [
-        ("Refuted", Verdict::Refuted),
-        ("Supported", Verdict::Supported),
-        ("Holding", Verdict::Holds),
-    ] {
-        let claims = run.claims.iter();
-        let mut claims = claims
-            .filter(|checked| checked.verdict == verdict)
-            .peekable();
-        if claims.peek().is_some() {
-            let _ = writeln!(out, "\n## {title}");
-        }
-        for checked in claims {
-            let claim = &checked.claim;
-            let _ = writeln!(out, "\n### {}\n", claim.id);
-            let _ = writeln!(out, "> {}\n>\n> ({})\n", claim.statement, claim.source);
-            let _ = writeln!(out, "{}\n", claim.explanation);
-            for file in claim.counterexamples {
-                let _ = writeln!(
-                    out,
-                    "- counterexample: [problems/{file}](../problems/{file})"
-                );
-            }
-            for (name, value) in &checked.finding.evidence {
-                let value = match value {
-                    Value::Text(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                let _ = writeln!(out, "- {name}: {value}");
-            }
-        }
-    }
-    out.push_str("\n## Not checked by machine\n\n");
-    let columns = head("statement | why");
-    let rows = UNCHECKED
-        .iter()
-        .map(|(statement, reason)| Row::texts([*statement, *reason]));
-    let table = Table::new("unchecked", "", columns).rows(rows);
-    add_table(&mut out, &table);
-    visible(out)
-}
-
-/// A table, with nothing behind its last line.
-fn add_table(out: &mut String, table: &Table) {
-    markdown::table(out, table);
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-}
-
 /// Claims and what is expected of each, for people.
 pub fn list(claims: &[Claim], width: u16) -> Text {
     let columns = head("claim | expected | statement");
@@ -450,7 +381,7 @@ pub fn list(claims: &[Claim], width: u16) -> Text {
     });
     let table = Table::new("claims", "", columns).rows(rows);
     let mut out = Text::default();
-    terminal::table(&mut out, &table, width, "");
+    terminal::table(&mut out, &table, width);
     let _ = writeln!(out, "{}", counted(claims.len(), "claim"));
     out
 }
@@ -585,11 +516,11 @@ mod tests {
                 added: Vec::new(),
             }),
         };
-        let page = summary(&run, "specgap check");
+        let page = page(&run, "specgap check").markdown();
         for line in [
-            "1 problem passes, 1 fails; 1 regression against the baseline: NOT OK\n",
-            "## Worse than the baseline\n\n- mine.optimal_acceptance_rate was 0.8\n",
-            "## Problems that fail\n\n- other: is 3/4, not 1/2\n",
+            "**1 problem passes, 1 fails; 1 regression against the baseline: NOT OK**\n",
+            "> REGRESSION: mine.optimal\\_acceptance\\_rate was 0.8\n",
+            "> FAILS: other: is 3/4, not 1/2\n",
             "| mine | passes | optimal\\_acceptance\\_rate 0.750000 |\n",
         ] {
             assert!(page.contains(line), "{line}: {page}");
@@ -597,13 +528,8 @@ mod tests {
         assert!(!page.contains("ledger"), "{page}");
         run.problems.pop();
         run.changes = None;
-        let page = summary(&run, "specgap check");
-        assert!(page.contains("1 problem passes, 0 fail: ok\n"), "{page}");
-        assert!(!page.contains("## Problems that fail"), "{page}");
-        assert_eq!(
-            text(&run, 80, false, false).to_string(),
-            "1 problem passes, 0 fail: ok\n"
-        );
+        let page = in_short(&run).text(80, false);
+        assert_eq!(page, "specgap check\n  1 problem passes, 0 fail: ok\n");
     }
 
     #[test]

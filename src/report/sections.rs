@@ -1,11 +1,7 @@
 //! Sections that pages of several reports have.
 
-use crate::glossary;
 use crate::page::table::Table;
 use crate::page::{Block, Section};
-
-/// Columns of a legend.
-const LEGEND: usize = 98;
 
 /// A section that short texts have too.
 pub(super) fn shown(
@@ -42,23 +38,4 @@ pub(super) fn definitions(purpose: &'static str, words: Vec<(String, String)>) -
 pub(super) fn left_out(purpose: &'static str, lines: &[String]) -> Option<Section> {
     let list = Block::List(lines.to_vec());
     (!lines.is_empty()).then(|| Section::new("left-out", "Left out", purpose, [list]).main())
-}
-
-/// A report's words, each in front of what it means, which begins at a column.
-pub(super) fn legend(report: &str, column: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for (word, meaning) in glossary::of::<Vec<_>>(report) {
-        let mut line = format!("{word:column$}");
-        for word in meaning.split(' ') {
-            if line.chars().count() + 1 + word.chars().count() > LEGEND {
-                lines.push(std::mem::replace(&mut line, " ".repeat(column)));
-            }
-            if !line.ends_with(' ') {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-    }
-    lines.join("\n")
 }

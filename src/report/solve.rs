@@ -1,105 +1,90 @@
 //! Reports of `specgap solve`.
 
-use super::columns::head;
 use super::fractions::in_full;
-use super::problems::{self, decimal};
-use super::sections;
+use super::problems::{self, decimal, digits, entry};
 use crate::distribution::format_rational;
 use crate::evaluate::{Evaluated, MethodRun, Outcome, Solution};
 use crate::known::Known;
 use crate::once::grouped;
-use crate::page::table::{Column, Row, Table};
-use crate::page::terminal::{self, Role, Text};
+use crate::page::table::{Column, Entry, Row};
 use crate::page::words::{counted, seconds, small};
-use std::fmt::Write as _;
+use crate::page::{Block, Page, Section};
 
-/// What the words of the report mean.
-pub fn definitions() -> String {
-    sections::legend("solve", 12)
-}
-
-/// A report for people; `width` wraps the table and the prose.
-pub fn text(solution: &Solution, width: u16) -> Text {
+/// The page of a problem.
+pub fn page(solution: &Solution) -> Page {
     let rate = &solution.optimal_acceptance_rate;
-    let mut out = Text::default();
-    out.lines(Role::Heading, &solution.problem);
-    out.wrap(
-        &format!("{}: {}", solution.scheme, solution.scheme.law()),
-        width,
-    );
-    let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
-    out.lines(Role::Heading, &format!("  alpha* = {}", in_full(rate)));
-    let columns = head("method | #alpha* | #difference | #time | status");
-    let was_run = |run: &&MethodRun| !matches!(run.outcome, Outcome::Skipped(_));
-    let rows = solution.methods.iter().filter(was_run);
-    let rows = rows.map(|run| row(run, rate));
-    let table = Table::new("methods", "", columns).rows(rows);
-    terminal::table(&mut out, &table, width, "  ");
-    let skipped = solution
-        .methods
-        .iter()
-        .filter_map(|run| match &run.outcome {
-            Outcome::Skipped(reason) => Some((reason, run.name())),
-            _ => None,
-        });
-    for (reason, names) in grouped(skipped) {
-        out.wrap(&format!("skipped {}: {reason}", names.join(", ")), width);
-    }
-    for run in &solution.methods {
-        let name = run.name();
-        let line = match &run.outcome {
-            Outcome::Done(answer) => answer.note.as_ref().map(|note| format!("{name}: {note}")),
-            Outcome::Failed(reason) => Some(format!("{name} {}: {reason}", run.outcome.status())),
-            _ => None,
+    let agreement = &solution.agreement;
+    let complaints = agreement.complaints.iter();
+    let mut wrong: Vec<String> = complaints.map(|one| format!("DISAGREES: {one}")).collect();
+    let mut lines = vec![
+        format!("{}: {}", solution.scheme, solution.scheme.law()),
+        format!("V = {}, n = {}", solution.vocab, solution.drafts),
+    ];
+    if agreement.methods > 0 || !agreement.ok {
+        let verdict = match (agreement.ok, agreement.methods) {
+            (true, 1) => "agrees",
+            (true, _) => "agree",
+            (false, _) => "do not all agree",
         };
-        if let Some(line) = line {
-            out.wrap(&line, width);
-        }
+        let methods = counted(agreement.methods, "method");
+        let difference = small(agreement.max_abs_difference, 1);
+        lines.push(format!(
+            "{methods} {verdict}; largest difference {difference}"
+        ));
     }
-    let methods = solution.agreement.methods;
-    let (role, verdict) = match (solution.agreement.complaints.is_empty(), methods) {
-        (true, 1) => (Role::Plain, "agrees"),
-        (true, _) => (Role::Plain, "agree"),
-        (false, 1) => (Role::Bad, "DISAGREES"),
-        (false, _) => (Role::Bad, "DISAGREE"),
-    };
-    if methods > 0 || !solution.agreement.complaints.is_empty() {
-        let difference = small(solution.agreement.max_abs_difference, 1);
-        let _ = write!(out, "  {} ", counted(methods, "method"));
-        out.add(role, verdict);
-        let _ = writeln!(out, "; largest difference {difference}");
-    }
-    if let Some(limit) = &solution.limit {
-        let limit = format!("limit reached: no method that would answer fits, and {limit}");
-        out.wrap(&limit, width);
-    }
-    for complaint in &solution.agreement.complaints {
-        out.wrap_after(Role::Bad, "DISAGREES", &format!(": {complaint}"), width);
-    }
-    out.wrap(&format!("certificate: {}", solution.statement()), width);
-    if let Some(sibling) = &solution.sibling {
-        let line = format!(
-            "not the same law: under {} alpha* is {} ({:+.6} against this one)",
+    lines.extend(
+        (solution.limit.as_ref())
+            .map(|limit| format!("limit reached: no method that would answer fits, and {limit}")),
+    );
+    lines.push(format!("certificate: {}", solution.statement()));
+    lines.extend(solution.sibling.as_ref().map(|sibling| {
+        let difference = sibling.rate.value() - rate.value();
+        format!(
+            "not the same law: under {} alpha* is {} ({difference:+.6} against this one)",
             sibling.scheme,
-            sibling.rate.value(),
-            sibling.rate.value() - rate.value()
-        );
-        out.wrap(&line, width);
-    }
+            sibling.rate.value()
+        )
+    }));
     if let Some(check) = &solution.expected {
         let source = check
             .source
-            .as_deref()
+            .as_ref()
             .map_or(String::new(), |s| format!(" ({s})"));
         match &check.complaint {
-            None => out.wrap(&format!("expected: {}{source}: ok", check.expected), width),
-            Some(complaint) => {
-                let why = format!(": {complaint}{source}");
-                out.wrap_after(Role::Bad, "EXPECTATION FAILS", &why, width);
-            }
+            None => lines.push(format!("expected: {}{source}: ok", check.expected)),
+            Some(complaint) => wrong.push(format!("EXPECTATION FAILS: {complaint}{source}")),
         }
     }
-    out
+    let answer = format!("alpha* = {}", in_full(rate));
+    problems::page(&solution.problem, answer, wrong, lines, [methods(solution)])
+}
+
+/// What every method found, or why it was not run.
+fn methods(solution: &Solution) -> Section {
+    let all = || solution.methods.iter();
+    let skipped = all().filter_map(|run| match &run.outcome {
+        Outcome::Skipped(reason) => Some((reason, run.name())),
+        _ => None,
+    });
+    let skipped = grouped(skipped).into_iter();
+    let skipped = skipped.map(|(reason, names)| format!("skipped {}: {reason}", names.join(", ")));
+    let notes = all().filter_map(|run| match &run.outcome {
+        Outcome::Done(answer) => Some(format!("{}: {}", run.name(), answer.note.as_ref()?)),
+        Outcome::Failed(why) => Some(format!("{} {}: {why}", run.name(), run.outcome.status())),
+        _ => None,
+    });
+    let run = all().filter(|run| !matches!(run.outcome, Outcome::Skipped(_)));
+    let rows = run.map(|run| row(run, &solution.optimal_acceptance_rate));
+    let columns = "method | #alpha* | #difference | #time | status";
+    let blocks = [problems::rows("methods", columns, rows)];
+    let remarks = skipped.chain(notes).map(Block::Paragraph);
+    let purpose = "What each finds, and how far it is from the certified value.";
+    Section::new(
+        "methods",
+        "Methods",
+        purpose,
+        blocks.into_iter().chain(remarks),
+    )
 }
 
 /// The longest fraction that a line has room for.
@@ -133,19 +118,23 @@ pub fn line(solution: &Solution) -> Vec<(Column, String)> {
 }
 
 fn row(run: &MethodRun, certified: &Known) -> Row {
-    let rate = run.outcome.shown().map(|answer| &answer.rate);
-    let value = rate.map_or_else(String::new, |rate| format!("{:.12}", rate.value()));
-    let difference = rate.map_or_else(String::new, |rate| {
-        if rate.rational().is_some() && rate.rational() == certified.rational() {
-            "0".to_owned()
-        } else {
-            small((rate.value() - certified.value()).abs(), 1)
+    let [value, difference] = match run.outcome.shown().map(|answer| &answer.rate) {
+        None => [Entry::plain(""), Entry::plain("")],
+        Some(rate) if rate.rational().is_some() && rate.rational() == certified.rational() => {
+            [digits(rate, 12), Entry::plain("0")]
         }
-    });
-    let status = if run.rate().is_some_and(|rate| rate.rational().is_some()) {
-        "exact".to_owned()
-    } else {
-        run.outcome.status().to_owned()
+        Some(rate) => {
+            let difference = (rate.value() - certified.value()).abs();
+            [digits(rate, 12), entry(small(difference, 1), difference)]
+        }
     };
-    Row::texts([run.name(), value, difference, seconds(run.seconds), status])
+    let is_exact = run.rate().is_some_and(|rate| rate.rational().is_some());
+    let status = if is_exact {
+        "exact"
+    } else {
+        run.outcome.status()
+    };
+    let [name, time, status] =
+        [run.name(), seconds(run.seconds), status.to_owned()].map(Entry::plain);
+    Row::new([name, value, difference, time, status])
 }

@@ -1,94 +1,79 @@
 //! Reports of `specgap verify`.
 
-use super::columns::head;
 use super::fractions::in_full;
-use super::problems::{self, BEST, decimal};
-use super::sections;
+use super::problems::{self, BEST, decimal, digits, entry};
 use crate::evaluate::{Evaluated, Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
-use crate::page::table::{Column, Row, Table};
-use crate::page::terminal::{self, Role, Text};
+use crate::page::table::{Column, Entry, Row};
 use crate::page::words::{counted, small};
+use crate::page::{Block, Page, Section};
 use num_traits::Zero;
-use std::fmt::Write as _;
 
-/// What the words of the report mean.
-pub fn definitions() -> String {
-    sections::legend("verify", 14)
-        + "\nAll rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or\n\
-           enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo mean."
+/// The page of a problem.
+pub fn page(found: &Verification) -> Page {
+    let answer = match &found.optimum {
+        Ok(rate) => format!("alpha* = {}", in_full(rate)),
+        Err(reason) => format!("alpha* is not known: {reason}"),
+    };
+    let lines = vec![
+        format!("{}: {}", found.scheme, found.scheme.law()),
+        format!("V = {}, n = {}", found.vocab, found.drafts),
+    ];
+    problems::page(
+        &found.problem,
+        answer,
+        found.complaints(),
+        lines,
+        [verifiers(found)],
+    )
 }
 
-/// A report for people; `width` wraps the table and the prose.
-pub fn text(evaluation: &Verification, width: u16) -> Text {
-    let mut out = Text::default();
-    out.lines(Role::Heading, &evaluation.problem);
-    let scheme = evaluation.scheme;
-    out.wrap(&format!("{scheme}: {}", scheme.law()), width);
-    let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
-    match &evaluation.optimum {
-        Ok(rate) => out.lines(Role::Heading, &format!("  alpha* = {}", in_full(rate))),
-        Err(reason) => out.wrap(&format!("alpha* is not known: {reason}"), width),
-    }
-    let columns = head("verifier | #algorithmic | #membership | #gap | #TV | lossless | rate");
-    let rows = evaluation
-        .verifiers
-        .iter()
-        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?, digits(width))))
-        .chain((evaluation.rule.as_ref()).map(|rule| tabulated(rule, digits(width))));
-    let table = Table::new("verifiers", "", columns).rows(rows);
-    terminal::table(&mut out, &table, width, "  ");
-    for one in &evaluation.verifiers {
+/// What every verifier does, or why it was not run.
+fn verifiers(found: &Verification) -> Section {
+    let all = || found.verifiers.iter();
+    let rows = all()
+        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?)))
+        .chain(found.rule.as_ref().map(tabulated));
+    let names = "verifier | #algorithmic | #membership | #gap | #TV | lossless | rate";
+    let mut blocks = vec![problems::rows("verifiers", names, rows)];
+    let mut say = |text: String| blocks.push(Block::Paragraph(text));
+    for one in all() {
         for line in one.outcome.done().map_or_else(Vec::new, |m| remarks(m)) {
-            out.wrap(&format!("{}: {line}", one.name), width);
-        }
-        for line in evaluation.complaints_about(one) {
-            out.wrap_as(Role::Bad, &format!("{}: {line}", one.name), width);
+            say(format!("{}: {line}", one.name));
         }
     }
-    if let Some((rule, line)) = (evaluation.rule.as_ref()).and_then(|r| Some((r, r.complaint()?))) {
-        out.wrap_as(Role::Bad, &format!("{}: {line}", rule.name), width);
+    let skipped = all().filter_map(|one| Some((one, one.outcome.reason()?)));
+    let (own, other): (Vec<_>, Vec<_>) =
+        skipped.partition(|(one, _)| one.name.is_lossless(found.scheme, found.drafts));
+    for (one, reason) in own {
+        say(format!("skipped {}: {reason}", one.name));
     }
-    let mut other_drafts = Vec::new();
-    for one in &evaluation.verifiers {
-        let Some(reason) = one.outcome.reason() else {
-            continue;
-        };
-        if one.name.is_lossless(scheme, evaluation.drafts) {
-            out.wrap(&format!("skipped {}: {reason}", one.name), width);
-        } else {
-            other_drafts.push(format!("{} ({})", one.name, one.name.draft_schemes()));
-        }
+    let other = other
+        .iter()
+        .map(|(one, _)| format!("{} ({})", one.name, one.name.draft_schemes()));
+    let other = other.collect::<Vec<_>>().join(", ");
+    if !other.is_empty() {
+        say(format!("skipped, lossless only for other drafts: {other}"));
     }
-    if !other_drafts.is_empty() {
-        let list = other_drafts.join(", ");
-        let line = format!("skipped, lossless only for other drafts: {list}");
-        out.wrap(&line, width);
-    }
-    out
+    let purpose = "Rates are averaged over the law of the drafts: exact, or enclosed (rounding and all \
+        that was left out are within the bounds), or a Monte Carlo mean.";
+    Section::new("verifiers", "Verifiers", purpose, blocks)
 }
 
 /// A problem in a line of a table of problems.
-pub fn line(evaluation: &Verification) -> Vec<(Column, String)> {
-    let rules = evaluation.verifiers.iter();
+pub fn line(found: &Verification) -> Vec<(Column, String)> {
+    let rules = found.verifiers.iter();
     let laws = rules.filter_map(|one| Some((one.name.as_str(), one.outcome.done()?)));
     let lossless = laws.filter(|(_, law)| law.lossless != Some(false));
-    let rate = |law: &Measured| law.membership.value();
-    let best = lossless.reduce(|best, one| {
-        if rate(one.1) > rate(best.1) {
-            one
-        } else {
-            best
-        }
-    });
+    let best = problems::best(lossless, |(_, law)| law.membership.value());
     let best = |cell: &dyn Fn(&str, &Measured) -> Option<String>| {
         let cell = best.and_then(|(name, law)| cell(name, law));
         cell.unwrap_or_else(|| "-".to_owned())
     };
-    let optimum = evaluation.optimum.as_ref();
+    let optimum = found.optimum.as_ref();
     let columns = [
-        ("V", evaluation.vocab.to_string()),
-        ("n", evaluation.drafts.to_string()),
+        ("V", found.vocab.to_string()),
+        ("n", found.drafts.to_string()),
         ("alpha*", optimum.map_or_else(|_| "-".to_owned(), decimal)),
         (BEST, best(&|name, _| Some(name.to_owned()))),
         ("accepts", best(&|_, law| Some(decimal(&law.membership)))),
@@ -97,61 +82,58 @@ pub fn line(evaluation: &Verification) -> Vec<(Column, String)> {
             best(&|_, law| Some(small(law.gap.as_ref()?.value(), 2))),
         ),
     ];
-    let checks = (evaluation.runs(), evaluation.is_ok());
-    problems::line(&evaluation.problem, columns, checks)
+    problems::line(&found.problem, columns, (found.runs(), found.is_ok()))
 }
 
 /// What the table has no room for.
 fn remarks(measured: &Measured) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(note) = &measured.note {
-        lines.push(note.clone());
-    }
     let rate = &measured.membership;
-    if let Some(Sampling {
-        confidence,
-        samples,
-        seed,
-    }) = rate.sampling()
-    {
-        lines.push(format!(
-            "Monte Carlo, {}, seed {seed}: in [{}, {}] with confidence {confidence}",
-            counted(usize::try_from(*samples).unwrap_or(usize::MAX), "run"),
-            rate.lower(),
-            rate.upper()
-        ));
-    }
-    if let Err(reason) = &measured.total_variation {
-        lines.push(format!("TV not summed: {reason}"));
-    }
-    lines
+    let sampled = rate.sampling().map(|Sampling { confidence, samples, seed }| {
+        let runs = counted(usize::try_from(*samples).unwrap_or(usize::MAX), "run");
+        let [lower, upper] = [rate.lower(), rate.upper()];
+        format!("Monte Carlo, {runs}, seed {seed}: in [{lower}, {upper}] with confidence {confidence}")
+    });
+    let unsummed = measured.total_variation.as_ref().err();
+    let unsummed = unsummed.map(|reason| format!("TV not summed: {reason}"));
+    measured
+        .note
+        .clone()
+        .into_iter()
+        .chain(sampled)
+        .chain(unsummed)
+        .collect()
+}
+
+/// Digits of a rate.
+const DIGITS: usize = 9;
+
+fn gap(gap: Option<&Known>) -> Entry {
+    gap.map_or_else(
+        || Entry::plain("-"),
+        |gap| entry(small(gap.value(), 3), gap.value()),
+    )
 }
 
 /// A rule that the problem file tabulates.
-fn tabulated(rule: &RuleVerification, digits: usize) -> Row {
-    let lossless = match (rule.lossless, &rule.total_variation.exact) {
+fn tabulated(rule: &RuleVerification) -> Row {
+    let variation = &rule.total_variation;
+    let lossless = match (rule.lossless, &variation.exact) {
         (false, _) => "NO",
         (true, Some(exact)) if exact.is_zero() => "yes, exact",
         (true, _) => "yes",
     };
-    Row::texts([
-        rule.name.clone(),
-        "-".to_owned(),
-        format!("{:.digits$}", rule.membership.value()),
-        (rule.gap.as_ref()).map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
-        small(rule.total_variation.value, 3),
-        lossless.to_owned(),
-        rule.membership.kind().to_string(),
+    Row::new([
+        Entry::plain(&rule.name),
+        Entry::plain("-"),
+        digits(&rule.membership, DIGITS),
+        gap(rule.gap.as_ref()),
+        entry(small(variation.value, 3), variation.value),
+        Entry::plain(lossless),
+        Entry::plain(rule.membership.kind().as_str()),
     ])
 }
 
-/// Digits of a rate, of which a narrow terminal has room for some.
-fn digits(width: u16) -> usize {
-    if width < 100 { 6 } else { 12 }
-}
-
-fn row(name: &str, measured: &Measured, digits: usize) -> Row {
-    let rate = |rate: &Known| format!("{:.digits$}", rate.value());
+fn row(name: &str, measured: &Measured) -> Row {
     let variation = measured.total_variation.as_ref();
     let lossless = match measured.lossless {
         None => "-",
@@ -159,16 +141,13 @@ fn row(name: &str, measured: &Measured, digits: usize) -> Row {
         Some(true) if variation.is_ok_and(|v| v.exact.is_some()) => "yes, exact",
         Some(true) => "yes",
     };
-    Row::texts([
-        name.to_owned(),
-        rate(&measured.algorithmic),
-        rate(&measured.membership),
-        measured
-            .gap
-            .as_ref()
-            .map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
-        variation.map_or_else(|_| "-".to_owned(), |v| small(v.value, 3)),
-        lossless.to_owned(),
-        measured.membership.kind().to_string(),
+    Row::new([
+        Entry::plain(name),
+        digits(&measured.algorithmic, DIGITS),
+        digits(&measured.membership, DIGITS),
+        gap(measured.gap.as_ref()),
+        variation.map_or_else(|_| Entry::plain("-"), |v| entry(small(v.value, 3), v.value)),
+        Entry::plain(lossless),
+        Entry::plain(measured.membership.kind().as_str()),
     ])
 }

@@ -3,7 +3,7 @@
 use specgap::evaluate::{Limits, solve};
 use specgap::lp::BackendName;
 use specgap::problem::{AnyProblem, read};
-use specgap::report::solve::text;
+use specgap::report::solve::page;
 use std::path::Path;
 
 /// The reports as people and programs see them, with times taken out.
@@ -33,7 +33,7 @@ fn golden_reports() {
     ] {
         let solution = solution(&format!("problems/{name}.toml"));
         let stem = name.split('/').next_back().unwrap();
-        insta::assert_snapshot!(format!("{stem}-text"), text(&solution, 100).to_string());
+        insta::assert_snapshot!(format!("{stem}-text"), page(&solution).text(100, false));
         insta::assert_snapshot!(
             format!("{stem}-json"),
             serde_json::to_string(&solution).unwrap()

@@ -122,8 +122,12 @@ fn certificates_are_written_and_checked() {
             "others may read it, umask permitting: {mode:o}"
         );
     }
-    // Nothing temporary stays behind.
-    assert_eq!(std::fs::read_dir(&certificates).unwrap().count(), 1);
+    // The report stands beside it, with the proof in words, and nothing temporary stays behind.
+    assert_eq!(std::fs::read_dir(&certificates).unwrap().count(), 4);
+    for name in ["report.html", "report.md", "report.json"] {
+        let text = std::fs::read_to_string(certificates.join(name)).unwrap();
+        assert!(text.contains("All 2 drafts lie in H = "), "{name}: {text}");
+    }
 
     let corrupted = certify("tests/fixtures/certificates/mass-moved-by-a-hair.json");
     assert_eq!(corrupted.code, Some(1), "{}", corrupted.err);
@@ -237,4 +241,84 @@ fn capture_without_its_feature_says_how_to_build_it() {
     ] {
         run(arguments).refused(&["cargo install --path . --features onnx"]);
     }
+}
+
+/// What each of the four commands writes: a page in two formats, its data, and tables for papers.
+#[test]
+fn exact_results_are_pages_with_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let two =
+        "problems/without-replacement/two-laws-sequential.toml problems/hand/coin-one-draft.toml";
+    let blocks = "problems/golden-blocks/block-v2-l1-k2-1.toml";
+    let one = "problems/hand/coin-two-drafts.toml";
+    for (line, table, numbers) in [
+        (
+            format!("solve {one}"),
+            "methods",
+            ["17/20", "0.850000000000"],
+        ),
+        (format!("solve {two}"), "problems", ["11/14", "5/6"]),
+        (
+            format!("verify {one}"),
+            "verifiers",
+            ["17/20", "0.815036763"],
+        ),
+        (
+            format!("verify {two}"),
+            "verifiers-2",
+            ["0.785714", "0.833333"],
+        ),
+        (
+            format!("block {blocks} --drafts 1,2"),
+            "bounds-2",
+            ["0.465850966325", "0.464631097052"],
+        ),
+        (
+            format!("check --claims wo-formula --problems {one}"),
+            "claims",
+            ["1 refuted", "18/35"],
+        ),
+    ] {
+        let out = folder.path().join(table).to_str().unwrap().to_owned();
+        let words = line
+            .split(' ')
+            .chain(["--out", &out, "--table", "latex,csv"]);
+        let run = run(&words.collect::<Vec<_>>()).ok();
+        assert!(run.out.contains("report.html"), "{}", run.out);
+        let read = |name: &str| std::fs::read_to_string(Path::new(&out).join(name)).unwrap();
+        let (page, text) = (read("report.html"), read("report.md"));
+        for number in numbers {
+            assert!(
+                page.contains(number) && text.contains(number),
+                "{line}: {number}: {text}"
+            );
+        }
+        let data: Value = serde_json::from_str(&read("report.json")).unwrap();
+        let results = data.as_array().map_or(1, Vec::len);
+        assert_eq!(
+            results,
+            if line.contains(two) || line.contains("1,2") {
+                2
+            } else {
+                1
+            }
+        );
+        let rows = read(&format!("table-{table}.tex")).matches(r"\\").count();
+        assert!(
+            rows > 1 && read(&format!("table-{table}.csv")).lines().count() == rows,
+            "{line}"
+        );
+    }
+    // A certificate that would be a file of the report.
+    let text = std::fs::read_to_string(Path::new(ROOT).join(one)).unwrap();
+    let named = folder.path().join("a.toml");
+    std::fs::write(&named, text.replace("coin-two-drafts", "Report")).unwrap();
+    let out = folder.path().join("c");
+    let args = [
+        "solve",
+        named.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    run(&args).refused(&["a.toml", "report", "--out"]);
 }

@@ -88,14 +88,14 @@ fn the_text_defines_its_numbers() {
     // A legend is for those who ask for more.
     let Run { code, out, .. } = verify(&["problems/hand/sequential-triple.toml"]);
     assert_eq!(code, Some(0));
-    assert!(!out.contains("algorithmic   probability"), "{out}");
+    assert!(!out.contains("algorithmic: probability"), "{out}");
     let Run { code, out, .. } = verify(&["-v", "problems/hand/sequential-triple.toml"]);
     assert_eq!(code, Some(0));
     for part in [
         "alpha* = 17/20",
         "rrs-wo",
         "yes, exact",
-        "algorithmic   probability that the rule accepts a draft",
+        "algorithmic: probability that the rule accepts a draft",
         "skipped, lossless only for other drafts: token",
         "1 problem, 3 verifier runs: 1 problem agrees, 0 do not",
     ] {

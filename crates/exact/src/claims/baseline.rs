@@ -60,11 +60,12 @@ impl Baseline {
 
 /// What changed from one run to another: what is gone or different is a
 /// regression, what is new is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Changes {
-    /// Verdicts and values that changed or are gone, in words.
+    /// Verdicts that differ, values that differ by more than 1e-9, and what is gone.
     pub regressions: Vec<String>,
-    /// Claims and problems that the baseline does not have.
+    /// What is new.
     pub added: Vec<String>,
 }
 

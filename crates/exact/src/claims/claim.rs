@@ -42,7 +42,7 @@ impl fmt::Display for Verdict {
 pub enum Value {
     /// How many of something.
     Count(u64),
-    /// A measured number; compared with a baseline within [`VALUE_TOLERANCE`](super::VALUE_TOLERANCE).
+    /// A measured number; compared with a baseline within 1e-9.
     Number(f64),
     /// A fraction, a name, a sentence.
     Text(String),

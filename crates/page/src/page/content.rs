@@ -55,6 +55,8 @@ pub enum Block {
     Paragraph(String),
     /// What a reader has to know to read the numbers right.
     Caution(String),
+    /// What is wrong.
+    Wrong(String),
     /// A title inside a section.
     Heading(String),
     /// Points, one a line.

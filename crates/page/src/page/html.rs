@@ -193,6 +193,9 @@ fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
             let text = prose(text);
             let _ = writeln!(out, "<p class=\"caution\" role=\"note\">{text}</p>");
         }
+        Block::Wrong(text) => {
+            let _ = writeln!(out, "<p class=\"caution wrong\">{}</p>", prose(text));
+        }
         Block::Heading(text) => {
             let _ = writeln!(out, "<h3>{}</h3>", escape(text));
         }

@@ -70,7 +70,7 @@ fn one(out: &mut String, block: &Block) {
         Block::Paragraph(text) => {
             let _ = writeln!(out, "{}\n", escape(text));
         }
-        Block::Caution(text) => {
+        Block::Caution(text) | Block::Wrong(text) => {
             let _ = writeln!(out, "> {}\n", escape(text));
         }
         Block::Heading(text) => heading(out, 3, text),
@@ -128,7 +128,7 @@ fn one(out: &mut String, block: &Block) {
 }
 
 /// A table, with what stands over and under it.
-pub fn table(out: &mut String, table: &Table) {
+fn table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() {
         let _ = writeln!(out, "{}:\n", escape(&table.caption));
     }

@@ -29,7 +29,7 @@ pub mod canvas;
 mod content;
 mod html;
 mod latex;
-pub mod markdown;
+mod markdown;
 pub mod paper;
 pub mod plot;
 mod shown;

@@ -57,7 +57,7 @@ impl Text {
     }
 
     /// Appends a paragraph, wrapped, whose first words have a role of their own.
-    pub fn wrap_after(&mut self, role: Role, first: &str, text: &str, width: u16) {
+    pub(super) fn wrap_after(&mut self, role: Role, first: &str, text: &str, width: u16) {
         let lines = words::wrapped(&format!("{first}{text}"), width);
         // Words that are themselves wrapped are as plain as the others.
         let rest = lines
@@ -133,6 +133,7 @@ fn one(out: &mut Text, block: &Block, width: u16, verbose: bool) {
         Block::Paragraph(text) => out.wrap(text, width),
         Block::Heading(text) => out.wrap_as(Role::Heading, text, width),
         Block::Caution(text) => out.wrap_as(Role::Caution, &format!("! {text}"), width),
+        Block::Wrong(text) => out.wrap_as(Role::Bad, text, width),
         Block::List(items) => {
             for item in items {
                 out.wrap(&format!("- {item}"), width);
@@ -180,7 +181,7 @@ fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
         if !part.caption.is_empty() {
             out.lines(Role::Heading, &format!("\n{}", part.caption));
         }
-        table(out, &part, width, "");
+        table(out, &part, width);
         for note in &part.notes {
             out.wrap(&note.replace("Bold:", "*:"), width);
         }
@@ -192,14 +193,14 @@ fn fitting(out: &mut Text, all: &Table, width: u16, verbose: bool) {
 const BETWEEN: char = '\u{fdd0}';
 const BEST: &str = "\u{fdd1}";
 
-/// The rows of a table, indented.
-pub fn table(out: &mut Text, table: &Table, width: u16, indent: &str) {
+/// The rows of a table.
+pub fn table(out: &mut Text, table: &Table, width: u16) {
     let mut drawn = comfy_table::Table::new();
     drawn
         .load_preset(presets::UTF8_BORDERS_ONLY)
         .set_style(TableComponent::VerticalLines, BETWEEN)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width.saturating_sub(indent.len() as u16))
+        .set_width(width)
         .set_header(table.flat_names());
     for group in &table.groups {
         if let Some(title) = &group.title {
@@ -216,7 +217,6 @@ pub fn table(out: &mut Text, table: &Table, width: u16, indent: &str) {
     }
     let mut role = Role::Heading;
     for line in drawn.lines() {
-        out.add(Role::Plain, indent);
         match line.strip_prefix('│') {
             Some(line) => cells(out, line, role),
             None => out.add(Role::Plain, line.trim_end()),
