@@ -1,4 +1,5 @@
-//! Is a function that one cannot see at once so long for a reason?
+//! Is a function that one cannot see at once so long for a reason, and does its first line of
+//! documentation say what it does?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,8 +22,11 @@ const REASONS: &str = "
 #[test]
 fn functions_are_short_or_have_a_reason() {
     let mut found = BTreeMap::new();
-    read(Path::new("src"), &mut found);
-    read(Path::new("crates"), &mut found);
+    each_file(&mut |name, code| {
+        let long = functions(code).into_iter();
+        let long = long.filter(|(_, lines)| *lines > LONGEST);
+        found.extend(long.map(|(function, lines)| (format!("{name} {function}"), lines)));
+    });
     assert!(found.len() > 5, "{found:?}");
     let reasons: BTreeSet<&str> = (REASONS.trim().lines())
         .map(|line| line.trim().split_once(": ").unwrap().0)
@@ -43,22 +47,60 @@ fn functions_are_short_or_have_a_reason() {
     );
 }
 
-/// The lines of long functions below a folder, tests left out. Sources are formatted, so that a
-/// function ends with a brace below its own first letter.
-fn read(folder: &Path, found: &mut BTreeMap<String, usize>) {
+/// Of 1,000 functions with documentation so many begin with a question word in place of what they
+/// do. It only falls.
+const WITHOUT_A_VERB: usize = 165;
+
+#[test]
+fn first_lines_say_what_a_function_does() {
+    let words = [
+        "What", "Whether", "How", "Of", "Its", "Where", "By", "Which", "Why",
+    ];
+    let (mut all, mut without) = (0, Vec::new());
+    each_file(&mut |name, code| {
+        let (mut before, mut first) = ("", None);
+        for line in code.lines().map(str::trim_start) {
+            let is_new = !before.starts_with("///");
+            match line.strip_prefix("/// ") {
+                Some(text) if is_new => first = Some(text),
+                _ if line.starts_with("///") || line.starts_with("#[") => {}
+                _ => {
+                    let is_function = line.starts_with("fn ") || line.contains(" fn ");
+                    if let Some(text) = first.take().filter(|_| is_function) {
+                        all += 1;
+                        let word = text.split([' ', ',']).next().unwrap_or_default();
+                        if words.contains(&word) {
+                            without.push(format!("{name}: {text}"));
+                        }
+                    }
+                }
+            }
+            before = line;
+        }
+    });
+    let share = 1000 * without.len() / all;
+    assert!(
+        share <= WITHOUT_A_VERB,
+        "{share} of 1,000, say what is returned or done: {without:#?}"
+    );
+}
+
+/// The sources in their folders, tests left out. They are formatted, so that a function ends with
+/// a brace below its own first letter.
+fn each_file(visit: &mut dyn FnMut(&str, &str)) {
+    read(Path::new("src"), visit);
+    read(Path::new("crates"), visit);
+}
+
+fn read(folder: &Path, visit: &mut dyn FnMut(&str, &str)) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            read(&path, found);
+            read(&path, visit);
         } else if name.ends_with(".rs") && !name.contains("tests") {
             let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-            for (function, lines) in functions(code) {
-                if lines > LONGEST {
-                    found.insert(format!("{name} {function}"), lines);
-                }
-            }
+            visit(&name, text.split("#[cfg(test)]\nmod tests {").next().unwrap());
         }
     }
 }
