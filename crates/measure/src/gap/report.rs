@@ -20,6 +20,7 @@ use super::settings::{LawMeasured, Settings, SolvedPlans};
 use super::summary::{LogPart, Summary};
 use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
+use specgap_base::setting::for_shell;
 use specgap_statistics::advice::{Assumed, Change};
 use specgap_statistics::holm;
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ impl Summary {
             strip: self.strip.strip(settings),
             own_rules: settings.own_rules.iter().map(own_row).collect(),
             own_laws: settings.own_laws.iter().map(law_row).collect(),
-            left_out: missing,
+            left_out: missing.iter().map(|line| for_shell(line)).collect(),
         }
     }
 
@@ -486,7 +487,7 @@ const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan
 
 /// Why some of a log's positions have no plans.
 const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, and plans are solved \
-    at audited positions alone (--plans every solves all); what optimal accepts is alpha*, by a \
+    at audited positions alone (⟨plans⟩ every solves all); what optimal accepts is alpha*, by a \
     theorem";
 
 /// What every word of the report means.

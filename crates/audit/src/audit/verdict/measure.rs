@@ -202,25 +202,25 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
 fn check_settings(settings: &Settings) -> Result<(), AuditError> {
     if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5) {
         return Err(AuditError::Log(format!(
-            "--tolerance {} is out of range; it is at least 0 and below 0.5",
+            "⟨tolerance {}⟩ is out of range; it is at least 0 and below 0.5",
             settings.tolerance
         )));
     }
     let noise = settings.noise.unwrap_or(0.0);
     if !(0.0..=2.0).contains(&noise) {
         return Err(AuditError::Log(format!(
-            "--noise {noise} is out of range; it is at least 0 and at most 2"
+            "⟨noise {noise}⟩ is out of range; it is at least 0 and at most 2"
         )));
     }
     if !(settings.exclude > 0.0 && settings.exclude <= 1.0) {
         return Err(AuditError::Log(format!(
-            "--exclude {} is out of range; it is above 0 and at most 1",
+            "⟨exclude {}⟩ is out of range; it is above 0 and at most 1",
             settings.exclude
         )));
     }
     if !(settings.alpha > 0.0 && settings.alpha < 1.0) {
         return Err(AuditError::Log(format!(
-            "--alpha {} is out of range; it is above 0 and below 1",
+            "⟨alpha {}⟩ is out of range; it is above 0 and below 1",
             settings.alpha
         )));
     }
@@ -254,7 +254,7 @@ impl<'a> Opened<'a> {
         {
             return Err(AuditError::Log(format!(
                 "{}: rows list some tokens only, and {rule} cannot be audited on them: {why}; log \
-                 full rows, or audit the draft law and the outputs with --rule token",
+                 full rows, or audit the draft law and the outputs with ⟨rule token⟩",
                 log.path().display()
             )));
         }
@@ -299,7 +299,7 @@ impl<'a> Opened<'a> {
         if self.steps.cut + self.steps.without_bonus > 0 {
             return Err(AuditError::Log(format!(
                 "{}: rounds lack the rows of tokens behind whole chains, and carried follows from \
-                 q/p at every token of the text: log those rows, or audit the text with --rule text",
+                 q/p at every token of the text: log those rows, or audit the text with ⟨rule text⟩",
                 self.log.path().display()
             )));
         }
@@ -324,7 +324,7 @@ impl<'a> Opened<'a> {
                     return refused(
                         index,
                         "begins a text and no round: carried follows from the text from its first \
-                         token on; log whole texts, or audit with --rule text",
+                         token on; log whole texts, or audit with ⟨rule text⟩",
                     );
                 }
                 // Behind a rejection, which a hard check counts.
@@ -337,7 +337,7 @@ impl<'a> Opened<'a> {
                 return refused(
                     index,
                     "does not follow the position before it: carried follows from every token of \
-                     the text; log all of them, or audit with --rule text",
+                     the text; log all of them, or audit with ⟨rule text⟩",
                 );
             }
             // No draft stands at the last token of a text, which nobody drafts beyond.
@@ -349,7 +349,7 @@ impl<'a> Opened<'a> {
                     format!(
                         "is behind {} accepted drafts and has none, where rounds have {}: carried \
                          is audited for rounds of one length; the last token of a text alone may go \
-                         without; audit with --rule text",
+                         without; audit with ⟨rule text⟩",
                         step.depth, self.steps.most
                     ),
                 ));
@@ -359,7 +359,7 @@ impl<'a> Opened<'a> {
                 return refused(
                     index,
                     "has no row of the draft (draft_row is 0), and under carried the token behind a \
-                     whole chain is drawn from (p - d q)+: log the row, or audit with --rule text",
+                     whole chain is drawn from (p - d q)+: log the row, or audit with ⟨rule text⟩",
                 );
             }
             stands.push(standing);

@@ -18,6 +18,7 @@ use super::means::{ByPrompt, Mean};
 use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of, lower_at};
 use super::settings::PathSettings;
 use crate::replay::paths_definitions;
+use specgap_base::setting::for_shell;
 use specgap_base::side_by_side;
 use specgap_core::rounds::ChainRule;
 use specgap_core::rule::RuleName;
@@ -247,7 +248,11 @@ impl Measurement<'_> {
             by_drafts,
             checks,
             definitions: paths_definitions(),
-            left_out: self.left_out(logged, starts),
+            left_out: (self
+                .left_out(logged, starts)
+                .iter()
+                .map(|line| for_shell(line)))
+            .collect(),
         }
     }
 
@@ -378,13 +383,13 @@ impl Measurement<'_> {
         if logged == 0 {
             left_out.push(format!(
                 "upper bounds without bias: they need several draft paths a context, with what the \
-                 target gives them; capture with --paths {most} --path-length {}",
+                 target gives them; capture with ⟨paths {most}⟩ ⟨path-length {}⟩",
                 self.contexts.length
             ));
         } else if logged < most {
             left_out.push(format!(
                 "upper bounds of more than {logged} paths without bias: contexts have {logged} \
-                 draft paths; capture with --paths {most}"
+                 draft paths; capture with ⟨paths {most}⟩"
             ));
         }
         if self.texts.clusters < 2 {
@@ -397,7 +402,7 @@ impl Measurement<'_> {
         if starts == 0 {
             left_out.push(format!(
                 "everything: no text has room for {} tokens behind a prefix; ask for a smaller \
-                 --length, or capture longer texts",
+                 ⟨length⟩, or capture longer texts",
                 self.contexts.length
             ));
         }
