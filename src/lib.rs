@@ -131,4 +131,4 @@ pub use specgap_row::row;
 pub use specgap_sampling::sampling;
 pub use specgap_statistics::{advice, curve, statistics};
 
-use specgap_base::{files, glossary, side_by_side, sorted, typed};
+use specgap_base::{files, glossary, setting, side_by_side, sorted, typed};

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
-#: An option of a command, and its value where that is a number, a placeholder or a name.
-_OPTION = re.compile(
-    r"'?--([a-z][a-z-]*)"
-    r"(?:[ =](<[^>]+>|-?\d[\w.,-]*|[A-Z]+\b|[a-z]+(?:-[a-z0-9]+)+(?:,[\w-]+)*))?'?"
-)
-#: Options whose keyword has another name.
+#: Settings whose keyword has another name.
 _KEYWORDS = {
     "vocab": "vocabulary",
     "laws": "schemes",
@@ -41,16 +35,20 @@ def _keywords() -> frozenset[str]:
     return frozenset(name for call in calls for name in call.parameters)
 
 
-def _keyword(found: re.Match[str]) -> str:
-    option, value = found.groups()
-    keyword = _KEYWORDS.get(option, option.replace("-", "_"))
-    # What a shell is told stays as it is.
-    told = re.split(r"[;:]\s", found.string[: found.start()])[-1]
-    if keyword not in _keywords() or "specgap " in told:
-        return found.group()
-    if value is None or value.startswith("<"):
-        return f"{keyword}="
-    return f'{keyword}="{value}"' if value[0].islower() else f"{keyword}={value}"
+def _spelled(message: str) -> str:
+    """A text with its settings, which stand in ⟨⟩, as keywords; those that are none, as options."""
+    first, *parts = message.split("⟨")
+    for part in parts:
+        setting, end, rest = part.partition("⟩")
+        name, _, value = setting.partition(" ")
+        keyword = _KEYWORDS.get(name, name.replace("-", "_"))
+        if not (end and name.isascii() and name.replace("-", "").isalpha()):
+            first += f"⟨{part}"
+        elif keyword not in _keywords():
+            first += f"--{setting}{rest}"
+        else:
+            first += keyword + "=" + (f'"{value}"' if value[:1].islower() else value) + rest
+    return first
 
 
 class Refused(ValueError):
@@ -80,7 +78,7 @@ class Refused(ValueError):
         row: int | None = None,
         column: int | None = None,
     ) -> None:
-        super().__init__(_OPTION.sub(_keyword, message) if "--" in message else message)
+        super().__init__(_spelled(message))
         self.tensor, self.row, self.column = tensor, row, column
 
     def within(self, place: str) -> Refused:

@@ -159,7 +159,21 @@ pub(crate) fn of_host(error: &HostError) -> PyErr {
             let end = ["\n\nUsage:", "\n\nFor more information"];
             let end = end.iter().filter_map(|mark| text.find(mark)).min();
             let text = text.get(..end.unwrap_or(text.len())).unwrap_or(text);
-            refused(text.trim_end())
+            let mut text = text.trim_end().to_owned();
+            for (_, named) in usage.context() {
+                for option in named.to_string().split(", ") {
+                    let name = option
+                        .strip_prefix("--")
+                        .map(|option| option.split(' ').next());
+                    if let Some(Some(name)) = name {
+                        let setting = format!("⟨{name}⟩");
+                        text = text
+                            .replace(&format!("'{option}'"), &setting)
+                            .replace(option, &setting);
+                    }
+                }
+            }
+            refused(text)
         }
         HostError::Command(command) if command.exit_code() == 3 => bug(&command.to_string()),
         HostError::Command(command) => of_library(command),

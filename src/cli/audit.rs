@@ -148,22 +148,22 @@ impl AuditArgs {
             (Some(rule), None) => Ok(rule),
             (Some(rule), Some(law)) => rule
                 .under(law)
-                .map_err(|message| CliError::input(&self.log, format!("--law: {message}"))),
+                .map_err(|message| CliError::input(&self.log, format!("⟨law⟩: {message}"))),
             (None, Some(_)) => Err(CliError::input(
                 &self.log,
-                "--law says how the drafts of a rule are drawn: name the rule by \
-                 --rule, such as --rule level-4",
+                "⟨law⟩ says how the drafts of a rule are drawn: name the rule by \
+                 ⟨rule⟩, such as ⟨rule level-4⟩",
             )),
             (None, None) if !self.counters.is_empty() => Err(CliError::input(
                 &self.log,
-                "--counters is held against a rule: say by --rule what the server says \
+                "⟨counters⟩ is held against a rule: say by ⟨rule⟩ what the server says \
                  that it does with its drafts: token, block or one-hot",
             )),
             (None, None) if !has_drafts => Ok(Rule::TEXT),
             (None, None) => Err(CliError::input(
                 &self.log,
-                "has drafts: say by --rule what the engine says that it does with them, \
-                 such as --rule single, or --rule text to audit what came out alone",
+                "has drafts: say by ⟨rule⟩ what the engine says that it does with them, \
+                 such as ⟨rule single⟩, or ⟨rule text⟩ to audit what came out alone",
             )),
         }
     }
@@ -220,7 +220,7 @@ impl AuditArgs {
             return Err(CliError::input(
                 &self.log,
                 "is a file of records, whose p and q are what the engine sampled from; \
-                 --temperature, --top-k and the like are for logs of rows",
+                 ⟨temperature⟩, ⟨top-k⟩ and the like are for logs of rows",
             ));
         }
         Ok(settings)
@@ -292,8 +292,8 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
     Touched::reading([&args.log])
         .and_reading(&args.counters)
-        .writing("--junit", args.junit.as_deref())
-        .writing("--markdown", markdown)
+        .writing("⟨junit⟩", args.junit.as_deref())
+        .writing("⟨markdown⟩", markdown)
         .folder(args.folder.out.as_deref(), is_of_a_page)
         .check()?;
     let records = args
@@ -307,7 +307,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         if !args.counters.is_empty() {
             return Err(CliError::input(
                 &args.log,
-                "is a file of records; --counters is held against the rows of a log",
+                "is a file of records; ⟨counters⟩ is held against the rows of a log",
             ));
         }
         if args.negative_control {

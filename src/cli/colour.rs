@@ -2,6 +2,7 @@
 //! errors. Where the output is no terminal, `TERM` is `dumb` or `NO_COLOR` is set, there is none.
 
 use crate::page::terminal::{Role, Text};
+use crate::setting::for_shell;
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use std::io::StdoutLock;
@@ -44,7 +45,7 @@ pub(super) fn tip(message: &str) {
 
 fn said(word: &str, style: Style, message: &str) {
     let [on, off] = ends(style);
-    anstream::eprintln!("{on}{word}:{off} {message}");
+    anstream::eprintln!("{on}{word}:{off} {}", for_shell(message));
 }
 
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();

@@ -113,7 +113,7 @@ impl CountersArgs {
         let twice = by_batch.windows(2).find(|pair| pair[0].0 == pair[1].0);
         if let Some(pair) = twice {
             return Err(CliError::missing(format!(
-                "--timings-by-batch: batch size {} is there twice",
+                "⟨timings-by-batch⟩: batch size {} is there twice",
                 pair[0].0
             )));
         }

@@ -301,7 +301,7 @@ impl MeasureArgs {
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
     (args.results.touched(Touched::reading(&args.logs)))
-        .writing("--positions", args.positions.as_deref())
+        .writing("⟨positions⟩", args.positions.as_deref())
         .check()?;
     let baseline = read_baseline(&args.results)?;
     refuse_repetition(&args.logs)?;
@@ -321,13 +321,13 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     for (given, option) in [
-        (args.results.baseline.is_some(), "--baseline"),
-        (args.results.partial.is_some(), "--partial"),
+        (args.results.baseline.is_some(), "⟨baseline⟩"),
+        (args.results.partial.is_some(), "⟨partial⟩"),
     ] {
         if given && !pooled {
             return Err(CliError::missing(format!(
                 "{option} is about one pair of models: name one log, or count several of one \
-                     pair together with --pool"
+                     pair together with ⟨pool⟩"
             )));
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
     let summary = merge(&args.parts)?;
     if summary.logs().len() > 1 && !args.results.pool {
         return Err(CliError::missing(format!(
-            "the parts are of several logs: {}; --pool counts them together, as one pair of \
+            "the parts are of several logs: {}; ⟨pool⟩ counts them together, as one pair of \
                  models",
             summary.logs().join(", ")
         )));
@@ -43,7 +43,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
     let missing = summary.missing();
     if !missing.is_empty() && !args.incomplete {
         return Err(CliError::missing(format!(
-            "{}; name the missing parts too, or say --incomplete",
+            "{}; name the missing parts too, or say ⟨incomplete⟩",
             missing.join("; ")
         )));
     }

@@ -330,8 +330,8 @@ impl Results {
         touched
             .and_reading(&self.baseline)
             .and_reading(&self.costs.timings)
-            .writing("--partial", self.partial.as_deref())
-            .writing("--junit", self.junit.as_deref())
+            .writing("⟨partial⟩", self.partial.as_deref())
+            .writing("⟨junit⟩", self.junit.as_deref())
             .folder(self.folder.out.as_deref(), is_of_a_page)
     }
 }

@@ -351,7 +351,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
     if folder.symlink_metadata().is_ok() && !folder.is_dir() {
         return Err(CliError::input(
             folder,
-            "is not a folder; --out names a folder",
+            "is not a folder; ⟨out⟩ names a folder",
         ));
     }
     check_writable(folder).map_err(|source| unwritten(folder, source))

@@ -108,7 +108,7 @@ impl<'a> Touched<'a> {
         };
         let message = |how: &str| {
             format!(
-                "{how}, and --out {} writes files of such names there; name another folder",
+                "{how}, and ⟨out {}⟩ writes files of such names there; name another folder",
                 folder.display()
             )
         };
@@ -151,7 +151,7 @@ mod tests {
         }
         let may_write = |name: &str| {
             let log = Touched::reading([place("log")]);
-            log.writing("--junit", Some(&place(name))).check().is_ok()
+            log.writing("⟨junit⟩", Some(&place(name))).check().is_ok()
         };
         // A folder that is read is its files, and none that is deeper.
         assert!(may_write("new") && may_write("none/file") && may_write("log/sub/other"));
@@ -192,13 +192,13 @@ mod tests {
         std::os::unix::fs::symlink("log.npz", place("link")).unwrap();
         let reading = || Touched::reading([place("log.npz")]);
         let link = place("link");
-        let message = reading().writing("--junit", Some(&link)).check();
+        let message = reading().writing("⟨junit⟩", Some(&link)).check();
         let message = message.unwrap_err().to_string();
         assert!(message.contains("log.npz, which is read"), "{message}");
         let null = Path::new("/dev/null");
         let twice = reading()
-            .writing("--partial", Some(null))
-            .writing("--positions", Some(null));
+            .writing("⟨partial⟩", Some(null))
+            .writing("⟨positions⟩", Some(null));
         twice.check().unwrap();
     }
 }

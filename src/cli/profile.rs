@@ -29,7 +29,7 @@ impl Profiles {
     pub(super) fn check(&self, folder: &Folder, common: &Common) -> Result<(), CliError> {
         if self.is_asked() && folder.out.is_none() && common.host.is_none() {
             return Err(CliError::missing(
-                "--profile writes files; say where with --out DIR",
+                "⟨profile⟩ writes files; say where with ⟨out DIR⟩",
             ));
         }
         Ok(())
@@ -61,7 +61,7 @@ impl Profiles {
             return Ok(files);
         }
         let log = (report.of.logs.first()).map_or("log", |log| log.name.as_str());
-        let refused = |message: String| CliError::input(log, format!("--profile: {message}"));
+        let refused = |message: String| CliError::input(log, format!("⟨profile⟩: {message}"));
         if let Some(z) = report.surprise.not_drawn() {
             return Err(refused(format!(
                 "the text was not drawn from these rows (its surprise is {:.1} standard errors off), \
@@ -87,8 +87,8 @@ impl Profiles {
         if report.round_starts.is_empty() {
             return Err(refused(
                 "no fixed length has a round here: of greedy-block, carried and carried-block no \
-                 profile is made (name token or block with --verifiers), and a text needs as many \
-                 tokens as the length (--lengths)"
+                 profile is made (name token or block with ⟨verifiers⟩), and a text needs as many \
+                 tokens as the length (⟨lengths⟩)"
                     .to_owned(),
             ));
         }
@@ -119,7 +119,7 @@ impl Profiles {
         }
         let Some(whole) = &report.curve else {
             return Err(CliError::missing(
-                "--profile: these counts do not tell how many rounds accept at least i \
+                "⟨profile⟩: these counts do not tell how many rounds accept at least i \
                  drafts; take a file that counts by position (\
                  spec_decode_num_accepted_tokens_per_pos) or lists rounds",
             ));

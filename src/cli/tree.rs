@@ -102,13 +102,13 @@ impl TreeArgs {
         };
         let mut trees: Vec<NamedTree> = Vec::new();
         for name in names {
-            let tree = named("--trees", name)?;
+            let tree = named("⟨trees⟩", name)?;
             if let Some(other) = trees.iter().find(|other| other.name == tree.name) {
                 if *other == tree {
                     continue;
                 }
                 return Err(CliError::missing(format!(
-                    "--trees: two trees are called {}; rename one of the files",
+                    "⟨trees⟩: two trees are called {}; rename one of the files",
                     tree.name
                 )));
             }

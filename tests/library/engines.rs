@@ -232,7 +232,7 @@ fn logs_of_engines_say_their_order_of_cuts() {
     for (top_k, temperature) in [(Some(5), 1.0), (None, 0.7)] {
         let message = options(&logs, top_k, temperature, None).unwrap_err();
         assert!(
-            message.contains("give one for both with --cut-order"),
+            message.contains("give one for both with ⟨cut-order"),
             "{message}"
         );
     }

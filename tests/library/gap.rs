@@ -243,7 +243,7 @@ fn plans_are_a_check_unless_all_are_asked_for() {
     assert_eq!(merged.report(""), audited);
     let refusal = merged.merge(&part(&every, 1)).unwrap_err().to_string();
     assert!(
-        refusal.contains("--plans every") && refusal.contains("audited"),
+        refusal.contains("⟨plans every⟩") && refusal.contains("audited"),
         "{refusal}"
     );
     // A summary from before there was a choice is of plans that were all solved.
@@ -676,7 +676,7 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
         .to_string();
     assert!(
         error.contains(
-            "position 0: lists 6 tokens, fewer than the 7 distinct drafts that --drafts asks for; \
+            "position 0: lists 6 tokens, fewer than the 7 distinct drafts that ⟨drafts⟩ asks for; \
              ask for 6 at most"
         ),
         "{error}"

@@ -144,13 +144,13 @@ fn parts_that_do_not_belong_together_say_why() {
     };
     type Change<'a> = (&'a str, &'a dyn Fn(&mut Settings));
     let changes: [Change<'_>; 7] = [
-        ("--drafts", &|s| s.drafts = vec![2]),
-        ("--temperature", &|s| s.temperatures = vec![1.0]),
-        ("--seed", &|s| s.seed = 4),
-        ("--block-length", &|s| s.block_length = 4),
-        ("--laws", &|s| s.schemes.truncate(1)),
-        ("--verifiers", &|s| s.verifiers.truncate(2)),
-        ("--solve-times", &|s| s.timing = true),
+        ("⟨drafts", &|s| s.drafts = vec![2]),
+        ("⟨temperature", &|s| s.temperatures = vec![1.0]),
+        ("⟨seed", &|s| s.seed = 4),
+        ("⟨block-length", &|s| s.block_length = 4),
+        ("⟨laws", &|s| s.schemes.truncate(1)),
+        ("⟨verifiers", &|s| s.verifiers.truncate(2)),
+        ("⟨solve-times", &|s| s.timing = true),
     ];
     for (option, change) in changes {
         let mut settings = settings();
@@ -181,7 +181,7 @@ fn parts_that_do_not_belong_together_say_why() {
     // Another vocabulary, and other models.
     let cut = [Log::open_with(&path, Some(V)).unwrap()];
     let words = refusal(&first, &part(&cut, 2, 2));
-    assert!(words.contains("--vocab"), "{words}");
+    assert!(words.contains("⟨vocab"), "{words}");
     write_in_turns(&folder.path().join("other"), 30, 100);
     let rename = |name: &str| {
         let place = folder.path().join("other/log.json");

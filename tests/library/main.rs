@@ -35,6 +35,7 @@ mod rows;
 mod rule_names;
 mod sampler;
 mod sequential_plan;
+mod settings;
 mod several_rounds;
 mod shipped_problems;
 mod solve_report;

@@ -364,7 +364,7 @@ fn what_does_not_fit_is_refused() {
                 length: Some(4),
                 ..PathSettings::default()
             },
-            &["draft paths have 3 tokens", "--path-length 4"][..],
+            &["draft paths have 3 tokens", "⟨path-length 4⟩"][..],
         ),
         (
             Made {

@@ -213,7 +213,7 @@ fn lists_tell_a_changed_draft_or_are_refused() {
     // What the lists do not tell.
     let error = report_of(&lists, &settings(&[1.0], Some(4), None)).unwrap_err();
     assert!(
-        error.contains("fewer than --draft-top-k 4") && error.contains("position "),
+        error.contains("fewer than ⟨draft-top-k 4⟩") && error.contains("position "),
         "{error}"
     );
     // More tokens than there are is no cut.
@@ -239,7 +239,7 @@ fn changed_drafts_travel_with_summaries() {
     let other = Settings::new(&[1.0], &DRAFTS, 3).unwrap();
     let other = summarise(&logs, &other, Part { index: 2, count: 2 }, None, &|_| ()).unwrap();
     let error = part(1).merge(&other).unwrap_err().to_string();
-    assert!(error.contains("--draft-temperature"), "{error}");
+    assert!(error.contains("⟨draft-temperature"), "{error}");
 }
 
 #[test]
@@ -250,12 +250,12 @@ fn settings_of_the_draft_that_mean_nothing_are_refused() {
             &[-0.5][..],
             None,
             None,
-            "--draft-temperature -0.5 is out of range",
+            "⟨draft-temperature -0.5⟩ is out of range",
         ),
-        (&[f64::NAN], None, None, "--draft-temperature NaN"),
-        (&[], Some(0), None, "--draft-top-k 0"),
-        (&[], None, Some(0.0), "--draft-top-p 0"),
-        (&[], None, Some(1.5), "--draft-top-p 1.5"),
+        (&[f64::NAN], None, None, "⟨draft-temperature NaN⟩"),
+        (&[], Some(0), None, "⟨draft-top-k 0⟩"),
+        (&[], None, Some(0.0), "⟨draft-top-p 0⟩"),
+        (&[], None, Some(1.5), "⟨draft-top-p 1.5⟩"),
     ] {
         let error = settings()
             .redrafted(temperatures, cuts(top_k, top_p))

@@ -321,19 +321,19 @@ fn text_that_is_not_what_the_identities_need_is_refused() {
             "{}",
             None,
             (|_| {}) as fn(&mut Tensors),
-            "say so with --temperature T",
+            "say so with ⟨temperature T⟩",
         ),
         (
             DRAWN,
             Some(0.7),
             |_| {},
-            "drawn at temperature 1, and --temperature asks for 0.7",
+            "drawn at temperature 1, and ⟨temperature⟩ asks for 0.7",
         ),
         (
             DRAWN,
             Some(-1.0),
             |_| {},
-            "--temperature -1 is out of range",
+            "⟨temperature -1⟩ is out of range",
         ),
         (
             r#"{"sampling": {"temperature": 0.0}}"#,
@@ -351,7 +351,7 @@ fn text_that_is_not_what_the_identities_need_is_refused() {
             r#"{"sampling": {"temperature": 1.0, "top_k": 40}}"#,
             None,
             |_| {},
-            "without --top-k and --top-p",
+            "without ⟨top-k⟩ and ⟨top-p⟩",
         ),
         (
             DRAWN,
@@ -735,7 +735,7 @@ fn drafts_of_cut_rows_have_the_coins_of_the_renormalised_row() {
         &|_| {},
     );
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("--draft-top-k 0"), "{message}");
+    assert!(message.contains("⟨draft-top-k 0⟩"), "{message}");
 }
 
 /// Two numbers a token give what full rows of the same text give.

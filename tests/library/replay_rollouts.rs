@@ -488,7 +488,7 @@ fn rollouts_and_heads_that_do_not_fit_are_refused() {
                 ..WHOLE
             },
             &["fixed=2"][..],
-            &["drawn at temperature 0.7 and its text at 1", "--rollouts"][..],
+            &["drawn at temperature 0.7 and its text at 1", "⟨rollouts⟩"][..],
         ),
         (
             Made {
@@ -529,7 +529,7 @@ fn rollouts_and_heads_that_do_not_fit_are_refused() {
                 ..WHOLE
             },
             &["specdec=0.5"],
-            &["has nothing of the tensor head_acceptance", "--policies"],
+            &["has nothing of the tensor head_acceptance", "⟨policies⟩"],
         ),
         (
             Made {

@@ -120,7 +120,7 @@ fn what_was_written_is_read_across_shards_and_commits() {
             "rollout_q: row ",
             "column 0",
             "another position",
-            "--rollouts",
+            "⟨rollouts⟩",
         ] {
             assert!(error.contains(word), "{error}");
         }
@@ -295,7 +295,7 @@ fn rollouts_that_do_not_fit_are_refused_by_tensor_and_entry() {
 
     let refuse = |tensors: &[Named], says: &[&str]| {
         let error = open(tensors).unwrap_err().to_string();
-        for word in [&["a.safetensors: ", "--rollouts"], says].concat() {
+        for word in [&["a.safetensors: ", "⟨rollouts⟩"], says].concat() {
             assert!(error.contains(word), "{error}\nshould contain {word}");
         }
     };

@@ -20,11 +20,11 @@ pub fn command<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>
 /// Runs the program in a folder.
 pub fn specgap<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Run {
     let output = command(folder, args).output().unwrap();
-    Run {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    // A setting that nobody has spelled.
+    assert!(!out.contains('⟨') && !err.contains('⟨'), "{out}{err}");
+    let code = output.status.code();
+    Run { code, out, err }
 }
 
 /// Cases a line: what is asked for, in which `\n` is the end of a line, and all words of the

@@ -11,6 +11,8 @@ pub mod glossary;
 #[doc(hidden)]
 pub mod panics;
 #[doc(hidden)]
+pub mod setting;
+#[doc(hidden)]
 pub mod side_by_side;
 #[doc(hidden)]
 pub mod sorted;

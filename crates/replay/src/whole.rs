@@ -46,7 +46,7 @@ impl Given {
                 let most = timings.most_drafts().unwrap_or(0);
                 refused(format!(
                     "verify: has no time for a pass of {} tokens, which {drafts} drafts need; \
-                     give --drafts up to {most}, or a longer table",
+                     give ⟨drafts⟩ up to {most}, or a longer table",
                     drafts + 1
                 ))
             })?;
@@ -147,7 +147,7 @@ impl Asked {
     ) -> Result<Summary, GapError> {
         if self.depths.len() > 1 {
             return Err(GapError::Settings(
-                "--depth: several depths are measured each by itself; ask for one".to_owned(),
+                "⟨depth⟩: several depths are measured each by itself; ask for one".to_owned(),
             ));
         }
         let mut summary = gap::summarise(logs, &self.settings, part, table, progress)?;
@@ -213,14 +213,14 @@ fn hold_paths(summary: &mut Summary, logs: &[Log], part: Part) {
 fn refuse_unpaired(logs: &[Log], part: Part) -> Result<(), GapError> {
     let (Some((first, others)), 2..) = (logs.split_first(), logs.len()) else {
         return Err(GapError::Settings(
-            "--paired compares logs; name at least two".to_owned(),
+            "⟨paired⟩ compares logs; name at least two".to_owned(),
         ));
     };
     for log in others {
         if let Some(why) = Pairing::new(first, log, part)?.unpaired() {
             let message = format!(
                 "cannot be paired with {}: {why}. Capture the drafts together (specgap capture with \
-                 several --draft), or leave --paired out",
+                 several --draft), or leave ⟨paired⟩ out",
                 first.path().display()
             );
             let path = log.path().to_owned();

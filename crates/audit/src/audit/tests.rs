@@ -419,7 +419,7 @@ fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
     // Rounds need drafts, and a text its tokens.
     let single = settings(Rule::TOKEN, None);
     let message = audit(&log, &single, "", &|_| {}).unwrap_err().to_string();
-    assert!(message.contains("--rule text"), "{message}");
+    assert!(message.contains("⟨rule text⟩"), "{message}");
 }
 
 /// One draft a position and a row each, accepted or not, and no row for the token behind an

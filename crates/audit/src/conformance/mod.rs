@@ -57,7 +57,7 @@ pub const LARGEST_VOCABULARY: usize = 1 << 20;
 #[non_exhaustive]
 pub enum ConformanceError {
     /// A vocabulary that is too small or too large.
-    #[error("--vocab {0}: vocabularies are from 2 to {LARGEST_VOCABULARY}")]
+    #[error("⟨vocab {0}⟩: vocabularies are from 2 to {LARGEST_VOCABULARY}")]
     Vocabulary(usize),
     /// Nothing is asked for.
     #[error("{0} names nothing")]
@@ -148,10 +148,10 @@ struct File {
 /// Vocabularies out of range; settings that name nothing.
 pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, ConformanceError> {
     if settings.rules.is_empty() {
-        return Err(ConformanceError::Nothing("--verifiers"));
+        return Err(ConformanceError::Nothing("⟨verifiers⟩"));
     }
     if settings.vocabularies.is_empty() {
-        return Err(ConformanceError::Nothing("--vocab"));
+        return Err(ConformanceError::Nothing("⟨vocab⟩"));
     }
     let wrong = |&&v: &&usize| !(2..=LARGEST_VOCABULARY).contains(&v);
     if let Some(&vocabulary) = settings.vocabularies.iter().find(wrong) {

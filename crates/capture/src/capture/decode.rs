@@ -191,7 +191,7 @@ impl Decoder {
         let rule = settings.rule;
         let message = match &settings.drafts {
             Shape::Chain(_) if rule.entry().verifies != Verifies::Chain => Some(format!(
-                "verifier {rule} settles trees, not chains; give --tree, or --paths, or verifier \
+                "verifier {rule} settles trees, not chains; give ⟨tree⟩, or ⟨paths⟩, or verifier \
                  token, block, carried or carried-block"
             )),
             Shape::Chain(_) => None,

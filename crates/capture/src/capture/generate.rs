@@ -42,8 +42,8 @@ impl Settings {
         }
         Err(CaptureError::Setting {
             message: format!(
-                "--rollouts are of one draft, and {drafts} were given: capture the drafts one by \
-                 one; with the same --seed the text is the same"
+                "⟨rollouts⟩ are of one draft, and {drafts} were given: capture the drafts one by \
+                 one; with the same ⟨seed⟩ the text is the same"
             ),
         })
     }
@@ -611,7 +611,7 @@ fn check_depths(target: &Model, drafts: &[Model], rollouts: bool) -> Result<(), 
     if first > 1 && rollouts {
         return refused(format!(
             "rollouts: the draft's graph gives {first} rows behind each token, so that it writes a \
-             round at once and nothing on its own; leave --rollouts out"
+             round at once and nothing on its own; leave ⟨rollouts⟩ out"
         ));
     }
     Ok(())

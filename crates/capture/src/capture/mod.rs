@@ -79,7 +79,7 @@ pub enum CaptureError {
     /// The ONNX Runtime library is not there or cannot be loaded.
     #[error(
         "ONNX Runtime cannot be loaded{}; get it with `pip install onnxruntime` (onnxruntime-gpu for CUDA) \
-         and give --onnxruntime the path of capi/libonnxruntime.so* in the installed package, or its folder, \
+         and give ⟨onnxruntime⟩ the path of capi/libonnxruntime.so* in the installed package, or its folder, \
          or set {}",
         tried.iter().map(|(what, why)| format!(": {what}: {why}")).collect::<String>(),
         LIBRARY_VARIABLES[0]
@@ -96,8 +96,8 @@ pub enum CaptureError {
     },
     /// CUDA was demanded and cannot be had.
     #[error(
-        "--device cuda: {message}; CUDA needs the library of the package onnxruntime-gpu (see --onnxruntime), \
-         an NVIDIA driver, and the CUDA and cuDNN libraries where the loader finds them; or use --device cpu or auto"
+        "⟨device cuda⟩: {message}; CUDA needs the library of the package onnxruntime-gpu (see ⟨onnxruntime⟩), \
+         an NVIDIA driver, and the CUDA and cuDNN libraries where the loader finds them; or use ⟨device cpu⟩ or auto"
     )]
     Device {
         /// What the runtime says.
@@ -113,8 +113,8 @@ pub enum CaptureError {
     },
     /// The models' vocabularies do not fit.
     #[error("the target has {target} logits a row and the draft {draft}{}", match asked {
-        Some(asked) => format!("; --vocab {asked} must be in 1..={}", target.min(draft)),
-        None => format!("; if the difference is padding, keep the first {0} with --vocab {0}", target.min(draft)),
+        Some(asked) => format!("; ⟨vocab {asked}⟩ must be in 1..={}", target.min(draft)),
+        None => format!("; if the difference is padding, keep the first {0} with ⟨vocab {0}⟩", target.min(draft)),
     })]
     Vocabulary {
         /// V of the target.
@@ -173,7 +173,7 @@ pub enum CaptureError {
     /// A row of logits is no distribution.
     #[error(
         "{path}: prompt {id:?}, position {position}: the row of logits {message}; \
-         if it runs well alone (--batch 1), the graph does not mask padding"
+         if it runs well alone (⟨batch 1⟩), the graph does not mask padding"
     )]
     Logits {
         /// The graph's file.
@@ -189,7 +189,7 @@ pub enum CaptureError {
     #[error(
         "{path}: its disk has {free} bytes free, and the next {prompts} prompts may need {needed}; \
          free some space and run the same command again: what was logged is kept and continued. \
-         A new log with --top K or a smaller --max-tokens needs less"
+         A new log with ⟨top K⟩ or a smaller ⟨max-tokens⟩ needs less"
     )]
     DiskFull {
         /// The log.
@@ -204,7 +204,7 @@ pub enum CaptureError {
     /// The log that is there has other settings.
     #[error(
         "{path}: holds a log that was begun otherwise: {setting} was {logged} and is now {now}; \
-         run with the same setting to continue it, or give another --out"
+         run with the same setting to continue it, or give another ⟨out⟩"
     )]
     Resume {
         /// The log.
@@ -217,7 +217,7 @@ pub enum CaptureError {
         now: String,
     },
     /// The folder for the log holds other files.
-    #[error("{path}: holds files and no log; give --out a folder of its own")]
+    #[error("{path}: holds files and no log; give ⟨out⟩ a folder of its own")]
     Occupied {
         /// The folder.
         path: PathBuf,

@@ -260,7 +260,7 @@ fn version_of(library: &Path, info: &str) -> String {
 /// Where the library is, by flag, by environment, or by name for the system to find.
 fn find_library(explicit: Option<&Path>) -> Result<PathBuf, CaptureError> {
     let named = explicit
-        .map(|path| ("--onnxruntime", path.to_owned()))
+        .map(|path| ("⟨onnxruntime⟩", path.to_owned()))
         .or_else(|| {
             LIBRARY_VARIABLES.into_iter().find_map(|name| {
                 let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
@@ -390,7 +390,7 @@ mod tests {
             .believed(Device::Cuda, graph)
             .unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
-        assert!(error.to_string().contains("or use --device cpu or auto"));
+        assert!(error.to_string().contains("or use ⟨device cpu⟩ or auto"));
         let on_cpu = Placement {
             device: Placed::Cpu,
             ..placed(&[(cpu, 99)])

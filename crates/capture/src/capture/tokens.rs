@@ -95,7 +95,7 @@ impl TextCodec {
         for token in chat.special_tokens() {
             if tokenizer.token_to_id(token).is_none() {
                 return Err(refuse(format!(
-                    "has no token {token}, which --chat {} needs; use --chat none",
+                    "has no token {token}, which ⟨chat {}⟩ needs; use ⟨chat none⟩",
                     chat.name()
                 )));
             }
@@ -183,7 +183,7 @@ impl TextCodec {
                 Some(token) => Err(refuse(format!(
                     "has token {token}, but the vocabulary is 0..{vocabulary}; {} does not belong to these models{}",
                     self.path.display(),
-                    ", or --vocab is too small"
+                    ", or ⟨vocab⟩ is too small"
                 ))),
                 None => Ok(EncodedPrompt {
                     index,

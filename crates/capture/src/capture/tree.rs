@@ -119,7 +119,7 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     let entry = rule.entry();
     if entry.verifies == Verifies::Chain || !entry.decoded {
         return Some(format!(
-            "verifier {rule} settles chains, not trees; give --length alone, or verifier rrs, \
+            "verifier {rule} settles chains, not trees; give ⟨length⟩ alone, or verifier rrs, \
              rrs-wo, level-4, spechub or traversal"
         ));
     }
@@ -128,14 +128,14 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
         Drafts::Likeliest | Drafts::Any => law.entry().child_by_child,
         Drafts::Codes => {
             return Some(format!(
-                "verifier {rule} is for paths by codes, which are no tree of children; give --paths K \
-                 and --length L instead of --tree"
+                "verifier {rule} is for paths by codes, which are no tree of children; give ⟨paths K⟩ \
+                 and ⟨length L⟩ instead of ⟨tree⟩"
             ));
         }
     };
     if !drawn {
         return Some(format!(
-            "verifier {rule} is not for children that are drawn so; leave out --law"
+            "verifier {rule} is not for children that are drawn so; leave out ⟨law⟩"
         ));
     }
     if let Some(only) = law.entry().only
@@ -145,14 +145,14 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
             .any(|&count| count != 0 && count != only)
     {
         return Some(format!(
-            "{law} children are pairs: give --tree spechub-binary-D, or another tree with two \
+            "{law} children are pairs: give ⟨tree spechub-binary-D⟩, or another tree with two \
              children at every node"
         ));
     }
     (entry.verifies == Verifies::Paths && !tree.is_paths()).then(|| {
         format!(
-            "verifier {rule} selects one of several paths; give --paths K and --length L instead of \
-             --tree"
+            "verifier {rule} selects one of several paths; give ⟨paths K⟩ and ⟨length L⟩ instead of \
+             ⟨tree⟩"
         )
     })
 }
@@ -168,7 +168,7 @@ fn too_many(paths: usize) -> String {
 pub(super) fn refused_codes([paths, length]: [usize; 2], rule: RuleName) -> Option<String> {
     if paths == 0 || length == 0 {
         return Some(format!(
-            "{paths} paths of {length} tokens: --paths and --length must be >= 1"
+            "{paths} paths of {length} tokens: ⟨paths⟩ and ⟨length⟩ must be >= 1"
         ));
     }
     if paths > PATHS {
@@ -1304,12 +1304,12 @@ mod tests {
         let cases = "
             4x5 with-replacement rrs -> 1024 paths; at most 256
             2x2 with-replacement token -> chains
-            2x2 with-replacement rrs-wo -> --law
-            2x2 with-replacement level-4 -> --law
-            2x2 stratified-independent rrs -> --law
-            2x2 with-replacement select-block -> --paths
-            2x2 with-replacement select-greedy-block -> --paths
-            2x2 with-replacement coded-rrs -> --paths
+            2x2 with-replacement rrs-wo -> ⟨law
+            2x2 with-replacement level-4 -> ⟨law
+            2x2 stratified-independent rrs -> ⟨law
+            2x2 with-replacement select-block -> ⟨paths
+            2x2 with-replacement select-greedy-block -> ⟨paths
+            2x2 with-replacement coded-rrs -> ⟨paths
             3x1 hub spechub -> pairs
         ";
         for case in cases.trim().lines() {

@@ -162,10 +162,10 @@ fn width(
     match wanted {
         None if of_target != of_draft => refuse(format!(
             "has V = {of_draft} where the target's rows have {of_target}; if they differ by \
-             padding alone, --vocab N keeps the first N tokens of both"
+             padding alone, ⟨vocab N⟩ keeps the first N tokens of both"
         )),
         Some(wanted) if wanted > of_target.min(of_draft) => refuse(format!(
-            "has V = {of_draft}, and the target's rows {of_target}, so --vocab {wanted} keeps \
+            "has V = {of_draft}, and the target's rows {of_target}, so ⟨vocab {wanted}⟩ keeps \
              nothing more; give at most {}",
             of_target.min(of_draft)
         )),

@@ -272,7 +272,7 @@ pub(super) fn pair(
                 return Err(of_target(
                     target.token_field.to_owned(),
                     "nothing says where the text begins that follows the prompt; give \
-                     --prompt-tokens N, or add a field \"prompt_length\" to each record"
+                     ⟨prompt-tokens N⟩, or add a field \"prompt_length\" to each record"
                         .to_owned(),
                 ));
             };
@@ -389,7 +389,7 @@ impl Vocabulary {
             .ok_or_else(|| format!("{id} is no token id"))?;
         match self.size {
             Some(size) if number as usize >= size => Err(format!(
-                "token {id} is outside the vocabulary of {size}; --vocab is the number of tokens \
+                "token {id} is outside the vocabulary of {size}; ⟨vocab⟩ is the number of tokens \
                  of the model, padding included"
             )),
             _ => Ok(number),

@@ -190,55 +190,55 @@ impl Request {
             (false, true, true) | (true, false, false) => {}
             (true, true, true) => {
                 return refuse(
-                    "no files: name files that hold both models' rows, or --target FILE... and \
-                     --draft FILE...",
+                    "no files: name files that hold both models' rows, or ⟨target FILE⟩... and \
+                     ⟨draft FILE⟩...",
                 );
             }
             (false, ..) => {
                 return refuse(
-                    "files of both models' rows and --target or --draft do not go together; give \
+                    "files of both models' rows and ⟨target⟩ or ⟨draft⟩ do not go together; give \
                      one or the other",
                 );
             }
             (true, false, true) => {
                 return refuse(
-                    "--draft is missing: let the draft model score the same ids, and name its \
+                    "⟨draft⟩ is missing: let the draft model score the same ids, and name its \
                      files",
                 );
             }
             (true, true, false) => {
                 return refuse(
-                    "--target is missing: let the target model score the same ids, and name its \
+                    "⟨target⟩ is missing: let the target model score the same ids, and name its \
                      files",
                 );
             }
         }
         if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
             return Err(ImportError::Options(format!(
-                "--temperature is {}; it must be finite and >= 0",
+                "⟨temperature⟩ is {}; it must be finite and >= 0",
                 self.temperature
             )));
         }
         if self.top_p.is_some_and(|p| !(p > 0.0 && p <= 1.0)) {
-            return refuse("--top-p must be above 0 and at most 1");
+            return refuse("⟨top-p⟩ must be above 0 and at most 1");
         }
         if self.top_k == Some(0) {
-            return refuse("--top-k must be at least 1; leave it out where all tokens are kept");
+            return refuse("⟨top-k⟩ must be at least 1; leave it out where all tokens are kept");
         }
         if self.vocabulary == Some(0) {
-            return refuse("--vocab must be at least 1");
+            return refuse("⟨vocab⟩ must be at least 1");
         }
         if self.engine == Engine::Tokens && self.joint.is_empty() {
             return refuse(
-                "--target and --draft are of engines' exports; a line of tokens has what both \
+                "⟨target⟩ and ⟨draft⟩ are of engines' exports; a line of tokens has what both \
                  models give, so name its files alone",
             );
         }
         if self.engine != Engine::Vllm && self.logprobs_mode != LogprobsMode::Raw {
-            return refuse("--logprobs-mode is an option of vLLM's exports");
+            return refuse("⟨logprobs-mode⟩ is an option of vLLM's exports");
         }
         if self.engine != Engine::Sglang && self.original_logprobs {
-            return refuse("--original-logprobs is an option of SGLang's exports");
+            return refuse("⟨original-logprobs⟩ is an option of SGLang's exports");
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ pub(super) fn read<R: Record>(
         let drafts = records::<R>(&request.draft)?;
         if targets.len() != drafts.len() {
             return Err(ImportError::Options(format!(
-                "--target has {} records and --draft {}; the n-th of one is to be of the same \
+                "⟨target⟩ has {} records and ⟨draft⟩ {}; the n-th of one is to be of the same \
                  text as the n-th of the other",
                 targets.len(),
                 drafts.len()
@@ -79,8 +79,8 @@ pub(super) fn read<R: Record>(
                 if let (Some(_), _) | (_, Some(_)) = record.both() {
                     return Err(place.refuse(Fault::new(
                         "target",
-                        "is there: this record is of both models; name its file without --target \
-                         and --draft",
+                        "is there: this record is of both models; name its file without ⟨target⟩ \
+                         and ⟨draft⟩",
                     )));
                 }
             }
@@ -96,7 +96,7 @@ pub(super) fn read<R: Record>(
                     return Err(place.refuse(Fault::new(
                         missing,
                         "is missing; a record of both models is {\"target\": RESPONSE, \"draft\": \
-                         RESPONSE}, and files of one model each go behind --target and --draft",
+                         RESPONSE}, and files of one model each go behind ⟨target⟩ and ⟨draft⟩",
                     )));
                 }
             };

@@ -71,7 +71,7 @@ pub(super) fn arrays(request: &Request, log: &mut WholeLog) -> Result<Imported, 
     let files: Vec<(&Path, Option<&Path>)> = if request.joint.is_empty() {
         if request.target.len() != request.draft.len() {
             return Err(ImportError::Options(format!(
-                "--target has {} files and --draft {}; the n-th of one is to be of the same text \
+                "⟨target⟩ has {} files and ⟨draft⟩ {}; the n-th of one is to be of the same text \
                  as the n-th of the other",
                 request.target.len(),
                 request.draft.len()
@@ -170,7 +170,7 @@ pub(super) fn lists(
                 listed
             } else {
                 return Err(ImportError::Options(
-                    "--vocab N is missing: the lists do not say how many tokens the models have \
+                    "⟨vocab N⟩ is missing: the lists do not say how many tokens the models have \
                      (\"vocab_size\" in a model's config.json, padding included)"
                         .to_owned(),
                 ));

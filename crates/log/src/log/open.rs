@@ -205,7 +205,7 @@ impl Log {
         let refused = |message: String| Err(LogError::format(path, message));
         check_metadata(path, &metadata)?;
         if wanted == Some(0) {
-            return refused("--vocab 0 keeps no token; give at least 1".to_owned());
+            return refused("⟨vocab 0⟩ keeps no token; give at least 1".to_owned());
         }
         let mut vocabulary = None;
         check_depths(&shards)?;
@@ -215,7 +215,7 @@ impl Log {
                 return Err(LogError::format(
                     &shard.path,
                     format!(
-                        "has V = {here} where the shards before it have {before}; --vocab N keeps \
+                        "has V = {here} where the shards before it have {before}; ⟨vocab N⟩ keeps \
                          the first N tokens of all"
                     ),
                 ));

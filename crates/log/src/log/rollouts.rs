@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 const VERSION: u32 = 2;
 
 const CURE: &str =
-    "capture the log anew with --rollouts, or leave out its rollout_* tensors altogether";
+    "capture the log anew with ⟨rollouts⟩, or leave out its rollout_* tensors altogether";
 
 /// One rollout, drawn from the draft behind one prefix of the text.
 ///

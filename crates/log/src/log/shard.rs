@@ -216,7 +216,7 @@ impl Shard {
                     &self.draft.name,
                     format!(
                         "has V = {draft} but {} has V = {target}; if they differ by padding \
-                         alone, --vocab N keeps the first N tokens of both",
+                         alone, ⟨vocab N⟩ keeps the first N tokens of both",
                         self.target.name
                     ),
                 );
@@ -228,7 +228,7 @@ impl Shard {
             {
                 return of_tensor(
                     &self.target.name,
-                    format!("has V = {width} but the metadata says {said}; --vocab N settles it"),
+                    format!("has V = {width} but the metadata says {said}; ⟨vocab N⟩ settles it"),
                 );
             }
             width
@@ -243,7 +243,7 @@ impl Shard {
             None => Ok(width),
             Some(wanted) if wanted <= width => Ok(wanted),
             Some(wanted) => refused(format!(
-                "has V = {width}, so --vocab {wanted} keeps nothing more; give at most {width}"
+                "has V = {width}, so ⟨vocab {wanted}⟩ keeps nothing more; give at most {width}"
             )),
         }
     }

@@ -42,15 +42,15 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
 fn nothing(settings: &Settings, reasons: &[String]) -> GapError {
     let mut options = Vec::new();
     if settings.schemes != Settings::schemes() {
-        options.push(format!("--laws {}", by_commas(&settings.schemes)));
+        options.push(format!("⟨laws {}⟩", by_commas(&settings.schemes)));
     }
     if settings.verifiers != Settings::verifiers() {
-        options.push(format!("--verifiers {}", by_commas(&settings.verifiers)));
+        options.push(format!("⟨verifiers {}⟩", by_commas(&settings.verifiers)));
     }
     for law in &settings.own_laws {
         options.push(format!("own law {}", law.name()));
     }
-    options.push(format!("--drafts {}", by_commas(&settings.drafts)));
+    options.push(format!("⟨drafts {}⟩", by_commas(&settings.drafts)));
     GapError::Settings(format!(
         "{} leave nothing to measure: {}",
         options.join(" "),
@@ -67,7 +67,7 @@ fn schemes_without_drafts(settings: &Settings) -> impl Iterator<Item = String> {
         let missing: Vec<usize> = missing.collect();
         let only = scheme.entry().only.filter(|_| !missing.is_empty())?;
         Some(format!(
-            "{scheme} for {}: its draws are {only} drafts, so ask for --drafts {only}",
+            "{scheme} for {}: its draws are {only} drafts, so ask for ⟨drafts {only}⟩",
             drafts(&missing)
         ))
     })
@@ -132,7 +132,7 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
             let lossless = name.entry().lossless;
             if matches!(lossless, Lossless::OneDraft) {
                 return Some(format!(
-                    "{name}{place}: it is lossless for {lossless} only, so ask for --drafts 1"
+                    "{name}{place}: it is lossless for {lossless} only, so ask for ⟨drafts 1⟩"
                 ));
             }
             let why = if matches!(lossless, Lossless::Always) {
@@ -145,7 +145,7 @@ fn verifiers_without_rates(settings: &Settings) -> impl Iterator<Item = String> 
                 .map(SchemeName::as_str)
                 .collect();
             let cure = any_of(&measured);
-            Some(format!("{name}{place}: {why}, so ask for --laws {cure}"))
+            Some(format!("{name}{place}: {why}, so ask for ⟨laws {cure}⟩"))
         })
 }
 
@@ -204,7 +204,7 @@ fn own_rules_left_out(settings: &Settings) -> Vec<String> {
         };
         if !settings.schemes.contains(&scheme) {
             return Some(format!(
-                "own rule {name}: it is for {scheme} drafts, so ask for --laws {scheme}"
+                "own rule {name}: it is for {scheme} drafts, so ask for ⟨laws {scheme}⟩"
             ));
         }
         let missing = settings.drafts.iter().any(|&n| !scheme.fits(n));

@@ -317,7 +317,7 @@ impl OwnLaw {
         (!missing.is_empty()).then(|| {
             let has = by_commas(self.numbers());
             format!(
-                "own law {name} for {} drafts: it has {has}, so ask for --drafts {has}",
+                "own law {name} for {} drafts: it has {has}, so ask for ⟨drafts {has}⟩",
                 by_commas(&missing)
             )
         })

@@ -72,7 +72,7 @@ pub(super) fn evaluate(
         .max();
     if let Some(most) = most.filter(|&n| n > listed) {
         return Err(refused(format!(
-            "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for; \
+            "lists {listed} tokens, fewer than the {most} distinct drafts that ⟨drafts⟩ asks for; \
              ask for {listed} at most, or list more tokens"
         )));
     }

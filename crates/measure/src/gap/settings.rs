@@ -387,7 +387,7 @@ impl Settings {
     pub fn redrafted(mut self, temperatures: &[f64], cuts: Option<Cuts>) -> Result<Self, GapError> {
         if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
             return Err(GapError::Settings(format!(
-                "--draft-temperature {t} is out of range; temperatures are finite and not below 0"
+                "⟨draft-temperature {t}⟩ is out of range; temperatures are finite and not below 0"
             )));
         }
         let of_draft = cuts.unwrap_or_default();
@@ -686,24 +686,24 @@ impl Settings {
         };
         let [schemes, verifiers] = self.names();
         [
-            ("--temperature", list(&self.temperatures)),
-            ("--drafts", list(&self.drafts)),
-            ("--laws", schemes.join(",")),
-            ("--verifiers", verifiers.join(",")),
-            ("--plans", self.plans.as_str().to_owned()),
-            ("--rrs-wo", self.rrs_wo.as_str().to_owned()),
-            ("--block-length", self.block_length.to_string()),
-            ("--draft-temperature", list(&self.draft_temperatures)),
+            ("⟨temperature⟩", list(&self.temperatures)),
+            ("⟨drafts⟩", list(&self.drafts)),
+            ("⟨laws⟩", schemes.join(",")),
+            ("⟨verifiers⟩", verifiers.join(",")),
+            ("⟨plans⟩", self.plans.as_str().to_owned()),
+            ("⟨rrs-wo⟩", self.rrs_wo.as_str().to_owned()),
+            ("⟨block-length⟩", self.block_length.to_string()),
+            ("⟨draft-temperature⟩", list(&self.draft_temperatures)),
             (
-                "--top-k, --top-p, --min-p",
+                "⟨top-k⟩, ⟨top-p⟩, ⟨min-p⟩",
                 format!("{:?}", self.cuts.told()),
             ),
             (
-                "--draft-top-k, --draft-top-p, --draft-min-p",
+                "⟨draft-top-k⟩, ⟨draft-top-p⟩, ⟨draft-min-p⟩",
                 format!("{:?}", self.draft_cuts),
             ),
-            ("--seed", self.seed.to_string()),
-            ("--solve-times", self.timing.to_string()),
+            ("⟨seed⟩", self.seed.to_string()),
+            ("⟨solve-times⟩", self.timing.to_string()),
             ("own rules", any(self.own_rules.iter().map(rule).collect())),
             ("own laws", any(self.own_laws.iter().map(law).collect())),
         ]
@@ -713,8 +713,12 @@ impl Settings {
     pub(super) fn same(&self, other: &Self) -> Result<(), String> {
         for ((what, own), (_, other)) in self.told().into_iter().zip(other.told()) {
             if own != other {
+                let with = what.strip_suffix('⟩').map_or_else(
+                    || format!("{what} {other}"),
+                    |setting| format!("{setting} {other}⟩"),
+                );
                 return Err(format!(
-                    "was measured with {what} {other}, and the other part with {own}; give all \
+                    "was measured with {with}, and the other part with {own}; give all \
                      parts the same options"
                 ));
             }

@@ -335,7 +335,7 @@ impl Summary {
         }
         self.settings.same(&other.settings)?;
         if self.kept != other.kept {
-            return Err("was measured with another --vocab; give all parts the same".to_owned());
+            return Err("was measured with another ⟨vocab⟩; give all parts the same".to_owned());
         }
         for part in other.logs.values() {
             self.admits(part)?;

@@ -692,7 +692,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     let refused = |message: String| Err(ReplayError::of_log(log, message));
     if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
         return refused(format!(
-            "--temperature {asked} is out of range; it is finite and above 0"
+            "⟨temperature {asked}⟩ is out of range; it is finite and above 0"
         ));
     }
     if !log.has_tokens() {
@@ -715,7 +715,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
             Some(asked) => Ok(asked),
             None => refused(
                 "does not say how its tokens were drawn; if they were drawn from the whole target \
-                 at temperature T, say so with --temperature T"
+                 at temperature T, say so with ⟨temperature T⟩"
                     .to_owned(),
             ),
         };
@@ -729,7 +729,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     if !cut.is_empty() {
         return refused(format!(
             "its text was drawn with {}, not from the rows that are logged; every identity needs \
-             text drawn from the target's whole row: capture without --top-k and --top-p",
+             text drawn from the target's whole row: capture without ⟨top-k⟩ and ⟨top-p⟩",
             cut.join(" and ")
         ));
     }
@@ -737,15 +737,15 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     if drawn <= 0.0 {
         return refused(
             "its text was drawn at temperature 0, the most probable token always; acceptance by \
-             sampling needs text drawn at a temperature above 0: capture with --temperature 1"
+             sampling needs text drawn at a temperature above 0: capture with ⟨temperature 1⟩"
                 .to_owned(),
         );
     }
     match asked {
         Some(asked) if asked != drawn => refused(format!(
-            "its text was drawn at temperature {drawn}, and --temperature asks for {asked}; every \
-             identity needs text drawn at the temperature it is about: capture with --temperature \
-             {asked}"
+            "its text was drawn at temperature {drawn}, and ⟨temperature⟩ asks for {asked}; every \
+             identity needs text drawn at the temperature it is about: capture with \
+             ⟨temperature {asked}⟩"
         )),
         _ => Ok(drawn),
     }

@@ -86,7 +86,7 @@ impl RolloutKind {
         {
             return refused(format!(
                 "it has {} at position {position}, where metadata.rollouts.paths says {paths}; the \
-                 mean over them needs all: put that right, or capture the log anew with --rollouts",
+                 mean over them needs all: put that right, or capture the log anew with ⟨rollouts⟩",
                 match there.len() {
                     1 => "1 rollout".to_owned(),
                     several => format!("{several} rollouts"),
@@ -105,7 +105,7 @@ impl RolloutKind {
                     return refused(format!(
                         "its rollouts were drawn at temperature {drawn} and its text at \
                          {temperature}; drafts behind rejected tokens are those of rollouts at the \
-                         text's temperature: capture the log anew with --rollouts"
+                         text's temperature: capture the log anew with ⟨rollouts⟩"
                     ));
                 }
                 // What chance alone hardly does: each text has N/M of them, up to one.
@@ -117,7 +117,7 @@ impl RolloutKind {
                          with probability {chance} (every {every}), have them at {expected:.0} on \
                          average; sums over them would be off by as much: put right \
                          inclusion_probability in metadata.rollouts, or capture the log anew with \
-                         --rollouts"
+                         ⟨rollouts⟩"
                     ));
                 }
                 chance
@@ -127,7 +127,7 @@ impl RolloutKind {
                 return refused(format!(
                     "it has {number} rollouts at {positions} positions, and does not say with which \
                      probability one starts at a position; say so in metadata.rollouts \
-                     (docs/reference/log-format.md), or capture the log anew with --rollouts"
+                     (docs/reference/log-format.md), or capture the log anew with ⟨rollouts⟩"
                 ));
             }
         };

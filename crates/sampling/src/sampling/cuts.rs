@@ -101,7 +101,7 @@ impl Cuts {
             if temperatures.iter().any(|&t| own.at(t) != first.at(t)) {
                 return Err(format!(
                     "{} was sampled with cuts in the order {}, and {} in the order {}; give one for \
-                     both with --cut-order",
+                     both with ⟨cut-order⟩",
                     name.path().display(),
                     first.order(),
                     log.path().display(),
@@ -225,17 +225,17 @@ impl Cuts {
     pub fn check(self, of: &str) -> Result<(), String> {
         if self.top_k == Some(0) {
             return Err(format!(
-                "--{of}top-k 0 leaves nothing to draw; give at least 1"
+                "⟨{of}top-k 0⟩ leaves nothing to draw; give at least 1"
             ));
         }
         if let Some(p) = self.top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
             return Err(format!(
-                "--{of}top-p {p} is out of range; it is above 0 and at most 1"
+                "⟨{of}top-p {p}⟩ is out of range; it is above 0 and at most 1"
             ));
         }
         if let Some(p) = self.min_p.filter(|p| !(0.0..=1.0).contains(p)) {
             return Err(format!(
-                "--{of}min-p {p} is out of range; it is from 0 to 1"
+                "⟨{of}min-p {p}⟩ is out of range; it is from 0 to 1"
             ));
         }
         Ok(())

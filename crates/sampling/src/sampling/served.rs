@@ -109,7 +109,7 @@ impl Logged<'_> {
         if last && kept.is_open() {
             return Err(format!(
                 "does not tell which tokens of the {} are kept at temperature 1, and what others \
-                 have at {temperature:?} is not known; capture with a larger --top",
+                 have at {temperature:?} is not known; capture with a larger ⟨top⟩",
                 model.name()
             ));
         }
@@ -129,7 +129,7 @@ impl Logged<'_> {
         if !self.is_complete(order.len()) && self.top(serving.model, entries, order.len()) == 0 {
             return Err(format!(
                 "does not list the most probable token of the {name}, which temperature 0 draws; \
-                 capture with a larger --top"
+                 capture with a larger ⟨top⟩"
             ));
         }
         let first = order.get(0).ok_or_else(|| format!("{name}: no token"))?;
@@ -261,8 +261,8 @@ impl Whole<'_> {
                 Cut::TopP(p) if kept.unlisted && is_whole => self.nucleus(order, p),
                 Cut::TopP(_) if kept.is_open() => {
                     return Err(format!(
-                        "does not list all tokens of the {} that {} keeps, of which {} takes its \
-                         share; capture with a larger --top",
+                        "does not list all tokens of the {} that ⟨{}⟩ keeps, of which ⟨{}⟩ takes its \
+                         share; capture with a larger ⟨top⟩",
                         serving.model.name(),
                         serving.option("min-p"),
                         serving.option("top-p"),
@@ -275,7 +275,7 @@ impl Whole<'_> {
         }
         if kept.certain == 0 {
             return Err(format!(
-                "lists no token of the {} that {} is certain to keep; capture with a larger --top",
+                "lists no token of the {} that ⟨{}⟩ is certain to keep; capture with a larger ⟨top⟩",
                 serving.model.name(),
                 serving.option(match serving.cuts.effective().top_p {
                     Some(_) => "top-p",
@@ -301,11 +301,11 @@ impl Whole<'_> {
         Err(match self.top {
             0 => format!(
                 "does not say that it lists the most probable tokens of the {model}, which \
-                 {option} {k} keeps; leave {option} out, or capture with --top {k} or more"
+                 ⟨{option} {k}⟩ keeps; leave ⟨{option}⟩ out, or capture with ⟨top {k}⟩ or more"
             ),
             top => format!(
-                "lists the {top} most probable tokens of the {model}, fewer than {option} {k}; \
-                 give at most {top}, or capture with a larger --top"
+                "lists the {top} most probable tokens of the {model}, fewer than ⟨{option} {k}⟩; \
+                 give at most {top}, or capture with a larger ⟨top⟩"
             ),
         })
     }
@@ -456,7 +456,7 @@ impl Kept {
 impl Serving {
     /// The option that asks for a cut.
     fn option(&self, name: &str) -> String {
-        format!("--{}{name}", if self.own { "draft-" } else { "" })
+        format!("{}{name}", if self.own { "draft-" } else { "" })
     }
 }
 

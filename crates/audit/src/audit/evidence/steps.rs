@@ -108,7 +108,7 @@ impl Steps {
                     "{}: has no tensor {name}, {what}; an audit of rounds needs drafts [N, n], \
                      output [N] and, for rounds of several tokens, accepted [N] \
                      (docs/reference/log-format.md). A text without them is audited for the target's law: \
-                     --rule text",
+                     ⟨rule text⟩",
                     log.path().display()
                 )));
             }

@@ -61,25 +61,25 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
 pub(super) fn check_settings(settings: &Settings) -> Result<(), AuditError> {
     if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5) {
         return Err(AuditError::Log(format!(
-            "--tolerance {} is out of range; it is at least 0 and below 0.5",
+            "⟨tolerance {}⟩ is out of range; it is at least 0 and below 0.5",
             settings.tolerance
         )));
     }
     let noise = settings.noise.unwrap_or(0.0);
     if !(0.0..=2.0).contains(&noise) {
         return Err(AuditError::Log(format!(
-            "--noise {noise} is out of range; it is at least 0 and at most 2"
+            "⟨noise {noise}⟩ is out of range; it is at least 0 and at most 2"
         )));
     }
     if !(settings.exclude > 0.0 && settings.exclude <= 1.0) {
         return Err(AuditError::Log(format!(
-            "--exclude {} is out of range; it is above 0 and at most 1",
+            "⟨exclude {}⟩ is out of range; it is above 0 and at most 1",
             settings.exclude
         )));
     }
     if !(settings.alpha > 0.0 && settings.alpha < 1.0) {
         return Err(AuditError::Log(format!(
-            "--alpha {} is out of range; it is above 0 and below 1",
+            "⟨alpha {}⟩ is out of range; it is above 0 and below 1",
             settings.alpha
         )));
     }

@@ -180,7 +180,7 @@ fn verifier_of(rule: Rule) -> Result<ChainRule, AuditError> {
     };
     of.to_string().parse().map_err(|_| {
         AuditError::Log(format!(
-            "--counters: what {rule} accepts does not follow from a text and its rows alone; name \
+            "⟨counters⟩: what {rule} accepts does not follow from a text and its rows alone; name \
              token (sampled drafts), block, or one-hot (greedy drafts, an exact match included)"
         ))
     })

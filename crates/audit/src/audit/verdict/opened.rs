@@ -47,7 +47,7 @@ impl<'a> Opened<'a> {
         {
             return Err(AuditError::Log(format!(
                 "{}: rows list some tokens only, and {rule} cannot be audited on them: {why}; log \
-                 full rows, or audit the draft law and the outputs with --rule token",
+                 full rows, or audit the draft law and the outputs with ⟨rule token⟩",
                 log.path().display()
             )));
         }
@@ -92,7 +92,7 @@ impl<'a> Opened<'a> {
         if self.steps.cut + self.steps.without_bonus > 0 {
             return Err(AuditError::Log(format!(
                 "{}: rounds lack the rows of tokens behind whole chains, and carried follows from \
-                 q/p at every token of the text: log those rows, or audit the text with --rule text",
+                 q/p at every token of the text: log those rows, or audit the text with ⟨rule text⟩",
                 self.log.path().display()
             )));
         }
@@ -117,7 +117,7 @@ impl<'a> Opened<'a> {
                     return refused(
                         index,
                         "begins a text and no round: carried follows from the text from its first \
-                         token on; log whole texts, or audit with --rule text",
+                         token on; log whole texts, or audit with ⟨rule text⟩",
                     );
                 }
                 // Behind a rejection, which a hard check counts.
@@ -130,7 +130,7 @@ impl<'a> Opened<'a> {
                 return refused(
                     index,
                     "does not follow the position before it: carried follows from every token of \
-                     the text; log all of them, or audit with --rule text",
+                     the text; log all of them, or audit with ⟨rule text⟩",
                 );
             }
             // No draft stands at the last token of a text, which nobody drafts beyond.
@@ -142,7 +142,7 @@ impl<'a> Opened<'a> {
                     format!(
                         "is behind {} accepted drafts and has none, where rounds have {}: carried \
                          is audited for rounds of one length; the last token of a text alone may go \
-                         without; audit with --rule text",
+                         without; audit with ⟨rule text⟩",
                         step.depth, self.steps.most
                     ),
                 ));
@@ -152,7 +152,7 @@ impl<'a> Opened<'a> {
                 return refused(
                     index,
                     "has no row of the draft (draft_row is 0), and under carried the token behind a \
-                     whole chain is drawn from (p - d q)+: log the row, or audit with --rule text",
+                     whole chain is drawn from (p - d q)+: log the row, or audit with ⟨rule text⟩",
                 );
             }
             stands.push(standing);

@@ -441,14 +441,14 @@ pub fn audit_records(
         ));
     }
     if !(0.0..0.5).contains(&tolerance) || alpha <= 0.0 || alpha >= 1.0 || alpha.is_nan() {
-        let ranges = "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1";
+        let ranges = "⟨tolerance⟩ is at least 0 and below 0.5, ⟨alpha⟩ above 0 and below 1";
         return refused(ranges.to_owned());
     }
     let drafted = all.iter().any(|record| record.draft.is_some());
     if rule != Rule::TEXT && !drafted && !all.is_empty() {
         return refused(format!(
             "{name}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
-             by --rule text"
+             by ⟨rule text⟩"
         ));
     }
     let places = all.iter().map(|record| Place {
@@ -1088,6 +1088,6 @@ pub(crate) mod tests {
         assert_eq!(again.requests.repeated, 4);
         assert!(again.notes.iter().any(|note| note.contains("repeat")));
         let message = ask(&text(1, &[-1]), Rule::TOKEN).unwrap_err().to_string();
-        assert!(message.contains("--rule text"), "{message}");
+        assert!(message.contains("⟨rule text⟩"), "{message}");
     }
 }

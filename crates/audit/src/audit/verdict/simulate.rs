@@ -309,7 +309,7 @@ pub(crate) fn tampered_rounds(
         }
         let Some(changed) = changed else {
             let reason = if name == "text-after-its-end" && stop.is_empty() {
-                "no token is known that ends texts; name them with --stop"
+                "no token is known that ends texts; name them with ⟨stop⟩"
             } else {
                 "the log has no round that this can be done to"
             };

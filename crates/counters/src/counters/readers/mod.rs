@@ -79,7 +79,7 @@ pub fn count(
     }
     if !chosen.is_empty() && !matches!(source, Source::Prometheus | Source::Speculators) {
         return Err(CountersError::Together(format!(
-            "--where chooses labels of Prometheus or columns of a table; {} is of {source}",
+            "⟨where⟩ chooses labels of Prometheus or columns of a table; {} is of {source}",
             first.name
         )));
     }

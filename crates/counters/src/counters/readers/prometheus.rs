@@ -208,7 +208,7 @@ fn summed(series: &Series, chosen: &[(String, String)]) -> Result<Rounds, String
         if names.len() > 1 {
             let names: Vec<_> = names.into_iter().collect();
             return Err(format!(
-                "counts several models ({}); choose one: --where {label}={}",
+                "counts several models ({}); choose one: ⟨where {label}={}⟩",
                 names.join(", "),
                 names.first().copied().unwrap_or_default()
             ));

@@ -131,7 +131,7 @@ fn labels_are_summed_or_chosen() {
     let other = VLLM.replace("model_name=\"m\"", "model_name=\"a \\\"b\\\"\"");
     refused(
         &[&format!("{VLLM}{other}")],
-        &["several models (a \"b\", m)", "--where model_name="],
+        &["several models (a \"b\", m)", "⟨where model_name="],
     );
     let server = VLLM.replace("vllm:", "llamacpp:");
     refused(

@@ -13,6 +13,7 @@ use super::sequence::estimates;
 use super::summary::Summary;
 use super::tally::Tally;
 use logs::{engine_tensors, is_void, law_row, log_summary, own_row, words};
+use specgap_base::setting::for_shell;
 use specgap_statistics::advice::{Assumed, Change};
 
 impl Summary {
@@ -84,7 +85,7 @@ impl Summary {
             strip: self.strip.strip(settings),
             own_rules: settings.own_rules.iter().map(own_row).collect(),
             own_laws: settings.own_laws.iter().map(law_row).collect(),
-            left_out: missing,
+            left_out: missing.iter().map(|line| for_shell(line)).collect(),
         }
     }
 

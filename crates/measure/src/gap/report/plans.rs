@@ -100,5 +100,5 @@ const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan
 
 /// Why some of a log's positions have no plans.
 const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, and plans are solved \
-    at audited positions alone (--plans every solves all); what optimal accepts is alpha*, by a \
+    at audited positions alone (⟨plans⟩ every solves all); what optimal accepts is alpha*, by a \
     theorem";

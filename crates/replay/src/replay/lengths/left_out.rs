@@ -40,7 +40,7 @@ impl Measurement<'_> {
                     log,
                     format!(
                         "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
-                         whose graph has this head, or leave {} out of --policies (docs/reference/log-format.md, \
+                         whose graph has this head, or leave {} out of ⟨policies⟩ (docs/reference/log-format.md, \
                          Heads)",
                         family.name, family.name
                     ),
@@ -93,7 +93,7 @@ impl Measurement<'_> {
         lacking.map(|(rule, ..)| {
             format!(
                 "{rule}: rows of this log list some tokens only, and what the rule gives out of a \
-                 row needs them all; capture without --top"
+                 row needs them all; capture without ⟨top⟩"
             )
         })
     }
@@ -227,7 +227,7 @@ impl Measurement<'_> {
                 let tokens = self.texts.rollout_tokens().unwrap_or(0);
                 lines.push(format!(
                     "drafts and speed of {names}, but for bounds: rollouts of {tokens} tokens end \
-                     before these policies do, which may draft {}; ask for --max-length {tokens}, or \
+                     before these policies do, which may draft {}; ask for ⟨max-length {tokens}⟩, or \
                      log longer ones with {}",
                     self.max_length,
                     capture_with(logs, &format!("--rollouts {} --every 4", self.max_length))
@@ -310,7 +310,7 @@ impl Measurement<'_> {
         if self.settings.verifiers.contains(&greedy) && !self.settings.greedy_block {
             lines.push(
                 "calls of greedy-block: a round changes the target of the next; name it in \
-                 --verifiers to have its rounds replayed, which takes long; its number is one \
+                 ⟨verifiers⟩ to have its rounds replayed, which takes long; its number is one \
                  round's"
                     .to_owned(),
             );
@@ -318,8 +318,8 @@ impl Measurement<'_> {
         let timings = self.settings.timings.as_ref();
         if timings.is_none() {
             lines.push(
-                "speed at your cost: give --cost-ratio (a draft step's time over a target step's) \
-                 or --timings"
+                "speed at your cost: give ⟨cost-ratio⟩ (a draft step's time over a target step's) \
+                 or ⟨timings⟩"
                     .to_owned(),
             );
         }

@@ -16,6 +16,7 @@ use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
 use crate::replay::length_definitions;
 use rayon::prelude::*;
+use specgap_base::setting::for_shell;
 use specgap_core::rounds::floats::{
     accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
 };
@@ -80,7 +81,7 @@ pub fn measure_lengths(
         Ok(possible) => report.draft_paths = possible,
         Err(error) => (report.left_out).push(format!(
             "what several draft paths could give: {}",
-            error.message()
+            for_shell(&error.message())
         )),
     }
     Ok(report)
@@ -239,7 +240,11 @@ impl<'a> Measurement<'a> {
             engine: None,
             advice: Vec::new(),
             definitions: self.definitions(),
-            left_out: self.left_out(logs, &played),
+            left_out: (self
+                .left_out(logs, &played)
+                .iter()
+                .map(|line| for_shell(line)))
+            .collect(),
         }
     }
 

@@ -12,13 +12,13 @@ impl Measurement<'_> {
         if logged == 0 {
             left_out.push(format!(
                 "upper bounds without bias: they need several draft paths a context, with what the \
-                 target gives them; capture with --paths {most} --path-length {}",
+                 target gives them; capture with ⟨paths {most}⟩ ⟨path-length {}⟩",
                 self.contexts.length
             ));
         } else if logged < most {
             left_out.push(format!(
                 "upper bounds of more than {logged} paths without bias: contexts have {logged} \
-                 draft paths; capture with --paths {most}"
+                 draft paths; capture with ⟨paths {most}⟩"
             ));
         }
         if self.texts.clusters < 2 {
@@ -31,7 +31,7 @@ impl Measurement<'_> {
         if starts == 0 {
             left_out.push(format!(
                 "everything: no text has room for {} tokens behind a prefix; ask for a smaller \
-                 --length, or capture longer texts",
+                 ⟨length⟩, or capture longer texts",
                 self.contexts.length
             ));
         }

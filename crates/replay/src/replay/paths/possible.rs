@@ -33,7 +33,7 @@ pub(super) fn length_of(
         return Err(ReplayError::of_log(
             log,
             format!(
-                "it has rows of the draft at {depths} depths, and --length asks for {length}; ask \
+                "it has rows of the draft at {depths} depths, and ⟨length⟩ asks for {length}; ask \
                  for at most {depths}"
             ),
         ));
@@ -46,8 +46,8 @@ pub(super) fn length_of(
         (Some(length), Some((log, tokens))) if length > tokens => Err(ReplayError::of_log(
             log,
             format!(
-                "its draft paths have {tokens} tokens, and --length asks for {length}; ask for at \
-                 most {tokens}, or capture longer ones with --path-length {length}"
+                "its draft paths have {tokens} tokens, and ⟨length⟩ asks for {length}; ask for at \
+                 most {tokens}, or capture longer ones with ⟨path-length {length}⟩"
             ),
         )),
         (Some(length), _) => Ok(length),

@@ -9,6 +9,7 @@ use super::limits::Form;
 use super::measure::Measurement;
 use super::possible::{by_paths, fitted_bounds, lower_at};
 use crate::replay::paths_definitions;
+use specgap_base::setting::for_shell;
 use specgap_statistics::advice::Change;
 
 impl Measurement<'_> {
@@ -53,7 +54,7 @@ impl Measurement<'_> {
             by_drafts,
             checks: told_twice(&told, &along, clusters),
             definitions: paths_definitions(),
-            left_out: self.left_out(logged, starts),
+            left_out: (self.left_out(logged, starts).iter().map(|line| for_shell(line))).collect(),
         }
     }
 

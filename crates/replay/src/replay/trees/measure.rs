@@ -15,6 +15,7 @@ use super::settings::{NamedTree, TreeSettings};
 use super::values::{RootShares, slot_values};
 use crate::replay::tree_definitions;
 use rayon::prelude::*;
+use specgap_base::setting::for_shell;
 use specgap_core::rounds::{ChildShares, TreeReplay, replay_tree};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::{DraftTree, Shape};
@@ -202,7 +203,7 @@ impl Measurement<'_> {
             engine,
             advice: Vec::new(),
             definitions: tree_definitions(),
-            left_out,
+            left_out: left_out.iter().map(|line| for_shell(line)).collect(),
         }
     }
 
@@ -253,8 +254,8 @@ impl Measurement<'_> {
         );
         if self.settings.timings.is_none() {
             left_out.push(
-                "speed at your cost: give --cost-ratio (a draft step's time over a target step's) \
-                 or --timings"
+                "speed at your cost: give ⟨cost-ratio⟩ (a draft step's time over a target step's) \
+                 or ⟨timings⟩"
                     .to_owned(),
             );
         }
