@@ -14,6 +14,7 @@
 //! | [`crate::verifier::VERIFIERS`] | exact laws and rates: `verify`, `gap`, `tree`, `conformance` |
 //! | `specgap_exact::block::BLOCK_RULES` | exact laws of blocks: `block`, `paths` |
 //! | [`RuleEntry::survival`] | chains along a text: `length`, `gap`, `paths` |
+//! | [`RuleEntry::from_leaves`] | trees from their leaves along a text: `tree` |
 //! | [`RuleEntry::changes_target`] | what rounds can be replayed one after the other |
 //!
 //! A rule is added by its file and its line in the table.
@@ -32,6 +33,7 @@ mod tests;
 use crate::entry_name::{Named, entry_name};
 use crate::scheme::SchemeName;
 use serde::{Deserialize, Deserializer};
+use specgap_plan::plan::Levels;
 
 pub use level::LevelStep;
 pub use step::normalise;
@@ -72,6 +74,9 @@ pub struct RuleEntry {
     pub vectors: Option<Vectors>,
     /// Whether live decoding has it.
     pub decoded: bool,
+    /// The levels of the passes at a tree's root, of a rule that verifies a tree from its leaves and
+    /// is replayed along text; below it there is one pass.
+    pub from_leaves: Option<Levels<'static>>,
 }
 
 /// What a rule verifies at once.
@@ -159,6 +164,7 @@ impl RuleEntry {
             audited: false,
             vectors: None,
             decoded: false,
+            from_leaves: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use specgap_plan::plan::{Drafted, Levels, OfferedRows, Offers};
 /// A position of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct TextToken<'a> {
-    /// By number of children: what nodes here draw from.
+    /// By number of children: what nodes here draw from; of i.i.d. children one for all.
     pub rows: &'a [(usize, OfferedRows)],
     /// The text's token in them.
     pub token: u32,
@@ -16,7 +16,8 @@ pub struct TextToken<'a> {
 
 impl TextToken<'_> {
     fn drawn(&self, children: usize) -> Option<(&OfferedRows, Drafted)> {
-        let (_, rows) = self.rows.iter().find(|(count, _)| *count == children)?;
+        let (_, rows) =
+            (self.rows.iter()).find(|(count, rows)| *count == children || rows.is_iid())?;
         Some((rows, rows.token(self.token, self.at)))
     }
 }
@@ -53,13 +54,13 @@ pub fn kept_from_leaves(
         let kept: f64 = own.iter().map(|[made, weight]| made * weight).sum();
         reach[node] = kept.min(1.0);
         survival[depth] += kept;
-        let here = text.get(depth).filter(|_| !own.is_empty());
-        let Some((here, (rows, token))) =
-            here.and_then(|here| Some((here, here.drawn(shape.children[node])?)))
+        let count = shape.children[node];
+        let here = text.get(depth).filter(|_| !own.is_empty() && count > 0);
+        let Some((here, (rows, token))) = here.and_then(|here| Some((here, here.drawn(count)?)))
         else {
             continue;
         };
-        let mut children = Offers::new(rows);
+        let mut children = Offers::new(rows, count);
         let levels = if node == 0 { levels } else { Levels::ONE };
         for [made, weight] in own {
             for asked in children.offer(weight, levels, token) {

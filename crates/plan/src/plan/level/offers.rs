@@ -139,7 +139,6 @@ pub struct OfferedRows {
     /// p of tokens over cuts, and of sure tokens.
     over: Vec<f64>,
     certain: Vec<f64>,
-    drafts: usize,
 }
 
 /// A token, by where it is drafted from.
@@ -151,7 +150,7 @@ pub struct Drafted {
 }
 
 impl OfferedRows {
-    /// Of two rows in their order.
+    /// Of two rows in their order. Those of i.i.d. children are the same for all numbers.
     pub fn of(falling: &Falling, children: Children, drafts: usize) -> Self {
         let (strata, straddle) = match children {
             Children::Iid => (falling.strata(1), Straddle::Independent),
@@ -179,7 +178,6 @@ impl OfferedRows {
             certain: all.certain.clone(),
             strata: all.strata.clone(),
             children,
-            drafts,
         }
     }
 
@@ -191,12 +189,9 @@ impl OfferedRows {
         }
     }
 
-    /// Children that are drawn: fewer than were asked for where q has fewer tokens.
-    fn slots(&self) -> usize {
-        match self.children {
-            Children::Iid => self.drafts,
-            Children::Strata(_) => self.strata.slots(),
-        }
+    /// Whether children are i.i.d., so that these rows are those of all numbers of them.
+    pub fn is_iid(&self) -> bool {
+        self.children == Children::Iid
     }
 }
 
@@ -245,11 +240,11 @@ pub struct Offers<'a> {
 }
 
 impl<'a> Offers<'a> {
-    /// Children that nothing is known of.
-    pub fn new(rows: &'a OfferedRows) -> Self {
-        let count = match rows.children {
-            Children::Iid => rows.drafts,
-            Children::Strata(_) => rows.domains.len(),
+    /// So many children that nothing is known of; of strata as many as the rows were made for.
+    pub fn new(rows: &'a OfferedRows, children: usize) -> Self {
+        let count = match rows.is_iid() {
+            true => children,
+            false => rows.domains.len(),
         };
         let straddlers = rows.strata.straddlers().iter();
         let shares = straddlers.map(|one| one.map_or([0.0; 2], |one| [one.before, one.behind]));
@@ -266,12 +261,8 @@ impl<'a> Offers<'a> {
         offers
     }
 
-    fn is_iid(&self) -> bool {
-        self.rows.children == Children::Iid
-    }
-
     fn domain(&self, slot: usize) -> &'a Domain {
-        &self.rows.domains[if self.is_iid() { 0 } else { slot }]
+        &self.rows.domains[if self.rows.is_iid() { 0 } else { slot }]
     }
 
     /// Alive shares of the tokens over the cuts of a stratum: that before it as a part, that
@@ -291,7 +282,7 @@ impl<'a> Offers<'a> {
     }
 
     fn link(&self, slot: usize) -> Link {
-        match self.is_iid() {
+        match self.rows.is_iid() {
             true => self.rows.links[0],
             false => self.rows.links[slot],
         }
@@ -347,7 +338,7 @@ impl<'a> Offers<'a> {
         let (sure, count) = (self.rows.certain.len(), self.totals.len());
         for &level in levels.iter().chain([&0.0]) {
             for turn in 0..count {
-                let (slot, domain) = match self.is_iid() {
+                let (slot, domain) = match self.rows.is_iid() {
                     true => (turn, 0),
                     false => (count - 1 - turn, count - 1 - turn),
                 };
@@ -417,7 +408,6 @@ impl<'a> Offers<'a> {
             }
             left *= 1.0 - kept;
         }
-        debug_assert!(asked.iter().all(|one| one.slot < self.rows.slots()));
         asked
     }
 }
