@@ -163,14 +163,14 @@ impl Round<'_> {
             .map(|one| one.1.clone())
             .collect();
         let mut alive = Rational::total(&masses);
-        for slot in 0..sure {
-            let token = *self.nodes[children[slot]].prefix.last().unwrap();
+        for &child in children.iter().take(sure) {
+            let token = *self.nodes[child].prefix.last().unwrap();
             if alive.is_nil() {
                 break;
             }
             let kept = owed[token].over(&alive).smaller(&Rational::one());
             if !kept.is_nil() && !left.is_nil() {
-                left = self.offer(children[slot], &kept, &left);
+                left = self.offer(child, &kept, &left);
             }
             owed[token] = &owed[token] - kept.times(&alive);
             alive = alive.times(&Rational::one().minus(&kept));
@@ -189,12 +189,15 @@ impl Round<'_> {
     }
 }
 
+/// A prefix, and its node in the shape.
+type Placed = (Vec<usize>, usize);
+
 /// All trees of a law, each with its chance.
 fn each_tree(
     (pair, shape, law): (&Pair, &Shape, SchemeName),
-    (nodes, next): (Vec<(Vec<usize>, usize)>, usize),
+    (nodes, next): (Vec<Placed>, usize),
     chance: &Rational,
-    visit: &mut dyn FnMut(&[(Vec<usize>, usize)], &Rational),
+    visit: &mut dyn FnMut(&[Placed], &Rational),
 ) {
     let Some((prefix, place)) = nodes.get(next) else {
         return visit(&nodes, chance);
@@ -220,7 +223,7 @@ fn each_tree(
 
 fn tuples(law: SchemeName, q: &[Rational], children: usize) -> Vec<(Vec<usize>, Rational)> {
     let MadeOf::OneDraft(make) = law.entry().made_of else {
-        unreachable!()
+        return Vec::new();
     };
     let draft = Draft::from_rationals(q.to_vec()).unwrap();
     let mut all = Vec::new();
