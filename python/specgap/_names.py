@@ -30,3 +30,6 @@ RuleName: TypeAlias = Literal[
     "optimal",
     "exact-match",
 ]
+
+#: A rule of :func:`specgap.tree`: at each node, or from the leaves.
+TreeRuleName: TypeAlias = RuleName | Literal["traversal", "traversal-4"]

@@ -22,7 +22,7 @@ from ._errors import Refused, stands_for_a_command
 from ._first_screen import Lead, first_screen
 from ._kept import Kept
 from ._logs import Log, LogLike, PathLike, each_opened, is_foreign, is_named, is_one, opened
-from ._names import LawName, RuleName
+from ._names import LawName, RuleName, TreeRuleName
 from ._parquet import is_parquet
 from ._progress import Progress, shown
 from ._own_laws import complete, split_schemes
@@ -925,7 +925,7 @@ def tree(
     *,
     topology: str | Sequence[str] | None = None,
     schemes: LawNames = None,
-    verifiers: RuleName | Sequence[RuleName] | None = None,
+    verifiers: TreeRuleName | Sequence[TreeRuleName] | None = None,
     budget: int | None = None,
     max_depth: int | None = None,
     max_branch: int | None = None,
@@ -945,7 +945,7 @@ def tree(
     and ``progress`` are as :func:`length` takes them. Other keywords are the options of
     ``specgap tree``: ``topology`` names trees (such as ``chain-2`` and
     ``2x2``, or files), ``schemes`` and ``verifiers`` say how a node's children are drawn and
-    verified, ``budget``, ``max_depth`` and ``max_branch`` are the most draft tokens, levels and
+    verified, or a tree from its leaves, ``budget``, ``max_depth`` and ``max_branch`` are the most draft tokens, levels and
     children of the best tree, ``slot_values`` adds what the children of the roots are worth, and
     ``seed`` is that of rates that are simulated.
 

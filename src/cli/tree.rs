@@ -1,6 +1,6 @@
 //! `specgap tree`: which tree of drafts to verify, from logged text.
 
-use super::gap::{schemes, verifiers};
+use super::gap::schemes;
 use super::options::{Costs, Drafting};
 use super::output::{CliError, read_document};
 use super::recorded::file_name;
@@ -10,12 +10,15 @@ use crate::once::each_once;
 use crate::page::paper::Files;
 use crate::replay::{Limits, NamedTree, TreeReport, TreeSettings};
 use crate::report;
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use crate::tree::{DraftTree, NAMES};
 use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::Path;
+use std::str::FromStr;
 
 /// Arguments of `specgap tree`.
 #[derive(Args, Debug)]
@@ -36,9 +39,9 @@ pub struct TreeArgs {
     schemes: Vec<SchemeName>,
     /// Verifiers to take, instead of the usual ones.
     ///
-    /// Of a node's children; all but token if not given.
-    #[arg(long, alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = verifiers())]
-    verifiers: Vec<VerifierName>,
+    /// Of a node's children, or of a tree from its leaves; all but token if not given.
+    #[arg(long, alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = rules())]
+    verifiers: Vec<RuleName>,
     /// The most draft tokens of the best tree.
     #[arg(long, value_name = "B", default_value_t = TreeSettings::LIMITS.budget as u16, value_parser = clap::value_parser!(u16).range(1..=512))]
     budget: u16,
@@ -59,6 +62,12 @@ pub struct TreeArgs {
     /// Where the best tree goes too, in EAGLE's and in Sequoia's form.
     #[command(flatten)]
     texts: Texts,
+}
+
+fn rules() -> impl TypedValueParser<Value = RuleName> {
+    let all = TreeSettings::rules();
+    let all = all.map(|rule| PossibleValue::new(rule.as_str()).help(rule.words()));
+    PossibleValuesParser::new(all).try_map(|name| RuleName::from_str(&name))
 }
 
 fn trees_help() -> String {
@@ -121,7 +130,11 @@ impl TreeArgs {
                 given.to_vec()
             }
         }
-        let usual = VerifierName::ALL.into_iter();
+        let at_nodes = VerifierName::ALL.into_iter();
+        let others: Vec<RuleName> = at_nodes
+            .filter(|one| !one.entry().by_default)
+            .map(|one| one.entry().rule)
+            .collect();
         Ok(TreeSettings {
             trees,
             schemes: each_once(or(
@@ -132,7 +145,7 @@ impl TreeArgs {
             )),
             verifiers: each_once(or(
                 &self.verifiers,
-                usual.filter(|rule| rule.entry().by_default),
+                TreeSettings::rules().filter(|rule| !others.contains(rule)),
             )),
             limits: Limits {
                 budget: self.budget.into(),

@@ -18,6 +18,7 @@ use specgap::replay::{
     LengthSettings, Limits, NamedTree, PathSettings, Timings, TreeSettings, measure_lengths,
     measure_paths, measure_trees,
 };
+use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
@@ -133,7 +134,7 @@ fn depths_of(log: &Log) {
             tree: DraftTree::named("2x2").unwrap(),
         }],
         schemes: vec![SchemeName::WITH_REPLACEMENT],
-        verifiers: vec![VerifierName::RRS],
+        verifiers: vec![RuleName::RRS],
         limits: Limits {
             budget: 4,
             depth: 3,

@@ -321,7 +321,7 @@ pub fn settings(trees: &[&str]) -> TreeSettings {
             })
             .collect(),
         schemes: SchemeName::ALL.to_vec(),
-        verifiers: VerifierName::ALL.to_vec(),
+        verifiers: TreeSettings::rules().collect(),
         limits: Limits {
             budget: 6,
             depth: 3,
@@ -346,6 +346,82 @@ fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
         &|_| {},
     )
     .unwrap()
+}
+
+/// From the leaves: a chain as block verification, one level as the rule at a node, and of i.i.d.
+/// children no less than `rrs`; not of rows that list some tokens.
+#[test]
+fn trees_from_their_leaves_are_replayed_where_rows_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("texts");
+    crate::replay_rollouts::write(&path, &crate::replay_rollouts::WHOLE);
+    let log = || Log::open(&path).unwrap();
+    let asked = settings(&["chain-2", "2x2", "3x1"]);
+    let whole = measure_trees(&[log()], &asked, "test", &|_| {}).unwrap();
+    let value = |tree: &str, scheme: &str, verifier: &str| {
+        let mut of = whole.results.iter().filter(|result| {
+            (result.tree.as_str(), result.scheme.as_str()) == (tree, scheme)
+                && result.verifier == verifier
+        });
+        of.next().unwrap().tokens_per_call.mean
+    };
+    let lengths = specgap::replay::LengthSettings::default();
+    let lengths = specgap::replay::measure_lengths(&[log()], &lengths, "", &|_| ()).unwrap();
+    let of_two = specgap::replay::Parameter::Count(2);
+    let block = lengths
+        .results
+        .iter()
+        .find(|one| one.policy == "fixed" && one.verifier == "block" && one.parameter == of_two);
+    let block = block.unwrap().tokens_per_call.unwrap().mean;
+    for law in ["with-replacement", "stratified"] {
+        near(value("chain-2", law, "traversal"), block, law);
+    }
+    let at_a_node = [
+        ("with-replacement", "traversal", "rrs"),
+        ("stratified", "traversal-4", "level-4"),
+        ("stratified-independent", "traversal-4", "level-4"),
+    ];
+    for (law, from_leaves, at_a_node) in at_a_node {
+        near(
+            value("3x1", law, from_leaves),
+            value("3x1", law, at_a_node),
+            law,
+        );
+    }
+    let [leaves, root] = ["traversal", "rrs"].map(|rule| value("2x2", "with-replacement", rule));
+    assert!(leaves > root + 1e-3, "{leaves} {root}");
+    let grown = whole
+        .best
+        .iter()
+        .find(|one| one.verifier == "traversal-4")
+        .unwrap();
+    assert!(grown.sequoia.is_none() && grown.tokens_per_call.mean > 1.0);
+    assert!(
+        whole
+            .independence
+            .iter()
+            .all(|one| !one.verifier.starts_with("traversal"))
+    );
+
+    let listed = report(
+        folder.path(),
+        KeptTokens::Top {
+            count: 3,
+            rest_temperatures: vec![1.0],
+        },
+    );
+    assert!(
+        listed
+            .results
+            .iter()
+            .all(|one| !one.verifier.starts_with("traversal"))
+    );
+    let left_out = listed.left_out.join("\n");
+    assert!(
+        left_out.contains("traversal on with-replacement drafts"),
+        "{left_out}"
+    );
+    assert!(left_out.contains("Log full rows"), "{left_out}");
 }
 
 #[test]

@@ -6,11 +6,11 @@ use specgap::gap::{GapReport, Settings, measure};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log, Row};
 use specgap::replay;
+use specgap::rule::RuleName;
 use specgap::sampling::Cuts;
 use specgap::scheme::SchemeName;
 use specgap::statistics::Estimate;
 use specgap::tree::DraftTree;
-use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -578,7 +578,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
                 tree: DraftTree::named("chain-1").unwrap(),
             }],
             schemes: vec![SchemeName::TOP],
-            verifiers: vec![VerifierName::EXACT_MATCH],
+            verifiers: vec![RuleName::EXACT_MATCH],
             limits: replay::Limits {
                 budget: 2,
                 depth: 1,
@@ -636,11 +636,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
                 SchemeName::TOP,
                 SchemeName::WITHOUT_REPLACEMENT,
             ],
-            verifiers: vec![
-                VerifierName::RRS,
-                VerifierName::NAIVE_TREE,
-                VerifierName::EXACT_MATCH,
-            ],
+            verifiers: vec![RuleName::RRS, RuleName::NAIVE_TREE, RuleName::EXACT_MATCH],
             limits: replay::Limits {
                 budget: 4,
                 depth: 2,

@@ -15,6 +15,7 @@
 //! | `specgap_exact::block::BLOCK_RULES` | exact laws of blocks: `block`, `paths` |
 //! | [`RuleEntry::survival`] | chains along a text: `length`, `gap`, `paths` |
 //! | [`RuleEntry::shared`] | several paths along a text: `paths`, `decode` |
+//! | [`RuleEntry::from_leaves`] | trees from their leaves along a text: `tree` |
 //! | [`RuleEntry::changes_target`] | what rounds can be replayed one after the other |
 //!
 //! A rule is added by its file and its line in the table.
@@ -33,6 +34,7 @@ mod tests;
 use crate::entry_name::{Named, entry_name};
 use crate::scheme::SchemeName;
 use serde::{Deserialize, Deserializer};
+use specgap_plan::plan::Levels;
 
 pub use level::LevelStep;
 pub use step::normalise;
@@ -75,6 +77,9 @@ pub struct RuleEntry {
     pub vectors: Option<Vectors>,
     /// Whether live decoding has it.
     pub decoded: bool,
+    /// The levels of the passes at a tree's root, of a rule that verifies a tree from its leaves and
+    /// is replayed along text; below it there is one pass.
+    pub from_leaves: Option<Levels<'static>>,
 }
 
 /// What a rule verifies at once.
@@ -181,6 +186,7 @@ impl RuleEntry {
             audited: false,
             vectors: None,
             decoded: false,
+            from_leaves: None,
         }
     }
 }

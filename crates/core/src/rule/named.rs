@@ -3,6 +3,7 @@
 
 use super::{Drafts, IID, Kept, RuleEntry, RuleName, Shared, Vectors, Verifies};
 use crate::scheme::SchemeName;
+use specgap_plan::plan::Levels;
 
 pub static BLOCK: RuleEntry = RuleEntry {
     name: "block",
@@ -94,6 +95,15 @@ pub(super) static TRAVERSAL: RuleEntry = RuleEntry {
     name: "traversal",
     words: "verify a tree from its leaves to its root",
     decoded: true,
+    from_leaves: Some(Levels::ONE),
+    ..RuleEntry::named(Verifies::Tree, Drafts::Any)
+};
+
+pub(super) static TRAVERSAL_4: RuleEntry = RuleEntry {
+    name: "traversal-4",
+    words: "verify a tree from its leaves to its root, by passes at the levels of level-4 at the \
+            root",
+    from_leaves: Some(Levels::FOUR),
     ..RuleEntry::named(Verifies::Tree, Drafts::Any)
 };
 

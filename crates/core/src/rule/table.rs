@@ -49,6 +49,8 @@ entry_table! {
     SPECTR_OPTIMAL = named::SPECTR_OPTIMAL;
     /// From the leaves to the root.
     TRAVERSAL = named::TRAVERSAL;
+    /// From the leaves to the root, by passes at four levels there.
+    TRAVERSAL_4 = named::TRAVERSAL_4;
     /// A selected path, verified as a block.
     SELECT_BLOCK = named::SELECT_BLOCK;
     /// A selected path, verified by greedy blocks.

@@ -9,7 +9,7 @@ use super::{LAWS, UNDERFLOW};
 use crate::entry_name::{Named, entry_name};
 use specgap_number::distribution::{Draft, Rational, TupleProbabilities};
 use specgap_number::number::Number;
-use specgap_plan::plan::Strata;
+use specgap_plan::plan::{Children, Strata};
 use specgap_row::row::Question;
 use std::cell::OnceCell;
 use std::fmt;
@@ -49,6 +49,9 @@ pub struct Law {
     /// Whether children of a live tree can be drawn so: one after another, from q and those
     /// before.
     pub child_by_child: bool,
+    /// How a tree that is verified from its leaves draws a node's children so, where what they are
+    /// offered follows from rows alone.
+    pub children: Option<Children>,
     /// Whether the first j of n drafts have the law of j drafts, so that what the first slots
     /// accept together is at most the optimum of so many.
     pub prefixed: bool,
@@ -73,6 +76,7 @@ impl Law {
         on_row: None,
         by_default: false,
         child_by_child: false,
+        children: None,
         prefixed: false,
         by_rank: false,
         hue: 0,

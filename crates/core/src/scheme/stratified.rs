@@ -9,8 +9,8 @@ use super::{
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::{Number, RunningSum};
-use specgap_plan::plan::SURE_BITS;
 pub use specgap_plan::plan::Straddle;
+use specgap_plan::plan::{Children, SURE_BITS};
 use specgap_row::row::Question;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -474,6 +474,7 @@ pub const LAW: Law = Law {
     }),
     by_default: true,
     child_by_child: true,
+    children: Some(Children::Strata(Straddle::Once)),
     hue: 7,
     ..Law::NONE
 };
@@ -500,6 +501,7 @@ pub const INDEPENDENT: Law = Law {
     }),
     // Its numbers are those of `stratified` to a thousandth or two: named, not by default.
     child_by_child: true,
+    children: Some(Children::Strata(Straddle::Independent)),
     hue: 8,
     ..Law::NONE
 };

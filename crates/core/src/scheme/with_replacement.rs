@@ -10,6 +10,7 @@ use num_bigint::BigUint;
 use num_traits::{Pow, Zero};
 use specgap_number::distribution::{Draft, Rational, TwoFloat, ratio};
 use specgap_number::number::Number;
+use specgap_plan::plan::Children;
 use specgap_row::row::Question;
 use std::sync::Arc;
 
@@ -317,6 +318,7 @@ pub const LAW: Law = Law {
     }),
     by_default: true,
     child_by_child: true,
+    children: Some(Children::Iid),
     prefixed: true,
     hue: 0,
     ..Law::NONE

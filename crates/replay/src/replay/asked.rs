@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 /// The place of one answer: numbers of a width that is known when it is asked for, or an array.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slot<T: ?Sized = [f64]> {
     begin: usize,
     width: usize,

@@ -1,10 +1,10 @@
 //! What the words of reports along a text mean, each metric with its formula.
 
 use super::lengths::{Drafts, FAMILIES};
+use super::trees::TreeSettings;
 use specgap_base::glossary;
 use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::SchemeName;
-use specgap_core::verifier::VerifierName;
 use std::collections::BTreeMap;
 
 /// Words of a report on lengths.
@@ -27,10 +27,10 @@ pub fn length_definitions() -> BTreeMap<String, String> {
 /// Words of a report on trees.
 pub fn tree_definitions() -> BTreeMap<String, String> {
     let mut all = glossary::of::<BTreeMap<String, String>>("tree");
-    for verifier in VerifierName::ALL {
+    for rule in TreeSettings::rules() {
         all.insert(
-            verifier.as_str().to_owned(),
-            format!("verifier: {}", verifier.words()),
+            rule.as_str().to_owned(),
+            format!("verifier: {}", rule.words()),
         );
     }
     for scheme in SchemeName::ALL {

@@ -1,8 +1,12 @@
 //! Rounds of a tree of drafts along a text. Proofs are in `docs/theory/tree-replay.md`.
 
+mod from_leaves;
+#[cfg(test)]
+mod from_leaves_tests;
 mod replay;
 mod shares;
 
-pub use replay::{TreeReplay, replay_tree};
+pub use from_leaves::{TextToken, kept_from_leaves};
+pub use replay::{TreeReplay, replay_tree, replay_tree_with};
 pub use replay::{survival_of_tree, walk};
 pub use shares::ChildShares;

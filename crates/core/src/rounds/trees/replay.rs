@@ -61,7 +61,19 @@ pub struct TreeReplay<T> {
 /// # Ok::<(), specgap_core::tree::TopologyError>(())
 /// ```
 pub fn replay_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> TreeReplay<T> {
-    let (length, nodes) = (shares.len(), shape.parent.len());
+    replay_tree_with(shape, shares.len(), |start, room, reach| {
+        walk(shape, shares, start, room, reach)
+    })
+}
+
+/// The same, where `walk` says what a round from a start with room for so many levels reaches: each
+/// node, and m_0, m_1, ...
+pub fn replay_tree_with<T: Number>(
+    shape: &Shape,
+    length: usize,
+    mut walk: impl FnMut(usize, usize, &mut [T]) -> Vec<T>,
+) -> TreeReplay<T> {
+    let nodes = shape.parent.len();
     let depth = shape.depth.last().copied().unwrap_or(0);
     let mut replay = TreeReplay {
         calls: T::zero(),
@@ -78,7 +90,7 @@ pub fn replay_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> TreeRep
     for start in 0..length {
         let left = length - start;
         let room = depth.min(left);
-        let survival = walk(shape, shares, start, room, &mut reach);
+        let survival = walk(start, room, &mut reach);
         if room == depth {
             replay.whole += 1;
             for at in &survival[1..] {

@@ -54,7 +54,11 @@ impl Measurement<'_> {
             by_drafts,
             checks: told_twice(&told, &along, clusters),
             definitions: paths_definitions(),
-            left_out: (self.left_out(logged, starts).iter().map(|line| for_shell(line))).collect(),
+            left_out: (self
+                .left_out(logged, starts)
+                .iter()
+                .map(|line| for_shell(line)))
+            .collect(),
         }
     }
 

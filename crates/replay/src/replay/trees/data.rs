@@ -88,7 +88,8 @@ pub struct TreeResult {
     pub tokens_per_call: Estimate,
     /// Against the target alone, at the given times.
     pub speedup: Option<Estimate>,
-    /// E\[tau\] as it would be if every level were accepted independently at the mean rates.
+    /// E\[tau\] as it would be if every level were accepted independently at the mean rates; of a
+    /// rule from the leaves, at those of the rule by which its trees are grown.
     pub sequoia_prediction: f64,
 }
 

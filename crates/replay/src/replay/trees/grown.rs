@@ -79,7 +79,7 @@ impl Measurement<'_> {
             speedup: timings.and_then(|timings| group.speed(Half::Reports, timings)),
             by_budget,
             drawn: group.nodes(Half::Reports, &tree),
-            sequoia: self.sequoia(pair, shares, limits),
+            sequoia: (self.sequoia(pair, shares, limits)).filter(|_| pair.levels.is_none()),
             minus_best: None,
             paths: tree.paths().to_vec(),
         };

@@ -11,7 +11,7 @@ const LEVELS: usize = 6;
 impl Measurement<'_> {
     pub(super) fn independence(&self, pair: &Pair, shares: &Shares) -> Option<Independence> {
         // Rows behind a start are others than those of the next one.
-        if self.texts.is_by_depth() {
+        if self.texts.is_by_depth() || pair.levels.is_some() {
             return None;
         }
         let drafts = if pair.branch > 0 {

@@ -9,6 +9,7 @@ use super::super::rows::Whose;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
+use super::from_leaves::FromLeaves;
 use super::outcome::{Along, Candidate, Group, Half, Rounds};
 use super::pairs::{OptimaOf, Pair, Plan, Shares};
 use super::settings::{NamedTree, TreeSettings};
@@ -60,7 +61,7 @@ pub fn measure_trees(
             .load(rows, most.copied().unwrap_or(1))
             .map_err(|error| error.to_string())?;
         plan.slots.answered(|answers| {
-            for (index, pair) in plan.pairs.iter().enumerate() {
+            for (index, pair) in plan.pairs.iter().filter(|one| one.asks).enumerate() {
                 for (children, slot) in &pair.asked {
                     let seed = seed_of(settings.seed, whose.number, index as u64);
                     let shares = pair
@@ -82,12 +83,14 @@ pub fn measure_trees(
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
     })?;
-    let measurement = Measurement {
+    let mut measurement = Measurement {
         texts: &texts,
         settings,
         plan: &plan,
         tokens: texts.tokens(),
+        from_leaves: FromLeaves::default(),
     };
+    measurement.read_from_leaves(logs)?;
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     report.advice = tree_changes(&report);
     Ok(report)
@@ -106,6 +109,7 @@ pub(super) struct Measurement<'a> {
     pub(super) plan: &'a Plan,
     /// Tokens of each prompt.
     pub(super) tokens: Vec<f64>,
+    pub(super) from_leaves: FromLeaves,
 }
 
 impl Measurement<'_> {
@@ -131,8 +135,11 @@ impl Measurement<'_> {
         let engine = of.engine(self.settings.engine);
         let name = engine.as_ref().and_then(Assumed::name);
         let mut at_nodes = self.at_nodes();
-        for pair in &self.plan.pairs {
-            let shares = self.shares(pair);
+        for (place, pair) in self.plan.pairs.iter().enumerate() {
+            if !self.tells_of(pair) {
+                continue;
+            }
+            let shares = self.shares(place, pair);
             if is_cut && !self.has_bounds(pair) {
                 unbounded.push(pair.name());
             }
@@ -142,6 +149,8 @@ impl Measurement<'_> {
                     let group = self.group(&shares, &shape);
                     let result = self.result(pair, &shares, tree, &group, &mut left_out);
                     let found = self.candidate(&result, &group);
+                    // No engine verifies from the leaves.
+                    let found = found.filter(|_| pair.levels.is_none());
                     let found = found.filter(|one| name.is_none_or(|name| one.is_default_of(name)));
                     reference = match (reference, found) {
                         (Some(one), Some(other)) if !other.is_before(&one) => Some(one),
@@ -225,6 +234,7 @@ impl Measurement<'_> {
     /// What these logs and settings do not tell, beside what single laws lack.
     fn left_out(&self, logs: &[Log], unbounded: &[String], is_dynamic: bool) -> Vec<String> {
         let mut left_out: Vec<String> = self.without_bounds(unbounded).into_iter().collect();
+        left_out.extend(self.without_leaves());
         if self.texts.clusters < 2 {
             left_out.push(
                 "the best tree: it is chosen on some prompts and reported on others, and there is \
@@ -276,11 +286,13 @@ impl Measurement<'_> {
             }
             for &scheme in &self.settings.schemes {
                 let pairs = self.plan.pairs.iter();
+                let pairs = pairs.filter(|pair| pair.levels.is_none());
                 let pairs = pairs.filter(|pair| pair.scheme == scheme && pair.takes(&shape));
                 let found: Vec<(&Pair, Shares, f64)> = pairs
                     .filter_map(|pair| {
                         let shares = Shares {
                             texts: self.values(pair),
+                            from_leaves: None,
                             bounds: None,
                         };
                         let accepted = self.group(&shares, &shape).accepted(Half::All)?.mean;
@@ -296,7 +308,7 @@ impl Measurement<'_> {
                     .collect();
                 let rules: Vec<RootShares<'_>> = found
                     .iter()
-                    .map(|(pair, shares, _)| (pair.verifier, self.roots(&shares.texts, children)))
+                    .map(|(pair, shares, _)| (pair.at_node, self.roots(&shares.texts, children)))
                     .collect();
                 let optima: Vec<(usize, &[f64])> = self
                     .plan
@@ -395,14 +407,19 @@ impl Measurement<'_> {
                 .collect();
             self.texts.by_prompt(found, RoundBounds::add)
         });
-        let replays: Vec<TreeReplay<f64>> = shares
-            .texts
-            .par_iter()
-            .map(|shares| replay_tree(shape, shares))
-            .collect();
+        let known = (shares.from_leaves).and_then(|pair| self.from_leaves.rounds(pair, shape));
+        let rounds = match known {
+            Some(known) => self.texts.by_prompt(known, Rounds::add),
+            None => {
+                let texts = shares.texts.par_iter();
+                let replays: Vec<TreeReplay<f64>> =
+                    texts.map(|shares| replay_tree(shape, shares)).collect();
+                self.texts.by_prompt(&replays, Rounds::add)
+            }
+        };
         Group {
             shape,
-            rounds: self.texts.by_prompt(&replays, Rounds::add),
+            rounds,
             bounds,
             tokens: &self.tokens,
         }

@@ -14,6 +14,7 @@ mod between;
 mod data;
 mod dynamic;
 mod equal;
+mod from_leaves;
 mod grow;
 mod grown;
 mod independence;

@@ -4,17 +4,24 @@ use super::super::asked::{Slot, Slots};
 use super::grow::Limits;
 use super::settings::TreeSettings;
 use specgap_core::rounds::ChildShares;
+use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_core::verifier::{TokenRule, VerifierName};
+use specgap_plan::plan::Levels;
 use specgap_row::row::MAX_DRAFTS;
 use std::collections::BTreeSet;
 
 /// A draft law with a verifier.
 pub(super) struct Pair {
     pub(super) scheme: SchemeName,
-    pub(super) verifier: VerifierName,
+    pub(super) verifier: RuleName,
+    /// What it does at a node. Of a rule from the leaves, the rule of the same drafts by which its
+    /// trees are grown.
+    pub(super) at_node: VerifierName,
     pub(super) rule: TokenRule,
+    /// Of a rule from the leaves, its levels at the root.
+    pub(super) levels: Option<Levels<'static>>,
     /// The most children that a node of a growing tree may have; 0 if none can grow.
     pub(super) branch: usize,
     /// Numbers of children that some tree has, rising.
@@ -22,13 +29,32 @@ pub(super) struct Pair {
     /// Those that rows are asked for, with what they get: what the most children get answers for
     /// fewer, where it can.
     pub(super) asked: Vec<(usize, Slot)>,
+    /// Whether rows are asked for it, or for another pair with the same answers.
+    pub(super) asks: bool,
 }
 
 impl Pair {
+    fn new(
+        (scheme, verifier): (SchemeName, RuleName),
+        (at_node, rule): (VerifierName, TokenRule),
+    ) -> Self {
+        Self {
+            scheme,
+            verifier,
+            at_node,
+            rule,
+            levels: verifier.entry().from_leaves,
+            branch: 0,
+            children: BTreeSet::new(),
+            asked: Vec::new(),
+            asks: true,
+        }
+    }
+
     pub(super) fn fits(&self, children: usize) -> bool {
         (1..=MAX_DRAFTS).contains(&children)
             && self.scheme.fits(children)
-            && self.verifier.is_lossless(self.scheme, children)
+            && self.at_node.is_lossless(self.scheme, children)
     }
 
     pub(super) fn takes(&self, shape: &Shape) -> bool {
@@ -46,6 +72,24 @@ impl Pair {
     pub(super) fn name(&self) -> String {
         format!("{} on {} drafts", self.verifier, self.scheme)
     }
+}
+
+/// What a rule does with a node's children of a law; `None` where it does not take them, or a log
+/// cannot hold them.
+fn at_node(scheme: SchemeName, rule: RuleName) -> Option<VerifierName> {
+    scheme.entry().on_row.as_ref()?;
+    let takes = |one: &VerifierName| one.is_lossless(scheme, 1);
+    if rule.entry().from_leaves.is_some() {
+        scheme.entry().children?;
+        let grown_by = [VerifierName::RRS, VerifierName::LEVEL_4];
+        return grown_by
+            .into_iter()
+            .find(|one| one.at_token(scheme).is_some());
+    }
+    let own = VerifierName::ALL
+        .into_iter()
+        .find(|one| one.entry().rule == rule);
+    own.filter(takes)
 }
 
 /// alpha* of 1, .., n drafts of a law.
@@ -79,11 +123,14 @@ impl Plan {
             .collect();
         for &scheme in &settings.schemes {
             for &verifier in &settings.verifiers {
-                if scheme.entry().on_row.is_none() || !verifier.is_lossless(scheme, 1) {
+                let Some(at_node) = at_node(scheme, verifier) else {
                     continue;
-                }
-                match verifier.token_rule(scheme) {
-                    Ok(rule) => plan.add(scheme, verifier, rule, settings.limits, &shapes),
+                };
+                match at_node.token_rule(scheme) {
+                    Ok(rule) => {
+                        let pair = Pair::new((scheme, verifier), (at_node, rule));
+                        plan.add(pair, settings.limits, &shapes);
+                    }
                     Err(why) => plan
                         .left_out
                         .push(format!("{verifier} on {scheme} drafts: {why}")),
@@ -121,22 +168,7 @@ impl Plan {
         }
     }
 
-    pub(super) fn add(
-        &mut self,
-        scheme: SchemeName,
-        verifier: VerifierName,
-        rule: TokenRule,
-        limits: Limits,
-        shapes: &[(&str, Shape)],
-    ) {
-        let mut pair = Pair {
-            scheme,
-            verifier,
-            rule,
-            branch: 0,
-            children: BTreeSet::new(),
-            asked: Vec::new(),
-        };
+    pub(super) fn add(&mut self, mut pair: Pair, limits: Limits, shapes: &[(&str, Shape)]) {
         let grows: Vec<usize> = (1..=limits.branch).filter(|&n| pair.fits(n)).collect();
         pair.branch = grows.last().copied().unwrap_or(0);
         let (fitting, others): (Vec<_>, Vec<_>) =
@@ -153,11 +185,19 @@ impl Plan {
         pair.children = counts.copied().filter(|&children| children > 0).collect();
         pair.children.extend(grows);
         let asked = match pair.children.last() {
-            Some(&most) if rule.nested => vec![most],
+            Some(&most) if pair.rule.nested => vec![most],
             _ => pair.children.iter().copied().collect(),
         };
-        let asked = asked.into_iter();
-        pair.asked = asked.map(|n| (n, self.slots.numbers(n))).collect();
+        let mut known = self.pairs.iter();
+        let same = |one: &&Pair| (one.scheme, one.at_node) == (pair.scheme, pair.at_node);
+        match known.find(same) {
+            // The same answers.
+            Some(known) => (pair.asked, pair.asks) = (known.asked.clone(), false),
+            None => {
+                let asked = asked.into_iter();
+                pair.asked = asked.map(|n| (n, self.slots.numbers(n))).collect();
+            }
+        }
         if !pair.asked.is_empty() {
             self.pairs.push(pair);
         }
@@ -167,6 +207,8 @@ impl Plan {
 /// What the children of nodes get, text by text.
 pub(super) struct Shares {
     pub(super) texts: Vec<ChildShares<f64>>,
+    /// The pair's place in the plan, of a rule from the leaves: its rounds do not follow from these.
+    pub(super) from_leaves: Option<usize>,
     /// At least and at most, where rows list some tokens only and that is known.
     pub(super) bounds: Option<[Vec<ChildShares<f64>>; 2]>,
 }

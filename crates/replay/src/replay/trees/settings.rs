@@ -2,6 +2,7 @@
 
 use super::super::timings::Timings;
 use super::grow::Limits;
+use specgap_core::rule::RuleName;
 use specgap_core::scheme::{EngineName, SchemeName};
 use specgap_core::tree::DraftTree;
 use specgap_core::verifier::VerifierName;
@@ -22,8 +23,8 @@ pub struct TreeSettings {
     pub trees: Vec<NamedTree>,
     /// Laws of a node's children.
     pub schemes: Vec<SchemeName>,
-    /// Verifiers.
-    pub verifiers: Vec<VerifierName>,
+    /// Verifiers: those of [`TreeSettings::rules`].
+    pub verifiers: Vec<RuleName>,
     /// What the best tree may be.
     pub limits: Limits,
     /// What a round costs, if it is known.
@@ -40,6 +41,13 @@ pub struct TreeSettings {
 }
 
 impl TreeSettings {
+    /// Rules that trees are replayed with: of the drafts of a node, and of a tree from its leaves.
+    pub fn rules() -> impl Iterator<Item = RuleName> {
+        let at_nodes = VerifierName::ALL.into_iter().map(|one| one.entry().rule);
+        let from_leaves = RuleName::ALL.into_iter();
+        at_nodes.chain(from_leaves.filter(|rule| rule.entry().from_leaves.is_some()))
+    }
+
     /// Trees that are replayed where none are named.
     pub const TREES: [&'static str; 6] = [
         "chain-4",

@@ -13,12 +13,13 @@ type OfRow<'a> = dyn Fn(&TextPosition, &[f64], &[f64], &mut Vec<f64>) + 'a;
 
 impl Measurement<'_> {
     /// What the children of a node get, text by text.
-    pub(super) fn shares(&self, pair: &Pair) -> Shares {
+    pub(super) fn shares(&self, place: usize, pair: &Pair) -> Shares {
         let is_cut = !self.texts.are_whole();
         // Wide bounds are told of every law: of one that has none of its own, those of any.
         let has_bounds = is_cut && (self.has_bounds(pair) || self.texts.are_wide());
         Shares {
             texts: self.values(pair),
+            from_leaves: pair.levels.map(|_| place),
             bounds: has_bounds.then(|| {
                 [0, 1].map(|end| {
                     let texts = self.texts.texts.iter();

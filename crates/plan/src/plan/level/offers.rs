@@ -1,0 +1,413 @@
+//! A node of a drafted tree that is verified from its leaves: offered a weight, again and again.
+
+use super::interiors::{Falling, Interiors};
+use super::passes::Levels;
+use super::strata::{Home, Link, Straddle, Strata};
+
+/// How the children of a node are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    /// i.i.d. from q.
+    Iid,
+    /// Sure tokens of q, and one of each stratum.
+    Strata(Straddle),
+}
+
+/// A function of a token, linear in its p and q on stretches of tokens of like p/q: from the
+/// largest p/q of each stretch down to that of the next, `of_p p + of_q q`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stretch {
+    from: f64,
+    of_p: f64,
+    of_q: f64,
+}
+
+type Linear = Vec<Stretch>;
+
+/// The tokens of a stratum, or of all q, by falling p/q.
+#[derive(Clone, Debug)]
+struct Domain {
+    ratio: Vec<f64>,
+    /// Sums of p and of mass, from each place to the end.
+    p: Vec<f64>,
+    mass: Vec<f64>,
+}
+
+impl Domain {
+    /// The sum of a function over all tokens. O(log V) a stretch.
+    fn sum(&self, function: &[Stretch]) -> f64 {
+        let place = |from: f64| self.ratio.partition_point(|&ratio| ratio > from);
+        let mut begin = 0;
+        let mut sum = 0.0;
+        for (index, stretch) in function.iter().enumerate() {
+            let next = function.get(index + 1);
+            let end = next.map_or(self.ratio.len(), |next| place(next.from));
+            if (stretch.of_p, stretch.of_q) != (0.0, 0.0) {
+                let p = self.p[begin] - self.p[end];
+                let mass = self.mass[begin] - self.mass[end];
+                sum += stretch.of_p * p + stretch.of_q * mass;
+            }
+            begin = end;
+        }
+        sum.max(0.0)
+    }
+}
+
+fn whole(of_p: f64, of_q: f64) -> Linear {
+    vec![Stretch {
+        from: f64::INFINITY,
+        of_p,
+        of_q,
+    }]
+}
+
+/// The value at a token.
+fn at(function: &[Stretch], [p, mass]: [f64; 2]) -> f64 {
+    let ratio = p / mass;
+    let behind = function.partition_point(|stretch| stretch.from >= ratio);
+    let stretch = behind.checked_sub(1).and_then(|place| function.get(place));
+    stretch.map_or(0.0, |one| (one.of_p * p + one.of_q * mass).max(0.0))
+}
+
+/// What is taken of M where R is owed, clip((R - t M)/(1 - t), 0, M), and what is left of R and
+/// of M.
+fn take(owed: &[Stretch], drafted: &[Stretch], level: f64) -> [Linear; 3] {
+    let mut found = [Linear::new(), Linear::new(), Linear::new()];
+    let (mut one, mut other) = (0, 0);
+    let mut from = f64::INFINITY;
+    while one < owed.len() && other < drafted.len() {
+        let (r, m) = (owed[one], drafted[other]);
+        let next = |all: &[Stretch], place: usize| all.get(place + 1).map_or(-1.0, |one| one.from);
+        let (of_owed, of_drafted) = (next(owed, one), next(drafted, other));
+        let to = of_owed.max(of_drafted);
+        let part = [
+            (r.of_p - level * m.of_p) / (1.0 - level),
+            (r.of_q - level * m.of_q) / (1.0 - level),
+        ];
+        // Where the part crosses 0, and where it crosses M.
+        let mut cuts = [-part[1] / part[0], -(part[1] - m.of_q) / (part[0] - m.of_p)];
+        if cuts[0] < cuts[1] {
+            cuts.swap(0, 1);
+        }
+        let above = from;
+        let inside = cuts.into_iter().filter(|&cut| cut < above && cut > to);
+        for to in inside.chain([to]) {
+            // A ratio inside.
+            let ratio = match from.is_finite() {
+                true => 0.5 * (from + to),
+                false => 2.0 * to.abs() + 1.0,
+            };
+            let value = |of: [f64; 2]| of[0] * ratio + of[1];
+            let (here, most) = (value(part), value([m.of_p, m.of_q]));
+            let (taken, r, m) = if here <= 0.0 || most <= 0.0 {
+                ([0.0; 2], [r.of_p, r.of_q], [m.of_p, m.of_q])
+            } else if here >= most {
+                let all = [m.of_p, m.of_q];
+                (all, [r.of_p - all[0], r.of_q - all[1]], [0.0; 2])
+            } else if level == 0.0 {
+                (part, [0.0; 2], [m.of_p - part[0], m.of_q - part[1]])
+            } else {
+                let minus = |a: f64, b: f64, of: usize| [a - part[0], b - part[1]][of];
+                let left = |a: f64, b: f64| [minus(a, b, 0), minus(a, b, 1)];
+                (part, left(r.of_p, r.of_q), left(m.of_p, m.of_q))
+            };
+            for (function, [of_p, of_q]) in found.iter_mut().zip([taken, r, m]) {
+                if !matches!(function.last(), Some(last) if (last.of_p, last.of_q) == (of_p, of_q))
+                {
+                    function.push(Stretch { from, of_p, of_q });
+                }
+            }
+            from = to;
+        }
+        one += usize::from(of_owed >= of_drafted);
+        other += usize::from(of_drafted >= of_owed);
+    }
+    found
+}
+
+/// What nodes behind one prefix draw so many children from, and what of p these meet.
+///
+/// # Complexity
+/// O(V).
+#[derive(Clone, Debug)]
+pub struct OfferedRows {
+    children: Children,
+    /// Of i.i.d. children all tokens are one stratum.
+    strata: Strata,
+    links: Vec<Link>,
+    domains: Vec<Domain>,
+    /// p of tokens over cuts, and of sure tokens.
+    over: Vec<f64>,
+    certain: Vec<f64>,
+}
+
+/// A token, by where it is drafted from.
+#[derive(Clone, Copy, Debug)]
+pub struct Drafted {
+    home: Home,
+    /// Its p, and its mass there.
+    at: [f64; 2],
+}
+
+impl OfferedRows {
+    /// Of two rows in their order. Those of i.i.d. children are the same for all numbers.
+    pub fn of(falling: &Falling, children: Children, drafts: usize) -> Self {
+        let (strata, straddle) = match children {
+            Children::Iid => (falling.strata(1), Straddle::Independent),
+            Children::Strata(straddle) => (falling.strata(drafts), straddle),
+        };
+        let all = Interiors::of(falling, strata);
+        let domains = all.interiors().map(|inside| {
+            let sums = |row: &[f64]| {
+                let mut sums = vec![0.0; row.len() + 1];
+                for place in (0..row.len()).rev() {
+                    sums[place] = sums[place + 1] + row[place];
+                }
+                sums
+            };
+            Domain {
+                ratio: inside.ratio.to_vec(),
+                p: sums(inside.p),
+                mass: sums(inside.mass),
+            }
+        });
+        Self {
+            domains: domains.collect(),
+            links: all.strata.links(straddle),
+            over: all.over.clone(),
+            certain: all.certain.clone(),
+            strata: all.strata.clone(),
+            children,
+        }
+    }
+
+    /// A token of these p and q.
+    pub fn token(&self, token: u32, [p, q]: [f64; 2]) -> Drafted {
+        Drafted {
+            home: self.strata.home(token),
+            at: [p, q * self.strata.scale()],
+        }
+    }
+
+    /// Whether children are i.i.d., so that these rows are those of all numbers of them.
+    pub fn is_iid(&self) -> bool {
+        self.children == Children::Iid
+    }
+}
+
+/// A child that is asked with the text's token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// Which child.
+    pub slot: usize,
+    /// P(it holds the token, and nothing before it in this offer was kept), given the offer.
+    pub chance: f64,
+    /// The weight that it is offered then.
+    pub weight: f64,
+}
+
+/// The children of one node, given all that was refused so far.
+///
+/// # Formula
+/// Offered w, with R = w p, S = 1 and Q_j the law of draft j given what was refused:
+///
+/// ```text
+/// for t in levels, for j = last stratum .. first (of i.i.d. children first .. last):
+///    take = clip((R/S - t Q_j)/(1 - t), 0, Q_j),   d = sum take
+///    child j is offered take(x_j)/Q_j(x_j)
+///    R -= S take,   Q_j = (Q_j - take)/(1 - d),   S *= 1 - d
+/// for sure tokens y: it is offered u = min(1, R(y)/S);   R(y) -= u S,   S *= 1 - u
+/// ```
+///
+/// Inside a stratum R and Q_j are linear in p and q by stretches of p/q, so a sum takes no sweep.
+/// Drafts that cross a cut once depend on one another: Q_j is then the law of draft j given that
+/// nothing was kept, which is all that the rule asks of it. Proofs are in
+/// `docs/theory/tree-replay.md`.
+///
+/// # Exactness
+/// Sums in `f64`.
+///
+/// # Complexity
+/// O(n log V) a stretch and level; stretches grow by two a pass at most.
+#[derive(Clone, Debug)]
+pub struct Offers<'a> {
+    rows: &'a OfferedRows,
+    /// By draft from a stratum: what is alive of each token's mass.
+    alive: Vec<Linear>,
+    totals: Vec<f64>,
+    /// The same of tokens over cuts, before and behind.
+    over: Vec<[f64; 2]>,
+}
+
+impl<'a> Offers<'a> {
+    /// So many children that nothing is known of; of strata as many as the rows were made for.
+    pub fn new(rows: &'a OfferedRows, children: usize) -> Self {
+        let count = match rows.is_iid() {
+            true => children,
+            false => rows.domains.len(),
+        };
+        let straddlers = rows.strata.straddlers().iter();
+        let shares = straddlers.map(|one| one.map_or([0.0; 2], |one| [one.before, one.behind]));
+        let alive = vec![whole(0.0, 1.0); count];
+        let mut offers = Self {
+            rows,
+            totals: vec![0.0; count],
+            over: shares.collect(),
+            alive,
+        };
+        for slot in 0..count {
+            offers.totals[slot] = offers.domain(slot).sum(&offers.alive[slot]);
+        }
+        offers
+    }
+
+    fn domain(&self, slot: usize) -> &'a Domain {
+        &self.rows.domains[if self.rows.is_iid() { 0 } else { slot }]
+    }
+
+    /// Alive shares of the tokens over the cuts of a stratum: that before it as a part, that
+    /// behind it.
+    fn shares(&self, slot: usize) -> [f64; 2] {
+        let left = slot.checked_sub(1).and_then(|cut| self.over.get(cut));
+        let of_left = match self
+            .rows
+            .strata
+            .behind(slot.min(self.rows.domains.len() - 1))
+        {
+            behind if behind > 0.0 => left.map_or(0.0, |left| left[1] / behind),
+            _ => 0.0,
+        };
+        let right = self.over.get(slot).map_or(0.0, |over| over[0]);
+        [of_left, right]
+    }
+
+    fn link(&self, slot: usize) -> Link {
+        match self.rows.is_iid() {
+            true => self.rows.links[0],
+            false => self.rows.links[slot],
+        }
+    }
+
+    /// P(nothing was kept), with that of a unit of mass inside a stratum, of the token over the cut
+    /// before it as a whole, and of a unit of the one behind it.
+    fn prices(&self, slot: usize) -> [f64; 3] {
+        let mut earlier = [1.0, 0.0];
+        for before in 0..slot {
+            let (link, [left, right]) = (self.link(before), self.shares(before));
+            let of = |by: [f64; 2]| earlier[0] * by[0] + earlier[1] * by[1];
+            let (other, left) = (of(link.other), of(link.left) * left);
+            earlier = [other * self.totals[before] + left, other * right];
+        }
+        let mut later = [1.0, 1.0];
+        for behind in (slot + 1..self.totals.len()).rev() {
+            let (link, [left, right]) = (self.link(behind), self.shares(behind));
+            let others = self.totals[behind] * later[0] + right * later[1];
+            let left = left * later[0];
+            later = [0, 1].map(|state| link.other[state] * others + link.left[state] * left);
+        }
+        let link = self.link(slot);
+        let of = |by: [f64; 2]| earlier[0] * by[0] + earlier[1] * by[1];
+        let other = of(link.other);
+        [other * later[0], of(link.left) * later[0], other * later[1]]
+    }
+
+    /// P(nothing was kept of what is drawn from strata).
+    fn survival(&self) -> f64 {
+        let Some(last) = self.totals.len().checked_sub(1) else {
+            return 1.0;
+        };
+        let ([inside, left, over], [of_left, right]) = (self.prices(last), self.shares(last));
+        inside * self.totals[last] + left * of_left + over * right
+    }
+
+    /// An offer of a weight, in the order in which children are asked; gives the ways in which one
+    /// is asked with a token.
+    pub fn offer(&mut self, weight: f64, levels: Levels<'_>, token: Drafted) -> Vec<Asked> {
+        let levels = match levels {
+            Levels::Fixed(levels) => levels,
+            Levels::Adaptive { .. } => &[],
+        };
+        let mut asked = Vec::new();
+        let all = self.survival();
+        if all <= 0.0 || weight <= 0.0 {
+            return asked;
+        }
+        let owed = weight * all;
+        let mut inside = vec![whole(owed, 0.0); self.rows.domains.len()];
+        let mut over: Vec<f64> = self.rows.over.iter().map(|p| owed * p).collect();
+        let (sure, count) = (self.rows.certain.len(), self.totals.len());
+        for &level in levels.iter().chain([&0.0]) {
+            for turn in 0..count {
+                let (slot, domain) = match self.rows.is_iid() {
+                    true => (turn, 0),
+                    false => (count - 1 - turn, count - 1 - turn),
+                };
+                let prices = self.prices(slot);
+                let mut ask = |[taken, drafted]: [f64; 2]| {
+                    if taken > 0.0 && drafted > 0.0 {
+                        asked.push(Asked {
+                            slot: sure + slot,
+                            chance: drafted / all,
+                            weight: (taken / drafted).min(1.0),
+                        });
+                    }
+                };
+                if prices[0] > 0.0 {
+                    let drafted = self.alive[slot].iter().map(|one| Stretch {
+                        of_p: one.of_p * prices[0],
+                        of_q: one.of_q * prices[0],
+                        ..*one
+                    });
+                    let drafted: Linear = drafted.collect();
+                    let [taken, rest, mut alive] = take(&inside[domain], &drafted, level);
+                    if token.home == Home::Stratum(domain) {
+                        ask([at(&taken, token.at), at(&drafted, token.at)]);
+                    }
+                    for one in &mut alive {
+                        one.of_p /= prices[0];
+                        one.of_q /= prices[0];
+                    }
+                    inside[domain] = rest;
+                    self.alive[slot] = alive;
+                }
+                let shares = self.shares(slot);
+                for (cut, side, drafted) in [
+                    (slot.checked_sub(1), 1, prices[1] * shares[0]),
+                    (Some(slot), 0, prices[2] * shares[1]),
+                ] {
+                    let cut = cut.filter(|&cut| cut < over.len() && drafted > 0.0);
+                    let Some(cut) = cut else { continue };
+                    let part = (over[cut] - level * drafted) / (1.0 - level);
+                    let taken = part.clamp(0.0, drafted);
+                    if token.home == Home::Cut(cut) {
+                        ask([taken, drafted]);
+                    }
+                    let owed = if level == 0.0 && taken < drafted {
+                        0.0
+                    } else {
+                        over[cut] - taken
+                    };
+                    over[cut] = owed.max(0.0);
+                    self.over[cut][side] *= 1.0 - taken / drafted;
+                }
+                self.totals[slot] = self.domain(slot).sum(&self.alive[slot]);
+            }
+        }
+        let mut left = self.survival();
+        for (slot, p) in self.rows.certain.iter().enumerate() {
+            if left <= 0.0 {
+                break;
+            }
+            let kept = (owed * p / left).min(1.0);
+            if token.home == Home::Certain(slot) && kept > 0.0 {
+                asked.push(Asked {
+                    slot,
+                    chance: left / all,
+                    weight: kept,
+                });
+            }
+            left *= 1.0 - kept;
+        }
+        asked
+    }
+}

@@ -1,0 +1,231 @@
+//! Trees that are verified from their leaves: their rounds, from the rows along each text.
+
+use super::super::ReplayError;
+use super::super::read::{Text, Texts};
+use super::measure::Measurement;
+use super::pairs::Pair;
+use specgap_base::side_by_side;
+use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, replay_tree_with};
+use specgap_core::tree::Shape;
+use specgap_log::log::Log;
+use specgap_number::distribution::{Draft, Rows, Target};
+use specgap_plan::plan::{Children, Falling, Heaviest, OfferedRows, RatioOrder};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A pair, by its place in the plan, and the numbers of children of a tree's nodes.
+type Key = (usize, Vec<usize>);
+
+/// Rounds of trees from their leaves, text by text. What a node is offered depends on the whole path
+/// to it, so they are read along rows once it is known which trees are asked for.
+#[derive(Default)]
+pub(super) struct FromLeaves {
+    wanted: RefCell<BTreeMap<Key, Shape>>,
+    found: BTreeMap<Key, Vec<TreeReplay<f64>>>,
+}
+
+impl FromLeaves {
+    /// The rounds of a tree; where they were not read yet, it is noted down.
+    pub(super) fn rounds(&self, pair: usize, shape: &Shape) -> Option<&[TreeReplay<f64>]> {
+        let key = (pair, shape.children.clone());
+        let found = self.found.get(&key);
+        if found.is_none() {
+            self.wanted.borrow_mut().insert(key, shape.clone());
+        }
+        found.map(Vec::as_slice)
+    }
+
+    /// Reads the rows again, for all that was noted down.
+    ///
+    /// # Complexity
+    /// O(V) a position, law and number of children, without a sort for each; then O(log V) a
+    /// visit of a node.
+    fn read(&mut self, logs: &[Log], texts: &Texts, pairs: &[Pair]) -> Result<(), ReplayError> {
+        let wanted = std::mem::take(&mut *self.wanted.borrow_mut());
+        let all: Vec<(Key, Shape)> = wanted.into_iter().collect();
+        let trees = all
+            .iter()
+            .filter_map(|((pair, _), shape)| Some((pairs.get(*pair)?, shape)));
+        let trees = Trees::new(trees.collect());
+        let read = side_by_side::each_or_stop(&texts.texts, |text| trees.along(logs, texts, text))?;
+        let mut by_tree: Vec<Vec<TreeReplay<f64>>> = vec![Vec::new(); all.len()];
+        for text in read {
+            by_tree
+                .iter_mut()
+                .zip(text)
+                .for_each(|(tree, one)| tree.push(one));
+        }
+        self.found
+            .extend(all.into_iter().map(|one| one.0).zip(by_tree));
+        Ok(())
+    }
+}
+
+/// The trees that are replayed at once.
+struct Trees<'a> {
+    all: Vec<(&'a Pair, &'a Shape)>,
+    levels: usize,
+    /// How children are drawn, and numbers of them.
+    drawn: Vec<(Children, Vec<usize>)>,
+}
+
+/// A position.
+struct Here {
+    token: u32,
+    at: [f64; 2],
+    /// By law, as [`Trees::drawn`].
+    rows: Vec<Vec<(usize, OfferedRows)>>,
+}
+
+impl<'a> Trees<'a> {
+    fn new(all: Vec<(&'a Pair, &'a Shape)>) -> Self {
+        let mut drawn: Vec<(Children, Vec<usize>)> = Vec::new();
+        for (pair, shape) in &all {
+            let Some(children) = pair.scheme.entry().children else {
+                continue;
+            };
+            let place = drawn.iter().position(|one| one.0 == children);
+            let place = place.unwrap_or_else(|| {
+                drawn.push((children, Vec::new()));
+                drawn.len() - 1
+            });
+            let counts = &mut drawn[place].1;
+            counts.extend(shape.children.iter().filter(|&&count| count > 0));
+            counts.sort_unstable();
+            counts.dedup();
+            if children == Children::Iid {
+                counts.truncate(1);
+            }
+        }
+        let levels = all
+            .iter()
+            .map(|(_, shape)| shape.levels())
+            .max()
+            .unwrap_or(0);
+        Self { all, levels, drawn }
+    }
+
+    fn here(&self, rows: Rows<'_>, token: usize) -> Result<Here, String> {
+        let p = Target::new(rows.target).map_err(|error| format!("target: {error}"))?;
+        let q = Draft::new(rows.draft).map_err(|error| format!("draft: {error}"))?;
+        let order = RatioOrder::of(&p, &q);
+        let both = (p.probabilities(), q.probabilities());
+        let falling = Falling::of(both, &order, &Heaviest::of(&q));
+        let rows = self.drawn.iter().map(|(children, counts)| {
+            let each = counts.iter();
+            each.map(|&count| (count, OfferedRows::of(&falling, *children, count)))
+                .collect()
+        });
+        let at = |row: &[f64]| row.get(token).copied().unwrap_or(0.0);
+        Ok(Here {
+            token: token as u32,
+            at: [at(both.0), at(both.1)],
+            rows: rows.collect(),
+        })
+    }
+
+    /// The rounds of each along a text.
+    fn along(
+        &self,
+        logs: &[Log],
+        texts: &Texts,
+        text: &Text,
+    ) -> Result<Vec<TreeReplay<f64>>, ReplayError> {
+        let mut ahead: VecDeque<Here> = VecDeque::new();
+        // By tree, then start: m_0, m_1, .. and what of each node is kept.
+        let mut kept: Vec<Vec<[Vec<f64>; 2]>> = vec![Vec::new(); self.all.len()];
+        let mut refused = None;
+        texts.rows_along(logs, text, &mut |rows, token| {
+            match self.here(rows, token) {
+                Ok(here) => ahead.push_back(here),
+                Err(message) => refused = refused.take().or(Some(message)),
+            }
+            if ahead.len() >= self.levels.max(1) {
+                self.start(&ahead, &mut kept);
+                ahead.pop_front();
+            }
+        })?;
+        if let Some(message) = refused {
+            return Err(ReplayError::Settings(message));
+        }
+        while !ahead.is_empty() {
+            self.start(&ahead, &mut kept);
+            ahead.pop_front();
+        }
+        let replays = self.all.iter().zip(kept).map(|((_, shape), kept)| {
+            replay_tree_with(shape, kept.len(), |start, room, reach| {
+                let [survival, nodes] = &kept[start];
+                reach.copy_from_slice(nodes);
+                survival.iter().take(room + 1).copied().collect()
+            })
+        });
+        Ok(replays.collect())
+    }
+
+    /// Adds what rounds keep that begin at the first of some positions.
+    fn start(&self, ahead: &VecDeque<Here>, kept: &mut [Vec<[Vec<f64>; 2]>]) {
+        for ((pair, shape), kept) in self.all.iter().zip(kept) {
+            let law = pair.scheme.entry().children;
+            let law = self.drawn.iter().position(|one| Some(one.0) == law);
+            let (Some(law), Some(levels)) = (law, pair.levels) else {
+                continue;
+            };
+            let text: Vec<TextToken<'_>> = ahead
+                .iter()
+                .take(shape.levels())
+                .map(|here| TextToken {
+                    rows: &here.rows[law],
+                    token: here.token,
+                    at: here.at,
+                })
+                .collect();
+            let mut reach = vec![0.0; shape.parent.len()];
+            let survival = kept_from_leaves(shape, levels, &text, &mut reach);
+            kept.push([survival, reach]);
+        }
+    }
+}
+
+impl Measurement<'_> {
+    /// Whether rounds of a pair are known from these logs.
+    pub(super) fn tells_of(&self, pair: &Pair) -> bool {
+        pair.levels.is_none() || (self.texts.are_whole() && !self.texts.is_by_depth())
+    }
+
+    /// Reads what rules from the leaves keep of every tree that the report asks for.
+    pub(super) fn read_from_leaves(&mut self, logs: &[Log]) -> Result<(), ReplayError> {
+        let mut at_nodes = self.at_nodes();
+        for (place, pair) in self.plan.pairs.iter().enumerate() {
+            if pair.levels.is_none() || !self.tells_of(pair) {
+                continue;
+            }
+            let shares = self.shares(place, pair);
+            for tree in &self.settings.trees {
+                let shape = tree.tree.shape();
+                if pair.takes(&shape) {
+                    self.group(&shares, &shape);
+                }
+            }
+            self.grown(pair, &shares);
+            self.enter(pair, &shares, &mut at_nodes);
+        }
+        self.from_leaves.read(logs, self.texts, &self.plan.pairs)
+    }
+
+    /// Why rules from the leaves are not here, if they are not.
+    pub(super) fn without_leaves(&self) -> Option<String> {
+        let pairs = self.plan.pairs.iter().filter(|pair| !self.tells_of(pair));
+        let names: Vec<String> = pairs.map(Pair::name).collect();
+        let cure = match self.texts.is_by_depth() {
+            true => {
+                "what a node is offered depends on the whole path to it, and the draft's rows \
+                     here on where a round begins"
+            }
+            false => {
+                "what a node is offered depends on sums over all tokens at each prefix. Log \
+                      full rows"
+            }
+        };
+        (!names.is_empty()).then(|| format!("{}: {cure}", names.join(", ")))
+    }
+}
