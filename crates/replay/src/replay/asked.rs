@@ -7,11 +7,17 @@
 use std::marker::PhantomData;
 
 /// The place of one answer: numbers of a width that is known when it is asked for, or an array.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Slot<T: ?Sized = [f64]> {
     begin: usize,
     width: usize,
     answer: PhantomData<fn(&T)>,
+}
+
+impl<T: ?Sized> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
 }
 
 /// All that is asked of a position.
