@@ -100,7 +100,10 @@ fn read(folder: &Path, visit: &mut dyn FnMut(&str, &str)) {
             read(&path, visit);
         } else if name.ends_with(".rs") && !name.contains("tests") {
             let text = std::fs::read_to_string(&path).unwrap();
-            visit(&name, text.split("#[cfg(test)]\nmod tests {").next().unwrap());
+            visit(
+                &name,
+                text.split("#[cfg(test)]\nmod tests {").next().unwrap(),
+            );
         }
     }
 }
