@@ -58,4 +58,6 @@ fn draws_at_their_places_by_hand() {
     let drawn = row.drawn_at(1, 3);
     assert!((drawn[0] - 0.25).abs() < 1e-13 && (drawn[1] - 0.75).abs() < 1e-13);
     assert_eq!(drawn[2], 0.0);
+    // The whole support is drafted, which is not all of p.
+    is(&row.optimum_with_fixed(2), 0.75, 32.0 * E);
 }
