@@ -196,6 +196,8 @@ fn strata() -> Holes {
         let [strata, likeliest, rejection] = [4, 5, 2].map(|column| heads.in_trees(of, column));
         format!("{strata}, likeliest tokens {likeliest}, recursive rejection {rejection}")
     };
+    let from_leaves = text("reports/from-leaves/report.md");
+    let leaves = rows(&from_leaves, "|tree, drafts|`rrs`|").swap_remove(0);
     vec![
         ("first", first()),
         ("over-greedy", points(optimum.column(1.0, Optimum::GREEDY))),
