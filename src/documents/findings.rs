@@ -196,6 +196,8 @@ fn strata() -> Holes {
         let [strata, likeliest, rejection] = [4, 5, 2].map(|column| heads.in_trees(of, column));
         format!("{strata}, likeliest tokens {likeliest}, recursive rejection {rejection}")
     };
+    let from_leaves = text("reports/from-leaves/report.md");
+    let leaves = rows(&from_leaves, "|tree, drafts|`rrs`|").swap_remove(0);
     vec![
         ("first", first()),
         ("over-greedy", points(optimum.column(1.0, Optimum::GREEDY))),
@@ -204,6 +206,9 @@ fn strata() -> Holes {
         ("tree-rejection", calls("the same tree, i.i.d. drafts")),
         ("head", head(0)),
         ("head-1.5b", head(1)),
+        ("leaves-level", leaves[2].clone()),
+        ("leaves-one", leaves[3].clone()),
+        ("leaves-four", leaves[4].clone()),
         ("cold-top", points(optimum.column(0.1, Optimum::LIKELIEST))),
         ("cold-greedy", points(optimum.column(0.1, Optimum::GREEDY))),
         ("told", told.to_string()),

@@ -2,7 +2,6 @@
 
 use super::super::ReplayError;
 use super::super::read::{Text, Texts};
-use super::measure::Measurement;
 use super::pairs::Pair;
 use specgap_base::side_by_side;
 use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, replay_tree_with};
@@ -40,7 +39,12 @@ impl FromLeaves {
     /// # Complexity
     /// O(V) a position, law and number of children, without a sort for each; then O(log V) a
     /// visit of a node.
-    fn read(&mut self, logs: &[Log], texts: &Texts, pairs: &[Pair]) -> Result<(), ReplayError> {
+    pub(super) fn read(
+        &mut self,
+        logs: &[Log],
+        texts: &Texts,
+        pairs: &[Pair],
+    ) -> Result<(), ReplayError> {
         let wanted = std::mem::take(&mut *self.wanted.borrow_mut());
         let all: Vec<(Key, Shape)> = wanted.into_iter().collect();
         let trees = all
@@ -183,49 +187,5 @@ impl<'a> Trees<'a> {
             let survival = kept_from_leaves(shape, levels, &text, &mut reach);
             kept.push([survival, reach]);
         }
-    }
-}
-
-impl Measurement<'_> {
-    /// Whether rounds of a pair are known from these logs.
-    pub(super) fn tells_of(&self, pair: &Pair) -> bool {
-        pair.levels.is_none() || (self.texts.are_whole() && !self.texts.is_by_depth())
-    }
-
-    /// Reads what rules from the leaves keep of every tree that the report asks for.
-    pub(super) fn read_from_leaves(&mut self, logs: &[Log]) -> Result<(), ReplayError> {
-        let mut at_nodes = self.at_nodes();
-        for (place, pair) in self.plan.pairs.iter().enumerate() {
-            if pair.levels.is_none() || !self.tells_of(pair) {
-                continue;
-            }
-            let shares = self.shares(place, pair);
-            for tree in &self.settings.trees {
-                let shape = tree.tree.shape();
-                if pair.takes(&shape) {
-                    self.group(&shares, &shape);
-                }
-            }
-            self.grown(pair, &shares);
-            self.enter(pair, &shares, &mut at_nodes);
-        }
-        self.from_leaves.read(logs, self.texts, &self.plan.pairs)
-    }
-
-    /// Why rules from the leaves are not here, if they are not.
-    pub(super) fn without_leaves(&self) -> Option<String> {
-        let pairs = self.plan.pairs.iter().filter(|pair| !self.tells_of(pair));
-        let names: Vec<String> = pairs.map(Pair::name).collect();
-        let cure = match self.texts.is_by_depth() {
-            true => {
-                "what a node is offered depends on the whole path to it, and the draft's rows \
-                     here on where a round begins"
-            }
-            false => {
-                "what a node is offered depends on sums over all tokens at each prefix. Log \
-                      full rows"
-            }
-        };
-        (!names.is_empty()).then(|| format!("{}: {cure}", names.join(", ")))
     }
 }

@@ -1,11 +1,13 @@
 //! What the children of nodes get of logged texts.
 
+use super::super::ReplayError;
 use super::super::asked::Answers;
 use super::super::position::{Rest, TextPosition};
 use super::super::read::Text;
 use super::measure::Measurement;
 use super::pairs::{Pair, Shares};
 use specgap_core::rounds::ChildShares;
+use specgap_log::log::Log;
 
 /// Adds the shares of a row to a table, from its place and what was asked of it: with the same
 /// tokens unlisted in both rows, and with others.
@@ -84,6 +86,50 @@ impl Measurement<'_> {
             table.extend_from_slice(own);
         };
         texts.map(|text| self.by_depth(pair, text, &own)).collect()
+    }
+}
+
+impl Measurement<'_> {
+    /// Whether rounds of a pair are known from these logs.
+    pub(super) fn tells_of(&self, pair: &Pair) -> bool {
+        pair.levels.is_none() || (self.texts.are_whole() && !self.texts.is_by_depth())
+    }
+
+    /// Reads what rules from the leaves keep of every tree that the report asks for.
+    pub(super) fn read_from_leaves(&mut self, logs: &[Log]) -> Result<(), ReplayError> {
+        let mut at_nodes = self.at_nodes();
+        for (place, pair) in self.plan.pairs.iter().enumerate() {
+            if pair.levels.is_none() || !self.tells_of(pair) {
+                continue;
+            }
+            let shares = self.shares(place, pair);
+            for tree in &self.settings.trees {
+                let shape = tree.tree.shape();
+                if pair.takes(&shape) {
+                    self.group(&shares, &shape);
+                }
+            }
+            self.grown(pair, &shares);
+            self.enter(pair, &shares, &mut at_nodes);
+        }
+        self.from_leaves.read(logs, self.texts, &self.plan.pairs)
+    }
+
+    /// Why rules from the leaves are not here, if they are not.
+    pub(super) fn without_leaves(&self) -> Option<String> {
+        let pairs = self.plan.pairs.iter().filter(|pair| !self.tells_of(pair));
+        let names: Vec<String> = pairs.map(Pair::name).collect();
+        let cure = match self.texts.is_by_depth() {
+            true => {
+                "what a node is offered depends on the whole path to it, and the draft's rows \
+                     here on where a round begins"
+            }
+            false => {
+                "what a node is offered depends on sums over all tokens at each prefix. Log \
+                      full rows"
+            }
+        };
+        (!names.is_empty()).then(|| format!("{}: {cure}", names.join(", ")))
     }
 }
 
