@@ -283,7 +283,7 @@ fn enumerate<T: Number>(
     }
 }
 
-/// One rule in the table [`BLOCK_RULES`]: a block verifier is added by its file and its line in the
+/// One rule in the table `BLOCK_RULES`: a block verifier is added by its file and its line in the
 /// table.
 #[derive(Debug)]
 pub struct BlockEntry {
