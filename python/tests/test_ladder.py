@@ -36,7 +36,7 @@ def test_the_shipped_section_is_what_the_script_makes(tmp_path: Path) -> None:
     def mean(what: str, log: int) -> float:
         found = [rate for rate in report["rates"] if (rate["what"], rate["temperature"]) == (what, 1.0)]
         usual = [r for r in found if r.get("drafts") == 3 and r["scheme"] == "with-replacement" and r.get("verifier") != "k-seq"]
-        return (usual or found)[0]["estimates"][log]["mean"]
+        return float((usual or found)[0]["estimates"][log]["mean"])
 
     overlaps = [mean("overlap", log) for log in range(8)]
     ends = [overlaps.index(min(overlaps)), overlaps.index(max(overlaps))]

@@ -168,16 +168,16 @@ def test_messages_say_what_was_meant(
         call(log)
 
 
-def test_messages_to_a_shell_stay_as_they_are() -> None:
+def test_settings_are_spelled_as_keywords_and_commands_stay() -> None:
     for said, meant in [
-        ("--vocab 7 keeps nothing", "vocabulary=7 keeps nothing"),
-        ("invalid value 'x' for '--rule <RULE>'", "invalid value 'x' for rule="),
-        ("hub is for 2, so ask for --drafts 2", "hub is for 2, so ask for drafts=2"),
-        ("so ask for --laws without-replacement", 'so ask for schemes="without-replacement"'),
-        ("say so with --temperature T", "say so with temperature=T"),
-        ("--alpha is above 0", "alpha= is above 0"),
+        ("⟨vocab 7⟩ keeps nothing", "vocabulary=7 keeps nothing"),
+        ("invalid value 'x' for ⟨rule⟩", "invalid value 'x' for rule="),
+        ("hub is for 2, so ask for ⟨drafts 2⟩", "hub is for 2, so ask for drafts=2"),
+        ("so ask for ⟨laws without-replacement⟩", 'so ask for schemes="without-replacement"'),
+        ("⟨alpha⟩ is above 0", "alpha= is above 0"),
         ("run specgap gap log --drafts 2", "run specgap gap log --drafts 2"),
-        ("capture it anew with --rollouts 4", "capture it anew with --rollouts 4"),
+        ("capture it anew with ⟨rollouts 4⟩", "capture it anew with --rollouts 4"),
+        ("no setting: ⟨x y or ⟨2⟩", "no setting: ⟨x y or ⟨2⟩"),
     ]:
         assert str(sg.Refused(said)) == meant
 
