@@ -115,20 +115,20 @@ mod schemas;
 pub use specgap_audit::{audit, conformance};
 pub use specgap_base::panics::install_panic_hook;
 #[cfg(feature = "onnx")]
-pub use specgap_capture::capture;
+pub use specgap_capture as capture;
 pub use specgap_core::{
     certify, coupling, lp, optimum, problem, rounds, rule, scheme, tree, verifier,
 };
 pub use specgap_counters::{counters, profile};
 pub use specgap_exact::{block, claims, evaluate};
 pub use specgap_log::{import, log};
-pub use specgap_measure::gap;
+pub use specgap_measure as gap;
 pub use specgap_number::{distribution, known, number};
-pub use specgap_page::page;
-pub use specgap_plan::plan;
+pub use specgap_page as page;
+pub use specgap_plan as plan;
 pub use specgap_replay::{replay, whole};
-pub use specgap_row::row;
-pub use specgap_sampling::sampling;
+pub use specgap_row as row;
+pub use specgap_sampling as sampling;
 pub use specgap_statistics::{advice, curve, statistics};
 
 use specgap_base::{files, glossary, setting, side_by_side, sorted, typed};

@@ -56,12 +56,28 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// Members that are one room, which the facade names so.
+const ONE_ROOM: [(&str, &str); 8] = [
+    ("capture", "capture"),
+    ("entries", "entries"),
+    ("measure", "gap"),
+    ("page", "page"),
+    ("plan", "plan"),
+    ("row", "row"),
+    ("sampling", "sampling"),
+    ("tables", "tables"),
+];
+
 /// The member of each room that is not of the root.
 fn members() -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
+    let one = |(member, room): (&str, &str)| (room.to_owned(), member.to_owned());
+    let mut all: BTreeMap<String, String> = ONE_ROOM.into_iter().map(one).collect();
     for folder in std::fs::read_dir("crates").unwrap() {
         let folder = folder.unwrap().path();
         let member = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if ONE_ROOM.iter().any(|(one, _)| *one == member) {
+            continue;
+        }
         let text = std::fs::read_to_string(folder.join("src/lib.rs")).unwrap_or_default();
         let rooms = text
             .lines()
@@ -76,7 +92,11 @@ fn source(file: &str) -> Option<String> {
     let members = || {
         let folders = std::fs::read_dir("crates").unwrap();
         let mut members: Vec<_> = folders.map(|one| one.unwrap().path().join("src")).collect();
-        members.retain(|source| source.is_dir());
+        let is_one = |source: &Path| {
+            let mut all = ONE_ROOM.iter();
+            all.any(|(member, _)| source == Path::new("crates").join(member).join("src"))
+        };
+        members.retain(|source| source.is_dir() && !is_one(source));
         members
     };
     let lines = |path: &Path| std::fs::read_to_string(path).ok();
@@ -88,15 +108,33 @@ fn source(file: &str) -> Option<String> {
         let rooms: String = rooms.collect();
         let is_room = |line: &&str| line.starts_with("pub mod ");
         let rooms: Vec<&str> = rooms.lines().filter(is_room).collect();
+        let one: String = (ONE_ROOM
+            .iter()
+            .map(|(_, room)| format!("pub mod {room};\n")))
+        .collect();
         let facade = |line: &&str| !line.contains("use specgap_") || line.contains("panics");
         let own: Vec<&str> = own.lines().filter(facade).collect();
-        format!("{}\n{}", own.join("\n"), rooms.join("\n"))
+        format!("{}\n{}\n{one}", own.join("\n"), rooms.join("\n"))
+    } else if let Some((member, room, inside)) = of_one_room(file) {
+        let text = lines(&Path::new("crates").join(member).join("src").join(inside))?;
+        text.replace("crate::", &format!("crate::{room}::"))
     } else {
         let mut places = members();
         places.push("src".into());
         places.iter().find_map(|place| lines(&place.join(file)))?
     };
-    // `specgap_core::scheme` is the room `scheme`.
+    // `specgap_core::scheme` is the room `scheme`, and `specgap_row` the room `row`.
+    let mut text = text;
+    for (member, room) in ONE_ROOM {
+        text = text.replace(
+            &format!("specgap_{member}::"),
+            &format!("specgap_{member}::{room}::"),
+        );
+        text = text.replace(
+            &format!("specgap_{member} as "),
+            &format!("specgap_{member}::{room} as "),
+        );
+    }
     let mut out = String::new();
     for (place, piece) in text.split("specgap_").enumerate() {
         let piece = match (place, piece.split_once("::")) {
@@ -106,6 +144,18 @@ fn source(file: &str) -> Option<String> {
         out.push_str(&piece);
     }
     Some(out)
+}
+
+/// Of a file of a member that is one room: the member, the room, and its path there.
+fn of_one_room(file: &str) -> Option<(&str, &str, String)> {
+    ONE_ROOM.iter().find_map(|(member, room)| {
+        let inside = match file.strip_prefix(room)? {
+            ".rs" => return None,
+            "/mod.rs" => "lib.rs",
+            inside => inside.strip_prefix('/')?,
+        };
+        Some((*member, *room, inside.to_owned()))
+    })
 }
 
 #[test]

@@ -5,9 +5,9 @@ use crate::replay::{Timings, read_possible_with_paths};
 use specgap_core::scheme::EngineName;
 use specgap_core::verifier::VerifierName;
 use specgap_log::log::{Log, LogError};
-use specgap_measure::gap::{
-    self, CallCost, CallCosts, GapError, GapReport, LogComparison, Pairing, Part, PositionSink,
-    RuleCost, Settings, Summary,
+use specgap_measure::{
+    self as gap, CallCost, CallCosts, GapError, GapReport, LogComparison, Pairing, Part,
+    PositionSink, RuleCost, Settings, Summary,
 };
 use std::collections::BTreeSet;
 use std::path::PathBuf;

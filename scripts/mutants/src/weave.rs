@@ -198,7 +198,7 @@ fn width(a: f64, b: f64, n: usize) -> f64 {
 
     fn woven() -> (Vec<Mutant>, String, Vec<super::Place>) {
         let small = BTreeSet::from(["SMALL".to_owned()]);
-        let found = mutants("crates/row/src/row/width.rs", SOURCE, &small).unwrap();
+        let found = mutants("crates/row/src/width.rs", SOURCE, &small).unwrap();
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(&found).collect();
         let (text, places) = weave(SOURCE, &numbered);
         (found, text, places)

@@ -5,7 +5,7 @@ use super::model::rule::Rule;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use specgap_log::log::{FileDigest, MissingRounds, RowsFrom};
-use specgap_sampling::sampling::{CutOrder, Cuts};
+use specgap_sampling::{CutOrder, Cuts};
 use std::fmt;
 use std::str::FromStr;
 

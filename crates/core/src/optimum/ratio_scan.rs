@@ -8,7 +8,7 @@ use crate::scheme::{Score, Scores};
 use num_traits::Zero;
 use specgap_number::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
 use specgap_number::known::Known;
-use specgap_row::row::is_doubtful;
+use specgap_row::is_doubtful;
 use std::cmp::Ordering;
 
 /// Exact scans are done while the vocabulary times the bits of one exact Q stays

@@ -13,7 +13,7 @@ use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw}
 use specgap_number::distribution::{
     DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
 };
-use specgap_tables::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
+use specgap_tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::entries::{
 use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
 use crate::scheme::{Composition, Draws, MOST_LEVELS, most_probable, nucleus};
 use specgap_number::distribution::{Draft, Rational, format_rational};
-use specgap_tables::tables::{LawTable, Number};
+use specgap_tables::{LawTable, Number};
 
 /// The fields of parts that are drawn.
 const DRAWN: &[&str] = &["drafts", "q", "top_k", "top_p", "avoid", "avoid_top"];

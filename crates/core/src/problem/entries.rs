@@ -2,7 +2,7 @@
 
 use super::{FieldError, MAX_VOCAB};
 use specgap_number::distribution::{DistributionError, Rational};
-use specgap_tables::tables::Number;
+use specgap_tables::Number;
 use std::borrow::Cow;
 
 pub(super) fn missing(

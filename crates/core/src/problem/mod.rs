@@ -32,7 +32,7 @@ pub use read::{parse_json, parse_toml, read};
 pub use row_law::RowLaw;
 #[cfg(all(feature = "schema", feature = "files"))]
 #[doc(hidden)]
-pub use specgap_tables::tables::File;
+pub use specgap_tables::File;
 
 use crate::scheme::{DraftScheme, SchemeName};
 use specgap_number::distribution::Target;

@@ -6,7 +6,7 @@
 use super::build::build;
 use super::{AnyProblem, FieldError, ProblemFileError};
 use specgap_base::files::{DOCUMENT, read_text};
-use specgap_tables::tables::{self, InJson};
+use specgap_tables::{self as tables, InJson};
 use std::fmt;
 use std::path::{Path, PathBuf};
 

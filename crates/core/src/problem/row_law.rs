@@ -7,7 +7,7 @@ use super::read::whole;
 use super::{FieldError, MAX_DRAFTS, ProblemError};
 use crate::scheme::{Composed, DraftScheme, MadeOf, Product, SchemeName, TuplesToLaw};
 use specgap_number::distribution::Draft;
-use specgap_tables::tables::{self, LawTable, Number};
+use specgap_tables::{self as tables, LawTable, Number};
 use std::sync::Arc;
 
 /// What the drafts are drawn by at every row, whatever its q is.

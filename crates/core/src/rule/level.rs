@@ -3,7 +3,7 @@
 use super::step::{InTurn, Step, normalise, ratio};
 use super::{Drafts, RuleEntry, Vectors, Verifies};
 use crate::scheme::{SchemeName, Straddle};
-use specgap_plan::plan::{LevelPasses, Levels, RatioOrder, Strata};
+use specgap_plan::{LevelPasses, Levels, RatioOrder, Strata};
 
 /// Passes over strata: certain tokens, heaviest first, then the draft of each stratum. A draft
 /// that the law cannot put in its place is refused.

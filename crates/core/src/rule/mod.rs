@@ -34,7 +34,7 @@ mod tests;
 use crate::entry_name::{Named, entry_name};
 use crate::scheme::SchemeName;
 use serde::{Deserialize, Deserializer};
-use specgap_plan::plan::Levels;
+use specgap_plan::Levels;
 
 pub use level::LevelStep;
 pub use step::normalise;

@@ -3,7 +3,7 @@
 
 use super::{Drafts, IID, Kept, RuleEntry, RuleName, Shared, Vectors, Verifies};
 use crate::scheme::SchemeName;
-use specgap_plan::plan::Levels;
+use specgap_plan::Levels;
 
 pub static BLOCK: RuleEntry = RuleEntry {
     name: "block",

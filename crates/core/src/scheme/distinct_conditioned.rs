@@ -10,7 +10,7 @@ use super::{
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Proportions, Rational, Wide, ratio};
 use specgap_number::number::Number;
-use specgap_row::row::Question;
+use specgap_row::Question;
 use std::sync::{Arc, OnceLock};
 
 /// n independent draws from q, conditioned on all of them being different:

@@ -8,7 +8,7 @@ use super::{
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
 use specgap_number::number::Number;
-use specgap_row::row::Question;
+use specgap_row::Question;
 use std::sync::Arc;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:

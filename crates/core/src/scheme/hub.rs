@@ -7,7 +7,7 @@ use super::{
 };
 use specgap_number::distribution::{Draft, Rational, ratio};
 use specgap_number::number::Number;
-use specgap_row::row::Question;
+use specgap_row::Question;
 use std::sync::Arc;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token

@@ -3,11 +3,11 @@
 use super::Straddle;
 use specgap_number::distribution::{Draft, Target};
 use specgap_number::known::Known;
-use specgap_plan::plan::{
+use specgap_plan::{
     Falling, Heaviest, Interiors, LevelPasses, LevelRates, Levels, ListedRates, ListedRows,
     RatioOrder, listed_rates,
 };
-use specgap_row::row::{CutQuestion, CutRow, Row, RowError};
+use specgap_row::{CutQuestion, CutRow, Row, RowError};
 
 /// What level rules of a row are made of, for all n; answers are those of one n.
 struct Planned {

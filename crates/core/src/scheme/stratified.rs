@@ -9,9 +9,9 @@ use super::{
 use num_bigint::BigUint;
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::{Number, RunningSum};
-pub use specgap_plan::plan::Straddle;
-use specgap_plan::plan::{Children, SURE_BITS};
-use specgap_row::row::Question;
+pub use specgap_plan::Straddle;
+use specgap_plan::{Children, SURE_BITS};
+use specgap_row::Question;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -509,7 +509,7 @@ pub const INDEPENDENT: Law = Law {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use specgap_plan::plan::Strata as Laid;
+    use specgap_plan::Strata as Laid;
 
     /// 3 q(5) is 1 - 2.8e-17, which is a third; a token that lacks 1e-11 of it is not sure.
     #[test]

@@ -7,7 +7,7 @@ use super::{
 };
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::number::Number;
-use specgap_row::row::Question;
+use specgap_row::Question;
 use std::sync::Arc;
 
 /// The n most probable tokens of q, deterministically and in that order (ties: lowest

@@ -10,8 +10,8 @@ use num_bigint::BigUint;
 use num_traits::{Pow, Zero};
 use specgap_number::distribution::{Draft, Rational, TwoFloat, ratio};
 use specgap_number::number::Number;
-use specgap_plan::plan::Children;
-use specgap_row::row::Question;
+use specgap_plan::Children;
+use specgap_row::Question;
 use std::sync::Arc;
 
 /// n independent draws from q; `Q(H) = q(H)^n`.

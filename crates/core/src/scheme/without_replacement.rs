@@ -11,7 +11,7 @@ use specgap_number::distribution::{
     Draft, LEAST_PROPORTION, Proportions, Rational, TwoFloat, ratio,
 };
 use specgap_number::number::{Number, RunningSum};
-use specgap_row::row::Question;
+use specgap_row::Question;
 use std::sync::{Arc, OnceLock};
 
 /// While the law of sets takes at most this many operations, Q along a chain is

@@ -17,7 +17,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Rational, Wide, compensated_sum, ratio};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::row::{Ranks, independent_hits};
+use specgap_row::{Ranks, independent_hits};
 use std::sync::{Arc, OnceLock};
 
 /// Up to this many tuple entries, acceptance is summed over the law of sets.
@@ -45,7 +45,7 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 ///
 /// The last line is the exponential race (token i's clock has rate q_i): i is
 /// among the first n if fewer than n others ring before it. The integral's error is
-/// proven and counted; the derivation is in `crates/row/src/row/draft_rank.rs`.
+/// proven and counted; the derivation is in `crates/row/src/draft_rank.rs`.
 ///
 /// # Example
 /// ```

@@ -15,7 +15,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, Target, exact_value, round_nearest};
 use specgap_number::known::Known;
 use specgap_number::number::{Number, RunningSum, normalised};
-use specgap_row::row::{Question, Row, RowError, residual_error};
+use specgap_row::{Question, Row, RowError, residual_error};
 use std::sync::{Arc, OnceLock};
 
 /// k-SEQ: keep each draft in turn with probability `min(1, p(x)/(rho q(x)))`,

@@ -60,8 +60,8 @@ pub use table::{UnknownVerifier, VERIFIERS, rate_of_rows, verifier};
 pub use token::Token;
 pub use token_rule::TokenRule;
 
-pub use specgap_plan::plan::Verdict;
-pub use specgap_row::row::RejectionBudget as RrsWoSettings;
+pub use specgap_plan::Verdict;
+pub use specgap_row::RejectionBudget as RrsWoSettings;
 
 #[cfg(test)]
 mod tests;

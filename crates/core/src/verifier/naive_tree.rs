@@ -15,7 +15,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, split_sum};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::row::{CutRow, Question, Row, RowError, sums_of_misses};
+use specgap_row::{CutRow, Question, Row, RowError, sums_of_misses};
 use std::sync::OnceLock;
 
 /// The first draft x is kept with `min(1, p(x)/q(x))`. If it is rejected, the output y is

@@ -1,8 +1,8 @@
 //! How a verifier's rate is computed at a row of a log.
 
 use specgap_number::known::Known;
-use specgap_plan::plan::{PlanError, PlanLaw};
-use specgap_row::row::{Answer, CutAnswer, Question, Row, RowError};
+use specgap_plan::{PlanError, PlanLaw};
+use specgap_row::{Answer, CutAnswer, Question, Row, RowError};
 
 /// How a verifier's rate is computed at a row: part of the table of verifiers.
 ///
@@ -28,7 +28,7 @@ use specgap_row::row::{Answer, CutAnswer, Question, Row, RowError};
 ///
 /// # Example
 /// ```
-/// use specgap_row::row::{Rows, Workspace};
+/// use specgap_row::{Rows, Workspace};
 /// use specgap_core::scheme::SchemeName;
 /// use specgap_core::verifier::VerifierName;
 /// let mut workspace = Workspace::new();

@@ -14,7 +14,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, TwoFloat};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::row::{Question, Row, RowError, residual_error};
+use specgap_row::{Question, Row, RowError, residual_error};
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling: with p_1 = p, keep draft k with probability

@@ -16,7 +16,7 @@ use rand::RngCore;
 use specgap_number::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational};
 use specgap_number::known::Known;
 use specgap_number::number::{Number, normalised};
-use specgap_row::row::{Rejections, Row, RowError};
+use specgap_row::{Rejections, Row, RowError};
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 /// # Acceptance
 /// A rejected token's residual is 0 from then on, so that the state after some
 /// rejections is two scalars, L of the residual `(p - L q)+` and what is left of q. The
-/// recursion in them is derived in `crates/row/src/row/rejections/mod.rs`.
+/// recursion in them is derived in `crates/row/src/rejections/mod.rs`.
 ///
 /// - n = 1: sum of min(p, q). n = 2: one sum over the oversampled tokens, O(V log V).
 ///   Both are exact up to rounding (1e-12 is allowed for it).

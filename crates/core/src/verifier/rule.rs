@@ -12,8 +12,8 @@ use rand::{Rng, RngCore};
 use specgap_number::distribution::{Draft, Rational};
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_plan::plan::Verdict;
-use specgap_row::row::RejectionBudget as RrsWoSettings;
+use specgap_plan::Verdict;
+use specgap_row::RejectionBudget as RrsWoSettings;
 use std::fmt;
 use std::sync::Arc;
 

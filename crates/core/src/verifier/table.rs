@@ -7,7 +7,7 @@ use crate::optimum::on_row;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use specgap_number::known::Known;
-use specgap_row::row::RejectionBudget as RrsWoSettings;
+use specgap_row::RejectionBudget as RrsWoSettings;
 
 entry_table! {
     /// Every verifier, in the order of reports.

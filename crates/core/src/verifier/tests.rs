@@ -18,7 +18,7 @@ use specgap_number::distribution::{
 };
 use specgap_number::known::Known;
 use specgap_number::number::Number;
-use specgap_row::row::{Row, Rows, Workspace};
+use specgap_row::{Row, Rows, Workspace};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 use crate::problem::Problem;
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
-use specgap_row::row::{Row, RowError};
+use specgap_row::{Row, RowError};
 
 /// How often a known output comes through each of n drafts: part of the table of verifiers.
 ///
@@ -41,7 +41,7 @@ use specgap_row::row::{Row, RowError};
 ///
 /// # Example
 /// ```
-/// use specgap_row::row::{Rows, Workspace};
+/// use specgap_row::{Rows, Workspace};
 /// use specgap_core::scheme::SchemeName;
 /// use specgap_core::verifier::VerifierName;
 /// let mut workspace = Workspace::new();
@@ -143,7 +143,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use specgap_number::distribution::{Draft, Target};
-    use specgap_row::row::{Rows, Workspace};
+    use specgap_row::{Rows, Workspace};
     use std::collections::{BTreeMap, BTreeSet};
 
     /// P(the output is y, and draft k was accepted) for each k and y, from the rule's law

@@ -10,7 +10,7 @@ use specgap_core::scheme::WithReplacement;
 use specgap_core::tree::{Node, TokenTree};
 use specgap_number::distribution::{Rational, Target, token_id};
 use specgap_number::number::{Number, RunningSum};
-use specgap_plan::plan::even_selection;
+use specgap_plan::even_selection;
 use std::collections::BTreeMap;
 
 /// What verifies the selected path.

@@ -10,7 +10,7 @@ use specgap_core::problem::Problem;
 use specgap_core::scheme::{DraftScheme, SchemeName};
 use specgap_number::distribution::{Rational, Target};
 use specgap_number::number::Number;
-use specgap_plan::plan::even_selection;
+use specgap_plan::even_selection;
 use std::cmp::Ordering;
 
 const COIN: &str = problem!("refuted/lossy-coin");

@@ -17,7 +17,7 @@ use specgap_core::verifier::{
 };
 use specgap_number::distribution::{Draft, Rational, Target, TupleProbabilities, round_nearest};
 use specgap_number::number::Number;
-use specgap_plan::plan::{LevelPasses, LevelPlan, Levels, Strata};
+use specgap_plan::{LevelPasses, LevelPlan, Levels, Strata};
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {

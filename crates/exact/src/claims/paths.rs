@@ -19,7 +19,7 @@ use specgap_core::tree::{DraftTree, Node, TokenTree};
 use specgap_core::verifier::VerifierName;
 use specgap_number::distribution::{Rational, format_rational, ratio};
 use specgap_number::number::Number;
-use specgap_plan::plan::even_selection;
+use specgap_plan::even_selection;
 
 const NOT_NESTED: &str = problem!("refuted/per-depth-not-nested");
 const NESTED: &str = problem!("refuted/per-depth-nested");

@@ -8,7 +8,7 @@ use super::{Claim, Finding};
 use specgap_core::rounds::{ChainRule, carried_starts};
 use specgap_number::distribution::Rational;
 use specgap_number::number::Number;
-use specgap_plan::plan::even_selection;
+use specgap_plan::even_selection;
 use std::collections::BTreeMap;
 
 pub(super) const CLAIMS: &[Claim] = &[Claim {

@@ -132,7 +132,7 @@ mod tests {
     use super::super::metadata::Metadata;
     use super::super::tensor::HeldTensor;
     use super::*;
-    use specgap_entries::entries::Dtype;
+    use specgap_entries::Dtype;
 
     /// Two positions of 40 tokens, and a mask.
     fn masked(dtype: Dtype, columns: usize, entries: Vec<u8>) -> Result<Log, LogError> {

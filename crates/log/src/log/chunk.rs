@@ -7,7 +7,7 @@ use super::reader::{Log, Span};
 use super::row::{Row, RowKind};
 use super::shard::{Drafted, Shard};
 use super::tensor::RowWindow;
-use specgap_entries::entries::{self, Dtype, Form};
+use specgap_entries::{self as entries, Dtype, Form};
 use std::ops::Range;
 
 /// The rows of a [`Span`], as they are in the file.

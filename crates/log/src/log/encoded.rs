@@ -4,7 +4,7 @@ use super::metadata::{INDEX_NAME, METADATA_KEY};
 use super::npy::NpyHeader;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype as SafeDtype, View};
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};

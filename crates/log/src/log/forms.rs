@@ -5,7 +5,7 @@ use super::metadata::UnlistedTokens;
 use super::reader::Log;
 use super::row::{Row, RowKind};
 use serde::{Deserialize, Serialize};
-use specgap_entries::entries::{Dtype, Form, FormGuard};
+use specgap_entries::{Dtype, Form, FormGuard};
 
 /// Mass that lists leave out, in rows evenly spaced over a log that does not give it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

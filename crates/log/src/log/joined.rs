@@ -8,7 +8,7 @@ use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::Tensor;
 use specgap_base::sorted::Map;
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::beside::{ALLOWED, Beside, Columns};
 use super::error::LogError;
 use super::tensor::Tensor;
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::path::Path;
 
 /// Bits of an entry of a mask that is packed, as xgrammar's and so vLLM's and SGLang's are.

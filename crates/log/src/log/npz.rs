@@ -10,7 +10,7 @@ use super::metadata::INDEX_NAME;
 use super::npy::NpyHeader;
 use super::source::{FromStart, Source, Spool};
 use super::tensor::Tensor;
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::error::LogError;
 use super::metadata::Metadata;
 use super::row::RowKind;
 use super::shard::Shard;
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

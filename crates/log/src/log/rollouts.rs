@@ -16,7 +16,7 @@ use super::row::{Row, RowKind};
 use super::shard::Shard;
 use super::tensor::Tensor;
 use specgap_base::sorted::Map;
-use specgap_entries::entries::{Dtype, Scratch};
+use specgap_entries::{Dtype, Scratch};
 use std::path::{Path, PathBuf};
 
 /// The newest version of rollouts that is read: several start at a position.

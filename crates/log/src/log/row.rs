@@ -1,6 +1,6 @@
 //! One position of a log.
 
-use specgap_entries::entries::Scratch;
+use specgap_entries::Scratch;
 use std::collections::HashMap;
 
 /// What the entries of the rows are.

@@ -9,7 +9,7 @@ use super::tensor::Tensor;
 use safetensors::SafeTensorError;
 use safetensors::tensor::Metadata;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::error::LogError;
 use super::source::{HeldBytes, Source, Window};
-use specgap_entries::entries::{Dtype, Scratch};
+use specgap_entries::{Dtype, Scratch};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::tensor::Tensor;
 use specgap_base::files::{UnfinishedFolder, folder as folder_of};
 use specgap_base::sorted::Map;
 use specgap_base::typed;
-use specgap_entries::entries::Dtype;
+use specgap_entries::Dtype;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -13,7 +13,7 @@ use super::row::RowKind;
 use super::shared::{self, SHARED};
 use specgap_base::files::Unfinished;
 use specgap_base::typed;
-use specgap_entries::entries::{Dtype, FormGuard};
+use specgap_entries::{Dtype, FormGuard};
 use std::borrow::Cow;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};

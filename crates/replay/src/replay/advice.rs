@@ -5,7 +5,7 @@ use super::{AtCost, AtDrafts, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES,
 use super::{LengthReport, TreeReport};
 use specgap_core::rule::RuleName;
 use specgap_core::scheme::engines_with;
-use specgap_measure::gap::Surprise;
+use specgap_measure::Surprise;
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::{Basis, Change, Needs, Unit, Verdict, settings_of};
 

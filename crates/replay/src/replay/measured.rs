@@ -5,7 +5,7 @@ use super::read::Texts;
 use serde::{Deserialize, Serialize};
 use specgap_core::scheme::EngineName;
 use specgap_log::log::{FileDigest, Log, Metadata};
-use specgap_measure::gap::{DraftFit, Surprise};
+use specgap_measure::{DraftFit, Surprise};
 use specgap_statistics::advice::Assumed;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it

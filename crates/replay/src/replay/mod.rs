@@ -58,7 +58,7 @@ pub use paths::{
 pub use position::{Rest, TextPosition};
 pub use read::{Text, Texts};
 pub use rollouts::{RolledOut, RolloutKind, RolloutList};
-pub use specgap_measure::gap::Surprise;
+pub use specgap_measure::Surprise;
 pub use timings::{Measured, RuleTime, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use trees::{
     BesideTree, ByBudget, Drawn, EqualNodes, GrownTree, Growth, Independence, Limits, NamedTree,

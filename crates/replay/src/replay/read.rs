@@ -7,9 +7,9 @@ use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use super::rows::{Question, Read, Task, Workspace, cut_shares, shares, softmax};
 use specgap_base::side_by_side;
 use specgap_log::log::{Groups, Log, Rollouts};
-use specgap_measure::gap::{Singles, Surprise, Surprises};
+use specgap_measure::{Singles, Surprise, Surprises};
 use specgap_number::distribution::Rows;
-use specgap_sampling::sampling::{Cuts, Lists, Logged, Model};
+use specgap_sampling::{Cuts, Lists, Logged, Model};
 use specgap_statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 

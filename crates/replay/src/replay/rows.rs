@@ -3,12 +3,12 @@
 use super::ReplayError;
 use super::asked::Answers;
 use super::position::{Rest, TextPosition};
-use specgap_entries::entries::{Likeliest, Moments};
+use specgap_entries::{Likeliest, Moments};
 use specgap_log::log::{Chunk, Log, LogError, Rollouts, Row, RowKind, Span};
-use specgap_measure::gap::{Singles, Surprised};
+use specgap_measure::{Singles, Surprised};
 use specgap_number::distribution::{Rows, Softmax};
-use specgap_row::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
-use specgap_sampling::sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
+use specgap_row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
+use specgap_sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
 /// column of the text's token, and whose rows they are. Tokens that a row
@@ -228,7 +228,7 @@ impl Task<'_> {
         };
         let [target_rest, draft_rest] = rests;
         let listed_mass = [1.0 - target_rest, 1.0 - draft_rest];
-        let common = specgap_entries::entries::common(target, draft, listed_mass);
+        let common = specgap_entries::common(target, draft, listed_mass);
         let covered = row.covered.or_else(|| {
             let ids = self.log.sub_vocabulary().filter(|_| self.lists.is_none())?;
             let mass = |&id: &u32| target.get(id as usize).copied().unwrap_or(0.0);

@@ -6,7 +6,7 @@ use crate::audit::model::rule::Rule;
 use crate::audit::{AuditError, refused_at};
 use specgap_log::log::{Log, Row, RowKind};
 use specgap_number::distribution::Softmax;
-use specgap_sampling::sampling::{Cut, Cuts, Lists, probabilities};
+use specgap_sampling::{Cut, Cuts, Lists, probabilities};
 use std::collections::BTreeMap;
 
 /// A token that the sampler should have cut is forgiven if it is this near to the last one that is

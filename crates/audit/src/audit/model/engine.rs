@@ -9,7 +9,7 @@
 
 use crate::audit::model::rule::Rule;
 use specgap_core::rule::{Drafts, normalise};
-use specgap_sampling::sampling::Cut;
+use specgap_sampling::Cut;
 
 /// The rows of a position.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Trees that are verified from their leaves, along a text.
 
 use crate::tree::Shape;
-use specgap_plan::plan::{Drafted, Levels, OfferedRows, Offers};
+use specgap_plan::{Drafted, Levels, OfferedRows, Offers};
 
 /// A position of a text.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
-use specgap_plan::plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
+use specgap_plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
 use std::collections::BTreeMap;
 
 /// Rows p and q at every prefix.

@@ -929,7 +929,7 @@ fn draws(vocab: usize, draft: Draft, count: usize, how: Draws) -> Result<Node, C
         _ => vocab,
     };
     if count == 0 || count > limit {
-        let limit = limit.min(specgap_row::row::MAX_DRAFTS);
+        let limit = limit.min(specgap_row::MAX_DRAFTS);
         return Err(CompositionFault::Count { count, limit }.into());
     }
     if let Draws::Stopped(rate) = &how

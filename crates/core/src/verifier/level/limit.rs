@@ -12,8 +12,8 @@ use crate::verifier::{
 use rand::RngCore;
 use specgap_number::distribution::{Draft, Rational, Target, token_id};
 use specgap_number::number::{Number, normalised};
-use specgap_plan::plan::{LevelPasses, LevelPlan, Levels};
-use specgap_row::row::{Question, Row};
+use specgap_plan::{LevelPasses, LevelPlan, Levels};
+use specgap_row::{Question, Row};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 use crate::verifier::ConditionalLaw;
 use crate::verifier::residual::keep;
 use specgap_number::number::{Number, normalised};
-use specgap_plan::plan::SYMMETRIC_LEVELS;
+use specgap_plan::SYMMETRIC_LEVELS;
 use std::sync::Arc;
 
 /// How often a pass corrects its price before it is run.

@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Target, exact_value};
 use specgap_number::known::{Kind, Known};
-use specgap_row::row::{Rows, Workspace};
+use specgap_row::{Rows, Workspace};
 
 /// Probabilities as multiples of 2^-256. Everything before a division is exact, and of
 /// these there are fewer than [`DIVISIONS`], rounded down.

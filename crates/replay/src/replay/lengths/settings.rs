@@ -5,7 +5,7 @@ use super::drafts::Drafts;
 use super::policy::{FAMILIES, Policy};
 use specgap_core::rounds::ChainRule;
 use specgap_core::scheme::EngineName;
-use specgap_sampling::sampling::Cuts;
+use specgap_sampling::Cuts;
 
 /// What to replay.
 #[derive(Clone, Debug, PartialEq)]

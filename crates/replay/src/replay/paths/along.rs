@@ -176,7 +176,7 @@ mod tests {
     use crate::replay::rows::Whose;
     use specgap_log::log::Log;
     use specgap_number::distribution::Rows;
-    use specgap_row::row::Workspace;
+    use specgap_row::Workspace;
 
     /// Theorem 3 of docs/theory/several-rounds.md on a shipped log: given the text, rules of several
     /// paths that accept each token at least as often as token verification make no more calls.

@@ -18,8 +18,8 @@ use specgap_core::scheme::SchemeName;
 use specgap_core::verifier::{TokenRule, VerifierName};
 use specgap_number::distribution::Rows;
 use specgap_number::number::Number;
-use specgap_plan::plan::{RatioBins, Selection};
-use specgap_row::row::Workspace;
+use specgap_plan::{RatioBins, Selection};
+use specgap_row::Workspace;
 
 /// Numbers of a table for up to so many drafts.
 pub(super) fn entries(drafts: usize) -> usize {
@@ -101,7 +101,7 @@ impl Tables {
 /// # Example
 /// ```
 /// use specgap_number::distribution::Rows;
-/// use specgap_row::row::Workspace;
+/// use specgap_row::Workspace;
 /// use specgap_replay::replay::SelectedAlong;
 ///
 /// let (p, q) = ([0.5, 0.5], [0.75, 0.25]);

@@ -2,7 +2,7 @@
 
 use super::super::measured::MeasuredTexts;
 use serde::{Deserialize, Serialize};
-use specgap_measure::gap::Surprise;
+use specgap_measure::Surprise;
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::Change;
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use specgap_core::rounds::ChainRule;
 use specgap_core::rule::{RuleName, Shared};
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
-use specgap_row::row::Workspace;
+use specgap_row::Workspace;
 use std::collections::BTreeSet;
 
 /// Verifiers of K paths, in the order of reports: of one path, level by level, by codes.

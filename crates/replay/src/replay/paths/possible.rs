@@ -10,7 +10,7 @@ use super::means::{ByPrompt, Mean};
 use super::settings::PathSettings;
 use specgap_base::side_by_side;
 use specgap_log::log::{Log, Rollouts};
-use specgap_measure::gap::{DraftPaths, PossibleWithPaths};
+use specgap_measure::{DraftPaths, PossibleWithPaths};
 
 /// L, as asked for or as the logged paths have it.
 pub(super) fn length_of(

@@ -4,7 +4,7 @@ use super::super::measured::MeasuredTexts;
 use super::super::timings::Timings;
 use serde::{Deserialize, Serialize};
 use specgap_core::tree::SequoiaGrowMap;
-use specgap_measure::gap::Surprise;
+use specgap_measure::Surprise;
 use specgap_statistics::Estimate;
 use specgap_statistics::advice::{Assumed, Change};
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, replay_tree_
 use specgap_core::tree::Shape;
 use specgap_log::log::Log;
 use specgap_number::distribution::{Draft, Rows, Target};
-use specgap_plan::plan::{Children, Falling, Heaviest, OfferedRows, RatioOrder};
+use specgap_plan::{Children, Falling, Heaviest, OfferedRows, RatioOrder};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 

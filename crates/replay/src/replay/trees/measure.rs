@@ -52,7 +52,7 @@ pub fn measure_trees(
             plan.left_out.join("; ")
         )));
     }
-    let question = |scan: &mut specgap_row::row::Workspace,
+    let question = |scan: &mut specgap_row::Workspace,
                     rows: specgap_number::distribution::Rows<'_>,
                     token: usize,
                     whose: Whose| {

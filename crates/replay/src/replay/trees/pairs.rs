@@ -8,8 +8,8 @@ use specgap_core::rule::RuleName;
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
 use specgap_core::verifier::{TokenRule, VerifierName};
-use specgap_plan::plan::Levels;
-use specgap_row::row::MAX_DRAFTS;
+use specgap_plan::Levels;
+use specgap_row::MAX_DRAFTS;
 use std::collections::BTreeSet;
 
 /// A draft law with a verifier.
@@ -95,7 +95,7 @@ fn at_node(scheme: SchemeName, rule: RuleName) -> Option<VerifierName> {
 /// alpha* of 1, .., n drafts of a law.
 pub(super) struct OptimaOf {
     pub(super) scheme: SchemeName,
-    pub(super) optimum: specgap_row::row::Answer,
+    pub(super) optimum: specgap_row::Answer,
     pub(super) drafts: usize,
     pub(super) slot: Slot,
 }

@@ -7,7 +7,7 @@ use crate::audit::suspects::factor::Factor;
 use crate::audit::suspects::family::Families;
 use crate::audit::suspects::target::{Change, Changed, cut, scaled, tilted};
 use crate::audit::suspects::view::{SHORT, View, total};
-use specgap_sampling::sampling::Cut;
+use specgap_sampling::Cut;
 use std::cell::OnceCell;
 
 /// A row changed in one way, and what is asked of it again and again.

@@ -73,7 +73,7 @@ impl Coded {
             depths,
         };
         let question =
-            |_: &mut specgap_row::row::Workspace, rows: Rows<'_>, token: usize, whose: Whose| {
+            |_: &mut specgap_row::Workspace, rows: Rows<'_>, token: usize, whose: Whose| {
                 let number = whose.number as usize;
                 let place = by_number.get(number).copied().flatten();
                 let entry = found.here.get(number * depths + whose.ahead);

@@ -1,0 +1,763 @@
+//! Level passes over strata.
+
+use super::super::error::PlanError;
+use super::super::thinning::{Thinning, Verdict};
+use super::iid::RatioOrder;
+use super::interiors::{Falling, Interiors, reached, survives, surviving};
+use super::rates::LevelRates;
+use super::strata::{Home, Link, Straddle, Strata};
+use super::trace::{Over, Step, Tally, Trace};
+use rand::{Rng, RngCore};
+use specgap_number::distribution::{Draft, Target, TwoFloat, UnitSum};
+use specgap_number::known::Known;
+use std::sync::Arc;
+
+/// The token has not been touched.
+const NEVER: u32 = u32::MAX;
+
+/// Adaptive passes begin with this part of the largest ratio, and are then made finer.
+const COARSEST: f64 = 0.25;
+
+/// By what factor they are made finer each time.
+const FINER: f64 = 0.25;
+
+/// Which levels the passes go through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Levels<'a> {
+    /// These, falling from below 1, and 0 behind them: `[0.8, 0.5, 0.2]` is the rule `level-4`,
+    /// none is `rrs`.
+    Fixed(&'a [f64]),
+    /// A step below the largest ratio that is left, until alpha\* is enclosed: the rule
+    /// `level`.
+    Adaptive {
+        /// Width of the enclosure that is wanted.
+        width: f64,
+        /// Most passes in all.
+        passes: usize,
+    },
+}
+
+impl Levels<'_> {
+    /// The rule `level-4`.
+    pub const FOUR: Self = Self::Fixed(&[0.8, 0.5, 0.2]);
+    /// The rule `rrs`: one pass.
+    pub const ONE: Self = Self::Fixed(&[]);
+    /// The rule `level`.
+    pub const ADAPTIVE: Self = Self::Adaptive {
+        width: 1e-9,
+        passes: 20_000,
+    };
+}
+
+/// The level rule for stratified drafts at any V.
+///
+/// For a level t and each stratum from the last to the first: where the ratio of target left
+/// to draft left is above t, as much is accepted as brings it to t, or all of the token. The
+/// ratio of x is `R / M`: R is the target not yet given out, and M the probability that x was
+/// drafted and nothing was accepted. With level 0 alone it is recursive rejection.
+///
+/// Tokens inside one stratum that were touched and not used up have one ratio for good, so a
+/// stratum is a few numbers and a token two: the pass that first touched it and what survived
+/// that. The law of later drafts given a token over a cut is a chain with two states.
+///
+/// # Exactness
+/// Lossless by construction, as [`LevelPlan`](super::LevelPlan): emissions are sums of positive
+/// terms, computed from the survivals that a verifier uses, and cut to p. alpha\* lies between
+/// what is accepted and `1 + P(H) - Q(H)`, H the tokens that are not used up, and F.
+///
+/// # Complexity
+/// O(V) to sort by cells, and O(n log V) a pass; [`Self::emit`] is O(n passes).
+///
+/// # Source
+/// specgap's: `docs/theory/`.
+#[derive(Clone, Debug)]
+pub struct LevelPasses {
+    strata: Strata,
+    steps: Vec<Step>,
+    /// By token: the step that first touched it, and what survived it.
+    first: Vec<u32>,
+    survival: Vec<f64>,
+    thinning: Thinning,
+    /// By cut: what the token over it is emitted in the stratum before, and behind.
+    over: Vec<[f64; 2]>,
+    /// By token: emitted, thinned.
+    kept: Vec<f64>,
+    /// p of F.
+    certain: Vec<f64>,
+    held: Vec<bool>,
+    inside: f64,
+    rates: LevelRates,
+}
+
+/// How far the tokens of a stratum are.
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Touched so far.
+    touched: usize,
+    /// Mass of those touched and not used up, and their target over it.
+    tied: TwoFloat,
+    ratio: f64,
+}
+
+/// The state between passes.
+struct Run<'a> {
+    all: &'a Interiors,
+    links: &'a [Link],
+    states: Vec<State>,
+    over: Vec<Over>,
+    steps: Vec<Step>,
+    /// A token over a cut is one token, not one in each stratum.
+    joint: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(all: &'a Interiors, links: &'a [Link], joint: bool) -> Self {
+        let mut run = Self {
+            all,
+            links,
+            states: vec![State::default(); all.count()],
+            over: vec![Over::default(); all.over.len()],
+            steps: Vec::new(),
+            joint,
+        };
+        run.reset();
+        run
+    }
+
+    /// Back to the start.
+    fn reset(&mut self) {
+        self.states.fill(State::default());
+        let straddlers = self.all.strata.straddlers();
+        for ((over, straddler), &p) in self.over.iter_mut().zip(straddlers).zip(&self.all.over) {
+            if let Some(one) = straddler {
+                *over = Over {
+                    target: p,
+                    mass: [one.before, one.behind],
+                    emitted: [0.0; 2],
+                };
+            }
+        }
+        self.steps.clear();
+    }
+
+    /// What is left of the tokens inside a stratum.
+    fn mass(&self, stratum: usize) -> f64 {
+        let state = &self.states[stratum];
+        state.tied.value() + self.all.interior(stratum).rest[state.touched]
+    }
+
+    /// Surviving shares of the tokens over the cuts of a stratum, in it: before it and behind
+    /// it.
+    fn shares(&self, stratum: usize) -> [f64; 2] {
+        let left = stratum.checked_sub(1).map(|cut| self.over[cut].mass[1]);
+        let right = self.over.get(stratum).map(|over| over.mass[0]);
+        [left.unwrap_or(0.0), right.unwrap_or(0.0)]
+    }
+
+    /// What survives of the token over the cut before a stratum, as a part.
+    fn left_part(&self, stratum: usize) -> f64 {
+        let whole = self.all.strata.behind(stratum);
+        if whole > 0.0 {
+            self.shares(stratum)[0] / whole
+        } else {
+            0.0
+        }
+    }
+
+    /// P(drafts before a stratum not accepted), by whether the last is over the cut.
+    fn forward(&self) -> Vec<[f64; 2]> {
+        let mut earlier = vec![[1.0, 0.0]];
+        for (stratum, link) in self.links.iter().enumerate() {
+            let [plain, over] = earlier[stratum];
+            let [_, right] = self.shares(stratum);
+            let other = plain * link.other[0] + over * link.other[1];
+            let left = plain * link.left[0] + over * link.left[1];
+            let left = left * self.left_part(stratum);
+            let inside = other * self.mass(stratum);
+            earlier.push([inside + left, other * right]);
+        }
+        earlier
+    }
+
+    /// P(drafts from a stratum on not accepted), given that of the later ones.
+    fn backward(&self, stratum: usize, later: [f64; 2]) -> [f64; 2] {
+        let [_, right] = self.shares(stratum);
+        let others = self.mass(stratum) * later[0] + right * later[1];
+        let left = self.left_part(stratum) * later[0];
+        let link = self.links[stratum];
+        [0, 1].map(|state| link.other[state] * others + link.left[state] * left)
+    }
+
+    /// Prices in a stratum: of mass inside it, of the token over the cut before it (with all
+    /// its mass) and of mass over the cut behind it.
+    fn prices(&self, stratum: usize, earlier: [f64; 2], later: [f64; 2]) -> [f64; 3] {
+        let link = self.links[stratum];
+        let other = earlier[0] * link.other[0] + earlier[1] * link.other[1];
+        let left = earlier[0] * link.left[0] + earlier[1] * link.left[1];
+        [other * later[0], left * later[0], other * later[1]]
+    }
+
+    /// P(the token over a cut is drafted before it, and behind it; nothing accepted).
+    fn drafted_over(
+        &self,
+        cut: usize,
+        earlier: &[[f64; 2]],
+        [later, last]: [[f64; 2]; 2],
+    ) -> [f64; 2] {
+        let [_, _, right] = self.prices(cut, earlier[cut], later);
+        let [_, left, _] = self.prices(cut + 1, earlier[cut + 1], last);
+        let before = right * self.over[cut].mass[0];
+        [before, left * self.left_part(cut + 1)]
+    }
+
+    /// The largest ratio of what can still run.
+    fn largest(&self) -> f64 {
+        let earlier = self.forward();
+        let count = self.states.len();
+        let mut later = vec![[1.0, 1.0]; count + 1];
+        for stratum in (0..count).rev() {
+            later[stratum] = self.backward(stratum, later[stratum + 1]);
+        }
+        let mut largest = 0.0f64;
+        for stratum in 0..count {
+            let [price, _, _] = self.prices(stratum, earlier[stratum], later[stratum + 1]);
+            let (state, interior) = (&self.states[stratum], self.all.interior(stratum));
+            if price <= 0.0 {
+                continue;
+            }
+            if state.tied.value() > 0.0 {
+                largest = largest.max(state.ratio / price);
+            }
+            if let Some(&ratio) = interior.ratio.get(state.touched) {
+                largest = largest.max(ratio / price);
+            }
+        }
+        for (cut, over) in self.over.iter().enumerate() {
+            let last = [later[cut + 1], later[cut + 2]];
+            let [before, behind] = self.drafted_over(cut, &earlier, last);
+            if over.target <= 0.0 {
+                continue;
+            }
+            if self.joint {
+                if before + behind > 0.0 {
+                    largest = largest.max(over.target / (before + behind));
+                }
+            } else {
+                for drafted in [before, behind]
+                    .into_iter()
+                    .filter(|&drafted| drafted > 0.0)
+                {
+                    largest = largest.max(over.target / drafted);
+                }
+            }
+        }
+        if largest.is_nan() { 0.0 } else { largest }
+    }
+
+    /// One pass at a level through all strata, from the last to the first. O(n log V), and O(1) a
+    /// token that it is the first to touch.
+    fn pass(&mut self, level: f64) {
+        let earlier = self.forward();
+        let mut later = [1.0, 1.0];
+        let mut last = later;
+        for stratum in (0..self.states.len()).rev() {
+            if self.joint && stratum + 1 < self.states.len() {
+                self.pass_over(stratum, level, &earlier, [later, last]);
+                // What is behind the cut has changed.
+                later = self.backward(stratum + 1, last);
+            }
+            self.pass_inside(stratum, level, earlier[stratum], later);
+            last = later;
+            later = self.backward(stratum, later);
+        }
+    }
+
+    /// The token over a cut, in both strata at once.
+    fn pass_over(&mut self, cut: usize, level: f64, earlier: &[[f64; 2]], later: [[f64; 2]; 2]) {
+        let drafted = self.drafted_over(cut, earlier, later);
+        let sum = drafted[0] + drafted[1];
+        let over = &mut self.over[cut];
+        if over.target <= 0.0 || sum <= 0.0 {
+            return;
+        }
+        let part = survives(over.target / sum, level);
+        if part >= 1.0 {
+            return;
+        }
+        for (side, drafted) in drafted.iter().enumerate() {
+            let taken = (1.0 - part) * drafted;
+            over.emitted[side] += taken;
+            over.target = (over.target - taken).max(0.0);
+            over.mass[side] *= part;
+        }
+        if level == 0.0 && part > 0.0 {
+            over.target = 0.0;
+        }
+        for (stratum, left, right) in [(cut + 1, part, 1.0), (cut, 1.0, part)] {
+            self.steps.push(Step {
+                stratum: stratum as u32,
+                tied: 1.0,
+                left,
+                right,
+                price: 0.0,
+                level,
+                touched: self.states[stratum].touched as u32,
+            });
+        }
+    }
+
+    /// The tokens inside a stratum, and those over its cuts unless they are done jointly.
+    fn pass_inside(&mut self, stratum: usize, level: f64, earlier: [f64; 2], later: [f64; 2]) {
+        let [price, left_price, right_price] = self.prices(stratum, earlier, later);
+        let (state, interior) = (&mut self.states[stratum], self.all.interior(stratum));
+        let mut step = Step {
+            stratum: stratum as u32,
+            tied: 1.0,
+            left: 1.0,
+            right: 1.0,
+            price,
+            level,
+            touched: 0,
+        };
+        let mut moved = false;
+        if price > 0.0 && state.tied.value() > 0.0 {
+            step.tied = survives(state.ratio / price, level);
+            moved |= step.tied < 1.0;
+            state.tied = if step.tied > 0.0 {
+                state.tied * TwoFloat::from(step.tied)
+            } else {
+                TwoFloat::ZERO
+            };
+        }
+        let (fresh, mass) = (
+            &interior.ratio[state.touched..],
+            &interior.mass[state.touched..],
+        );
+        let new = reached(fresh, price, level);
+        if new > 0 {
+            state.tied += surviving(&mass[..new], &fresh[..new], price, level);
+            state.touched += new;
+            moved = true;
+        }
+        step.touched = state.touched as u32;
+        if level < 1.0 && moved {
+            state.ratio = level * price;
+        }
+        if !self.joint {
+            let parts = [
+                (
+                    stratum.checked_sub(1),
+                    1,
+                    left_price * self.left_part(stratum),
+                ),
+                (Some(stratum), 0, right_price * self.shares(stratum)[1]),
+            ];
+            for (cut, side, drafted) in parts {
+                let Some(over) = cut.and_then(|cut| self.over.get_mut(cut)) else {
+                    continue;
+                };
+                if over.target <= 0.0 || drafted <= 0.0 {
+                    continue;
+                }
+                let part = survives(over.target / drafted, level);
+                let taken = (1.0 - part) * drafted;
+                over.emitted[side] += taken;
+                over.target = if level == 0.0 && part > 0.0 {
+                    0.0
+                } else {
+                    (over.target - taken).max(0.0)
+                };
+                over.mass[side] *= part;
+                moved |= part < 1.0;
+                if side == 1 {
+                    step.left = part;
+                } else {
+                    step.right = part;
+                }
+            }
+        }
+        if moved {
+            self.steps.push(step);
+        }
+    }
+
+    fn trace(&self) -> Trace {
+        Trace {
+            steps: self.steps.clone(),
+            over: self.over.clone(),
+        }
+    }
+}
+
+/// The passes that accept most and those whose H bounds best.
+struct Found {
+    best: Trace,
+    /// What that accepts.
+    accepted: f64,
+    /// Where another's H is better.
+    bound: Option<Trace>,
+    tally: Tally,
+    rates: LevelRates,
+}
+
+impl LevelRates {
+    /// The rates of [`LevelPasses::of_interiors`], without the rule. O(V), and O(n log V) a
+    /// pass.
+    pub fn of_interiors(all: &Interiors, straddle: Straddle, levels: Levels<'_>) -> Self {
+        found(all, &all.strata.links(straddle), straddle, levels).rates
+    }
+
+    /// Those of adaptive passes, alpha\* from what the best of the known rules accepts: a token over
+    /// a cut of independent strata is two, and passes at fixed levels may accept more.
+    pub fn of_best(all: &Interiors, straddle: Straddle) -> Self {
+        let mut rates = Self::of_interiors(all, straddle, Levels::ADAPTIVE);
+        if straddle == Straddle::Independent && rates.optimum.width() > WIDE {
+            for levels in [Levels::FOUR, Levels::ONE] {
+                rates.raise(&Self::of_interiors(all, straddle, levels).acceptance);
+            }
+        }
+        rates
+    }
+}
+
+/// Adaptive passes of strata without tokens over cuts leave less than this open.
+const WIDE: f64 = 1e-9;
+
+fn rates(steps: usize, links: &[Link], tally: &Tally) -> LevelRates {
+    // A step multiplies a mass and both messages of its stratum; messages are made of n
+    // rounded links.
+    let rounded = (steps + 16) as f64 * 8.0 + 8.0 * links.len() as f64;
+    let most_error = (16.0 * links.len() as f64 + 32.0) * f64::EPSILON;
+    LevelRates::enclosed(
+        [tally.accepted, rounded * f64::EPSILON],
+        [tally.most, most_error],
+    )
+}
+
+fn found(all: &Interiors, links: &[Link], straddle: Straddle, levels: Levels<'_>) -> Found {
+    let of = |best: Trace| {
+        let tally = best.tally(all, links);
+        Found {
+            accepted: tally.accepted,
+            rates: rates(best.steps.len(), links, &tally),
+            bound: None,
+            best,
+            tally,
+        }
+    };
+    match levels {
+        Levels::Fixed(levels) => {
+            let mut run = Run::new(all, links, false);
+            for &level in levels {
+                run.pass(level);
+            }
+            run.pass(0.0);
+            of(run.trace())
+        }
+        Levels::Adaptive { width, passes } => {
+            let mut run = Run::new(all, links, straddle == Straddle::Once);
+            let mut part = COARSEST;
+            let mut spent = 0;
+            let mut best: Option<Found> = None;
+            loop {
+                let most = passes.saturating_sub(spent).max(1);
+                let count = run.adaptive(part, most);
+                spent += count;
+                let next = of(run.trace());
+                let better = match best {
+                    Some(best) => best.better(next),
+                    None => next,
+                };
+                if better.rates.optimum.width() <= width || spent >= passes {
+                    return better;
+                }
+                best = Some(better);
+                part *= FINER;
+                run.reset();
+            }
+        }
+    }
+}
+
+impl Found {
+    /// The one that accepts more, with the better bound on alpha\* of both.
+    fn better(self, other: Self) -> Self {
+        let upper = (self.rates.optimum.upper()).min(other.rates.optimum.upper());
+        let (mut best, worse) = if other.accepted > self.accepted {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        if worse.rates.optimum.upper() < best.rates.optimum.upper() {
+            best.bound = Some(worse.bound.unwrap_or(worse.best));
+            best.tally = worse.tally;
+        }
+        let lower = best.rates.acceptance.lower();
+        let value = (best.rates.optimum.value()).min(worse.rates.optimum.value());
+        best.rates.optimum = Known::rate(value, lower, upper.max(lower));
+        best
+    }
+}
+
+impl LevelPasses {
+    /// The passes for `drafts` stratified drafts.
+    ///
+    /// # Errors
+    /// Rows of different length; no drafts.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_number::distribution::{Draft, Target};
+    /// use specgap_plan::{LevelPasses, Levels, Straddle};
+    /// let (p, q) = (Target::new(&[0.5, 0.3, 0.2])?, Draft::new(&[0.25, 0.35, 0.4])?);
+    /// let passes = LevelPasses::solve(&p, &q, 2, Straddle::Once, Levels::ADAPTIVE)?;
+    /// // Drafts are {2, 1} with 0.5, {2, 0} with 0.3 and {1, 0} with 0.2: no set has Q above P.
+    /// assert!((passes.acceptance_rate().value() - 1.0).abs() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn solve(
+        target: &Target,
+        draft: &Draft,
+        drafts: usize,
+        straddle: Straddle,
+        levels: Levels<'_>,
+    ) -> Result<Self, PlanError> {
+        PlanError::check(target.vocab(), draft.vocab(), drafts)?;
+        let strata = Strata::of(draft, drafts);
+        let order = RatioOrder::of(target, draft);
+        let rows = (target.probabilities(), draft.probabilities());
+        Ok(Self::of_rows(rows, &order, &strata, straddle, levels))
+    }
+
+    /// [`Self::solve`] of rows, p and q, that sum to 1, or nearly, with their order, which does not
+    /// depend on n, and the strata of q.
+    pub fn of_rows(
+        rows: (&[f64], &[f64]),
+        order: &RatioOrder,
+        strata: &Strata,
+        straddle: Straddle,
+        levels: Levels<'_>,
+    ) -> Self {
+        let falling = Falling::of(rows, order, strata.heaviest());
+        let all = Interiors::of(&falling, strata.clone());
+        Self::of_interiors(&all, rows.0, straddle, levels)
+    }
+
+    /// [`Self::of_rows`] of what passes go over: the same for all levels. `p` is the row.
+    pub fn of_interiors(
+        all: &Interiors,
+        p: &[f64],
+        straddle: Straddle,
+        levels: Levels<'_>,
+    ) -> Self {
+        let strata = &all.strata;
+        let found = found(all, &strata.links(straddle), straddle, levels);
+        let trace = &found.best;
+        let mut emitted = vec![0.0; p.len()];
+        let mut first = vec![NEVER; p.len()];
+        let mut survival = vec![1.0; p.len()];
+        let stretches = trace.touched(all.count());
+        for (interior, stretches) in all.interiors().zip(stretches) {
+            for touched in &stretches {
+                for place in touched.places.clone() {
+                    let token = interior.tokens[place] as usize;
+                    let part = trace.part(touched, interior, place);
+                    emitted[token] = trace.emitted(touched, interior, place, part);
+                    (first[token], survival[token]) = (touched.step as u32, part);
+                }
+            }
+        }
+        for (over, straddler) in trace.over.iter().zip(strata.straddlers()) {
+            if let Some(one) = straddler {
+                emitted[one.token as usize] = over.emitted[0] + over.emitted[1];
+            }
+        }
+        let (thinning, _) = Thinning::new(p, &emitted);
+        for (emitted, keep) in emitted.iter_mut().zip(thinning.keep()) {
+            *emitted *= keep;
+        }
+        let held = found.bound.as_ref().unwrap_or(trace);
+        Self {
+            held: held.held(all, found.tally.over.as_deref()),
+            strata: strata.clone(),
+            first,
+            survival,
+            over: trace.over.iter().map(|over| over.emitted).collect(),
+            kept: emitted,
+            thinning,
+            certain: all.certain.clone(),
+            inside: found.tally.inside,
+            rates: found.rates,
+            steps: found.best.steps,
+        }
+    }
+
+    /// The strata that the drafts are drawn from.
+    pub fn strata(&self) -> &Strata {
+        &self.strata
+    }
+
+    /// Probability that a draft is accepted, enclosed.
+    pub fn acceptance_rate(&self) -> &Known {
+        &self.rates.acceptance
+    }
+
+    /// alpha\*, between what these passes accept and `1 + P(H) - Q(H)`.
+    pub fn optimal_acceptance_rate(&self) -> &Known {
+        &self.rates.optimum
+    }
+
+    /// Whether the token is in H, the certificate of the upper bound.
+    pub fn holds(&self, token: u32) -> bool {
+        self.held.get(token as usize) == Some(&true)
+    }
+
+    /// Q(H).
+    pub fn inside(&self) -> f64 {
+        self.inside
+    }
+
+    /// Law of the output where no draft of a stratum was accepted. What it gives F is
+    /// accepted too, as F is drafted.
+    pub fn residual(&self) -> &Arc<[f64]> {
+        &self.thinning.residual
+    }
+
+    /// What part of the token in a stratum survives a step: all of one that is not of it.
+    fn part(&self, index: usize, stratum: usize, token: u32) -> f64 {
+        let step = &self.steps[index];
+        match self.strata.home(token) {
+            Home::Cut(cut) if cut + 1 == stratum => step.left,
+            Home::Cut(cut) if cut == stratum => step.right,
+            Home::Stratum(own) if own == stratum => {
+                match index.cmp(&(self.first[token as usize] as usize)) {
+                    std::cmp::Ordering::Less => 1.0,
+                    std::cmp::Ordering::Equal => self.survival[token as usize],
+                    std::cmp::Ordering::Greater => step.tied,
+                }
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// |F|.
+    fn sure(&self) -> usize {
+        self.strata.certain().len()
+    }
+
+    /// Step by step, the slot and the draft of its stratum, and what part of that survives.
+    fn parts(&self, tuple: &[u32]) -> impl Iterator<Item = (usize, u32, f64)> {
+        let steps = self.steps.iter().enumerate();
+        steps.filter_map(move |(index, step)| {
+            let stratum = step.stratum as usize;
+            let slot = self.sure() + stratum;
+            let token = tuple.get(slot).copied()?;
+            Some((slot, token, self.part(index, stratum, token)))
+        })
+    }
+
+    /// Probability that each draft of the tuple is accepted; the rest of 1 goes to tokens
+    /// that were not drafted. A token where [`Strata::draw`] cannot put it is never accepted. O(steps).
+    pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
+        let mut accepted = vec![0.0; tuple.len()];
+        let mut alive = 1.0;
+        for (slot, _, part) in self.parts(tuple) {
+            accepted[slot] += alive * (1.0 - part);
+            alive *= part;
+        }
+        for (share, &token) in accepted.iter_mut().zip(tuple).skip(self.sure()) {
+            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
+        }
+        let rest = 1.0 - accepted.iter().sum::<f64>();
+        let own = self.strata.certain().iter().zip(tuple);
+        for (share, (&token, &draft)) in accepted.iter_mut().zip(own) {
+            if draft == token {
+                *share = rest.max(0.0) * self.thinning.residual[token as usize];
+            }
+        }
+        accepted
+    }
+
+    /// Runs the passes once: O(steps), plus O(log V) where nothing is accepted.
+    pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let emitted = self
+            .parts(tuple)
+            .find(|&(_, _, part)| part < 1.0 && rng.random::<f64>() >= part)
+            .map(|(slot, token, _)| (slot, token));
+        let mut verdict = self.thinning.keep_or_reject(emitted, rng);
+        if verdict.accepted.is_none()
+            && let Home::Certain(slot) = self.strata.home(verdict.token)
+            && tuple.get(slot) == Some(&verdict.token)
+        {
+            verdict.accepted = Some(slot);
+        }
+        verdict
+    }
+
+    /// Given that the output is this token: the probability that it is the draft of a slot,
+    /// accepted there. A token over a cut has two slots; what is left of 1 is that it was not
+    /// drafted. O(1).
+    pub fn given(&self, token: u32, p: f64) -> Vec<(usize, f64)> {
+        let sure = self.sure();
+        let share = |emitted: f64| if p > 0.0 { (emitted / p).min(1.0) } else { 0.0 };
+        match self.strata.home(token) {
+            Home::Certain(slot) => vec![(slot, 1.0)],
+            Home::Nowhere => Vec::new(),
+            Home::Stratum(stratum) => vec![(sure + stratum, share(self.kept[token as usize]))],
+            Home::Cut(cut) => {
+                let keep = self.thinning.keep()[token as usize];
+                let [before, behind] = self.over[cut].map(|emitted| share(keep * emitted));
+                vec![(sure + cut, before), (sure + cut + 1, behind)]
+            }
+        }
+    }
+
+    /// How often the draft of each slot is accepted: where a larger subtree belongs. O(V).
+    pub fn values(&self) -> Vec<f64> {
+        let sure = self.sure();
+        let mut sums = vec![UnitSum::default(); self.strata.slots()];
+        for (sum, &mass) in sums.iter_mut().zip(&self.certain) {
+            sum.add(mass);
+        }
+        for (token, &kept) in (0u32..).zip(&self.kept) {
+            if kept <= 0.0 {
+                continue;
+            }
+            match self.strata.home(token) {
+                Home::Stratum(stratum) => sums[sure + stratum].add(kept),
+                Home::Cut(cut) => {
+                    let keep = self.thinning.keep()[token as usize];
+                    for side in 0..2 {
+                        sums[sure + cut + side].add(keep * self.over[cut][side]);
+                    }
+                }
+                Home::Certain(_) | Home::Nowhere => {}
+            }
+        }
+        sums.into_iter().map(UnitSum::value).collect()
+    }
+}
+
+impl Run<'_> {
+    /// Passes at levels a part below the largest ratio, and at last at 0; how many.
+    fn adaptive(&mut self, part: f64, most: usize) -> usize {
+        // Below this no pass at 0 uses up a token, whatever the others gave out before.
+        let low = 0.5 / (self.states.len() + 1) as f64;
+        let mut passes = 1;
+        while passes < most {
+            let ratio = self.largest();
+            if ratio < low {
+                break;
+            }
+            let level = if ratio >= 1.0 {
+                1.0
+            } else {
+                (1.0 - part) * ratio
+            };
+            self.pass(level);
+            passes += 1;
+        }
+        self.pass(0.0);
+        passes
+    }
+}

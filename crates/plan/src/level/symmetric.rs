@@ -1,0 +1,251 @@
+//! Passes over all i.i.d. drafts at once: no sort, a few sums over the vocabulary each.
+
+use super::super::error::PlanError;
+use super::super::thinning::{Thinning, Verdict};
+use super::rates::LevelRates;
+use super::sweep::mean_price;
+use rand::{Rng, RngCore};
+use specgap_number::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, split_sum};
+use specgap_number::known::Known;
+use specgap_number::scratch::Scratch;
+use std::sync::Arc;
+
+/// The levels of the rule `level-4` for i.i.d. drafts: 0 takes three passes, as each leaves a
+/// little.
+pub const SYMMETRIC_LEVELS: [f64; 8] = [0.8, 0.6, 0.45, 0.3, 0.15, 0.0, 0.0, 0.0];
+
+/// Steps that each pass takes towards its own mean price.
+const INNER: usize = 3;
+
+/// One pass: the ratio that it brings tokens to, the price that it assumes, and the mean
+/// price that comes of it, which is at most that.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    level: f64,
+    assumed: f64,
+    price: f64,
+}
+
+impl Pass {
+    /// The part of a token of this ratio of target left to draft left that rings.
+    #[inline(always)]
+    fn part(&self, ratio: f64) -> f64 {
+        let over = ratio - self.level;
+        let room = self.assumed - self.level;
+        if over >= room && over > 0.0 {
+            1.0
+        } else if over > 0.0 {
+            over / room
+        } else {
+            0.0
+        }
+    }
+
+    /// The ratio behind it, if something is left of the draft.
+    #[inline(always)]
+    fn behind(&self, ratio: f64, part: f64) -> f64 {
+        ((ratio - self.price * part) / (1.0 - part)).max(0.0)
+    }
+}
+
+/// The rule `level-4` for n i.i.d. drafts: passes at falling levels of
+/// `R / (n s^(n-1) Q)`, all drafts at once.
+///
+/// R is the target not yet given out, Q what survives of the draft, and s its sum. In a pass a
+/// token loses the part e of Q, along a straight line; the clock of a draft rings at a uniform
+/// place of the pass with probability e, and the first of all drafts, by pass and place, is the
+/// output. It is given out `e Q (s^n - (s - d)^n)/d`, d being the sum of e Q.
+///
+/// # Exactness
+/// Lossless by construction, as [`LevelPlan`](super::LevelPlan). It stays below alpha\*, which
+/// lies between what it accepts and `1 + P(H) - q(H)^n`, H the tokens that survive.
+///
+/// # Complexity
+/// O(V) a pass; [`Self::emit`] is O(n passes).
+///
+/// # Source
+/// specgap's: `docs/theory/`.
+#[derive(Clone, Debug)]
+pub struct SymmetricPasses {
+    /// p/q, by token.
+    ratio: Vec<f64>,
+    passes: Vec<Pass>,
+    thinning: Thinning,
+    rates: LevelRates,
+}
+
+impl SymmetricPasses {
+    /// The passes at these levels, [`SYMMETRIC_LEVELS`] being the rule `level-4`.
+    ///
+    /// # Errors
+    /// Rows of different length; no drafts.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap_number::distribution::{Draft, Target};
+    /// use specgap_plan::{SYMMETRIC_LEVELS, SymmetricPasses};
+    /// let (p, q) = (Target::new(&[0.0, 0.2, 0.8])?, Draft::new(&[0.2, 0.2, 0.6])?);
+    /// let passes = SymmetricPasses::solve(&p, &q, 2, &SYMMETRIC_LEVELS)?;
+    /// // alpha* is 0.96, recursive rejection 0.92.
+    /// assert!((passes.acceptance_rate().value() - 0.96).abs() < 1e-3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn solve(
+        target: &Target,
+        draft: &Draft,
+        drafts: usize,
+        levels: &[f64],
+    ) -> Result<Self, PlanError> {
+        PlanError::check(target.vocab(), draft.vocab(), drafts)?;
+        let (p, q) = (target.probabilities(), draft.probabilities());
+        let ratio: Vec<f64> = (p.iter().zip(q))
+            .map(|(&p, &q)| if q > 0.0 { p / q } else { 0.0 })
+            .collect();
+        let mut now = Scratch::copied(&ratio);
+        let mut mass = Scratch::copied(q);
+        let mut emitted = Scratch::filled(q.len(), 0.0);
+        let mut s = split_sum(q, q, |mass, _| mass).min(1.0);
+        let mut passes = Vec::with_capacity(levels.len());
+        for &level in levels {
+            let start = drafts as f64 * s.powi((drafts - 1) as i32);
+            let mut pass = Pass {
+                level: level * start,
+                assumed: start,
+                price: start,
+            };
+            let mut taken = 0.0;
+            for step in 0..INNER {
+                if step > 0 {
+                    pass.assumed = pass.price.max(pass.level);
+                }
+                taken = split_sum(&now, &mass, |ratio, mass| mass * pass.part(ratio)).min(s);
+                pass.price = mean_price(s, s - taken, drafts).0.min(pass.price);
+            }
+            let tokens = now.iter_mut().zip(mass.iter_mut()).zip(emitted.iter_mut());
+            for ((ratio, mass), emitted) in tokens {
+                let part = pass.part(*ratio);
+                *emitted += pass.price * part * *mass;
+                *mass *= 1.0 - part;
+                *ratio = if part < 1.0 {
+                    pass.behind(*ratio, part)
+                } else {
+                    0.0
+                };
+            }
+            s -= taken;
+            passes.push(pass);
+        }
+        let (thinning, accepted) = Thinning::new(p, &emitted);
+        let accepted = accepted.min(1.0);
+        let inside = |row: &[f64]| {
+            split_sum(&mass, row, |left, mass| if left > 0.0 { mass } else { 0.0 }).min(1.0)
+        };
+        let n = drafts as f64;
+        let most = 1.0 + inside(p) - inside(q).powi(drafts as i32);
+        let most_error = (3.0 * n + 6.0) * f64::EPSILON + 2.0 * PROBABILITY_RELATIVE_ERROR;
+        // Every pass rounds a mass, its sum and a mean price.
+        let error = accepted * (passes.len() + 1) as f64 * (10.0 * n + 40.0) * f64::EPSILON;
+        Ok(Self {
+            ratio,
+            passes,
+            thinning,
+            rates: LevelRates::enclosed([accepted, error], [most, most_error]),
+        })
+    }
+
+    /// Probability that a draft is accepted, enclosed.
+    pub fn acceptance_rate(&self) -> &Known {
+        &self.rates.acceptance
+    }
+
+    /// alpha\*, between what these passes accept and `1 + P(H) - q(H)^n`.
+    pub fn optimal_acceptance_rate(&self) -> &Known {
+        &self.rates.optimum
+    }
+
+    /// Law of the output after a rejection, V entries.
+    pub fn residual(&self) -> &Arc<[f64]> {
+        &self.thinning.residual
+    }
+
+    /// Given that the output is this token: the probability that a draft was accepted, each of
+    /// the n equally often.
+    pub fn given(&self, token: u32, p: f64) -> f64 {
+        self.thinning.given(token, p, self.rates.acceptance.value())
+    }
+
+    /// The part of a token that rings in each pass.
+    fn parts(&self, token: u32) -> impl Iterator<Item = f64> {
+        let mut ratio = self.ratio.get(token as usize).copied().unwrap_or(0.0);
+        self.passes.iter().map(move |pass| {
+            let part = pass.part(ratio);
+            ratio = if part < 1.0 {
+                pass.behind(ratio, part)
+            } else {
+                0.0
+            };
+            part
+        })
+    }
+
+    /// Probability that each draft of the tuple is accepted; the rest of 1 goes to the
+    /// residual. O(n^3) a pass.
+    ///
+    /// With g = 1 - e, a clock survives to the place u with probability (1 - u) + g u. A product
+    /// of these is a sum over how many take the second term, with coefficients that are never
+    /// negative, and the integral of `u^m (1 - u)^(n-1-m)` is 1 over n times a binomial.
+    pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
+        let count = tuple.len();
+        let mut accepted = vec![0.0; count];
+        let mut alive = 1.0;
+        let parts: Vec<Vec<f64>> = tuple.iter().map(|&x| self.parts(x).collect()).collect();
+        for pass in 0..self.passes.len() {
+            for (slot, share) in accepted.iter_mut().enumerate() {
+                let part = parts[slot][pass];
+                if part <= 0.0 {
+                    continue;
+                }
+                let mut terms = vec![1.0];
+                for other in (0..count).filter(|&other| other != slot) {
+                    let survives = 1.0 - parts[other][pass];
+                    terms.push(0.0);
+                    for m in (1..terms.len()).rev() {
+                        terms[m] += survives * terms[m - 1];
+                    }
+                }
+                let mut beta = 1.0 / count as f64;
+                let mut sum = 0.0;
+                for (m, term) in terms.iter().enumerate() {
+                    sum += term * beta;
+                    beta *= (m + 1) as f64 / (count - 1 - m).max(1) as f64;
+                }
+                *share += alive * part * sum;
+            }
+            for parts in &parts {
+                alive *= 1.0 - parts[pass];
+            }
+        }
+        for (share, &token) in accepted.iter_mut().zip(tuple) {
+            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
+        }
+        accepted
+    }
+
+    /// Runs the passes once: O(n passes), plus O(log V) after a rejection.
+    pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let mut first = (f64::INFINITY, None);
+        for (slot, &token) in tuple.iter().enumerate() {
+            for (pass, part) in self.parts(token).enumerate() {
+                let place = rng.random::<f64>();
+                if place < part {
+                    let when = pass as f64 + place / part;
+                    if when < first.0 {
+                        first = (when, Some((slot, token)));
+                    }
+                    break;
+                }
+            }
+        }
+        self.thinning.keep_or_reject(first.1, rng)
+    }
+}
