@@ -3,6 +3,7 @@
 import argparse
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -216,12 +217,23 @@ more than TV .05 and is said to be as claimed, or another lossless rule.
 """
 
 
+def not_run(results, lengths, sources):
+    """Lengths at which engines of a source of rows were left out, in words."""
+    chosen = {engine.name: engine for engine in engines.all_engines() if any(one["engine"] == engine.name for one in results)}
+    run = {(one["engine"], one["rows"], one["count"]) for one in results}
+    for source, count in itertools.product(sources, lengths):
+        absent = sum((name, source, count) not in run for name, engine in chosen.items() if count <= engine.most)
+        if absent:
+            yield f" Not run: {absent} engines, {source}, {count:,} tokens."
+
+
 def report(results, lengths, sources, options):
     """Prints the page, and writes it where it is asked for; the exit code."""
     lines = summary(results, options.alpha)
     page = "\n".join([
         *(f"- {'' if good else '**missed** '}{text}" for good, text in lines), "",
-        f"{len({one['engine'] for one in results})} engines, {len(results)} logs, of {lengths} tokens.", "",
+        f"{len({one['engine'] for one in results})} engines, {len(results)} logs, of {lengths} tokens."
+        + "".join(not_run(results, lengths, sources)), "",
         *table(results, lengths, sources),
     ])
     print(page)
