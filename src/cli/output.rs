@@ -247,12 +247,7 @@ fn write_into(
         make(inside)?;
         remove_unheld(inside, TEMPORARY_PREFIX);
     }
-    let orphans: Vec<PathBuf> = pictures_of_an_earlier_report(folder)
-        .filter(|name| {
-            files.iter().any(|(own, _)| own == REPORT) && files.iter().all(|(own, _)| own != name)
-        })
-        .map(|name| folder.join(name))
-        .collect();
+    let orphans = orphans(folder, files);
     let mut staged = Vec::with_capacity(files.len());
     for (name, contents) in files {
         let path = folder.join(name);
@@ -287,20 +282,24 @@ fn write_into(
 /// The page of a report, which links its pictures.
 const REPORT: &str = "report.md";
 
-/// Returns the pictures that the report in a folder links: once it is replaced they are nobody's.
-fn pictures_of_an_earlier_report(folder: &Path) -> impl Iterator<Item = String> {
+/// Returns the pictures that nobody links once these files replace the report in a folder.
+fn orphans(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
+    let is_written = |name: &str| files.iter().any(|(own, _)| own == name);
     let text = |name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
     // What another program wrote stays.
-    let json = text("report.json");
-    let is_ours = ["\"tool\"", "\"specgap "]
-        .iter()
-        .all(|part| json.contains(part));
-    let page = if is_ours { text(REPORT) } else { String::new() };
-    let links: Vec<String> = (page.split("](").skip(1))
-        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+    let is_ours = || {
+        let json = text("report.json");
+        json.contains("\"tool\"") && json.contains("\"specgap ")
+    };
+    if !is_written(REPORT) || !is_ours() {
+        return Vec::new();
+    }
+    (text(REPORT).split("](").skip(1))
+        .filter_map(|rest| Some(rest.split_once(')')?.0))
         .filter(|name| name.ends_with(".svg") && !name.contains(['/', '\\']))
-        .collect();
-    links.into_iter()
+        .filter(|name| !is_written(name))
+        .map(|name| folder.join(name))
+        .collect()
 }
 
 /// Removes the profiles of other lengths that an earlier run has left beside these, so that none is
