@@ -70,6 +70,15 @@ fn advice(report: &TreeReport) -> Vec<String> {
         best.verifier,
         best.scheme
     );
+    let below = best.most_accepted_length.map(|most| {
+        format!(
+            " No lossless rule accepts more than {} of its drafts a round; {} accepts {}.",
+            plus_minus(&most, 2),
+            best.verifier,
+            plus_minus(&best.expected_accepted_length, 2)
+        )
+    });
+    let below = below.unwrap_or_default();
     if is_open(report) {
         let tokens = |estimate: &Estimate| plus_minus(estimate, 2);
         let theirs = report.reference.as_ref().map_or_else(String::new, |one| {
@@ -107,7 +116,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
     let Some(reference) = &report.reference else {
         let only = format!(
             "The tree below, {grown}, is the best that was grown here: {of_best}, on prompts that \
-             had no say in the choice{doubt}."
+             had no say in the choice{doubt}.{below}"
         );
         return vec![only, no_reference(report.engine.as_ref())];
     };
@@ -127,7 +136,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
         true => [
             format!(
                 "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
-                 choice{doubt}."
+                 choice{doubt}.{below}"
             ),
             format!("On these it has {difference} more than {theirs}: {of_reference}."),
         ],
@@ -138,7 +147,7 @@ fn advice(report: &TreeReport) -> Vec<String> {
             ),
             format!(
                 "The tree below, grown for this log, {grown}, {difference} on the same prompts, which \
-                 had no say in the choice."
+                 had no say in the choice.{below}"
             ),
         ],
     };

@@ -10,8 +10,14 @@ use crate::report::sections::if_any;
 /// A tree for each draft law and verifier.
 pub(super) fn best(report: &TreeReport) -> Table {
     let timed = report.timings.is_some();
+    let has_most = report
+        .best
+        .iter()
+        .any(|tree| tree.most_accepted_length.is_some());
     let columns = [
-        head("drafts | verifier | #tokens | #levels | #E[τ] | #tokens per call"),
+        head("drafts | verifier | #tokens | #levels | #E[τ]"),
+        head_if(has_most, "#any rule at most"),
+        head("#tokens per call"),
         head_if(timed, "#speed-up"),
     ]
     .concat();
@@ -23,8 +29,9 @@ pub(super) fn best(report: &TreeReport) -> Table {
             Entry::plain(tree.paths.len().to_string()),
             Entry::plain(depth.to_string()),
             entry(&tree.expected_accepted_length, 3),
-            entry(&tree.tokens_per_call, 3),
         ];
+        entries.extend(has_most.then(|| maybe(tree.most_accepted_length.as_ref(), 3)));
+        entries.push(entry(&tree.tokens_per_call, 3));
         entries.extend(timed.then(|| maybe(tree.speedup.as_ref(), 2)));
         if index == 0 {
             entries.iter_mut().for_each(|entry| entry.strong = true);
@@ -33,11 +40,12 @@ pub(super) fn best(report: &TreeReport) -> Table {
     });
     let first = report.best.first();
     let note = first.map_or_else(String::new, |tree| {
-        format!(
+        let grown = format!(
             "Each is grown on {} prompts, within {} tokens, {} levels and as many children as its \
              law takes, and reported on the {} others. Ordered by what the choosing prompts say.",
             tree.chosen_on, tree.limits[0], tree.limits[1], tree.reported_on
-        )
+        );
+        grown + most(has_most)
     });
     Table::new("best", "The best tree by draft law and verifier", columns)
         .rows(rows)
@@ -134,8 +142,12 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         return Vec::new();
     }
     let timed = report.timings.is_some();
+    let mut results = report.results.iter();
+    let has_most = results.any(|result| result.most_accepted_length.is_some());
     let columns = [
-        head("drafts | verifier | #E[τ] | #if independent | #tokens per call"),
+        head("drafts | verifier | #E[τ]"),
+        head_if(has_most, "#any rule at most"),
+        head("#if independent | #tokens per call"),
         head_if(timed, "#speed-up"),
     ]
     .concat();
@@ -149,12 +161,15 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
             Entry::plain(result.scheme.clone()),
             Entry::titled(result.verifier.clone(), result.kind.clone()),
             maybe(result.expected_accepted_length.as_ref(), 3),
+        ];
+        entries.extend(has_most.then(|| maybe(result.most_accepted_length.as_ref(), 3)));
+        entries.extend([
             Entry::titled(
                 decimals(result.sequoia_prediction, 3),
                 result.sequoia_prediction.to_string(),
             ),
             entry(&result.tokens_per_call, 3),
-        ];
+        ]);
         entries.extend(timed.then(|| maybe(result.speedup.as_ref(), 2)));
         let row = Row::new(entries);
         match table.groups.last_mut() {
@@ -162,7 +177,18 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
             _ => table.group(title, vec![row], true),
         }
     }
-    vec![table]
+    vec![table.note(most(has_most).trim_start())]
+}
+
+/// What the column of the most says.
+fn most(is_there: bool) -> &'static str {
+    match is_there {
+        true => {
+            " Any rule at most: no lossless verifier of these drafts has a larger E[τ], the mean of \
+             the sum over d of min(1, P(the text's d tokens are drafted) / p of them)."
+        }
+        false => "",
+    }
 }
 
 /// Trees that follow the text.

@@ -189,6 +189,28 @@ impl OfferedRows {
         }
     }
 
+    /// The slots of so many children that may draw a token, each with its chance; and whether one
+    /// of them at most does. Slots that may both draw it draw independently.
+    pub fn drawn_by(&self, token: Drafted, children: usize) -> (Vec<(usize, f64)>, bool) {
+        let sure = self.certain.len();
+        let of = |slot: usize, chance: f64| (sure + slot, chance);
+        match token.home {
+            _ if self.is_iid() => (
+                (0..children).map(|slot| (slot, token.at[1])).collect(),
+                false,
+            ),
+            Home::Certain(slot) => (vec![(slot, 1.0)], true),
+            Home::Stratum(stratum) => (vec![of(stratum, token.at[1])], true),
+            Home::Cut(cut) => {
+                let over = self.strata.straddlers().get(cut).copied().flatten();
+                let both = over.map(|one| vec![of(cut, one.before), of(cut + 1, one.behind)]);
+                let once = self.children == Children::Strata(Straddle::Once);
+                (both.unwrap_or_default(), once)
+            }
+            Home::Nowhere => (Vec::new(), true),
+        }
+    }
+
     /// Whether children are i.i.d., so that these rows are those of all numbers of them.
     pub fn is_iid(&self) -> bool {
         self.children == Children::Iid

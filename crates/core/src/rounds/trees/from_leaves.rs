@@ -74,3 +74,48 @@ pub fn kept_from_leaves(
     }
     survival
 }
+
+/// What no lossless round keeps more of, whatever it does with the tree: with pi(x) the chance that x
+/// is drafted, min(1, pi(y_1..y_d) / p(y_1..y_d)) for d = 1, 2, ... as far as the text goes.
+///
+/// # Formula
+/// A round that keeps x has drafted x, and its text begins with x: it keeps x with at most
+/// min(p(x), pi(x)), so E\[tau\] is at most the mean over texts of the sum of these over d. Children
+/// that agree are nodes of their own; merged, they are drafted no more often.
+///
+/// # Complexity
+/// O(levels) a visit of a node, of which there are as many as ways to draw the text.
+pub fn most_kept(shape: &Shape, text: &[TextToken<'_>]) -> Vec<f64> {
+    let room = shape.levels().min(text.len());
+    let drafted = drafted_below(shape, 0, &text[..room]);
+    let mut chance = 1.0;
+    let each = drafted.iter().zip(text).map(|(drafted, here)| {
+        chance *= here.at[0];
+        (drafted / chance).min(1.0)
+    });
+    each.collect()
+}
+
+/// The chance that a text's first tokens are drafted behind a node, for one, two, ... of them.
+fn drafted_below(shape: &Shape, node: usize, text: &[TextToken<'_>]) -> Vec<f64> {
+    let mut drafted = vec![0.0; text.len()];
+    let count = shape.children[node];
+    let here = text.first().filter(|_| count > 0);
+    let Some((rows, token)) = here.and_then(|here| here.drawn(count)) else {
+        return drafted;
+    };
+    let (slots, is_one) = rows.drawn_by(token, count);
+    for (slot, chance) in slots {
+        let below = drafted_below(shape, shape.child(node, slot), &text[1..]);
+        let all = [1.0].into_iter().chain(below);
+        for (drafted, below) in drafted.iter_mut().zip(all) {
+            let more = chance * below;
+            *drafted += if is_one {
+                more
+            } else {
+                more * (1.0 - *drafted)
+            };
+        }
+    }
+    drafted
+}

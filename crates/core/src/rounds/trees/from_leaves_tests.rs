@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use specgap_number::distribution::{Draft, Rational, Target};
 use specgap_number::number::Number;
 use specgap_plan::{Falling, Heaviest, Levels, OfferedRows, RatioOrder};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows p and q at every prefix.
 struct Pair {
@@ -280,11 +280,17 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
     let one = [fifth(0)];
     let levels: [&[Rational]; 2] = [if is_one { &one } else { &four }, &one];
     let mut ends = BTreeMap::new();
+    let mut drafted: BTreeMap<Vec<usize>, Rational> = BTreeMap::new();
     each_tree(
         (pair, &shape, law),
         (vec![(Vec::new(), 0)], 0),
         &Rational::one(),
         &mut |drawn, chance| {
+            let prefixes: BTreeSet<&Vec<usize>> = drawn.iter().map(|one| &one.0).collect();
+            for prefix in prefixes {
+                let drafted = drafted.entry(prefix.clone());
+                drafted.or_insert_with(Rational::zero).gain(chance);
+            }
             let mut nodes: Vec<Drawn> = drawn
                 .iter()
                 .map(|(prefix, place)| {
@@ -319,7 +325,7 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
         },
     );
     let counts: Vec<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
-    let mut kept = Rational::zero();
+    let (mut kept, mut ceiling) = (Rational::zero(), Rational::zero());
     for text in texts(pair.vocab, length) {
         let p = pair.chance(&text, 0);
         let ways: Vec<Rational> = (0..length)
@@ -348,6 +354,7 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
         let levels = if is_one { Levels::ONE } else { Levels::FOUR };
         let mut reach = vec![0.0; shape.parent.len()];
         let found = kept_from_leaves(&shape, levels, &along, &mut reach);
+        let most_kept = most_kept(&shape, &along);
         for (depth, found) in found.iter().enumerate() {
             let mass = Rational::total(&ways[depth..]);
             let known = mass.over(&p).to_f64();
@@ -357,9 +364,20 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
             );
             if depth > 0 {
                 kept.gain(&mass);
+                let [prefix, rest] = [pair.chance(&text[..depth], 0), pair.chance(&text, depth)];
+                let drafted = drafted.get(&text[..depth]).cloned();
+                let most = drafted.unwrap_or_else(Rational::zero).smaller(&prefix);
+                let known = most.over(&prefix).to_f64();
+                let most_kept = most_kept[depth - 1];
+                assert!(
+                    (most_kept - known).abs() < 1e-12,
+                    "{law} {tree} {text:?} {depth}: {most_kept} {known}"
+                );
+                ceiling.gain(&most.times(&rest));
             }
         }
     }
+    assert!(kept <= ceiling, "{law} {tree}: {kept} {ceiling}");
     kept.to_f64()
 }
 

@@ -6,7 +6,7 @@ mod from_leaves_tests;
 mod replay;
 mod shares;
 
-pub use from_leaves::{TextToken, kept_from_leaves};
+pub use from_leaves::{TextToken, kept_from_leaves, most_kept};
 pub use replay::{TreeReplay, replay_tree, replay_tree_with};
 pub use replay::{survival_of_tree, walk};
 pub use shares::ChildShares;

@@ -84,6 +84,11 @@ pub struct TreeResult {
     pub kind: String,
     /// E\[tau\] of a round, averaged over every position at which the tree's depth is left.
     pub expected_accepted_length: Option<Estimate>,
+    /// No lossless verifier of these drafts has a larger E\[tau\]: over the same positions, the mean
+    /// of the sum over d of min(1, P(the text's d tokens are drafted) / p of them). Of whole rows,
+    /// where a rule from the leaves takes the drafts and was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_accepted_length: Option<Estimate>,
     /// N / E\[target calls\].
     pub tokens_per_call: Estimate,
     /// Against the target alone, at the given times.
@@ -251,6 +256,9 @@ pub struct GrownTree {
     pub expected_accepted_length_where_chosen: f64,
     /// E\[tau\] on the others.
     pub expected_accepted_length: Estimate,
+    /// No lossless verifier of its drafts has a larger one there; as in [`TreeResult`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_accepted_length: Option<Estimate>,
     /// N / E\[target calls\] on the others.
     pub tokens_per_call: Estimate,
     /// Speed on the prompts that it was chosen on.

@@ -4,7 +4,7 @@ use super::super::ReplayError;
 use super::super::read::{Text, Texts};
 use super::pairs::Pair;
 use specgap_base::side_by_side;
-use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, replay_tree_with};
+use specgap_core::rounds::{TextToken, TreeReplay, kept_from_leaves, most_kept, replay_tree_with};
 use specgap_core::tree::Shape;
 use specgap_log::log::Log;
 use specgap_number::distribution::{Draft, Rows, Target};
@@ -15,23 +15,34 @@ use std::collections::{BTreeMap, VecDeque};
 /// A pair, by its place in the plan, and the numbers of children of a tree's nodes.
 type Key = (usize, Vec<usize>);
 
+/// A tree's rounds along a text, and what no lossless ones accept more of: a sum over the starts with
+/// room for the whole tree.
+type OfText = (TreeReplay<f64>, f64);
+
 /// Rounds of trees from their leaves, text by text. What a node is offered depends on the whole path
 /// to it, so they are read along rows once it is known which trees are asked for.
 #[derive(Default)]
 pub(super) struct FromLeaves {
     wanted: RefCell<BTreeMap<Key, Shape>>,
-    found: BTreeMap<Key, Vec<TreeReplay<f64>>>,
+    found: BTreeMap<Key, Vec<OfText>>,
 }
 
 impl FromLeaves {
     /// The rounds of a tree; where they were not read yet, it is noted down.
-    pub(super) fn rounds(&self, pair: usize, shape: &Shape) -> Option<&[TreeReplay<f64>]> {
+    pub(super) fn rounds(&self, pair: usize, shape: &Shape) -> Option<&[OfText]> {
         let key = (pair, shape.children.clone());
         let found = self.found.get(&key);
         if found.is_none() {
             self.wanted.borrow_mut().insert(key, shape.clone());
         }
         found.map(Vec::as_slice)
+    }
+
+    /// By text what no lossless rounds accept more of with the drafts of a pair, where its rounds
+    /// were read.
+    pub(super) fn most(&self, pair: usize, shape: &Shape) -> Option<impl Iterator<Item = f64>> {
+        let found = self.found.get(&(pair, shape.children.clone()))?;
+        Some(found.iter().map(|one| one.1))
     }
 
     /// Reads the rows again, for all that was noted down.
@@ -52,7 +63,7 @@ impl FromLeaves {
             .filter_map(|((pair, _), shape)| Some((pairs.get(*pair)?, shape)));
         let trees = Trees::new(trees.collect());
         let read = side_by_side::each_or_stop(&texts.texts, |text| trees.along(logs, texts, text))?;
-        let mut by_tree: Vec<Vec<TreeReplay<f64>>> = vec![Vec::new(); all.len()];
+        let mut by_tree: Vec<Vec<OfText>> = vec![Vec::new(); all.len()];
         for text in read {
             by_tree
                 .iter_mut()
@@ -79,6 +90,15 @@ struct Here {
     at: [f64; 2],
     /// By law, as [`Trees::drawn`].
     rows: Vec<Vec<(usize, OfferedRows)>>,
+}
+
+/// What rounds of a tree keep of a text.
+#[derive(Clone, Default)]
+struct Kept {
+    /// By start: m_0, m_1, .. and what of each node is kept.
+    starts: Vec<[Vec<f64>; 2]>,
+    /// The most that is accepted from the starts with room for the whole tree.
+    most: f64,
 }
 
 impl<'a> Trees<'a> {
@@ -129,15 +149,9 @@ impl<'a> Trees<'a> {
     }
 
     /// The rounds of each along a text.
-    fn along(
-        &self,
-        logs: &[Log],
-        texts: &Texts,
-        text: &Text,
-    ) -> Result<Vec<TreeReplay<f64>>, ReplayError> {
+    fn along(&self, logs: &[Log], texts: &Texts, text: &Text) -> Result<Vec<OfText>, ReplayError> {
         let mut ahead: VecDeque<Here> = VecDeque::new();
-        // By tree, then start: m_0, m_1, .. and what of each node is kept.
-        let mut kept: Vec<Vec<[Vec<f64>; 2]>> = vec![Vec::new(); self.all.len()];
+        let mut kept: Vec<Kept> = vec![Kept::default(); self.all.len()];
         let mut refused = None;
         texts.rows_along(logs, text, &mut |rows, token| {
             match self.here(rows, token) {
@@ -157,17 +171,18 @@ impl<'a> Trees<'a> {
             ahead.pop_front();
         }
         let replays = self.all.iter().zip(kept).map(|((_, shape), kept)| {
-            replay_tree_with(shape, kept.len(), |start, room, reach| {
-                let [survival, nodes] = &kept[start];
+            let rounds = replay_tree_with(shape, kept.starts.len(), |start, room, reach| {
+                let [survival, nodes] = &kept.starts[start];
                 reach.copy_from_slice(nodes);
                 survival.iter().take(room + 1).copied().collect()
-            })
+            });
+            (rounds, kept.most)
         });
         Ok(replays.collect())
     }
 
     /// Adds what rounds keep that begin at the first of some positions.
-    fn start(&self, ahead: &VecDeque<Here>, kept: &mut [Vec<[Vec<f64>; 2]>]) {
+    fn start(&self, ahead: &VecDeque<Here>, kept: &mut [Kept]) {
         for ((pair, shape), kept) in self.all.iter().zip(kept) {
             let law = pair.scheme.entry().children;
             let law = self.drawn.iter().position(|one| Some(one.0) == law);
@@ -185,7 +200,10 @@ impl<'a> Trees<'a> {
                 .collect();
             let mut reach = vec![0.0; shape.parent.len()];
             let survival = kept_from_leaves(shape, levels, &text, &mut reach);
-            kept.push([survival, reach]);
+            kept.starts.push([survival, reach]);
+            if text.len() == shape.levels() {
+                kept.most += most_kept(shape, &text).iter().sum::<f64>();
+            }
         }
     }
 }

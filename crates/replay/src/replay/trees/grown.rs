@@ -63,7 +63,7 @@ impl Measurement<'_> {
         let (_, nodes, speedup_where_chosen) = chosen?;
         let tree = growth.tree(nodes).ok()?;
         let shape = tree.shape();
-        let group = self.group(shares, &shape);
+        let group = self.group_below_its_most(pair, shares, &shape);
         let along = group.along(timings);
         let tree = GrownTree {
             scheme: pair.scheme.to_string(),
@@ -74,6 +74,7 @@ impl Measurement<'_> {
             growmap: tree.sequoia(),
             expected_accepted_length_where_chosen: group.accepted(Half::Chooses)?.mean,
             expected_accepted_length: group.accepted(Half::Reports)?,
+            most_accepted_length: group.most_accepted(Half::Reports),
             tokens_per_call: group.tokens_per_call(Half::Reports),
             speedup_where_chosen,
             speedup: timings.and_then(|timings| group.speed(Half::Reports, timings)),

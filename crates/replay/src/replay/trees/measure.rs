@@ -146,7 +146,7 @@ impl Measurement<'_> {
             for tree in &self.settings.trees {
                 let shape = tree.tree.shape();
                 if pair.takes(&shape) && self.reaches(tree, &mut left_out) {
-                    let group = self.group(&shares, &shape);
+                    let group = self.group_below_its_most(pair, &shares, &shape);
                     let result = self.result(pair, &shares, tree, &group, &mut left_out);
                     let found = self.candidate(&result, &group);
                     // No engine verifies from the leaves.
@@ -409,7 +409,10 @@ impl Measurement<'_> {
         });
         let known = (shares.from_leaves).and_then(|pair| self.from_leaves.rounds(pair, shape));
         let rounds = match known {
-            Some(known) => self.texts.by_prompt(known, Rounds::add),
+            Some(known) => {
+                let rounds = known.iter().map(|one| &one.0);
+                self.texts.by_prompt(rounds, Rounds::add)
+            }
             None => {
                 let texts = shares.texts.par_iter();
                 let replays: Vec<TreeReplay<f64>> =
@@ -421,7 +424,24 @@ impl Measurement<'_> {
             shape,
             rounds,
             bounds,
+            most: None,
             tokens: &self.tokens,
+        }
+    }
+
+    /// The same, with what no lossless rounds of these drafts accept more of.
+    pub(super) fn group_below_its_most<'a>(
+        &'a self,
+        pair: &Pair,
+        shares: &Shares,
+        shape: &'a Shape,
+    ) -> Group<'a> {
+        let mut pairs = self.plan.pairs.iter();
+        let reads = pairs.position(|one| one.levels.is_some() && one.scheme == pair.scheme);
+        let most = reads.and_then(|reads| self.from_leaves.most(reads, shape));
+        Group {
+            most: most.map(|most| self.texts.sums(most)),
+            ..self.group(shares, shape)
         }
     }
 
@@ -471,6 +491,7 @@ impl Measurement<'_> {
             verifier: pair.verifier.to_string(),
             kind: pair.kind(group.shape),
             expected_accepted_length: group.accepted(Half::All),
+            most_accepted_length: group.most_accepted(Half::All),
             tokens_per_call: group.tokens_per_call(Half::All),
             speedup,
             sequoia_prediction: self.predicted(shares, &tree.tree, Half::All),

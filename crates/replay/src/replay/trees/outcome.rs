@@ -59,6 +59,9 @@ pub(super) struct Group<'a> {
     pub(super) rounds: Vec<Rounds>,
     /// Where rows list some tokens only, and what they leave open is known.
     pub(super) bounds: Option<Vec<RoundBounds>>,
+    /// By prompt the most that lossless rounds accept from the starts with room for the whole tree,
+    /// where it was read.
+    pub(super) most: Option<Vec<f64>>,
     pub(super) tokens: &'a [f64],
 }
 
@@ -79,6 +82,15 @@ impl Group<'_> {
             truncation: self.between(half, |bounds, _, end| (bounds.accepted[end], bounds.whole)),
             ..Clustered::new(sums).estimate()
         })
+    }
+
+    /// The most that E[tau] is of any lossless rounds.
+    pub(super) fn most_accepted(&self, half: Half) -> Option<Estimate> {
+        let prompts = self.rounds.iter().zip(self.most.as_ref()?).enumerate();
+        let here = prompts.filter(|(cluster, one)| half.has(*cluster) && one.0.whole > 0.0);
+        let sums = here.map(|(_, (rounds, &most))| (most, rounds.whole));
+        let any = sums.clone().next().is_some();
+        any.then(|| Clustered::new(sums).estimate())
     }
 
     pub(super) fn tokens_per_call(&self, half: Half) -> Estimate {
