@@ -362,6 +362,8 @@ class Play:
                    (("prompt_id", 1), ("position", 2), ("output", 5), ("accepted", 4))}
         arrays = {"target_logits": self.rows.stored["target"][contexts]}
         arrays |= {name: numpy.array(columns[name], "i4") for name in ("prompt_id", "position", "output")}
+        if engine.rule == "text" and "ensemble" in (engine.causes or {}):
+            arrays["draft_logits"] = self.rows.stored["draft"][contexts]  # without them nothing can name it
         if engine.rule != "text":
             none = [-1] * engine.drafts
             arrays["draft_logits"] = self.rows.stored["draft"][contexts]

@@ -40,12 +40,11 @@ pub(super) fn best(report: &TreeReport) -> Table {
     });
     let first = report.best.first();
     let note = first.map_or_else(String::new, |tree| {
-        let grown = format!(
+        format!(
             "Each is grown on {} prompts, within {} tokens, {} levels and as many children as its \
              law takes, and reported on the {} others. Ordered by what the choosing prompts say.",
             tree.chosen_on, tree.limits[0], tree.limits[1], tree.reported_on
-        );
-        grown + most(has_most)
+        )
     });
     Table::new("best", "The best tree by draft law and verifier", columns)
         .rows(rows)
@@ -177,18 +176,7 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
             _ => table.group(title, vec![row], true),
         }
     }
-    vec![table.note(most(has_most).trim_start())]
-}
-
-/// What the column of the most says.
-fn most(is_there: bool) -> &'static str {
-    match is_there {
-        true => {
-            " Any rule at most: no lossless verifier of these drafts has a larger E[τ], the mean of \
-             the sum over d of min(1, P(the text's d tokens are drafted) / p of them)."
-        }
-        false => "",
-    }
+    vec![table]
 }
 
 /// Trees that follow the text.
