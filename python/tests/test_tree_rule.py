@@ -276,3 +276,87 @@ def test_drafts_of_another_row_are_refused() -> None:
     with pytest.raises(ValueError, match="sure by its q"):
         rules.verify_tree(p, np.tile([0.7, 0.1, 0.1, 0.1], (3, 1)), [1, 0], [0, 0], rng)
     assert rules.verify_tree(p, q, [], [], rng)[0] == []
+
+
+class Coins:
+    """Even numbers that are given."""
+
+    def __init__(self, coins: Any) -> None:
+        self.coins = list(coins)
+
+    def random(self) -> float:
+        return float(self.coins.pop(0))
+
+    def choice(self, size: int, p: Any) -> int:
+        ends = np.cumsum(p)
+        return int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
+
+
+@pytest.mark.parametrize("levels", [rules.TRAVERSAL, rules.TRAVERSAL_4, EVERYWHERE])
+@pytest.mark.parametrize("kind", [*STRATA, IID])
+def test_torch_keeps_the_same_nodes_with_the_same_coins(levels: Any, kind: Any) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from specgap import kernels
+
+    generator = np.random.default_rng(11)
+    depths = set()
+    for shape in [by_depth(1, 1), by_depth(3, 2, 1), of(root=2, x1=3), of(root=4, x0=2, x00=1, x3=1)]:
+        parents: list[int] = []
+        ranks: list[tuple[int, ...]] = [()]
+        slots: list[list[int]] = []
+        for row in itertools.count():
+            if row == len(ranks):
+                break
+            count = shape(ranks[row], [])
+            slots.append(list(range(len(parents), len(parents) + count)))
+            parents += [row] * count
+            ranks += [(*ranks[row], rank) for rank in range(count)]
+        size, batch, nodes = 7, 60, len(parents)
+        p, q = np.empty((2, batch, nodes + 1, size))
+        tokens = np.full((batch, nodes), -1)
+        named = [np.tile(own, (batch, 1)) for own in slots]
+        for b, row in itertools.product(range(batch), range(nodes + 1)):
+            p[b, row], q[b, row] = next(iter(models(generator, size, 1).values()))
+            for slot in range(len(slots[row])):
+                named[row][b, slot] = slots[row][slot]
+            if kind.get("iid"):
+                drafts = list(generator.choice(size, len(slots[row]), p=q[b, row]))
+            elif slots[row]:
+                drafts = list(rules.draft_strata(q[b, row], len(slots[row]), generator, kind["straddle"]))
+            else:
+                drafts = []
+            for rank, token in enumerate(drafts):
+                tokens[b, slots[row][rank]] = token
+                if kind.get("merged") and rank and token == drafts[rank - 1]:
+                    named[row][b, rank] = named[row][b, rank - 1]
+        coins = generator.random((batch, nodes + 1)) ** 2  # nodes are refused less often
+        path, token = kernels.verify_tree(
+            torch.tensor(p),
+            torch.tensor(q),
+            torch.tensor(tokens),
+            parents,
+            torch.tensor(coins),
+            levels,
+            kind.get("straddle", "once"),
+            [torch.tensor(own, dtype=torch.int64).reshape(batch, -1) for own in named]
+            if kind.get("merged")
+            else None,
+            bool(kind.get("iid")),
+        )
+        for b in range(batch):
+            wanted = rules.verify_tree(
+                p[b],
+                q[b],
+                tokens[b].tolist(),
+                parents,
+                Coins(coins[b]),  # type: ignore[arg-type]
+                levels,
+                kind.get("straddle", "once"),
+                [own[b].tolist() for own in named],
+                bool(kind.get("iid")),
+            )
+            found = [i for i in path[b].tolist() if i >= 0]
+            assert (found, int(token[b])) == wanted, (b, kind)
+            assert path[b].tolist()[: len(found)] == found
+            depths.add(len(found))
+    assert depths == {0, 1, 2, 3}
