@@ -100,7 +100,8 @@ class _Alive:
 
     def __init__(self, laws: list[Any], count: Any, places: list[Any], links: list[Any]) -> None:
         self.laws, self.count, self.places, self.links = list(laws), count, places, links
-        self.ends, self.middles = [None] * len(laws), [None] * len(laws)
+        self.ends: list[Any] = [None] * len(laws)
+        self.middles: list[Any] = [None] * len(laws)
         for j in range(len(laws)):
             self._sum(j)
 
