@@ -15,6 +15,8 @@ import specgap as sg
 from specgap import rules
 from specgap._evaluate import _explored
 
+from .test_documents import blocks
+
 Rows = dict[tuple[int, ...], tuple[Any, Any]]
 #: How many children a node gets: its ranks from the root on, and all nodes so far.
 Shape = Callable[[tuple[int, ...], list[int]], int]
@@ -284,8 +286,9 @@ class Coins:
     def __init__(self, coins: Any) -> None:
         self.coins = list(coins)
 
-    def random(self) -> float:
-        return float(self.coins.pop(0))
+    def random(self, count: int | None = None) -> Any:
+        found = [float(self.coins.pop(0)) for _ in range(1 if count is None else count)]
+        return found[0] if count is None else np.array(found)
 
     def choice(self, size: int, p: Any) -> int:
         ends = np.cumsum(p)
@@ -360,3 +363,39 @@ def test_torch_keeps_the_same_nodes_with_the_same_coins(levels: Any, kind: Any) 
             assert path[b].tolist()[: len(found)] == found
             depths.add(len(found))
     assert depths == {0, 1, 2, 3}
+
+
+def test_the_functions_of_the_guide_do_the_same_with_the_same_coins() -> None:
+    page: dict[str, Any] = {}
+    for _, code in blocks("docs/guide/better-drafts.md"):
+        exec(compile(code, "better-drafts.md", "exec"), page)
+    generator = np.random.default_rng(6)
+    shape = of(root=4, x0=2, x00=1, x1=2, x3=1)
+    lengths: dict[int, int] = defaultdict(int)
+    for _ in range(300):
+        size = int(generator.integers(3, 9))
+        tokens: list[int] = []
+        parents: list[int] = []
+        ranks: list[tuple[int, ...]] = [()]
+        rows = []
+        for row in itertools.count():
+            if row == len(ranks):
+                break
+            rows.append(next(iter(models(generator, size, 1).values())))
+            if count := shape(ranks[row], tokens):
+                coins = generator.random(count)
+                drafts = page["draft"](rows[row][1], count, Coins(coins))
+                again = rules.draft_strata(rows[row][1], count, Coins(coins), "independent")  # type: ignore[arg-type]
+                assert drafts == again.tolist()
+                tokens += drafts
+                parents += [row] * len(drafts)
+                ranks += [(*ranks[row], rank) for rank in range(len(drafts))]
+        p, q = (list(of) for of in zip(*rows))
+        coins = generator.random(len(tokens) + 1) ** 2
+        for levels in (0.8, 0.5, 0.2, 0.0), (0.0,):
+            found = page["verify_tree"](p, q, tokens, parents, Coins(coins), levels)
+            both = (levels, (0.0,))
+            known = rules.verify_tree(p, q, tokens, parents, Coins(coins), both, "independent")  # type: ignore[arg-type]
+            assert found == known
+            lengths[len(found[0])] += 1
+    assert min(lengths[k] for k in range(4)) > 20, lengths
