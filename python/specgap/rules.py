@@ -19,13 +19,15 @@ rule                         drafts               lossless
 :func:`rrs_on_distinct`      without-replacement  no: distinct drafts verified as independent
 ===========================  ===================  ==============================================
 
-:func:`draft_strata` and :func:`verify_level` are the two functions of the guide
-``docs/guide/better-drafts.md``: one draft from each stratum of q, rejection by level. They cut q in
-the order of token ids and sort nothing that is as long as the vocabulary.
+:func:`draft_strata`, :func:`verify_level` and :func:`verify_tree` are the functions of the guide
+``docs/guide/better-drafts.md``: one draft from each stratum of q; rejection by level at one
+position; traversal of a tree. They cut q in the order of token ids and sort nothing that is as long
+as the vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +41,9 @@ Straddle = Literal["once", "independent"]
 #: Levels of the passes over strata, and over i.i.d. drafts.
 STRATA_LEVELS = (0.8, 0.5, 0.2, 0.0)
 IID_LEVELS = (0.8, 0.6, 0.45, 0.3, 0.15, 0.0, 0.0, 0.0)
+#: Levels of :func:`verify_tree` at the root, and below it.
+TRAVERSAL = ((0.0,), (0.0,))
+TRAVERSAL_4 = (STRATA_LEVELS, (0.0,))
 
 
 def _residual(p: Floats, q: Floats) -> Floats:
@@ -53,8 +58,8 @@ def _kept(p: float, q: float) -> float:
     return 0.0 if p <= 0 else 1.0 if p >= q else p / q
 
 
-def _drawn(law: Floats, rng: Branching) -> int:
-    return rng.choice(len(law), p=law)
+def _drawn(law: Floats, rng: Branching | np.random.Generator) -> int:
+    return int(rng.choice(len(law), p=law))
 
 
 def token(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
@@ -171,6 +176,55 @@ def _reach(parts: list[_Stratum], alive: list[Floats], sums: list[float], j: int
     return [first * after, others * after, others * shared]
 
 
+class _Drafts:
+    """The drafts of a row, given that none of them was accepted so far."""
+
+    def __init__(self, q: Floats, n: int, straddle: Straddle, iid: bool = False) -> None:
+        own = _Stratum(0, q, ((1.0, 1.0), (1.0, 1.0)))
+        self.certain, self.parts = ([], [own] * n) if iid or not n else _strata(q, n, straddle)
+        self.alive = [part.law.copy() for part in self.parts]
+        self.sums = [1.0] * len(self.parts)
+
+    def mass(self, j: int, reach: list[float]) -> Floats:
+        """The probability that stratum j drafted each of its tokens, and nothing is accepted."""
+        first, others, last = reach
+        mass = self.alive[j] * others
+        mass[-1], mass[0] = self.alive[j][-1] * last, self.alive[j][0] * first
+        return mass
+
+    def survival(self) -> float:
+        """The probability that nothing is accepted."""
+        j = len(self.parts) - 1
+        return float(self.mass(j, self.reach(j)).sum()) if self.parts else 1.0
+
+    def reach(self, j: int) -> list[float]:
+        return _reach(self.parts, self.alive, self.sums, j)
+
+    def take(self, j: int, left: Floats, level: float, slot: int, token: int) -> float:
+        """Takes of ``left`` what stratum j accepts in a pass at a level; the chance that its draft,
+        which is this token, is accepted."""
+        part, law = self.parts[j], self.alive[j]
+        x = token - part.start
+        if not 0 <= x < len(law):
+            raise ValueError(f"draft {slot} is {token}, outside its stratum of this q")
+        first, others, last = reach = self.reach(j)
+        mass = self.mass(j, reach)
+        here = left[part.start : part.start + len(law)]
+        give = mass * -level
+        give += here
+        give *= 1.0 / (1.0 - level)
+        np.clip(give, 0.0, mass, out=give)
+        chance = _kept(float(give[x]), float(mass[x]))
+        here -= give
+        mass -= give
+        if others > 0.0:
+            np.multiply(mass, 1.0 / others, out=law)
+        law[-1] = mass[-1] / last if last > 0.0 else 0.0
+        law[0] = mass[0] / first if first > 0.0 else 0.0
+        self.sums[j] = float(law.sum())
+        return chance
+
+
 def verify_level(
     p: Floats,
     q: Floats,
@@ -184,36 +238,80 @@ def verify_level(
     that nothing is accepted yet, down to t; level 0 alone is recursive rejection. Strata from the
     last to the first in each pass. A draw from what is left at last may be a sure draft, which
     counts as accepted. O(V) a pass."""
-    certain, parts = _strata(q, len(drafts), straddle)
-    left, alive = p.copy(), [part.law.copy() for part in parts]
-    sums = [1.0] * len(parts)
+    own, left = _Drafts(q, len(drafts), straddle), p.copy()
+    sure = len(own.certain)
     for level in levels:
-        for j in reversed(range(len(parts))):
-            slot, law = len(certain) + j, alive[j]
-            x = int(drafts[slot]) - parts[j].start
-            if not 0 <= x < len(law):
-                raise ValueError(f"draft {slot} is {drafts[slot]}, outside its stratum of this q")
-            first, others, last = _reach(parts, alive, sums, j)
-            mass = law * others
-            mass[-1], mass[0] = law[-1] * last, law[0] * first
-            here = left[parts[j].start : parts[j].start + len(law)]
-            give = mass * -level
-            give += here
-            give *= 1.0 / (1.0 - level)
-            np.clip(give, 0.0, mass, out=give)
-            if rng.branch(_kept(give[x], mass[x])):
-                return int(drafts[slot]), slot
-            here -= give
-            mass -= give
-            if others > 0.0:
-                np.multiply(mass, 1.0 / others, out=law)
-            law[-1] = mass[-1] / last if last > 0.0 else 0.0
-            law[0] = mass[0] / first if first > 0.0 else 0.0
-            sums[j] = float(law.sum())
+        for j in reversed(range(len(own.parts))):
+            x = int(drafts[sure + j])
+            if rng.branch(own.take(j, left, level, sure + j, x)):
+                return x, sure + j
     left = np.maximum(left, 0.0)
     token = _drawn(left / left.sum() if left.sum() > 0 else p, rng)
-    slots = np.flatnonzero(drafts[: len(certain)] == token)
+    slots = np.flatnonzero(drafts[:sure] == token)
     return token, int(slots[0]) if len(slots) else None
+
+
+def verify_tree(
+    p: Sequence[Floats] | Floats,
+    q: Sequence[Floats] | Floats,
+    tokens: Sequence[int],
+    parents: Sequence[int],
+    rng: Branching | np.random.Generator,
+    levels: tuple[tuple[float, ...], tuple[float, ...]] = TRAVERSAL_4,
+    straddle: Straddle = "once",
+    slots: Sequence[Sequence[int]] | None = None,
+    iid: bool = False,
+) -> tuple[list[int], int]:
+    """Traversal verification by levels: the nodes that are kept, from the root on, and the next
+    token. Row 0 is the text and row i + 1 drafted node i, of which ``parents`` has the row of its
+    parent. ``p`` has the target's row behind the text and each node, ``q`` the draft's, read where
+    there are children; these are drafts of :func:`draft_strata`, in its order. ``slots`` has the
+    nodes of each row's drafts where two drafts of a row are one node; ``iid`` is for children that
+    are drawn from all of q each.
+
+    A node is *offered* a weight, the text 1. It offers its children what it takes for them, and is
+    kept with what that leaves, or refused. It may be offered again, and knows what was refused.
+    Each node has one coin: it is refused while the coin is below the chance that all its offers so
+    far were refused. ``levels`` are those of passes at the root, and below it. O(V) a pass and
+    visit."""
+    if slots is None:
+        slots = [[i for i, row in enumerate(parents) if row == x] for x in range(len(tokens) + 1)]
+    coins, refused = [rng.random() for _ in tokens], [1.0] * len(tokens)
+    drafts: dict[int, _Drafts] = {}
+
+    def offer(x: int, weight: float) -> tuple[list[int], int] | None:
+        nodes = slots[x]
+        if x not in drafts:
+            drafts[x] = _Drafts(q[x], len(nodes), straddle, iid)
+            certain = drafts[x].certain
+            if sorted(certain) != sorted(tokens[i] for i in nodes[: len(certain)]):
+                raise ValueError(f"row {x}: its first drafts are not {certain}, sure by its q")
+        own = drafts[x]
+        sure, alive = len(own.certain), own.survival()
+        left = p[x] * (weight * alive)
+        for level in levels[x > 0]:
+            for j in range(len(own.parts)) if iid else reversed(range(len(own.parts))):
+                i = nodes[sure + j]
+                chance = own.take(j, left, level, sure + j, tokens[i])
+                if chance > 0.0 and (kept := offer(i + 1, chance)):
+                    return [i, *kept[0]], kept[1]
+        alive = own.survival()
+        for i in nodes[:sure]:
+            chance = _kept(left[tokens[i]], alive)
+            if chance > 0.0 and (kept := offer(i + 1, chance)):
+                return [i, *kept[0]], kept[1]
+            left[tokens[i]] -= chance * alive
+            alive *= 1.0 - chance
+        left = np.maximum(left, 0.0)
+        if x > 0:
+            refused[x - 1] *= 1.0 - _kept(float(left.sum()), alive)
+            if coins[x - 1] < refused[x - 1]:
+                return None
+        return [], _drawn(left / left.sum() if left.sum() > 0 else p[x], rng)
+
+    kept = offer(0, 1.0)
+    assert kept is not None  # the text is kept
+    return kept
 
 
 def level_4(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:

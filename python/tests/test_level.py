@@ -16,7 +16,6 @@ import pytest
 from specgap import rules
 
 from .conftest import ROOT
-from .test_documents import blocks
 
 #: (q, p, n): ties, sure tokens, zeros of a mask and of a cut, one-hot rows, n above the support.
 EDGES = [
@@ -202,24 +201,6 @@ class Coins:
     def choice(self, a: int, p: Any = None) -> int:
         ends = np.cumsum([1.0 / a] * a if p is None else p)
         return int(np.searchsorted(ends, self.coins.pop(0) * ends[-1], side="right"))
-
-
-def test_the_functions_of_the_guide_do_the_same_with_the_same_coins() -> None:
-    page: dict[str, Any] = {}
-    for _, code in blocks("docs/guide/better-drafts.md"):
-        exec(compile(code, "better-drafts.md", "exec"), page)
-    generator = np.random.default_rng(6)
-    accepted = 0
-    for q, p, n in rows(7, 200):
-        coins = list(generator.random(n))
-        drafts = page["draft"](q, n, Coins(coins.copy()))
-        assert drafts == rules.draft_strata(q, n, Coins(coins), "independent").tolist()  # type: ignore[arg-type]
-        coins = list(generator.random(4 * n + 1))
-        token = page["verify"](p, q, drafts, Coins(coins.copy()))
-        again, _ = rules.verify_level(p, q, np.array(drafts), Coins(coins), "independent")  # type: ignore[arg-type]
-        assert token == again
-        accepted += token in drafts
-    assert 50 < accepted < 190
 
 
 @pytest.mark.parametrize("straddle", ["once", "independent"])

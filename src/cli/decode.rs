@@ -64,8 +64,8 @@ mod with_models {
         #[arg(long, alias = "topology", value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default), block, carried or carried-block of a chain;
-        /// rrs (the default), rrs-wo, level-4, spechub or traversal of a tree; select-block (the
-        /// default), select-greedy-block or traversal of paths; coded-rrs or coded-level-4 of paths by codes.
+        /// rrs (the default), rrs-wo, level-4, spechub, traversal or traversal-4 of a tree; select-block (the
+        /// default), select-greedy-block, traversal or traversal-4 of paths; coded-rrs or coded-level-4 of paths by codes.
         #[arg(long, alias = "rule", value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
         /// The draft law, where the verifier leaves it open.

@@ -18,10 +18,9 @@ use std::sync::atomic::AtomicBool;
 /// Why nothing is expected of a rule's rounds given a text, where that is so.
 pub(super) fn refused(rule: RuleName) -> Option<String> {
     let why = match rule.entry() {
-        entry if entry.verifies == Verifies::Tree => format!(
-            "what {rule} keeps of a tree does not follow from the text alone, as it looks at all \
-             that was drafted beside it"
-        ),
+        entry if entry.verifies == Verifies::Tree => {
+            format!("rounds of {rule} are not predicted; specgap tree replays them")
+        }
         entry if entry.changes_target => format!(
             "{rule} changes the target of later rounds, and by how much does not follow from the \
              text alone"

@@ -146,7 +146,7 @@ fn greedy_text_of_trees_is_the_targets_too() {
     assert_eq!((&paths["paths"], &paths["length"]), (&2.into(), &3.into()));
     assert_eq!(paths["tree"], Value::Null);
     assert_eq!(paths["totals"]["calls"], chain["totals"]["calls"]);
-    for rule in ["rrs", "rrs-wo", "traversal"] {
+    for rule in ["rrs", "rrs-wo", "traversal", "traversal-4"] {
         let more = ["--verifier", rule, "--tree", "2x3"];
         let decoded = decoded(&bench, rule, &[&greedy[..], &more].concat());
         assert_eq!(texts(&decoded), expected, "{rule}");
@@ -169,6 +169,7 @@ fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
         ("rrs-wo", &["--tree", "2x2"], 6),
         ("spechub", &["--tree", "2x2"], 6),
         ("traversal", &["--tree", "2x2"], 6),
+        ("traversal-4", &["--tree", "2x2"], 6),
         ("select-block", &["--paths", "3", "--length", "2"], 6),
         ("select-greedy-block", &["--paths", "3", "--length", "2"], 6),
         ("coded-rrs", &["--paths", "3", "--length", "2"], 6),
@@ -403,7 +404,8 @@ fn what_cannot_be_decoded_is_refused() {
         --paths 2 --verifier select-greedy-block --bound -> --verifier select-block
         --paths 2 --verifier select-greedy-block --predict -> changes the target of later rounds
         --tree 2x2 --law rumour -> --law
-        --tree 2x2 --verifier traversal --predict -> does not follow from the text alone
+        --tree 2x2 --verifier traversal --predict -> specgap tree replays them
+        --tree 2x2 --law hub --verifier traversal-4 -> --law
         --tree 2x2 --timing -> --tree
         --tree 2x2 --length 2 -> --tree
         --out $ -> is not a folder
@@ -568,6 +570,7 @@ fn sampled_text_has_the_targets_law() {
             Shape::Tree(uneven, SchemeName::WITH_REPLACEMENT),
         ),
         (RuleName::TRAVERSAL, paths.clone()),
+        (RuleName::TRAVERSAL_4, tree(2, SchemeName::STRATIFIED)),
         (RuleName::SELECT_BLOCK, paths.clone()),
         (RuleName::SELECT_GREEDY_BLOCK, paths),
         (RuleName::CODED_RRS, Shape::Coded([2, 2])),
@@ -854,7 +857,13 @@ fn a_bound_is_above_what_verifiers_keep_of_the_same_trees() {
         (
             "paths",
             &["--paths", "2", "--length", "2"],
-            &["rrs", "traversal", "select-block", "select-greedy-block"],
+            &[
+                "rrs",
+                "traversal",
+                "traversal-4",
+                "select-block",
+                "select-greedy-block",
+            ],
         ),
         (
             "codes",

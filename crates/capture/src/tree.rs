@@ -10,7 +10,8 @@ use super::sampling::Law;
 use specgap_core::rule::{Drafts, InTurn, RuleName, Verifies};
 use specgap_core::scheme::SchemeName;
 use specgap_core::tree::Shape;
-use specgap_plan::{RatioBins, Selection};
+use specgap_plan::{Children, Levels, OfferedRows, Offers, RatioBins, Selection};
+use std::collections::BTreeMap;
 
 /// The most leaves of a tree: the target runs over the paths to them side by side.
 const PATHS: usize = 256;
@@ -120,11 +121,13 @@ pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<S
     if entry.verifies == Verifies::Chain || !entry.decoded {
         return Some(format!(
             "verifier {rule} settles chains, not trees; give ⟨length⟩ alone, or verifier rrs, \
-             rrs-wo, level-4, spechub or traversal"
+             rrs-wo, level-4, spechub, traversal or traversal-4"
         ));
     }
     let drawn = match entry.drafts {
         Drafts::Drawn(_) => rule.laws().any(|own| own == law),
+        // Passes go over children of a law that does not depend on the others.
+        Drafts::Any if rule == RuleName::TRAVERSAL_4 => law.entry().children.is_some(),
         Drafts::Likeliest | Drafts::Any => law.entry().child_by_child,
         Drafts::Codes => {
             return Some(format!(
@@ -292,13 +295,9 @@ pub(super) fn settle_tree<E>(
     match rule.entry().verifies {
         _ if rule.entry().drafts == Drafts::Codes => settle_top_down((rule, law), nodes, p, chance),
         Verifies::Tree => {
-            let mut visits = Visits { law, nodes, p };
-            let settled = visits.settle(&[0], 1.0, chance)?;
-            // The root is kept: its ratio is 1 whatever was refused, but for rounding.
-            match settled {
-                Some(settled) => Ok(settled),
-                None => Ok((0, chance.token(&(visits.p)(0)?))),
-            }
+            let settled = Visits::new((rule, law), nodes, p).settle(0, 1.0, chance)?;
+            // The root is kept.
+            Ok(settled.unwrap_or_default())
         }
         Verifies::Paths => settle_selected(rule, nodes, p, carried, chance),
         _ => settle_top_down((rule, law), nodes, p, chance),
@@ -351,9 +350,7 @@ pub(super) fn ends<E>(
             walk.ends(rule, nodes, from, p, &mut ends)?;
         }
         Verifies::Tree => {
-            let mut visits = Visits { law, nodes, p };
-            let refused = visits.ends(&[0], 1.0, 1.0, &mut ends)?;
-            ends[0] += refused;
+            Visits::new((rule, law), nodes, p).ends(0, 1.0, 1.0, &mut ends)?;
         }
         _ => {
             let mut reached = vec![0.0; nodes.len()];
@@ -378,166 +375,149 @@ pub(super) fn ends<E>(
     Ok(ends)
 }
 
-/// Traversal verification. Drafts that agree are one node; `set` are those of one prefix.
-///
-/// A node is visited with a ratio r, with which it has to be kept, and the law P of its next
-/// token, at first p. Children are taken in the order in which they were drawn. The first one
-/// with a token x is visited with min(1, r P(x)/q_k(x)), q_k being the law of child k given the
-/// ones before it, together with all that have this token. Whether it is refused or was before,
-/// with Z the sum of max(r P - q_k, 0),
-///
-/// ```text
-/// r <- Z/(Z + 1 - r),   P <- max(r P - q_k, 0)/Z
-/// ```
-///
-/// and behind all children the node is kept with r, and P draws the token behind it. Each node of
-/// a set has drawn its children by itself: the ones before are those of the same node.
-/// Given the children before it, child k has the law q_k: the mass of outputs through it is
-/// min(r P, q_k), and what is left is owed by what comes later (`crates/exact/src/block/traversal.rs`).
+/// Verification from the leaves, as `docs/theory/tree-replay.md` says it: a node is offered a
+/// weight, offers its children what it takes for them, and is kept with what that leaves. Children
+/// that agree are nodes of their own.
 struct Visits<'a, 'p, E> {
-    law: SchemeName,
+    rule: (RuleName, SchemeName),
     nodes: &'a [Node],
     p: &'a mut Laws<'p, E>,
+    /// What is alive of the children of nodes that were offered something.
+    alive: BTreeMap<usize, Offers<Box<OfferedRows>>>,
 }
 
-/// A child that was visited for the first time, by what it is reached with.
-enum Step {
-    /// The nodes with its token, and its ratio.
-    Child(Vec<usize>, f64),
-    /// Nothing new.
-    Again,
-}
-
-/// What a visit still owes.
-struct Owed {
-    ratio: f64,
-    /// P.
+/// What becomes of an offer.
+struct Visit {
+    /// Children in the order in which they are asked, each with what it is offered.
+    asked: Vec<(usize, f64)>,
+    /// The chance that the node is kept once all refused.
+    keep: f64,
+    /// Weights of the token behind it then.
     law: Vec<f64>,
-    /// Children of all nodes of the set, in order, and their tokens.
-    children: Vec<usize>,
-    drawn: Vec<u32>,
-    /// By child, where those of its node begin, and how many these are.
-    own: Vec<(usize, usize)>,
-    scratch: Vec<f64>,
 }
 
-impl<E> Visits<'_, '_, E> {
-    fn begin(&mut self, set: &[usize], ratio: f64) -> Result<(Option<Owed>, Law), E> {
-        let first = set.first().copied().unwrap_or(0);
-        let law = (self.p)(first)?;
-        let nodes = self.nodes;
-        let children: Vec<usize> = set
-            .iter()
-            .flat_map(|&node| nodes[node].children.iter().copied())
-            .collect();
-        let mut own = Vec::with_capacity(children.len());
-        for &node in set {
-            let (start, count) = (own.len(), nodes[node].children.len());
-            own.resize(start + count, (start, count));
+impl<'a, 'p, E> Visits<'a, 'p, E> {
+    fn new(rule: (RuleName, SchemeName), nodes: &'a [Node], p: &'a mut Laws<'p, E>) -> Self {
+        Self {
+            rule,
+            nodes,
+            p,
+            alive: BTreeMap::new(),
         }
-        let owed = nodes[first].law.as_ref().map(|_| Owed {
-            ratio,
-            law: law.probabilities().collect(),
-            drawn: tokens(nodes, &children),
-            children,
-            own,
-            scratch: Vec::new(),
-        });
-        Ok((owed, law))
     }
 
-    /// What child `place` is visited with; afterwards, what is owed once it is refused.
-    fn step(&self, set: &[usize], owed: &mut Owed, place: usize) -> Step {
-        let (before, behind) = owed.drawn.split_at(place);
-        let (Some(&token), Some(q)) = (
-            behind.first(),
-            set.first().and_then(|&node| self.nodes[node].law.as_ref()),
-        ) else {
-            return Step::Again;
+    fn visit(&mut self, here: usize, weight: f64) -> Result<Visit, E> {
+        let node = &self.nodes[here];
+        let p: Vec<f64> = (self.p)(here)?.probabilities().collect();
+        let (asked, alive, law) = match node.law.as_ref().filter(|_| !node.children.is_empty()) {
+            None => (Vec::new(), 1.0, p.iter().map(|p| weight * p).collect()),
+            Some(q) => {
+                let q: Vec<f64> = q.probabilities().collect();
+                match self.rule.1.entry().children {
+                    Some(children) => self.offered(here, weight, children, (&p, &q)),
+                    None => self.one_by_one(here, weight, (&p, &q)),
+                }
+            }
         };
-        let row: Vec<f64> = q.probabilities().collect();
-        let (start, count) = owed.own.get(place).copied().unwrap_or_default();
-        let siblings = before.get(start..).unwrap_or_default();
-        self.law
-            .drafting(&row, count)
-            .next(siblings, &mut owed.scratch);
-        let open: f64 = owed.scratch.iter().sum();
-        let step = if before.contains(&token) {
-            Step::Again
-        } else {
-            let alike = owed.children.iter().zip(&owed.drawn);
-            let alike = alike.filter(|&(_, &other)| other == token);
-            let drawn = owed.scratch.get(token as usize).copied().unwrap_or(0.0) / open;
-            let wanted = owed.law.get(token as usize).copied().unwrap_or(0.0);
-            Step::Child(
-                alike.map(|(&node, _)| node).collect(),
-                (owed.ratio * wanted / drawn).min(1.0),
-            )
+        let rest: f64 = law.iter().sum();
+        Ok(Visit {
+            asked,
+            // The root is kept whatever was refused.
+            keep: if here == 0 || rest >= alive {
+                1.0
+            } else {
+                rest / alive
+            },
+            law: if rest > 0.0 { law } else { p },
+        })
+    }
+
+    /// Children asked, S and R, of children that are i.i.d. or of strata.
+    fn offered(
+        &mut self,
+        here: usize,
+        weight: f64,
+        children: Children,
+        rows: (&[f64], &[f64]),
+    ) -> (Vec<(usize, f64)>, f64, Vec<f64>) {
+        let nodes = self.nodes;
+        let own = &nodes[here].children;
+        let offers = self.alive.entry(here).or_insert_with(|| {
+            let rows = OfferedRows::of_rows(rows, children, own.len());
+            Offers::new(Box::new(rows), own.len())
+        });
+        let levels = match self.rule.0.entry().from_leaves {
+            Some(levels) if here == 0 => levels,
+            _ => Levels::ONE,
         };
-        let mut rest = 0.0;
-        for (mass, q) in owed.law.iter_mut().zip(&owed.scratch) {
-            *mass = (owed.ratio * *mass - q / open).max(0.0);
-            rest += *mass;
+        let (p, q) = rows;
+        let every = |offers: &Offers<Box<OfferedRows>>, x: usize| {
+            offers.rows().token(x as u32, [p[x], q[x]])
+        };
+        let drawn = tokens(nodes, own).into_iter();
+        let drawn: Vec<_> = drawn.map(|x| every(offers, x as usize)).collect();
+        let offered = offers.offer(weight, levels, &|slot| drawn[slot]);
+        let asked = offered.asked.iter().map(|one| (own[one.slot], one.weight));
+        let law = (0..p.len()).map(|x| offered.owed(every(offers, x)));
+        (asked.collect(), offered.alive, law.collect())
+    }
+
+    /// The same of children whose laws depend on those before them: in one pass, each by its law
+    /// given these.
+    fn one_by_one(
+        &self,
+        here: usize,
+        weight: f64,
+        (p, q): (&[f64], &[f64]),
+    ) -> (Vec<(usize, f64)>, f64, Vec<f64>) {
+        let children = &self.nodes[here].children;
+        let drawn = tokens(self.nodes, children);
+        let drafting = self.rule.1.drafting(q, children.len());
+        let mut owed: Vec<f64> = p.iter().map(|p| weight * p).collect();
+        let (mut asked, mut alive, mut own) = (Vec::new(), 1.0, Vec::new());
+        for (place, (&child, &x)) in children.iter().zip(&drawn).enumerate() {
+            drafting.next(&drawn[..place], &mut own);
+            let price = alive / own.iter().sum::<f64>();
+            let chance = owed[x as usize] / (price * own[x as usize]);
+            if chance > 0.0 {
+                asked.push((child, chance.min(1.0)));
+            }
+            for (owed, q) in owed.iter_mut().zip(&own) {
+                let take = owed.min(price * q);
+                *owed -= take;
+                alive -= take;
+            }
         }
-        let spent = rest + 1.0 - owed.ratio;
-        owed.ratio = if spent > 0.0 { rest / spent } else { 1.0 };
-        if rest > 0.0 {
-            owed.law.iter_mut().for_each(|mass| *mass /= rest);
-        }
-        step
+        (asked, alive, owed)
     }
 
     /// The node that is kept and the token behind it; none where all of it is refused.
     fn settle(
         &mut self,
-        set: &[usize],
-        ratio: f64,
+        here: usize,
+        weight: f64,
         chance: &mut dyn Chance,
     ) -> Result<Option<(usize, usize)>, E> {
-        let here = set.first().copied().unwrap_or(0);
-        let (owed, law) = self.begin(set, ratio)?;
-        let Some(mut owed) = owed else {
-            return Ok(chance.below(ratio).then(|| (here, chance.token(&law))));
-        };
-        for place in 0..owed.children.len() {
-            if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
-                && ratio > 0.0
-                && let Some(settled) = self.settle(&alike, ratio, chance)?
-            {
+        let Visit { asked, keep, law } = self.visit(here, weight)?;
+        for (child, weight) in asked {
+            if let Some(settled) = self.settle(child, weight, chance)? {
                 return Ok(Some(settled));
             }
         }
-        Ok(chance.below(owed.ratio).then(|| {
-            let token = chance.of(&owed.law);
-            (here, token.unwrap_or_else(|| chance.token(&law)))
-        }))
+        let kept = chance.below(keep);
+        Ok(kept.then(|| (here, chance.of(&law).unwrap_or(0))))
     }
 
     /// Adds the probabilities of what [`Self::settle`] may say, of a visit that is made with
     /// some probability; what of that is refused.
-    fn ends(
-        &mut self,
-        set: &[usize],
-        ratio: f64,
-        reached: f64,
-        ends: &mut [f64],
-    ) -> Result<f64, E> {
-        let here = set.first().copied().unwrap_or(0);
-        let (owed, _) = self.begin(set, ratio)?;
+    fn ends(&mut self, here: usize, weight: f64, reached: f64, ends: &mut [f64]) -> Result<f64, E> {
+        let visit = self.visit(here, weight)?;
         let mut left = reached;
-        let mut last = ratio;
-        if let Some(mut owed) = owed {
-            for place in 0..owed.children.len() {
-                if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
-                    && ratio > 0.0
-                {
-                    left = self.ends(&alike, ratio, left, ends)?;
-                }
-            }
-            last = owed.ratio;
+        for (child, weight) in visit.asked {
+            left = self.ends(child, weight, left, ends)?;
         }
-        ends[here] += left * last;
-        Ok(left * (1.0 - last))
+        ends[here] += left * visit.keep;
+        Ok(left * (1.0 - visit.keep))
     }
 }
 
@@ -883,13 +863,13 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use specgap_core::problem::BlockProblem;
+    use specgap_core::rounds::{TextToken, kept_from_leaves};
     use specgap_core::tree::{DraftTree, TokenTree};
     use specgap_exact::block::{BlockRule, Change, DrawnTrees, several_rounds};
     use specgap_number::distribution::{Draft, Rational, Rows, Target};
     use specgap_number::number::Number;
     use specgap_replay::replay::{CodedAlong, SelectedAlong};
     use specgap_row::Workspace;
-    use std::collections::BTreeMap;
     use std::convert::Infallible;
 
     fn paths_of(paths: usize, length: usize) -> Shape {
@@ -1070,6 +1050,9 @@ mod tests {
             level-4 stratified-independent 2x1:3 3x1:5 2x2:3 [[0],[1],[0,0]]:3
             spechub hub 2x1:4 2x2:2 2x2:3
             traversal with-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
+            traversal-4 with-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
+            traversal-4 stratified 2x2:3 [[0],[1],[0,0]]:3 [[0],[1],[2],[0,0],[2,0]]:4
+            traversal-4 stratified-independent 2x2:3 [[0],[1],[0,0]]:3
             traversal with-replacement [[0],[1],[0,0],[1,0]]:3 [[0],[1],[2],[0,0],[1,0],[2,0]]:2
             traversal without-replacement 2x1:3 2x2:2 [[0],[1],[0,0]]:3
             traversal hub 2x2:2 2x1:4
@@ -1091,6 +1074,61 @@ mod tests {
                 pair.lossless(rule, [levels + 1, levels], drawing);
             }
         }
+    }
+
+    /// Trees from their leaves keep, by every draw and coin, what their replay says of all texts.
+    #[test]
+    fn rounds_from_the_leaves_keep_what_their_replay_says() {
+        let mut rng = ChaCha8Rng::seed_from_u64(28);
+        let mut differ = 0.0f64;
+        for (tree, vocab) in [
+            ("2x2", 3),
+            ("[[0],[1],[2],[0,0],[2,0],[2,1]]", 4),
+            ("3x1", 5),
+        ] {
+            let named = DraftTree::named(tree).or_else(|_| DraftTree::from_json(tree));
+            let shape = named.unwrap().shape();
+            let levels = shape.levels();
+            let pair = Pair::random(&mut rng, vocab, levels + 1);
+            let laws = "with-replacement stratified stratified-independent";
+            let counts: Vec<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
+            for law in laws
+                .split(' ')
+                .map(|law| law.parse::<SchemeName>().unwrap())
+            {
+                let children = law.entry().children.unwrap();
+                let rows = |prefix: &[usize]| -> Vec<(usize, OfferedRows)> {
+                    let [p, q] = &pair.laws[prefix];
+                    let of = |&n: &usize| (n, OfferedRows::of_rows((p, q), children, n));
+                    counts.iter().map(of).collect()
+                };
+                let kept = [RuleName::TRAVERSAL, RuleName::TRAVERSAL_4].map(|rule| {
+                    let mut replayed = 0.0;
+                    for (text, mass) in pair.texts(&[], levels, 1.0) {
+                        let here: Vec<_> = (0..levels).map(|at| rows(&text[..at])).collect();
+                        let along: Vec<TextToken<'_>> = (here.iter().zip(0..))
+                            .map(|(rows, at)| TextToken {
+                                rows,
+                                token: text[at] as u32,
+                                at: [0, 1].map(|of| pair.laws[&text[..at]][of][text[at]]),
+                            })
+                            .collect();
+                        let own = rule.entry().from_leaves.unwrap();
+                        let mut reach = vec![0.0; shape.parent.len()];
+                        let survival = kept_from_leaves(&shape, own, &along, &mut reach);
+                        replayed += mass * survival[1..].iter().sum::<f64>();
+                    }
+                    let kept = pair.expected(rule, (Drawing::Children(&shape, law), levels));
+                    assert!(
+                        (kept - replayed).abs() < 1e-9,
+                        "{rule} {law} {tree}: {kept} {replayed}"
+                    );
+                    kept
+                });
+                differ = differ.max((kept[1] - kept[0]).abs());
+            }
+        }
+        assert!(differ > 1e-3, "{differ}");
     }
 
     /// Whole texts in rounds of paths by codes, by every draw and coin: their law, and given each
@@ -1287,6 +1325,7 @@ mod tests {
                 (RuleName::SPECHUB, SchemeName::HUB),
                 (RuleName::TRAVERSAL, with),
                 (RuleName::TRAVERSAL, SchemeName::HUB),
+                (RuleName::TRAVERSAL_4, SchemeName::STRATIFIED),
                 (RuleName::SELECT_BLOCK, with),
                 (RuleName::SELECT_GREEDY_BLOCK, with),
             ] {
@@ -1311,6 +1350,8 @@ mod tests {
             2x2 with-replacement select-greedy-block -> ⟨paths
             2x2 with-replacement coded-rrs -> ⟨paths
             3x1 hub spechub -> pairs
+            2x2 hub traversal-4 -> ⟨law
+            2x2 without-replacement traversal-4 -> ⟨law
         ";
         for case in cases.trim().lines() {
             let (words, why) = case.trim().split_once(" -> ").unwrap();

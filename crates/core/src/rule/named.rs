@@ -103,6 +103,7 @@ pub(super) static TRAVERSAL_4: RuleEntry = RuleEntry {
     name: "traversal-4",
     words: "verify a tree from its leaves to its root, by passes at the levels of level-4 at the \
             root",
+    decoded: true,
     from_leaves: Some(Levels::FOUR),
     ..RuleEntry::named(Verifies::Tree, Drafts::Any)
 };

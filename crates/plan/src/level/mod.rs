@@ -19,7 +19,7 @@ mod trace;
 pub use cut::{ListedRates, ListedRows, listed_rates};
 pub use iid::{LevelPlan, RatioOrder};
 pub use interiors::{Falling, Interiors};
-pub use offers::{Asked, Children, Drafted, OfferedRows, Offers};
+pub use offers::{Asked, Children, Drafted, Offered, OfferedRows, Offers};
 pub use passes::{LevelPasses, Levels};
 pub use rates::LevelRates;
 pub use strata::{Heaviest, Home, SURE_BITS, Straddle, Straddler, Strata};

@@ -1,8 +1,10 @@
 //! A node of a drafted tree that is verified from its leaves: offered a weight, again and again.
 
+use super::iid::RatioOrder;
 use super::interiors::{Falling, Interiors};
 use super::passes::Levels;
-use super::strata::{Home, Link, Straddle, Strata};
+use super::strata::{Heaviest, Home, Link, Straddle, Strata};
+use std::ops::Deref;
 
 /// How the children of a node are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +183,12 @@ impl OfferedRows {
         }
     }
 
+    /// Of two rows, which are sorted here.
+    pub fn of_rows((p, q): (&[f64], &[f64]), children: Children, drafts: usize) -> Self {
+        let (order, heaviest) = (RatioOrder::of_rows(p, q), Heaviest::of_row(q));
+        Self::of(&Falling::of((p, q), &order, &heaviest), children, drafts)
+    }
+
     /// A token of these p and q.
     pub fn token(&self, token: u32, [p, q]: [f64; 2]) -> Drafted {
         Drafted {
@@ -217,15 +225,42 @@ impl OfferedRows {
     }
 }
 
-/// A child that is asked with the text's token.
+/// A child that is asked with its token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// Which child.
     pub slot: usize,
-    /// P(it holds the token, and nothing before it in this offer was kept), given the offer.
+    /// P(it holds that token, and nothing before it in this offer was kept), given the offer.
     pub chance: f64,
     /// The weight that it is offered then.
     pub weight: f64,
+}
+
+/// What becomes of an offer: the children that are asked, in this order, and what is owed and alive
+/// once all refused.
+#[derive(Clone, Debug, Default)]
+pub struct Offered {
+    /// In the order in which they are asked.
+    pub asked: Vec<Asked>,
+    /// S.
+    pub alive: f64,
+    weight: f64,
+    inside: Vec<Linear>,
+    over: Vec<f64>,
+    certain: Vec<f64>,
+}
+
+impl Offered {
+    /// R at a token: what is drawn from where the node is kept, with chance sum(R)/S.
+    pub fn owed(&self, token: Drafted) -> f64 {
+        let [p, _] = token.at;
+        match token.home {
+            Home::Certain(slot) => self.certain.get(slot).copied().unwrap_or(0.0),
+            Home::Cut(cut) => self.over.get(cut).copied().unwrap_or(0.0),
+            Home::Stratum(domain) => (self.inside.get(domain)).map_or(0.0, |of| at(of, token.at)),
+            Home::Nowhere => self.weight * p,
+        }
+    }
 }
 
 /// The children of one node, given all that was refused so far.
@@ -252,8 +287,8 @@ pub struct Asked {
 /// # Complexity
 /// O(n log V) a stretch and level; stretches grow by two a pass at most.
 #[derive(Clone, Debug)]
-pub struct Offers<'a> {
-    rows: &'a OfferedRows,
+pub struct Offers<R> {
+    rows: R,
     /// By draft from a stratum: what is alive of each token's mass.
     alive: Vec<Linear>,
     totals: Vec<f64>,
@@ -261,9 +296,9 @@ pub struct Offers<'a> {
     over: Vec<[f64; 2]>,
 }
 
-impl<'a> Offers<'a> {
+impl<R: Deref<Target = OfferedRows>> Offers<R> {
     /// So many children that nothing is known of; of strata as many as the rows were made for.
-    pub fn new(rows: &'a OfferedRows, children: usize) -> Self {
+    pub fn new(rows: R, children: usize) -> Self {
         let count = match rows.is_iid() {
             true => children,
             false => rows.domains.len(),
@@ -272,10 +307,10 @@ impl<'a> Offers<'a> {
         let shares = straddlers.map(|one| one.map_or([0.0; 2], |one| [one.before, one.behind]));
         let alive = vec![whole(0.0, 1.0); count];
         let mut offers = Self {
-            rows,
             totals: vec![0.0; count],
             over: shares.collect(),
             alive,
+            rows,
         };
         for slot in 0..count {
             offers.totals[slot] = offers.domain(slot).sum(&offers.alive[slot]);
@@ -283,7 +318,12 @@ impl<'a> Offers<'a> {
         offers
     }
 
-    fn domain(&self, slot: usize) -> &'a Domain {
+    /// What children are drawn from.
+    pub fn rows(&self) -> &OfferedRows {
+        &self.rows
+    }
+
+    fn domain(&self, slot: usize) -> &Domain {
         &self.rows.domains[if self.rows.is_iid() { 0 } else { slot }]
     }
 
@@ -342,9 +382,13 @@ impl<'a> Offers<'a> {
         inside * self.totals[last] + left * of_left + over * right
     }
 
-    /// An offer of a weight, in the order in which children are asked; gives the ways in which one
-    /// is asked with a token.
-    pub fn offer(&mut self, weight: f64, levels: Levels<'_>, token: Drafted) -> Vec<Asked> {
+    /// An offer of a weight that all refuse; each child is asked with its token.
+    pub fn offer(
+        &mut self,
+        weight: f64,
+        levels: Levels<'_>,
+        token: &dyn Fn(usize) -> Drafted,
+    ) -> Offered {
         let levels = match levels {
             Levels::Fixed(levels) => levels,
             Levels::Adaptive { .. } => &[],
@@ -352,19 +396,20 @@ impl<'a> Offers<'a> {
         let mut asked = Vec::new();
         let all = self.survival();
         if all <= 0.0 || weight <= 0.0 {
-            return asked;
+            return Offered::default();
         }
         let owed = weight * all;
         let mut inside = vec![whole(owed, 0.0); self.rows.domains.len()];
         let mut over: Vec<f64> = self.rows.over.iter().map(|p| owed * p).collect();
-        let (sure, count) = (self.rows.certain.len(), self.totals.len());
+        let mut certain: Vec<f64> = self.rows.certain.iter().map(|p| owed * p).collect();
+        let (sure, count) = (certain.len(), self.totals.len());
         for &level in levels.iter().chain([&0.0]) {
             for turn in 0..count {
                 let (slot, domain) = match self.rows.is_iid() {
                     true => (turn, 0),
                     false => (count - 1 - turn, count - 1 - turn),
                 };
-                let prices = self.prices(slot);
+                let (prices, own) = (self.prices(slot), token(sure + slot));
                 let mut ask = |[taken, drafted]: [f64; 2]| {
                     if taken > 0.0 && drafted > 0.0 {
                         asked.push(Asked {
@@ -382,8 +427,8 @@ impl<'a> Offers<'a> {
                     });
                     let drafted: Linear = drafted.collect();
                     let [taken, rest, mut alive] = take(&inside[domain], &drafted, level);
-                    if token.home == Home::Stratum(domain) {
-                        ask([at(&taken, token.at), at(&drafted, token.at)]);
+                    if own.home == Home::Stratum(domain) {
+                        ask([at(&taken, own.at), at(&drafted, own.at)]);
                     }
                     for one in &mut alive {
                         one.of_p /= prices[0];
@@ -401,7 +446,7 @@ impl<'a> Offers<'a> {
                     let Some(cut) = cut else { continue };
                     let part = (over[cut] - level * drafted) / (1.0 - level);
                     let taken = part.clamp(0.0, drafted);
-                    if token.home == Home::Cut(cut) {
+                    if own.home == Home::Cut(cut) {
                         ask([taken, drafted]);
                     }
                     let owed = if level == 0.0 && taken < drafted {
@@ -415,21 +460,29 @@ impl<'a> Offers<'a> {
                 self.totals[slot] = self.domain(slot).sum(&self.alive[slot]);
             }
         }
-        let mut left = self.survival();
-        for (slot, p) in self.rows.certain.iter().enumerate() {
-            if left <= 0.0 {
+        let mut alive = self.survival();
+        for (slot, owed) in certain.iter_mut().enumerate() {
+            if alive <= 0.0 {
                 break;
             }
-            let kept = (owed * p / left).min(1.0);
-            if token.home == Home::Certain(slot) && kept > 0.0 {
+            let weight = (*owed / alive).min(1.0);
+            if token(slot).home == Home::Certain(slot) && weight > 0.0 {
                 asked.push(Asked {
                     slot,
-                    chance: left / all,
-                    weight: kept,
+                    chance: alive / all,
+                    weight,
                 });
             }
-            left *= 1.0 - kept;
+            *owed = (*owed - weight * alive).max(0.0);
+            alive *= 1.0 - weight;
         }
-        asked
+        Offered {
+            asked,
+            alive,
+            weight: owed,
+            inside,
+            over,
+            certain,
+        }
     }
 }

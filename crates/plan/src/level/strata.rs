@@ -125,6 +125,11 @@ impl Heaviest {
         Self::listed(draft.probabilities(), 0.0)
     }
 
+    /// [`Self::of`] of a row that sums to 1, or nearly.
+    pub fn of_row(q: &[f64]) -> Self {
+        Self::listed(q, 0.0)
+    }
+
     /// Of a row that lacks the mass `unlisted`, all of it in tokens lighter than those listed:
     /// they are laid last.
     fn listed(q: &[f64], unlisted: f64) -> Self {

@@ -63,7 +63,7 @@ pub fn kept_from_leaves(
         let mut children = Offers::new(rows, count);
         let levels = if node == 0 { levels } else { Levels::ONE };
         for [made, weight] in own {
-            for asked in children.offer(weight, levels, token) {
+            for asked in children.offer(weight, levels, &|_| token).asked {
                 let child = &mut offers[shape.child(node, asked.slot)];
                 child.push([made * asked.chance / here.at[0], asked.weight]);
             }
