@@ -31,7 +31,7 @@ mod with_models {
     use crate::replay::{
         CountMoments, DraftedTree, Measured, TIMINGS_SCHEMA, Timings, VerifyingPass,
     };
-    use crate::rule::{Drafts, RuleName};
+    use crate::rule::RuleName;
     use crate::sampling::Cuts;
     use crate::scheme::SchemeName;
     use crate::tree::{DraftTree, NAMES};
@@ -58,14 +58,14 @@ mod with_models {
         length: u16,
         /// Draft paths that start at one place.
         ///
-        /// Of --length tokens each: independent ones, or by codes as the verifier needs it.
+        /// Of --length tokens each.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
         paths: Option<u16>,
         #[arg(long, alias = "topology", value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default), block, carried or carried-block of a chain;
         /// rrs (the default), rrs-wo, level-4, spechub, traversal or traversal-4 of a tree; select-block (the
-        /// default), select-greedy-block, traversal or traversal-4 of paths; coded-rrs or coded-level-4 of paths by codes.
+        /// default), select-greedy-block, traversal or traversal-4 of paths.
         #[arg(long, alias = "rule", value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
         verifier: Option<RuleName>,
         /// The draft law, where the verifier leaves it open.
@@ -125,14 +125,6 @@ mod with_models {
             let rule = self.verifier.unwrap_or(usual);
             let law = self.scheme.unwrap_or_else(|| children_of_rule(rule));
             let length = usize::from(self.length);
-            let is_coded = rule.entry().drafts == Drafts::Codes;
-            if is_coded && self.scheme.is_some() {
-                return Err(refused(format!(
-                    "--law says how a node's children are drawn; the paths of {rule} are drawn by \
-                     one code each: leave it out"
-                ))
-                .into());
-            }
             let (shape, drafted, tree) = match (&self.tree, self.paths) {
                 (Some(name), _) => {
                     let named = named("--tree", name)?;
@@ -145,15 +137,6 @@ mod with_models {
                             "paths of 0 tokens: --length must be >= 1 with --paths".to_owned(),
                         )
                         .into());
-                    }
-                    if is_coded {
-                        let shape = [paths.into(), length];
-                        return Ok(Plan {
-                            shape: Shape::Coded(shape),
-                            rule,
-                            drafted: Drafted::Coded(shape),
-                            tree: None,
-                        });
                     }
                     let tree = DraftTree::of_paths(paths.into(), length)
                         .map_err(|error| refused(error.to_string()))?;
@@ -466,7 +449,7 @@ mod with_models {
             "verifier": decoder.settings().rule.as_str(),
             "paths": args.paths,
             "scheme": match &plan.shape {
-                Shape::Chain(_) | Shape::Coded(_) => None,
+                Shape::Chain(_) => None,
                 Shape::Tree(_, law) => Some(law.as_str()),
             },
             "totals": {

@@ -3,8 +3,7 @@
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
 use crate::distribution::Rows;
 use crate::replay::{
-    CarriedAlong, CodedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain,
-    moments_of_tree,
+    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree,
 };
 use crate::rounds::{ChainRule, ChildShares};
 use crate::row::Workspace;
@@ -37,13 +36,12 @@ pub(super) fn refused(rule: RuleName) -> Option<String> {
     ))
 }
 
-/// What is drafted, as the replay names it: the tree, or K and L of paths, independent or by codes.
+/// What is drafted, as the replay names it: the tree, or K and L of paths.
 #[derive(Clone, Debug)]
 pub(super) enum Drafted {
     Chain(usize),
     Tree(DraftTree),
     Paths([usize; 2]),
-    Coded([usize; 2]),
 }
 
 /// What is expected of a text's rounds; nothing of a text with a token that the target's run
@@ -73,15 +71,6 @@ pub(super) fn of_text(
                 along.take(&mut workspace, rows, token)
             })?;
             Ok(is_known.then(|| along.spread(*length)))
-        }
-        Drafted::Coded([paths, length]) => {
-            let mut along = CodedAlong::new(decoder.settings().rule, *paths, *length)
-                .map_err(|message| CaptureError::Setting { message })?;
-            let is_known = by_rows(decoder, prompt, text, interrupt, |_, rows, token, _| {
-                along.take(rows, token);
-                Ok(())
-            })?;
-            Ok(is_known.then(|| along.spread()))
         }
     }
 }
@@ -166,7 +155,7 @@ fn of_tree(
     let rule = decoder.settings().rule;
     let law = match &decoder.settings().drafts {
         Shape::Tree(_, law) => *law,
-        Shape::Chain(_) | Shape::Coded(_) => children_of_rule(rule),
+        Shape::Chain(_) => children_of_rule(rule),
     };
     let name: VerifierName =
         (rule.as_str().parse()).map_err(|error: UnknownVerifier| refused(error.to_string()))?;

@@ -34,12 +34,13 @@ pub struct TreeArgs {
     topology: Vec<String>,
     /// Draft laws to take, instead of the usual ones.
     ///
-    /// Of a node's children; all but stratified-independent if not given.
+    /// Of a node's children; all but stratified-independent if not given, and hub only where verifiers are.
     #[arg(long = "laws", alias = "schemes", value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
     /// Verifiers to take, instead of the usual ones.
     ///
-    /// Of a node's children, or of a tree from its leaves; all but token if not given.
+    /// Of a node's children, or of a tree from its leaves; all but token if not given, and k-seq,
+    /// naive-tree and spechub only where laws are.
     #[arg(long, alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = rules())]
     verifiers: Vec<RuleName>,
     /// The most draft tokens of the best tree.
@@ -131,17 +132,24 @@ impl TreeArgs {
             }
         }
         let at_nodes = VerifierName::ALL.into_iter();
-        let others: Vec<RuleName> = at_nodes
+        let mut others: Vec<RuleName> = at_nodes
             .filter(|one| !one.entry().by_default)
             .map(|one| one.entry().rule)
             .collect();
+        let are_named = !self.schemes.is_empty() || !self.verifiers.is_empty();
+        if !are_named {
+            others.extend(TreeSettings::OLDER);
+        }
+        // Whose drafts only an older rule takes, but for a look whether a token is one.
+        let is_usual = |law: &SchemeName| are_named || *law != SchemeName::HUB;
         Ok(TreeSettings {
             trees,
             schemes: each_once(or(
                 &self.schemes,
                 SchemeName::ALL
                     .into_iter()
-                    .filter(|law| law.entry().on_row.is_some() && law.entry().by_default),
+                    .filter(|law| law.entry().on_row.is_some() && law.entry().by_default)
+                    .filter(is_usual),
             )),
             verifiers: each_once(or(
                 &self.verifiers,

@@ -8,7 +8,7 @@ use specgap::capture::{
     DecodeSettings, Decoded, Decoder, Round, Sampling, Shape, children_of_rule,
 };
 use specgap::distribution::Rows;
-use specgap::replay::{CodedAlong, moments_of_chain};
+use specgap::replay::moments_of_chain;
 use specgap::rounds::{ChainRule, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
@@ -172,8 +172,6 @@ fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
         ("traversal-4", &["--tree", "2x2"], 6),
         ("select-block", &["--paths", "3", "--length", "2"], 6),
         ("select-greedy-block", &["--paths", "3", "--length", "2"], 6),
-        ("coded-rrs", &["--paths", "3", "--length", "2"], 6),
-        ("coded-level-4", &["--paths", "3", "--length", "2"], 6),
     ] {
         let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
         let decoded = decoded(&bench, rule, &[&more[..], shape].concat());
@@ -396,10 +394,7 @@ fn what_cannot_be_decoded_is_refused() {
         --tree eagle-25 --verifier spechub -> hub children are pairs
         --tree 2x2 --law without-replacement -> leave out --law
         --law hub -> leave it out
-        --verifier coded-rrs -> --paths
-        --tree 2x2 --verifier coded-level-4 -> give --paths K
-        --paths 2 --verifier coded-rrs --law stratified -> one code each
-        --paths 2 --length 0 --verifier coded-rrs -> --length must be >= 1
+        --paths 2 --verifier coded-rrs -> --verifier | select-block
         --length 2 --bound -> --bound is about trees
         --paths 2 --verifier select-greedy-block --bound -> --verifier select-block
         --paths 2 --verifier select-greedy-block --predict -> changes the target of later rounds
@@ -573,10 +568,6 @@ fn sampled_text_has_the_targets_law() {
         (RuleName::TRAVERSAL_4, tree(2, SchemeName::STRATIFIED)),
         (RuleName::SELECT_BLOCK, paths.clone()),
         (RuleName::SELECT_GREEDY_BLOCK, paths),
-        (RuleName::CODED_RRS, Shape::Coded([2, 2])),
-        (RuleName::CODED_RRS, Shape::Coded([3, 2])),
-        (RuleName::CODED_LEVEL_4, Shape::Coded([2, 2])),
-        (RuleName::CODED_LEVEL_4, Shape::Coded([3, 2])),
     ] {
         let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
         let square: f64 = all_texts(3)
@@ -656,32 +647,6 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     // Rules whose predictions did not differ would tell nothing apart.
     assert!(means[1] < means[0] - 0.01, "{means:?}");
     assert!(means[3] < means[1] - 0.01, "{means:?}");
-}
-
-/// The same of paths by codes.
-#[test]
-fn rounds_of_paths_by_codes_are_as_many_as_the_replay_predicts() {
-    const PROMPTS: usize = 4000;
-    let mut means = Vec::new();
-    for rule in [RuleName::CODED_RRS, RuleName::CODED_LEVEL_4] {
-        let (decoded, [p, q]) = sampled(rule, Shape::Coded([3, 2]), 5, PROMPTS);
-        let (mut calls, mut drafts) = (0.0, 0.0);
-        for text in all_texts(5) {
-            let chance: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
-            let mut along = CodedAlong::new(rule, 3, 2).unwrap();
-            for ((target, draft), &token) in laws(&p, &text).zip(laws(&q, &text)).zip(&text) {
-                let (target, draft) = (&target[..], &draft[..]);
-                along.take(Rows { target, draft }, token);
-            }
-            let spread = along.spread();
-            calls += chance * spread.calls.mean;
-            drafts += chance * spread.drafts.mean;
-        }
-        means.push(calls);
-        as_many(&decoded, [calls, drafts], rule);
-    }
-    // Rules whose predictions did not differ would tell nothing apart.
-    assert!((means[0] - means[1]).abs() > 1e-3, "{means:?}");
 }
 
 /// The laws that a prediction is made of are those that the text was drawn from.
@@ -787,12 +752,6 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
             ["--paths", "3", "--verifier", "select-block"],
             &[],
         ),
-        ("coded", ["--paths", "3", "--verifier", "coded-rrs"], &[]),
-        (
-            "coded-4",
-            ["--paths", "4", "--verifier", "coded-level-4"],
-            &[],
-        ),
     ] {
         // A false alarm in about 10^6 seeds each; the seed is fixed.
         let found = z(out, &[&more[..], law].concat());
@@ -864,11 +823,6 @@ fn a_bound_is_above_what_verifiers_keep_of_the_same_trees() {
                 "select-block",
                 "select-greedy-block",
             ],
-        ),
-        (
-            "codes",
-            &["--paths", "3", "--length", "2", "--verifier", "coded-rrs"],
-            &["coded-rrs", "coded-level-4"],
         ),
     ] {
         let more = [more, &["--bound", "--max-tokens", "16"]].concat();

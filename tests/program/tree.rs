@@ -91,6 +91,33 @@ fn json_has_the_fixed_fields() {
     assert!(result["speedup"].is_null());
 }
 
+/// Rules that others have left behind are replayed where they, or their drafts, are named.
+#[test]
+fn older_rules_run_where_they_are_named() {
+    let folder = folder_with_log();
+    let pairs = |line: &str| -> String {
+        let value = tree(
+            folder.path(),
+            &format!("log --trees 2x1 --format json {line}"),
+        )
+        .json();
+        let results = value["results"].as_array().unwrap().iter();
+        let pairs = results.map(|row| [&row["scheme"], &row["verifier"]].map(|name| name.as_str()));
+        let pairs = pairs.map(|pair| pair.map(Option::unwrap).join("/"));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
+    let usual = pairs("");
+    assert!(usual.contains("with-replacement/rrs ") && usual.contains("top/exact-match"));
+    for older in ["k-seq", "naive-tree", "hub"] {
+        assert!(!usual.contains(older), "{usual}");
+    }
+    assert_eq!(
+        pairs("--verifiers k-seq,spechub"),
+        "with-replacement/k-seq hub/spechub"
+    );
+    assert!(pairs("--laws hub").starts_with("hub/spechub"));
+}
+
 /// Trees of stratified drafts are put beside those of the same number of tokens, where both
 /// were asked for.
 #[test]

@@ -9,9 +9,7 @@ use super::model::{Cache, Logits, Model, Stretch, common_vocabulary, cut};
 use super::rounds::{Settled, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::tree::{
-    Carried, Drawing, Node, ancestry, ends, refused, refused_codes, settle_tree, weights,
-};
+use super::tree::{Carried, Drawing, Node, ancestry, ends, refused, settle_tree, weights};
 use super::{BROKEN, CaptureError, PREFILL_LOGITS, go_on};
 use rand::Rng;
 use specgap_core::rule::{RuleName, Verifies};
@@ -31,9 +29,6 @@ pub enum Shape {
     /// A tree, or several paths. The target runs over its paths side by side, as
     /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
     Tree(TreeShape, SchemeName),
-    /// So many paths of so many tokens, one code each (`docs/theory/paths.md`, "Paths by codes").
-    /// Both models run once over what paths share.
-    Coded([usize; 2]),
 }
 
 /// How to decode.
@@ -196,7 +191,6 @@ impl Decoder {
             )),
             Shape::Chain(_) => None,
             Shape::Tree(tree, law) => refused(tree, *law, rule),
-            Shape::Coded(shape) => refused_codes(*shape, rule),
         };
         if let Some(message) = message {
             return Err(CaptureError::Setting { message });
@@ -281,7 +275,7 @@ impl Decoder {
         self.carried = Carried::default();
         self.carry = match self.settings.drafts {
             Shape::Chain(most) => TextCarry::of(self.settings.rule, most),
-            Shape::Tree(..) | Shape::Coded(_) => None,
+            Shape::Tree(..) => None,
         };
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             go_on(interrupt)?;
@@ -290,11 +284,10 @@ impl Decoder {
                     self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
                 Shape::Tree(topology, law) => {
-                    let drawing = Drawing::Children(&topology, law);
-                    self.tree(drawing, prompt, &mut decoded, &mut all, &mut uniform)?
-                }
-                Shape::Coded(shape) => {
-                    let drawing = Drawing::Codes(shape);
+                    let drawing = Drawing {
+                        tree: &topology,
+                        law,
+                    };
                     self.tree(drawing, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
             };
@@ -448,8 +441,8 @@ impl Decoder {
         let begun = Instant::now();
         let start = decoded.tokens.len();
         let left = self.settings.max_tokens - start;
-        let levels = drawing.levels().min(left.saturating_sub(1));
-        let law = drawing.law();
+        let levels = drawing.tree.levels().min(left.saturating_sub(1));
+        let law = drawing.law;
         let rule = (self.settings.rule, law);
         let mut round = Round {
             start,
@@ -462,7 +455,7 @@ impl Decoder {
                 .by_depth
                 .resize(round.by_depth.len().max(node.depth), 0);
             if let Some(drafted) = round.by_depth.get_mut(node.depth - 1) {
-                *drafted += node.drafts();
+                *drafted += 1;
             }
         }
         round.draft_seconds = stepping.elapsed().as_secs_f64();
@@ -557,7 +550,7 @@ impl Decoder {
         all: &[i64],
         mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Vec<Node>, CaptureError> {
-        let mut nodes = vec![drawing.root()];
+        let mut nodes = vec![Node::default()];
         if levels == 0 {
             return Ok(nodes);
         }
@@ -742,7 +735,7 @@ impl Decoder {
             let longest = match &self.settings.drafts {
                 Shape::Chain(drafts) => drafts + 1,
                 // Its paths side by side are no pass over so many tokens.
-                Shape::Tree(..) | Shape::Coded(_) => 1,
+                Shape::Tree(..) => 1,
             };
             for tokens in lengths(longest) {
                 go_on(interrupt)?;

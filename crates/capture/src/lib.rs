@@ -20,7 +20,6 @@
 //! rows that it would have had.
 
 mod carried;
-mod coded;
 mod context;
 mod decode;
 #[cfg(test)]

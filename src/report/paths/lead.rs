@@ -38,8 +38,7 @@ fn finding(report: &PathsReport) -> Option<String> {
 /// The verifier of K i.i.d. paths that accepts most.
 pub(super) fn best(at: &AtDrafts) -> Option<&PathVerifier> {
     let value = |one: &PathVerifier| one.expected_accepted_length.mean;
-    let several = at.verifiers.iter().filter(|one| one.beside.is_none());
-    several.max_by(|a, b| value(a).total_cmp(&value(b)))
+    (at.verifiers.iter()).max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
 pub(super) fn named<'a>(at: &'a AtDrafts, name: &str) -> Option<&'a Estimate> {
@@ -145,7 +144,6 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
         .verifiers
         .iter()
         .filter(|one| !["token", "block", ONE].contains(&one.verifier.as_str()))
-        .filter(|one| one.beside.is_none())
         .map(|one| {
             let accepted = &one.expected_accepted_length;
             let share = share(at, accepted);
@@ -174,7 +172,6 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
             plus_minus(one, 2)
         ));
     }
-    points.extend(by_codes(at));
     points.push(match at.upper_bounds.first().map(|one| one.form.as_str()) {
         Some("several paths") => format!(
             "The bound is without bias: {} from which {} were drawn, limits fitted on half of the \
@@ -201,39 +198,6 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
         None => "There is one prompt only, so that nothing bounds what is possible.".to_owned(),
     });
     points
-}
-
-/// What paths by codes get, beside as many i.i.d. paths.
-fn by_codes(at: &AtDrafts) -> Option<String> {
-    let coded = at.verifiers.iter().filter_map(|one| {
-        let beside = one.beside.as_ref()?;
-        let calls = one.tokens_per_call.as_ref()?;
-        Some(format!(
-            "{} {} tokens for each target call, {} more than {}",
-            one.verifier,
-            plus_minus(calls, 2),
-            plus_minus(&beside.tokens_per_call, 3),
-            beside.verifier
-        ))
-    });
-    let coded: Vec<String> = coded.collect();
-    (at.drafts > 1 && !coded.is_empty()).then(|| {
-        format!(
-            "{} by codes instead, one from each {} of the unit interval: {}.",
-            counted(at.drafts, "path"),
-            part(at.drafts),
-            listed(&coded)
-        )
-    })
-}
-
-fn part(of: usize) -> String {
-    match of {
-        2 => "half".to_owned(),
-        3 => "third".to_owned(),
-        4 => "quarter".to_owned(),
-        _ => format!("{of}th"),
-    }
 }
 
 /// What tokens that their rows do not list make unsure.

@@ -29,13 +29,6 @@ pub fn page(report: &PathsReport) -> Page {
         Some(possible(report)),
         Some(verifiers(report)),
         of_table(
-            "coded",
-            "Paths by codes",
-            "One path from each K-th of the unit interval, beside K independent paths with as many \
-         draft tokens: no code is drawn twice, and nothing is sorted.",
-            if_any(tables::by_codes(report)),
-        ),
-        of_table(
             "distances",
             "How far from the bound",
             "The upper bound less what a verifier accepts, prompt by prompt: the most that it can \

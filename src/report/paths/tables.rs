@@ -112,34 +112,6 @@ fn mean(estimate: Option<&Estimate>) -> Entry {
     })
 }
 
-/// Paths by codes, and how much more they get than i.i.d. paths; no rows where there are none.
-pub(super) fn by_codes(report: &PathsReport) -> Table {
-    let columns = head(
-        "#paths K | verifier | #E[τ] | #tokens per call | beside | #E[τ] more | \
-         #tokens per call more",
-    );
-    let all = report.by_drafts.iter().filter(|at| at.drafts > 1);
-    let rows = all.flat_map(|at| {
-        at.verifiers.iter().filter_map(|one| {
-            let beside = one.beside.as_ref()?;
-            Some(Row::new([
-                Entry::plain(at.drafts.to_string()),
-                Entry::plain(&one.verifier),
-                entry(&one.expected_accepted_length, 3),
-                maybe(one.tokens_per_call.as_ref(), 3),
-                Entry::plain(&beside.verifier),
-                entry(&beside.expected_accepted_length, 3),
-                entry(&beside.tokens_per_call, 3),
-            ]))
-        })
-    });
-    let caption = "Paths by codes, and how much more they get than i.i.d. paths";
-    Table::new("coded", caption, columns).rows(rows).note(
-        "Differences are paired by prompt, with 95% intervals. The upper bounds here are of i.i.d. \
-         paths: the optimum of coded paths is at least as large, and they may pass them.",
-    )
-}
-
 /// How far below the upper bound it is; no rows where there is none.
 pub(super) fn distances(report: &PathsReport) -> Table {
     let caption = "Upper bound less E[τ], paired by prompt";

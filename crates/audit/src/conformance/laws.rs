@@ -87,7 +87,7 @@ impl Laws {
         // Whatever the drafts are, a rule for any does not look at their law.
         let law = match rule.entry().drafts {
             Drafts::Drawn(law) => law,
-            Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+            Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
         };
         let MadeOf::OneDraft(made) = law.entry().made_of else {
             return Err(format!("{law} drafts are not drawn from one q").into());

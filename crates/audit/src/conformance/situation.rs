@@ -177,9 +177,7 @@ impl Situation {
                                 | Self::OneHotTarget
                         )
                 }
-                Drafts::Drawn(_) | Drafts::Codes => {
-                    !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero)
-                }
+                Drafts::Drawn(_) => !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero),
                 // q plays no part.
                 Drafts::Any => matches!(
                     situation,

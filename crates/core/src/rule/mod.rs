@@ -104,9 +104,6 @@ pub enum Drafts {
     Drawn(SchemeName),
     /// The likeliest tokens of q, taken for one-hot laws.
     Likeliest,
-    /// Paths, each by a code of its own: one from every K-th part of the unit interval
-    /// (`docs/theory/paths.md`, "Paths by codes").
-    Codes,
     /// In any way: the rule does not look at it.
     Any,
 }
@@ -131,13 +128,6 @@ pub enum Shared {
     OneFactor,
     /// It selects one of them, and keeps so much of the path that is selected.
     Selected(Kept),
-    /// Each path is drawn by a code: what is left to it is tested.
-    Coded {
-        /// Levels of the passes over all that are there, in tenths, falling to 0.
-        tenths: &'static [u32],
-        /// The rule of i.i.d. paths that does the same, or, of level passes, nearly the best.
-        beside: RuleName,
-    },
 }
 
 /// Which test vectors there are of a rule.
@@ -163,7 +153,7 @@ impl Drafts {
         match self {
             Self::Drawn(law) => law.entry().distinct,
             Self::Likeliest => true,
-            Self::Codes | Self::Any => false,
+            Self::Any => false,
         }
     }
 }
@@ -244,7 +234,7 @@ impl RuleName {
     pub fn laws(self) -> impl Iterator<Item = SchemeName> {
         let own = match self.0.drafts {
             Drafts::Drawn(law) => Some(law),
-            Drafts::Likeliest | Drafts::Codes | Drafts::Any => None,
+            Drafts::Likeliest | Drafts::Any => None,
         };
         own.into_iter()
             .chain(self.0.also.iter().map(|(law, _)| *law))
@@ -281,7 +271,7 @@ impl RuleName {
 
     /// Returns whether it looks at q: at a single position it then is rejection sampling.
     pub fn tests_drafts(self) -> bool {
-        matches!(self.0.drafts, Drafts::Drawn(_) | Drafts::Codes)
+        matches!(self.0.drafts, Drafts::Drawn(_))
     }
 
     /// Returns whether the drafts that it verifies are alternatives for one position, and their law

@@ -1,7 +1,7 @@
 //! Rules that have no law at one position alone, or one by a plan; what they do is in
 //! [`crate::verifier`], `specgap_exact::block` and the decoder.
 
-use super::{Drafts, IID, Kept, RuleEntry, RuleName, Shared, Vectors, Verifies};
+use super::{Drafts, IID, Kept, RuleEntry, Shared, Vectors, Verifies};
 use crate::scheme::SchemeName;
 use specgap_plan::Levels;
 
@@ -125,30 +125,6 @@ pub(super) static SELECT_BLOCK: RuleEntry = RuleEntry {
     shared: Some(Shared::Selected(Kept::Prefixes)),
     decoded: true,
     ..RuleEntry::named(Verifies::Paths, IID)
-};
-
-pub(super) static CODED_RRS: RuleEntry = RuleEntry {
-    name: "coded-rrs",
-    words: "verify paths that a code each writes, one from every part of [0, 1), by recursive \
-            rejection at every prefix, each with the law that is left to its code",
-    shared: Some(Shared::Coded {
-        tenths: &[0],
-        beside: RuleName::SPECTR_RRS,
-    }),
-    decoded: true,
-    ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
-};
-
-pub(super) static CODED_LEVEL_4: RuleEntry = RuleEntry {
-    name: "coded-level-4",
-    words: "verify paths that a code each writes, as coded-rrs, by passes at the levels of \
-            level-4 over all that are at a prefix",
-    shared: Some(Shared::Coded {
-        tenths: &[8, 5, 2, 0],
-        beside: RuleName::SPECTR_OPTIMAL,
-    }),
-    decoded: true,
-    ..RuleEntry::named(Verifies::Paths, Drafts::Codes)
 };
 
 pub(super) static BLOCK_OPTIMAL: RuleEntry = RuleEntry {

@@ -55,10 +55,6 @@ entry_table! {
     SELECT_BLOCK = named::SELECT_BLOCK;
     /// A selected path, verified by greedy blocks.
     SELECT_GREEDY_BLOCK = named::SELECT_GREEDY_BLOCK;
-    /// Paths by codes, by recursive rejection at every prefix.
-    CODED_RRS = named::CODED_RRS;
-    /// Paths by codes, by passes at four levels at every prefix.
-    CODED_LEVEL_4 = named::CODED_LEVEL_4;
     /// The optimum of a block, by a linear program.
     BLOCK_OPTIMAL = named::BLOCK_OPTIMAL;
     /// A published rule that is refuted.

@@ -10,6 +10,7 @@
 mod baseline;
 mod blocks;
 mod claim;
+mod codes;
 mod family;
 mod frontier;
 mod laws;
@@ -56,6 +57,7 @@ pub fn ledger() -> Vec<Claim> {
         table::CLAIMS,
         blocks::CLAIMS,
         paths::CLAIMS,
+        codes::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
         rounds::CLAIMS,

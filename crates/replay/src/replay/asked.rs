@@ -4,20 +4,11 @@
 //! position's numbers is known here alone. An answer of another width, one that is missing and one
 //! out of turn are refused where they are given.
 
-use std::marker::PhantomData;
-
-/// The place of one answer: numbers of a width that is known when it is asked for, or an array.
-#[derive(Debug)]
-pub(super) struct Slot<T: ?Sized = [f64]> {
+/// The place of one answer: numbers of a width that is known when it is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
     begin: usize,
     width: usize,
-    answer: PhantomData<fn(&T)>,
-}
-
-impl<T: ?Sized> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
 }
 
 /// All that is asked of a position.
@@ -33,22 +24,9 @@ pub(super) struct Answers(Vec<f64>);
 impl Slots {
     /// Asks for so many numbers.
     pub(super) fn numbers(&mut self, width: usize) -> Slot {
-        self.next(width)
-    }
-
-    /// Asks for `N` numbers.
-    pub(super) fn array<const N: usize>(&mut self) -> Slot<[f64; N]> {
-        self.next(N)
-    }
-
-    fn next<T: ?Sized>(&mut self, width: usize) -> Slot<T> {
         let begin = self.width;
         self.width += width;
-        Slot {
-            begin,
-            width,
-            answer: PhantomData,
-        }
+        Slot { begin, width }
     }
 
     /// The answers that `give` puts, which are those that were asked for.
@@ -68,9 +46,9 @@ impl Slots {
 
 impl Answers {
     /// The next answer.
-    pub(super) fn put<T: ?Sized>(
+    pub(super) fn put(
         &mut self,
-        slot: &Slot<T>,
+        slot: &Slot,
         numbers: impl IntoIterator<Item = f64>,
     ) -> Result<(), String> {
         let begin = self.0.len();
@@ -97,12 +75,6 @@ impl Slot {
     }
 }
 
-impl<const N: usize> Slot<[f64; N]> {
-    pub(super) fn of(&self, answers: &Answers) -> [f64; N] {
-        std::array::from_fn(|at| answers.0[self.begin + at])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,20 +82,20 @@ mod tests {
     #[test]
     fn answers_of_another_width_are_refused() {
         let mut slots = Slots::default();
-        let (table, interval) = (slots.numbers(3), slots.array::<2>());
-        let answered = |table_of: &[f64], interval_of: &[f64]| {
+        let (table, pair) = (slots.numbers(3), slots.numbers(2));
+        let answered = |table_of: &[f64], pair_of: &[f64]| {
             slots.answered(|answers| {
                 answers.put(&table, table_of.iter().copied())?;
-                answers.put(&interval, interval_of.iter().copied())
+                answers.put(&pair, pair_of.iter().copied())
             })
         };
         let answers = answered(&[1.0, 2.0, 3.0], &[4.0, 5.0]).unwrap();
         assert_eq!(table.of(&answers), [1.0, 2.0, 3.0]);
-        assert_eq!(interval.of(&answers), [4.0, 5.0]);
-        for (table, interval) in [(2, 3), (3, 1), (4, 2), (3, 0)] {
-            assert!(answered(&[0.0; 4][..table], &[0.0; 3][..interval]).is_err());
+        assert_eq!(pair.of(&answers), [4.0, 5.0]);
+        for (table, pair) in [(2, 3), (3, 1), (4, 2), (3, 0)] {
+            assert!(answered(&[0.0; 4][..table], &[0.0; 3][..pair]).is_err());
         }
-        let turned = |answers: &mut Answers| answers.put(&interval, [0.0; 2]);
+        let turned = |answers: &mut Answers| answers.put(&pair, [0.0; 2]);
         assert!(slots.answered(turned).is_err());
         let half = |answers: &mut Answers| answers.put(&table, [0.0; 3]);
         assert!(slots.answered(half).is_err());

@@ -49,9 +49,8 @@ pub use lengths::{
 pub use measured::{MeasuredTexts, TextLog};
 pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
 pub use paths::{
-    AtDrafts, BesideIid, CodedAlong, CodedPieces, CodedRow, DraftedTree, PATHS_SCHEMA,
-    PathSettings, PathVerifier, PathsReport, PieceLaw, SelectedAlong, ToldTwice, TreeBound,
-    UpperBound, accepted_of_draft, coded_levels, lower_bound_of_draft, lower_bound_of_text,
+    AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
+    ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft, lower_bound_of_text,
     measure_paths, possible_with_paths, read_possible_with_paths, sets_bound, sets_of_text,
     tree_bound,
 };

@@ -11,19 +11,10 @@ use specgap_row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use specgap_sampling::{Cuts, Lists, Logged, Model, Room, Serving, probabilities};
 
 /// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
-/// column of the text's token, and whose rows they are. Tokens that a row
+/// column of the text's token, and a number that no other position of all logs has. Tokens that a row
 /// does not list are the last columns, as few as they can be.
 pub(super) type Question<'a> =
-    dyn Fn(&mut Scan, Rows<'_>, usize, Whose) -> Result<Answers, String> + Sync + 'a;
-
-/// Whose rows are asked.
-#[derive(Clone, Copy)]
-pub(super) struct Whose {
-    /// A number that no other position of all logs has.
-    pub(super) number: u64,
-    /// How many tokens of its round lie before it, where the draft's rows depend on that; else 0.
-    pub(super) ahead: usize,
-}
+    dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Answers, String> + Sync + 'a;
 
 /// A position as it is read.
 #[derive(Default)]
@@ -386,13 +377,10 @@ impl Task<'_> {
         };
         let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
         let column = place.unwrap_or(target.len());
-        let whose = Whose {
-            number: self.before + number as u64,
-            ahead: self.log.depth() - 1,
-        };
+        let number = self.before + number as u64;
         let listed = target.len();
         if self.lists.is_none() {
-            let asked = question(scan, Rows { target, draft }, column, whose)?;
+            let asked = question(scan, Rows { target, draft }, column, number)?;
             return Ok([Some(asked), None]);
         }
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
@@ -409,12 +397,12 @@ impl Task<'_> {
         for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
             row.resize(listed + count, rest / count as f64);
         }
-        let asked = question(scan, Rows { target, draft }, column, whose)?;
+        let asked = question(scan, Rows { target, draft }, column, number)?;
         target.truncate(listed);
         target.push(target_rest);
         target.resize(listed + count + 1, 0.0);
         draft.insert(listed, 0.0);
-        let apart = question(scan, Rows { target, draft }, column, whose)?;
+        let apart = question(scan, Rows { target, draft }, column, number)?;
         Ok([Some(asked), Some(apart)])
     }
 }

@@ -340,7 +340,7 @@ impl Laws {
 
     fn drafted(&self, rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<Vec<f64>> {
         let sampled = match rule.drafts() {
-            Drafts::Drawn(_) | Drafts::Codes => true,
+            Drafts::Drawn(_) => true,
             Drafts::Likeliest => engine.draws,
             // What is claimed of nothing; a simulated engine needs something.
             Drafts::Any if engine.likeliest => false,

@@ -19,7 +19,7 @@ pub(crate) fn drawn_from(
         Drafts::Drawn(law) => law,
         // What is claimed of nothing; a simulated engine draws by itself.
         Drafts::Any if !engine.draws => return None,
-        Drafts::Likeliest | Drafts::Codes | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
     };
     let row = if likeliest {
         let mut listed = at.q.to_vec();

@@ -354,7 +354,7 @@ impl Bets {
                         self.book.score(tally, one, hit, 1.0);
                     }
                 }
-                Drafts::Drawn(_) | Drafts::Codes => {
+                Drafts::Drawn(_) => {
                     self.uniform(Part::DraftLaw, tally, draft.u_q, draft.q);
                 }
             }

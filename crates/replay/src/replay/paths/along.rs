@@ -118,20 +118,16 @@ impl Measurement<'_> {
         };
         let selected = of(&tables.selected, true);
         let [by_block, by_greedy_block] = &selected.selected;
-        let stretch = (start.begin, start.places.len());
-        let coded = self.coded.iter();
-        let coded = coded.flat_map(|coded| coded.survivals(text, stretch, drafts));
         let shared = self.rules.iter().filter_map(|rule| rule.entry().shared);
-        let by_level = shared.filter_map(|shared| match shared {
-            Shared::Rejected => Some(of(&tables.rrs.1, false).by_token),
-            Shared::OneFactor => Some(of(&tables.k_seq.1, false).by_token),
-            Shared::Selected(Kept::Tokens) => Some(selected.by_token.clone()),
-            Shared::Selected(Kept::Prefixes) => Some(by_block.clone()),
-            Shared::Selected(Kept::MostPrefixes) => Some(by_greedy_block.clone()),
-            Shared::Coded { .. } => None,
+        let by_level = shared.map(|shared| match shared {
+            Shared::Rejected => of(&tables.rrs.1, false).by_token,
+            Shared::OneFactor => of(&tables.k_seq.1, false).by_token,
+            Shared::Selected(Kept::Tokens) => selected.by_token.clone(),
+            Shared::Selected(Kept::Prefixes) => by_block.clone(),
+            Shared::Selected(Kept::MostPrefixes) => by_greedy_block.clone(),
         });
         let of_one = ChainRule::all().map(single);
-        of_one.chain(by_level).chain(coded).collect()
+        of_one.chain(by_level).collect()
     }
 
     /// E[tau] of every verifier at every block of a text with the lower bound, and the rounds
@@ -173,7 +169,6 @@ mod tests {
     use super::super::measure::{Asked, rules};
     use super::*;
     use crate::replay::read::Texts;
-    use crate::replay::rows::Whose;
     use specgap_log::log::Log;
     use specgap_number::distribution::Rows;
     use specgap_row::Workspace;
@@ -188,11 +183,11 @@ mod tests {
         );
         let logs = [Log::open(folder.as_ref()).unwrap()];
         let asked = Asked::new(4).unwrap();
-        let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| {
+        let question = |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| {
             asked.ask(scan, rows, token)
         };
         let texts = Texts::read_asking(&logs, None, &|_| {}, Some(&question), false).unwrap();
-        let rules = rules(false);
+        let rules = rules();
         let of = |name: &str| rules.iter().position(|one| one.as_str() == name).unwrap();
         let (mut seen, mut fewer) = (0, 0);
         for length in [1, 2, 4] {
@@ -200,7 +195,6 @@ mod tests {
                 rules: rules.clone(),
                 texts: &texts,
                 asked: &asked,
-                coded: None,
                 drafts: vec![1, 2, 3, 4],
                 contexts: Contexts::new(&logs, vec![None], &texts, length).unwrap(),
             };

@@ -2,11 +2,10 @@
 
 use super::along::{AlongTexts, VerifierAlong};
 use super::contexts::ToldByPaths;
-use super::data::{AtDrafts, BesideIid, PathVerifier, ToldTwice, UpperBound};
+use super::data::{AtDrafts, PathVerifier, ToldTwice, UpperBound};
 use super::limits::{CrossFitted, Form};
 use super::means::{ByPrompt, Mean};
 use super::possible::{above_the_lower, by_paths, lower_at};
-use specgap_core::rule::Shared;
 use specgap_statistics::Estimate;
 
 /// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
@@ -36,15 +35,12 @@ pub(super) fn at_drafts(
         Some(first.minus(&sum.mean()).estimate())
     };
     let verifier = |one: &VerifierAlong| {
-        let beside = beside(of, one);
         let entry = one.rule.entry();
         PathVerifier {
             verifier: one.rule.to_string(),
             uses: if one.rule.is_chain() { 1 } else { drafts },
             expected_accepted_length: one.accepted.mean().estimate(),
-            // The bound is one of i.i.d. paths.
-            below_upper_bound: below(&one.accepted).filter(|_| beside.is_none()),
-            beside,
+            below_upper_bound: below(&one.accepted),
             tokens_per_call: (!entry.changes_target).then(|| one.rounds.mean().estimate()),
         }
     };
@@ -61,20 +57,6 @@ pub(super) fn at_drafts(
         lower_bound: of_text.estimate(),
         verifiers: of.verifiers.iter().map(verifier).collect(),
     }
-}
-
-/// A verifier of coded paths beside that of i.i.d. paths.
-fn beside(of: &AlongTexts, one: &VerifierAlong) -> Option<BesideIid> {
-    let Some(Shared::Coded { beside, .. }) = one.rule.entry().shared else {
-        return None;
-    };
-    let other = of.verifier(beside)?;
-    let more = |one: &ByPrompt, other: &ByPrompt| one.mean().minus(&other.mean()).estimate();
-    Some(BesideIid {
-        verifier: other.rule.to_string(),
-        expected_accepted_length: more(&one.accepted, &other.accepted),
-        tokens_per_call: more(&one.rounds, &other.rounds),
-    })
 }
 
 /// Single-draft verifiers, and the lower bound of every K, by text and by paths.

@@ -86,28 +86,11 @@ pub struct PathVerifier {
     pub uses: usize,
     /// `E[tau]`.
     pub expected_accepted_length: Estimate,
-    /// The first upper bound less that, paired by prompt; none of coded paths, which the bound
-    /// of i.i.d. paths does not bound.
+    /// The first upper bound less that, paired by prompt.
     pub below_upper_bound: Option<Estimate>,
     /// N / E\[target calls\] of rounds of K paths replayed along each text; none of verifiers
     /// that change the next round's target.
     pub tokens_per_call: Option<Estimate>,
-    /// Of coded paths: how much more that is than of i.i.d. paths.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideIid>,
-}
-
-/// Coded paths less i.i.d. paths, paired by prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BesideIid {
-    /// The verifier of i.i.d. paths.
-    #[serde(deserialize_with = "specgap_core::rule::read_name")]
-    pub verifier: String,
-    /// Of `E[tau]`.
-    pub expected_accepted_length: Estimate,
-    /// Of tokens per call.
-    pub tokens_per_call: Estimate,
 }
 
 /// A number that follows from the text and, apart from it, from draft paths.

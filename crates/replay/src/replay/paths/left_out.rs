@@ -1,6 +1,5 @@
 //! What a report on paths leaves out, and why.
 
-use super::coded::coded_names;
 use super::measure::Measurement;
 
 impl Measurement<'_> {
@@ -33,13 +32,6 @@ impl Measurement<'_> {
                 "everything: no text has room for {} tokens behind a prefix; ask for a smaller \
                  ⟨length⟩, or capture longer texts",
                 self.contexts.length
-            ));
-        }
-        if self.coded.is_none() {
-            left_out.push(format!(
-                "{}: paths by codes need the interval of every token, and rows here list some \
-                 tokens only; log whole rows",
-                coded_names()
             ));
         }
         left_out.push(

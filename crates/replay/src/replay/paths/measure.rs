@@ -1,32 +1,27 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::ReplayError;
-use super::super::asked::{Answers, Slot, Slots};
+use super::super::asked::{Answers, Slots};
 use super::super::measured::{measured, with_files};
-use super::super::read::{Text, Texts};
-use super::super::rows::Whose;
+use super::super::read::Texts;
 use super::by_agreement::Tables;
-use super::coded::{Coded, interval_of};
 use super::contexts::{Contexts, logged_paths};
 use super::data::PathsReport;
 use super::possible::length_of;
 use super::settings::PathSettings;
 use specgap_core::rounds::ChainRule;
-use specgap_core::rule::{RuleName, Shared};
+use specgap_core::rule::RuleName;
 use specgap_log::log::Log;
 use specgap_number::distribution::Rows;
 use specgap_row::Workspace;
 use std::collections::BTreeSet;
 
-/// Verifiers of K paths, in the order of reports: of one path, level by level, by codes.
-pub(super) fn rules(coded: bool) -> Vec<RuleName> {
+/// Verifiers of K paths, in the order of reports: of one path, and level by level.
+pub(super) fn rules() -> Vec<RuleName> {
     let of_one = ChainRule::all().map(ChainRule::rule);
     let several = RuleName::ALL
         .into_iter()
-        .filter(|rule| match rule.entry().shared {
-            Some(Shared::Coded { .. }) => coded,
-            by_level => by_level.is_some(),
-        });
+        .filter(|rule| rule.entry().shared.is_some());
     of_one.chain(several).collect()
 }
 
@@ -40,9 +35,7 @@ pub(super) fn rules(coded: bool) -> Vec<RuleName> {
 ///
 /// # Complexity
 /// O(N V) for reading, and some milliseconds a position for selections from up to 8 drafts;
-/// memory grows by 8 bytes a position for each of 3 K (K + 1)/2 numbers. Rows are read twice, as
-/// the second time the places of paths by codes are known: O(V) and 256 bytes a position for
-/// each K and each round in which more than one of them may be there.
+/// memory grows by 8 bytes a position for each of 3 K (K + 1)/2 numbers.
 pub fn measure_paths(
     logs: &[Log],
     settings: &PathSettings,
@@ -57,37 +50,27 @@ pub fn measure_paths(
     let length = length_of(settings.length, logs, &drawn)?;
     let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
     let question =
-        |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: Whose| asked.ask(scan, rows, token);
+        |scan: &mut Workspace, rows: Rows<'_>, token: usize, _: u64| asked.ask(scan, rows, token);
     let (texts, files) = with_files(logs, || {
         Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
     })?;
     let contexts = Contexts::new(logs, drawn, &texts, length)?;
     let drafts: BTreeSet<usize> = settings.drafts.iter().copied().collect();
     let drafts: Vec<usize> = drafts.into_iter().collect();
-    let several: Vec<usize> = (drafts.iter().copied())
-        .filter(|&drafts| drafts > 1)
-        .collect();
-    let interval = |text: &Text, start: usize, depth: usize| {
-        let answers = text.asked_at(start, depth);
-        answers.map_or([0.0; 2], |answers| asked.interval.of(answers))
-    };
-    let coded = Coded::read(logs, &texts, &interval, (&several, length))?;
     Ok(Measurement {
-        rules: rules(coded.is_some()),
+        rules: rules(),
         texts: &texts,
         asked: &asked,
-        coded,
         drafts,
         contexts,
     }
     .report(measured(&texts, logs, files, command)))
 }
 
-/// What is asked of a position: tables, and the interval of its token.
+/// What is asked of a position: tables.
 pub(super) struct Asked {
     slots: Slots,
     pub(super) tables: Tables,
-    interval: Slot<[f64; 2]>,
 }
 
 impl Asked {
@@ -95,7 +78,6 @@ impl Asked {
         let mut slots = Slots::default();
         Ok(Self {
             tables: Tables::new(most, &mut slots)?,
-            interval: slots.array(),
             slots,
         })
     }
@@ -106,10 +88,8 @@ impl Asked {
         rows: Rows<'_>,
         token: usize,
     ) -> Result<Answers, String> {
-        self.slots.answered(|answers| {
-            self.tables.put(answers, scan, rows, token)?;
-            answers.put(&self.interval, interval_of(rows.draft, token))
-        })
+        self.slots
+            .answered(|answers| self.tables.put(answers, scan, rows, token))
     }
 }
 
@@ -132,8 +112,6 @@ pub(super) struct Measurement<'a> {
     pub(super) rules: Vec<RuleName>,
     pub(super) texts: &'a Texts,
     pub(super) asked: &'a Asked,
-    /// None where rows list some tokens only.
-    pub(super) coded: Option<Coded>,
     /// K, rising.
     pub(super) drafts: Vec<usize>,
     pub(super) contexts: Contexts<'a>,

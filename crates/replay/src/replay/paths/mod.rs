@@ -14,7 +14,6 @@
 //! | lower bound of the best verifier | text, or draft paths ([`lower_bound_of_text`]) | unbiased |
 //! | token, block, greedy-block | text, or draft paths ([`accepted_of_draft`]) | unbiased |
 //! | SpecTr, select | text and its rows | unbiased |
-//! | the same of coded paths | text and its rows | unbiased |
 //!
 //! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/theory/paths.md`.
 
@@ -22,7 +21,6 @@ mod along;
 mod bounds;
 mod by_agreement;
 mod by_drafts;
-mod coded;
 mod contexts;
 mod data;
 mod drafted_tree;
@@ -38,10 +36,7 @@ pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
 };
 pub use by_agreement::SelectedAlong;
-pub use coded::{CodedAlong, CodedPieces, CodedRow, PieceLaw, coded_levels};
-pub use data::{
-    AtDrafts, BesideIid, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound,
-};
+pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
 pub use drafted_tree::{DraftedTree, TreeBound, tree_bound};
 pub use measure::measure_paths;
 pub use possible::{possible_with_paths, read_possible_with_paths};

@@ -5,7 +5,6 @@ use super::super::advice::tree_changes;
 use super::super::measured::{MeasuredTexts, capture_with, measured, with_files};
 use super::super::position::Rest;
 use super::super::read::Texts;
-use super::super::rows::Whose;
 use super::between::{RoundBounds, replay_between};
 use super::data::{GrownTree, ReferenceTree, SlotValues, TREE_SCHEMA, TreeReport, TreeResult};
 use super::dynamic::threshold_trees;
@@ -55,7 +54,7 @@ pub fn measure_trees(
     let question = |scan: &mut specgap_row::Workspace,
                     rows: specgap_number::distribution::Rows<'_>,
                     token: usize,
-                    whose: Whose| {
+                    number: u64| {
         let most = plan.pairs.iter().flat_map(|pair| &pair.children).max();
         let mut row = scan
             .load(rows, most.copied().unwrap_or(1))
@@ -63,7 +62,7 @@ pub fn measure_trees(
         plan.slots.answered(|answers| {
             for (index, pair) in plan.pairs.iter().filter(|one| one.asks).enumerate() {
                 for (children, slot) in &pair.asked {
-                    let seed = seed_of(settings.seed, whose.number, index as u64);
+                    let seed = seed_of(settings.seed, number, index as u64);
                     let shares = pair
                         .rule
                         .shares(&mut row, token, *children, seed)

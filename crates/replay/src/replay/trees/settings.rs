@@ -48,6 +48,10 @@ impl TreeSettings {
         at_nodes.chain(from_leaves.filter(|rule| rule.entry().from_leaves.is_some()))
     }
 
+    /// Rules that are replayed only where they or their drafts are named: no engine runs them, and
+    /// of as many drafts `traversal` keeps more.
+    pub const OLDER: [RuleName; 3] = [RuleName::K_SEQ, RuleName::NAIVE_TREE, RuleName::SPECHUB];
+
     /// Trees that are replayed where none are named.
     pub const TREES: [&'static str; 6] = [
         "chain-4",
