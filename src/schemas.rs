@@ -100,6 +100,7 @@ fn schema(name: &str) -> Schema {
         "counters" => written::<crate::counters::CountersReport>(),
         "import" => written::<Import>(),
         "conformance" => written::<crate::conformance::Manifest>(),
+        "conformance-trees" => written::<crate::cli::conformance::TreeVectors>(),
         "explain" => written::<crate::cli::schema::Explained<'_>>(),
         other => panic!("{other} has no type"),
     }

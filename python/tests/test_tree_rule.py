@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -399,3 +400,50 @@ def test_the_functions_of_the_guide_do_the_same_with_the_same_coins() -> None:
             assert found == known
             lengths[len(found[0])] += 1
     assert min(lengths[k] for k in range(4)) > 20, lengths
+
+
+def test_vectors_of_conformance_are_kept_as_they_say(tmp_path: Any, command: Any) -> None:
+    command("conformance", "--out", tmp_path / "vectors", "--verifiers", "traversal,traversal-4")
+    trees = json.loads((tmp_path / "vectors" / "trees.json").read_text())["vectors"]
+    try:
+        import torch
+
+        from specgap import kernels
+    except ImportError:
+        torch = None
+    assert len(trees) > 200
+    for tree in trees:
+        p, q = np.array(tree["target"]), np.array(tree["draft"])
+        straddle: Any = "once" if tree["law"] == "stratified" else "independent"
+        iid = tree["law"] == "with-replacement"
+        levels: Any = tuple(map(tuple, tree["levels"]))
+        wanted = [(one["kept"], one["token"]) for one in tree["coins"]]
+        coins = np.array([[*one["nodes"], one["last"]] for one in tree["coins"]])
+        for own, right in zip(coins, wanted):
+            path, token = rules.verify_tree(
+                p,
+                q,
+                tree["tokens"],
+                tree["parents"],
+                Coins(own),  # type: ignore[arg-type]
+                levels,
+                straddle,
+                tree["slots"],
+                iid,
+            )
+            assert (path[-1] + 1 if path else 0, token) == right, tree
+        for dtype in (torch.float64, torch.float32) if torch is not None else ():
+            batch = len(coins)
+            kept, next_token = kernels.verify_tree(
+                torch.tensor(p, dtype=dtype).expand(batch, -1, -1),
+                torch.tensor(q, dtype=dtype).expand(batch, -1, -1),
+                torch.tensor(tree["tokens"]).expand(batch, -1),
+                tree["parents"],
+                torch.tensor(coins, dtype=dtype),
+                levels,
+                straddle,
+                [torch.tensor(own, dtype=torch.int64).expand(batch, -1) for own in tree["slots"]],
+                iid,
+            )
+            last = (kept.max(1).values + 1).tolist()
+            assert list(zip(last, next_token.tolist())) == wanted, (dtype, tree)

@@ -1,6 +1,6 @@
 """Kernels with one bug each, which the harness has to find: `--negative-control` of a harness.
 
-    specgap conformance --out vectors --vocab 2,17 --verifiers token,carried,carried-block
+    specgap conformance --out vectors --vocab 2,17 --verifiers token,carried,carried-block,traversal-4
     python broken.py vectors
 
 Bugs of calls have one or two situations each, and every situation of a call has a bug.
@@ -12,6 +12,7 @@ reference passes, 1 if not, 2 for bad usage.
 
 import argparse
 import copy
+import functools
 import itertools
 import json
 import pathlib
@@ -65,8 +66,15 @@ STREAM_BUGS = {
     "shifted": "the number behind a request's drafts tests the first draft of the next one",
     "by content": "numbers are made of the rows: requests that are alike draw alike",
 }
+TREE_BUGS = {
+    "keeps R": "what a refused subtree was offered stays owed",
+    "forgets": "drafts that were refused are as likely at the next offer",
+    "levels below": "passes below the root are at its levels",
+    "draws from p": "behind refused children the token is drawn from the target",
+}
 BUGS = {
-    "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "call": CALL_BUGS | STREAM_BUGS,
+    "token": TOKEN_BUGS, "carried": CARRIED_BUGS, "carried-block": BLOCK_BUGS, "traversal-4": TREE_BUGS,
+    "call": CALL_BUGS | STREAM_BUGS,
 }
 
 
@@ -75,6 +83,9 @@ def make(rule, bug):
     if rule == "call":
         kernel = make_call(bug)
         return reference.call_by_coins(streams(kernel, bug)), kernel
+    if rule == "traversal-4":
+        kernel = functools.partial(reference.traversal_coins, bug=bug)
+        return reference.tree_by_coins(kernel), kernel
     kernel = {"token": make_token, "carried": make_carried, "carried-block": make_block}[rule](bug)
     return reference.by_coins(kernel), kernel
 
@@ -298,6 +309,8 @@ def main():
     manifest = args.vectors / "manifest.json"
     made = json.loads(manifest.read_text())["rules"] if manifest.exists() else []
     files = json.loads(manifest.read_text())["files"] if manifest.exists() else []
+    trees = args.vectors / "trees.json"
+    made += [{"name": one["rule"]} for one in json.loads(trees.read_text())["vectors"]] if trees.exists() else []
     rules = [rule for rule in BUGS if any(one["name"] == rule for one in made)]
     if any(file.get("kind") == "calls" for file in files):
         rules.append("call")

@@ -22,11 +22,20 @@ that it has, named after the rule with `_` for `-`. Each gets one vector and doe
         ...
         return accepted, token                  # integers [samples, requests]; token -1 refuses
 
+    def traversal(tree, samples, seed):         # and traversal_4, of a drafted tree
+        ...
+        return row, token                       # integers [samples]: the last row that is kept
+
 `vector.target`, `vector.draft` and `vector.drafts` are arrays as manifest.json says. A kernel that
 is a function of uniform numbers may have `token_coins(vector, coins, final_coin)` as well, with
 coins [U, K] and final_coin [U], which returns the same for these numbers. If its last draw is no
 inverse of the distribution function in order of id, it says FINAL_COIN = False. So may
 `token_call_coins(call, coins, final_coin)`, with coins [U, R, K] and final_coin [U, R].
+
+A tree is what trees.json says: `target`, `draft`, `tokens`, `parents`, `slots`, `levels`, `law`. Row
+0 is the text and row i + 1 drafted node i. `traversal_coins(tree, coins, final_coin)` has a coin a
+node, [U, nodes]: the node is refused while the coin is below the probability that all its offers so
+far were refused.
 
 A request whose q or p broke on the way (NaN, infinity, no sum) may be refused, by token -1 or by an
 error that is raised. If it is not, q says nothing: then the first token follows p whatever was
@@ -61,6 +70,7 @@ import numpy
 
 CELLS = 16
 CHAINS = ("token", "one-hot", "carried", "carried-block")
+TREES = ("traversal", "traversal-4")
 
 
 # Names that rules had in vectors of earlier versions.
@@ -83,13 +93,14 @@ class Vector:
 
 
 def read(folder, only_rules, largest):
-    path = folder / "manifest.json"
-    if not path.exists():
+    path, of_trees = folder / "manifest.json", folder / "trees.json"
+    if not path.exists() and not of_trees.exists():
         refuse(f"{path} is not there; make it with: specgap conformance --out {folder}")
-    manifest = json.loads(path.read_text())
-    if manifest.get("schema") != 1:
-        refuse(f"{path}: schema is {manifest.get('schema')}; this reads 1")
-    for file in manifest["files"]:
+    made = [json.loads(one.read_text()) if one.exists() else {"schema": 1} for one in (path, of_trees)]
+    for one, contents in zip((path, of_trees), made):
+        if contents.get("schema") != 1:
+            refuse(f"{one}: schema is {contents.get('schema')}; this reads 1")
+    for file in made[0].get("files", []):
         if only_rules and file["rule"] not in only_rules or file["vocabulary"] > largest:
             continue
         with numpy.load(folder / file["file"]) as archive:
@@ -98,6 +109,20 @@ def read(folder, only_rules, largest):
             vector = Vector(arrays, index, file["rule"], situation, file["file"])
             vector.is_call = file.get("kind") == "calls"
             yield vector
+    for index, tree in enumerate(made[1].get("vectors", [])):
+        if only_rules and tree["rule"] not in only_rules:
+            continue
+        arrays = {
+            name: [numpy.array(tree[name])]
+            for name in ("target", "draft", "tokens", "parents", "kept_law", "next_law")
+        }
+        vector = Vector(arrays, 0, tree["rule"], tree["situation"], of_trees.name)
+        vector.index, vector.is_call = index, False
+        vector.slots, vector.levels, vector.law = tree["slots"], tree["levels"], tree["law"]
+        vector.coins = numpy.array([one["nodes"] for one in tree["coins"]])
+        vector.final_coin = numpy.array([one["last"] for one in tree["coins"]])
+        vector.right = numpy.array([[one["kept"], one["token"]] for one in tree["coins"]])
+        yield vector
 
 
 class Request(Vector):
@@ -190,7 +215,13 @@ class Run:
             return
         failures = []
         try:
-            if vector.rule in CHAINS:
+            if vector.rule in TREES:
+                ended = function(vector, self.samples, self.seed + vector.index)
+                failures += self.tree(vector, *map(as_ids, ended))
+                coins = getattr(self.kernel, f"{name}_coins", None)
+                if coins is not None:
+                    failures += self.tree_coins(vector, coins)
+            elif vector.rule in CHAINS:
                 ended = function(vector, self.samples, self.seed + vector.index)
                 accepted, token = map(as_ids, ended[:2])
                 failures += self.chain(vector, accepted, token)
@@ -379,6 +410,31 @@ class Run:
                     f"{token[choice]}, not {right_token}"
                 )
         return failures
+
+    def tree(self, tree, row, token):
+        if row.shape != (self.samples,) or token.shape != row.shape:
+            return [f"returned arrays of shape {row.shape} and {token.shape}"]
+        failures = self.support(row, tree.kept_law, "last row that is kept")
+        if failures:
+            return failures
+        self.count(tree, row, tree.kept_law, "last row that is kept")
+        for x in numpy.unique(row):
+            tokens, law = token[row == x], tree.next_law[x]
+            wrong = self.support(tokens, law, f"next token behind row {x}")
+            failures += wrong
+            if not wrong:
+                self.count(tree, tokens, law, f"next token behind row {x}")
+        return failures
+
+    def tree_coins(self, tree, function):
+        ended = numpy.stack([as_ids(one) for one in function(tree, tree.coins, tree.final_coin)], 1)
+        exact = 2 if getattr(self.kernel, "FINAL_COIN", True) else 1
+        return [
+            f"coins ({', '.join(f'{coin:.9g}' for coin in coins)}), last {last:.9g}: row and token "
+            f"{found.tolist()}, not {right.tolist()}"
+            for coins, last, found, right in zip(tree.coins, tree.final_coin, ended, tree.right)
+            if (found != right)[:exact].any()
+        ]
 
     def siblings(self, vector, token):
         if token.shape != (self.samples,):

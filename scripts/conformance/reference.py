@@ -1,5 +1,6 @@
 """A kernel that does what the rules say, in NumPy and double precision."""
 
+import functools
 import math
 
 import numpy
@@ -261,6 +262,96 @@ def level_4(vector, samples, seed):
     if left.sum() > 0:
         law += alive * left / left.sum()
     return invert(law, numpy.random.default_rng(seed).random(samples))
+
+
+def joint(q, n, law):
+    """The joint law of the drafts of a row, [V] * n, and how many of them are sure."""
+    each, sure = [q] * n, []
+    if law != "with-replacement" and n:
+        sure, strata = cut(q, n)
+        each = [numpy.eye(q.size)[x] for x in sure]
+        for tokens, shares in strata:
+            each.append(numpy.zeros(q.size))
+            each[-1][tokens] = shares
+    whole = functools.reduce(numpy.multiply.outer, each, numpy.ones(()))
+    if law != "stratified" or not n:
+        return whole, None if law == "with-replacement" else len(sure)
+    over, all_ways = ways(strata)
+    whole = whole * 0
+    for way, chance in all_ways:
+        laws = [numpy.eye(q.size)[x] for x in sure]
+        for (tokens, shares), kind, (left, right) in zip(strata, way, over):
+            inside = numpy.zeros(q.size)
+            here = {"left": [0], "right": [-1]}.get(kind, slice(int(left), len(tokens) - int(right)))
+            inside[tokens[here]] = shares[here] if kind == "inside" else 1.0
+            laws.append(inside / inside.sum())
+        whole += chance * functools.reduce(numpy.multiply.outer, laws)
+    return whole, len(sure)
+
+
+def tree_ends(tree, bug=None):
+    """The offers at whose end a node may be kept, in order: its row, the chance of it where none was
+    kept before, and the law of the next token. Drafts are a joint law, of which each offer takes."""
+    alive, ends = {}, []
+
+    def offer(x, weight):
+        drafts = tree.slots[x]
+        if x not in alive or bug == "forgets":
+            alive[x] = joint(tree.draft[x], len(drafts), tree.law)
+        whole, sure = alive[x]
+        total = whole.sum()
+        owed = weight * total * tree.target[x]
+        order = range(len(drafts)) if sure is None else range(len(drafts) - 1, sure - 1, -1)
+        for level in tree.levels[0 if bug == "levels below" else x > 0]:
+            for j in order:
+                mass = whole.sum(tuple(i for i in range(len(drafts)) if i != j))
+                take = numpy.clip((owed - level * mass) / (1 - level), 0, mass)
+                share = numpy.divide(take, mass, out=numpy.zeros_like(mass), where=mass > 1e-13 * total)
+                whole = whole * (1 - share).reshape([-1 if i == j else 1 for i in range(len(drafts))])
+                if bug != "keeps R":
+                    owed = owed - take
+                if share[tree.tokens[drafts[j]]] > 0:
+                    offer(drafts[j] + 1, share[tree.tokens[drafts[j]]])
+        alive[x] = whole, sure
+        left = whole.sum()
+        for node in drafts[: sure or 0]:
+            y = tree.tokens[node]
+            share = min(1, owed[y] / left) if owed[y] > 0 else 0
+            if share > 0:
+                offer(node + 1, share)
+            owed[y] -= share * left
+            left *= 1 - share
+        owed = numpy.maximum(owed, 0)
+        if owed.sum() > 1e-13 * total:
+            chance = 1 if x == 0 else min(1, owed.sum() / left)
+            law = tree.target[x] if bug == "draws from p" else owed / owed.sum()
+            ends.append((x, chance, law))
+
+    offer(0, 1.0)
+    return ends
+
+
+def traversal_coins(tree, coins, final_coin, bug=None):
+    coins, final_coin = numpy.asarray(coins), numpy.asarray(final_coin)
+    row, token = numpy.full(len(coins), -1), numpy.full(len(coins), -1)
+    refused = numpy.ones(len(tree.slots))
+    for x, chance, law in tree_ends(tree, bug):
+        refused[x] *= 1 - chance
+        kept = (row < 0) & ((x == 0) | (coins[:, x - 1] >= refused[x]))
+        row[kept], token[kept] = x, invert(law, final_coin[kept])
+    return row, token
+
+
+def tree_by_coins(kernel):
+    def sampled(tree, samples, seed):
+        random = numpy.random.default_rng(seed)
+        return kernel(tree, random.random((samples, len(tree.tokens))), random.random(samples))
+
+    return sampled
+
+
+traversal_4_coins = traversal_coins
+traversal = traversal_4 = tree_by_coins(traversal_coins)
 
 
 def exact_match(vector, samples, seed):

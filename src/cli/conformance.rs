@@ -1,5 +1,10 @@
 //! `specgap conformance`: test vectors for the kernels of inference engines.
 
+mod trees;
+
+#[cfg(test)]
+pub(crate) use trees::TreeVectors;
+
 use super::options::rule_parser;
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, check_folder, write_together};
@@ -13,7 +18,7 @@ use std::path::PathBuf;
 /// Arguments of `specgap conformance`.
 #[derive(Args, Debug)]
 pub struct ConformanceArgs {
-    /// Write manifest.json and the vectors, as .npz, into this folder.
+    /// Write manifest.json and the vectors, as .npz, into this folder; of whole trees, trees.json.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Tokens of the vocabulary.
@@ -22,25 +27,44 @@ pub struct ConformanceArgs {
     /// Verifiers to take, instead of the usual ones.
     ///
     /// All if not given.
-    #[arg(long = "verifiers", alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
+    #[arg(long = "verifiers", alias = "rules", value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some() || rule.from_leaves.is_some()))]
     rules: Vec<RuleName>,
 }
 
 pub(super) fn run(args: &ConformanceArgs, common: &Common) -> Result<Verdict, CliError> {
     check_folder(&args.out)?;
-    let settings = Settings {
-        vocabularies: args.vocab.clone(),
-        rules: if args.rules.is_empty() {
-            conformance::rules()
-        } else {
-            args.rules.clone()
-        },
-        seed: common.seed,
+    let every = || {
+        conformance::rules()
+            .into_iter()
+            .chain(trees::rules())
+            .collect()
     };
-    let files = vectors(&settings)?;
+    let asked: Vec<RuleName> = match args.rules.is_empty() {
+        true => every(),
+        false => args.rules.clone(),
+    };
+    let (of_trees, rules): (Vec<_>, Vec<_>) =
+        (asked.into_iter()).partition(|rule| rule.entry().from_leaves.is_some());
+    let mut files = Vec::new();
+    if !rules.is_empty() {
+        let vocabularies = args.vocab.clone();
+        let seed = common.seed;
+        let settings = Settings {
+            vocabularies,
+            rules,
+            seed,
+        };
+        files = vectors(&settings)?;
+    }
+    if !of_trees.is_empty() {
+        let text = serde_json::to_string(&trees::vectors(&of_trees, common.seed)?);
+        let text = text.map_err(|error| CliError::internal(error.to_string()))?;
+        files.push(("trees.json".to_owned(), text.into_bytes()));
+    }
     write_together(&args.out, &files)?;
     let bytes: usize = files.iter().map(|(_, contents)| contents.len()).sum();
-    let vectors = files.len() - 1;
+    let is_vectors = |(name, _): &&(String, Vec<u8>)| name != "manifest.json";
+    let vectors = files.iter().filter(is_vectors).count();
     match common.format {
         Format::Json => println!(
             "{}",

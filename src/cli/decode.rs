@@ -175,7 +175,7 @@ mod with_models {
                 )
                 .into());
             }
-            if let Some(message) = predicted::refused(rule).filter(|_| self.predict) {
+            if let Some(message) = predicted::refused(rule, law).filter(|_| self.predict) {
                 return Err(refused(message).into());
             }
             Ok(Plan {

@@ -11,7 +11,7 @@ mod check;
 mod cite;
 mod colour;
 mod completions;
-mod conformance;
+pub(crate) mod conformance;
 mod counters;
 mod decode;
 mod demo;

@@ -2,24 +2,28 @@
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Shape, children_of_rule};
 use crate::distribution::Rows;
+use crate::plan::{Levels, OfferedRows};
 use crate::replay::{
-    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree,
+    CarriedAlong, CountMoments, Moments, SelectedAlong, moments_from_leaves, moments_of_chain,
+    moments_of_tree,
 };
-use crate::rounds::{ChainRule, ChildShares};
+use crate::rounds::{ChainRule, ChildShares, TextToken, kept_from_leaves};
 use crate::row::Workspace;
 use crate::rule::{RULES, RuleName, Verifies};
+use crate::scheme::SchemeName;
 use crate::tree::DraftTree;
 use crate::verifier::{UnknownVerifier, VerifierName, any_of};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 
 /// Why nothing is expected of a rule's rounds given a text, where that is so.
-pub(super) fn refused(rule: RuleName) -> Option<String> {
+pub(super) fn refused(rule: RuleName, law: SchemeName) -> Option<String> {
     let why = match rule.entry() {
-        entry if entry.verifies == Verifies::Tree => {
-            format!("rounds of {rule} are not predicted; specgap tree replays them")
-        }
+        entry if entry.from_leaves.is_some() && law.entry().children.is_none() => format!(
+            "what {rule} keeps of {law} children does not follow from the text alone, as one is \
+             drawn given those before it"
+        ),
         entry if entry.changes_target => format!(
             "{rule} changes the target of later rounds, and by how much does not follow from the \
              text alone"
@@ -27,7 +31,10 @@ pub(super) fn refused(rule: RuleName) -> Option<String> {
         _ => return None,
     };
     let others = RULES.iter().filter(|entry| {
-        let follows = matches!(entry.verifies, Verifies::Siblings | Verifies::Paths);
+        let follows = matches!(
+            entry.verifies,
+            Verifies::Siblings | Verifies::Paths | Verifies::Tree
+        );
         entry.decoded && follows && !entry.changes_target
     });
     let others = any_of(&others.map(|entry| entry.name).collect::<Vec<_>>());
@@ -62,7 +69,10 @@ pub(super) fn of_text(
             };
             of_carried(decoder, prompt, text, along, interrupt)
         }
-        Drafted::Tree(tree) => of_tree(decoder, prompt, text, tree, interrupt),
+        Drafted::Tree(tree) => match decoder.settings().rule.entry().from_leaves {
+            Some(levels) => of_leaves(decoder, prompt, text, (tree, levels), interrupt),
+            None => of_tree(decoder, prompt, text, tree, interrupt),
+        },
         Drafted::Paths([paths, length]) => {
             let mut along =
                 SelectedAlong::new(*paths).map_err(|message| CaptureError::Setting { message })?;
@@ -142,6 +152,56 @@ fn of_carried(
     };
     let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
     Ok(is_known.then(|| along.spread()))
+}
+
+/// Of a tree that is verified from its leaves. Rows are held as far as it is deep.
+fn of_leaves(
+    decoder: &mut Decoder,
+    prompt: &EncodedPrompt,
+    text: &Decoded,
+    (tree, levels): (&DraftTree, Levels<'_>),
+    interrupt: &AtomicBool,
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
+    let law = match &decoder.settings().drafts {
+        Shape::Tree(_, law) => *law,
+        _ => children_of_rule(decoder.settings().rule),
+    };
+    let shape = tree.shape();
+    let Some(children) = law.entry().children else {
+        return Ok(None);
+    };
+    let counts: BTreeSet<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
+    type Here = (Vec<(usize, OfferedRows)>, u32, [f64; 2]);
+    let mut ahead: VecDeque<Here> = VecDeque::new();
+    let (mut kept, mut reach) = (Vec::new(), vec![0.0; shape.parent.len()]);
+    let mut start = |ahead: &mut VecDeque<Here>| {
+        let along: Vec<TextToken<'_>> = (ahead.iter())
+            .map(|(rows, token, at)| TextToken {
+                rows,
+                token: *token,
+                at: *at,
+            })
+            .collect();
+        kept.push(kept_from_leaves(&shape, levels, &along, &mut reach));
+        ahead.pop_front();
+    };
+    let take = |_, rows: Rows<'_>, token: usize, is_known| {
+        if is_known {
+            let both = (rows.target, rows.draft);
+            let of = |&n: &usize| (n, OfferedRows::of_rows(both, children, n));
+            let at = [rows.target[token], rows.draft[token]];
+            ahead.push_back((counts.iter().map(of).collect(), token as u32, at));
+            if ahead.len() == shape.levels() {
+                start(&mut ahead);
+            }
+        }
+        Ok(())
+    };
+    let is_known = by_rows(decoder, prompt, text, interrupt, take)?;
+    while !ahead.is_empty() {
+        start(&mut ahead);
+    }
+    Ok(is_known.then(|| moments_from_leaves(&shape, &kept)))
 }
 
 fn of_tree(

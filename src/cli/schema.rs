@@ -58,6 +58,7 @@ described! {
     "counters": "report.json of counters",
     "import": "import --format json",
     "conformance": "manifest.json of conformance",
+    "conformance-trees": "trees.json of conformance",
     "explain": "a line of explain --format json",
 }
 

@@ -202,7 +202,7 @@ pub(super) fn tables(names: &str) -> String {
 
 /// The documents that commands print.
 pub(super) const PRINTED: &str = "solve verify block certify check gap comparison length tree paths \
-    audit counters import conformance explain";
+    audit counters import conformance conformance-trees explain";
 
 /// The pages that have documents, and which.
 const PAGES: [(&str, &str); 3] = [

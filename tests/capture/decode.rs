@@ -7,7 +7,6 @@ use serde_json::Value;
 use specgap::capture::{
     DecodeSettings, Decoded, Decoder, Round, Sampling, Shape, children_of_rule,
 };
-use specgap::distribution::Rows;
 use specgap::replay::moments_of_chain;
 use specgap::rounds::{ChainRule, carried_block_starts, carried_starts};
 use specgap::rule::RuleName;
@@ -399,7 +398,7 @@ fn what_cannot_be_decoded_is_refused() {
         --paths 2 --verifier select-greedy-block --bound -> --verifier select-block
         --paths 2 --verifier select-greedy-block --predict -> changes the target of later rounds
         --tree 2x2 --law rumour -> --law
-        --tree 2x2 --verifier traversal --predict -> specgap tree replays them
+        --tree 2x2 --law hub --verifier traversal --predict -> does not follow from the text alone
         --tree 2x2 --law hub --verifier traversal-4 -> --law
         --tree 2x2 --timing -> --tree
         --tree 2x2 --length 2 -> --tree
@@ -742,6 +741,17 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         ),
         ("level-4", ["--tree", "2x2", "--verifier", "level-4"], &[]),
         ("apart", ["--tree", "2x2", "--verifier", "level-4"], &apart),
+        ("leaves", ["--tree", "2x2", "--verifier", "traversal"], &[]),
+        (
+            "leaves-4",
+            ["--tree", "2x2", "--verifier", "traversal-4"],
+            &apart,
+        ),
+        (
+            "leaves-paths",
+            ["--paths", "3", "--verifier", "traversal"],
+            &[],
+        ),
         (
             "spechub",
             ["--tree", "spechub-binary-2", "--verifier", "spechub"],

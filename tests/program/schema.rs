@@ -269,6 +269,8 @@ fn an_audit_an_import_and_vectors_keep_to_their_schemas() {
     specgap(at, "conformance --out vectors --vocab 5".split(' ')).ok();
     let manifest = read(&at.join("vectors/manifest.json"));
     keeps(&closed("conformance"), "manifest.json", &manifest);
+    let trees = read(&at.join("vectors/trees.json"));
+    keeps(&closed("conformance-trees"), "trees.json", &trees);
 }
 
 #[test]

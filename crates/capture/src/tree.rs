@@ -1020,7 +1020,8 @@ mod tests {
                         let survival = kept_from_leaves(&shape, own, &along, &mut reach);
                         replayed += mass * survival[1..].iter().sum::<f64>();
                     }
-                    let kept = pair.expected(rule, (Drawing::Children(&shape, law), levels));
+                    let drawing = Drawing { tree: &shape, law };
+                    let kept = pair.expected(rule, (drawing, levels));
                     assert!(
                         (kept - replayed).abs() < 1e-9,
                         "{rule} {law} {tree}: {kept} {replayed}"

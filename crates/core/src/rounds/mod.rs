@@ -34,5 +34,6 @@ pub use survival::{
     ChainRule, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
 };
 pub use trees::{ChildShares, TreeReplay, replay_tree, replay_tree_with};
+pub use trees::{DrawnNode, TreeEnd, ends_from_leaves};
 pub use trees::{TextToken, kept_from_leaves, most_kept};
 pub use trees::{survival_of_tree, walk};

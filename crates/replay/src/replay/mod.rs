@@ -47,7 +47,7 @@ pub use lengths::{
     Parameter, Policy, PolicyResult, RolloutsRead, RoundStarts, measure_lengths,
 };
 pub use measured::{MeasuredTexts, TextLog};
-pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
+pub use moments::{CountMoments, Moments, moments_from_leaves, moments_of_chain, moments_of_tree};
 pub use paths::{
     AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
     ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft, lower_bound_of_text,

@@ -105,6 +105,16 @@ pub fn moments_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Cou
     })
 }
 
+/// The same of a tree that is verified from its leaves, where m_0, m_1, ... of a round from each
+/// place are known ([`kept_from_leaves`](specgap_core::rounds::kept_from_leaves)).
+pub fn moments_from_leaves(shape: &Shape, kept: &[Vec<f64>]) -> CountMoments<f64> {
+    spread(kept.len(), |start, left| {
+        let levels = shape.levels().min(left);
+        let reached = kept[start].iter().skip(1).take(levels).copied();
+        (reached.collect(), shape.nodes_to(levels))
+    })
+}
+
 /// P(at least 1, 2, ... drafts are accepted), given the text by the ratios q/p at its tokens.
 pub(super) fn reached<'a, T: Number + 'a>(
     verifier: ChainRule,

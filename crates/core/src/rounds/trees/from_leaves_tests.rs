@@ -62,133 +62,6 @@ impl Pair {
     }
 }
 
-/// A node of a drawn tree, and what the drafts of its children may be given what was refused.
-struct Drawn {
-    prefix: Vec<usize>,
-    children: Vec<usize>,
-    tuples: Vec<(Vec<usize>, Rational)>,
-    sure: usize,
-}
-
-/// What rounds of trees do, from section "from the leaves" of the theory, given each tree.
-struct Round<'a> {
-    pair: &'a Pair,
-    levels: [&'a [Rational]; 2],
-    nodes: Vec<Drawn>,
-    /// By kept prefix and next token.
-    ends: &'a mut BTreeMap<(Vec<usize>, usize), Rational>,
-}
-
-fn clip(value: Rational, most: &Rational) -> Rational {
-    if value < Rational::zero() {
-        Rational::zero()
-    } else {
-        value.smaller(most)
-    }
-}
-
-impl Round<'_> {
-    fn end(&mut self, node: usize, mass: &Rational, law: &[Rational]) {
-        for (token, p) in law.iter().enumerate() {
-            let key = (self.nodes[node].prefix.clone(), token);
-            self.ends
-                .entry(key)
-                .or_insert_with(Rational::zero)
-                .gain(&mass.times(p));
-        }
-    }
-
-    /// Offers a weight to a node that is reached with a chance; what of that is refused.
-    fn offer(&mut self, node: usize, weight: &Rational, reached: &Rational) -> Rational {
-        let p = self.pair.rows[&self.nodes[node].prefix][0].clone();
-        let vocab = p.len();
-        let children = self.nodes[node].children.clone();
-        if children.is_empty() {
-            self.end(node, &reached.times(weight), &p);
-            return reached.times(&Rational::one().minus(weight));
-        }
-        let all = Rational::total(
-            &self.nodes[node]
-                .tuples
-                .iter()
-                .map(|one| one.1.clone())
-                .collect::<Vec<_>>(),
-        );
-        if !all.is_nil() {
-            for (_, mass) in &mut self.nodes[node].tuples {
-                *mass = mass.over(&all);
-            }
-        }
-        let mut left = reached.clone();
-        let mut owed: Vec<Rational> = p.iter().map(|p| p.times(weight)).collect();
-        let sure = self.nodes[node].sure;
-        let levels = self.levels[usize::from(node > 0)];
-        let is_iid = sure == usize::MAX;
-        let sure = if is_iid { 0 } else { sure };
-        for level in levels {
-            let mut order: Vec<usize> = (sure..children.len()).collect();
-            if !is_iid {
-                order.reverse();
-            }
-            for slot in order {
-                let mut drafted = vec![Rational::zero(); vocab];
-                for (tuple, mass) in &self.nodes[node].tuples {
-                    drafted[tuple[slot]].gain(mass);
-                }
-                let part = |x: usize| {
-                    let wanted = &owed[x] - level.times(&drafted[x]);
-                    clip(wanted.over(&Rational::one().minus(level)), &drafted[x])
-                };
-                let taken: Vec<Rational> = (0..vocab).map(part).collect();
-                let share = |x: usize| match drafted[x].is_nil() {
-                    true => Rational::zero(),
-                    false => taken[x].over(&drafted[x]),
-                };
-                let shares: Vec<Rational> = (0..vocab).map(share).collect();
-                let token = *self.nodes[children[slot]].prefix.last().unwrap();
-                if !shares[token].is_nil() && !left.is_nil() {
-                    left = self.offer(children[slot], &shares[token], &left);
-                }
-                for (owed, taken) in owed.iter_mut().zip(&taken) {
-                    *owed = &*owed - taken;
-                }
-                for (tuple, mass) in &mut self.nodes[node].tuples {
-                    *mass = mass.times(&Rational::one().minus(&shares[tuple[slot]]));
-                }
-            }
-        }
-        let masses: Vec<Rational> = self.nodes[node]
-            .tuples
-            .iter()
-            .map(|one| one.1.clone())
-            .collect();
-        let mut alive = Rational::total(&masses);
-        for &child in children.iter().take(sure) {
-            let token = *self.nodes[child].prefix.last().unwrap();
-            if alive.is_nil() {
-                break;
-            }
-            let kept = owed[token].over(&alive).smaller(&Rational::one());
-            if !kept.is_nil() && !left.is_nil() {
-                left = self.offer(child, &kept, &left);
-            }
-            owed[token] = &owed[token] - kept.times(&alive);
-            alive = alive.times(&Rational::one().minus(&kept));
-        }
-        if alive.is_nil() || left.is_nil() {
-            return Rational::zero();
-        }
-        let rest = Rational::total(&owed);
-        let law: Vec<Rational> = match rest.is_nil() {
-            true => p,
-            false => owed.iter().map(|one| one.over(&rest)).collect(),
-        };
-        let keep = rest.over(&alive);
-        self.end(node, &left.times(&keep), &law);
-        left.times(&Rational::one().minus(&keep))
-    }
-}
-
 /// A prefix, and its node in the shape.
 type Placed = (Vec<usize>, usize);
 
@@ -210,7 +83,10 @@ fn each_tree(
     for (tuple, mass) in tuples(law, &pair.rows[prefix][1], children) {
         let mut more = nodes.clone();
         for (rank, &token) in tuple.iter().enumerate() {
-            more.push(([prefix.as_slice(), &[token]].concat(), first + rank));
+            more.push((
+                [prefix.as_slice(), &[token as usize]].concat(),
+                first + rank,
+            ));
         }
         each_tree(
             (pair, shape, law),
@@ -221,23 +97,22 @@ fn each_tree(
     }
 }
 
-fn tuples(law: SchemeName, q: &[Rational], children: usize) -> Vec<(Vec<usize>, Rational)> {
+fn tuples(law: SchemeName, q: &[Rational], children: usize) -> Vec<(Vec<u32>, Rational)> {
     let MadeOf::OneDraft(make) = law.entry().made_of else {
         return Vec::new();
     };
     let draft = Draft::from_rationals(q.to_vec()).unwrap();
     let mut all = Vec::new();
     make(draft, children).for_each_tuple_exact(&mut |tuple, mass| {
-        let tuple = tuple.iter().map(|&token| token as usize).collect();
-        all.push((tuple, mass.clone()));
+        all.push((tuple.to_vec(), mass.clone()));
     });
     all
 }
 
-/// |F|, by its definition; usize::MAX of i.i.d. drafts, which have no strata.
-fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> usize {
+/// |F|, by its definition; none of i.i.d. drafts, which have no strata.
+fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> Option<usize> {
     if law == SchemeName::WITH_REPLACEMENT {
-        return usize::MAX;
+        return None;
     }
     let mut falling: Vec<&Rational> = q.iter().filter(|q| !q.is_nil()).collect();
     falling.sort_by(|a, b| b.cmp(a));
@@ -251,7 +126,7 @@ fn sure(law: SchemeName, q: &[Rational], drafts: usize) -> usize {
             break;
         }
     }
-    sure
+    Some(sure)
 }
 
 fn rows_of(
@@ -291,13 +166,14 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
                 let drafted = drafted.entry(prefix.clone());
                 drafted.or_insert_with(Rational::zero).gain(chance);
             }
-            let mut nodes: Vec<Drawn> = drawn
+            let mut nodes: Vec<DrawnNode> = drawn
                 .iter()
                 .map(|(prefix, place)| {
-                    let (count, q) = (shape.children[*place], &pair.rows[prefix][1]);
-                    Drawn {
-                        prefix: prefix.clone(),
-                        children: Vec::new(),
+                    let (count, [p, q]) = (shape.children[*place], &pair.rows[prefix]);
+                    DrawnNode {
+                        token: prefix.last().map_or(0, |&token| token as u32),
+                        target: p.clone(),
+                        drafts: Vec::new(),
                         tuples: if count > 0 {
                             tuples(law, q, count)
                         } else {
@@ -312,16 +188,20 @@ fn is_as_replayed(pair: &Pair, tree: &str, law: SchemeName, is_one: bool) -> f64
                     .iter()
                     .position(|(_, other)| *other == shape.parent[*place])
                     .unwrap();
-                nodes[parent].children.push(node);
+                nodes[parent].drafts.push(node);
             }
-            let mut round = Round {
-                pair,
-                levels,
-                nodes,
-                ends: &mut ends,
-            };
-            let refused = round.offer(0, &Rational::one(), chance);
-            assert!(refused.is_nil(), "{refused}");
+            let mut left = chance.clone();
+            for end in ends_from_leaves(nodes, levels) {
+                let mass = left.times(&end.chance);
+                left = left.minus(&mass);
+                for (token, p) in end.law.iter().enumerate() {
+                    let key = (drawn[end.node].0.clone(), token);
+                    ends.entry(key)
+                        .or_insert_with(Rational::zero)
+                        .gain(&mass.times(p));
+                }
+            }
+            assert!(left.is_nil(), "{left}");
         },
     );
     let counts: Vec<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();

@@ -3,10 +3,12 @@
 mod from_leaves;
 #[cfg(test)]
 mod from_leaves_tests;
+mod given;
 mod replay;
 mod shares;
 
 pub use from_leaves::{TextToken, kept_from_leaves, most_kept};
+pub use given::{DrawnNode, TreeEnd, ends_from_leaves};
 pub use replay::{TreeReplay, replay_tree, replay_tree_with};
 pub use replay::{survival_of_tree, walk};
 pub use shares::ChildShares;
