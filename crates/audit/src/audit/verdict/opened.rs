@@ -277,7 +277,7 @@ impl<'a> Opened<'a> {
         Ok(())
     }
 
-    /// How far a rule that is lossy by design moves what comes out of a draft.
+    /// Returns how far a rule that is lossy by design moves what comes out of a draft.
     pub(crate) fn lossy_by(&self, index: usize, pair: &Pair) -> Option<f64> {
         let at = Position {
             reach: self.reach_at(index),

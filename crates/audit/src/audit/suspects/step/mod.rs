@@ -154,7 +154,7 @@ impl<'a> Here<'a> {
         (self.reach * self.p.at(place) - self.stands * self.q.at(place)).max(0.0)
     }
 
-    /// What a suspect says.
+    /// Returns what a suspect says.
     pub(crate) fn told<'b>(&'b self, suspect: &Suspect, changes: &Changes<'b>) -> Told {
         let law = suspect.law;
         let row = || changes.get(suspect.change, self);
@@ -178,7 +178,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// How many tokens are listed.
+    /// Counts the listed tokens.
     fn listed(&self) -> usize {
         self.p.row.len() - usize::from(self.p.rest && !self.p.row.is_empty())
     }
