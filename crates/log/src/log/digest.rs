@@ -81,7 +81,7 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Log {
-    /// Whether its rows are in memory, where no command finds them.
+    /// Tells whether its rows are in memory, where no command finds them.
     pub fn is_held(&self) -> bool {
         let held = |shard: &Shard| matches!(&**shard.target.source(), Source::Held { entries, .. } if !entries.is_fetched());
         self.shards.iter().any(held)
