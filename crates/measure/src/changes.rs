@@ -27,7 +27,7 @@ fn needs(from: Rule, to: Rule) -> Needs {
     }
 }
 
-/// The same as a number; a rule of as many passes as it takes comes behind one of a fixed number.
+/// Ranks a change: a rule of as many passes as it takes comes behind one of a fixed number.
 fn effort(from: Rule, to: Rule) -> u8 {
     2 * needs(from, to) as u8 + u8::from(to.1 == VerifierName::LEVEL)
 }
