@@ -189,7 +189,7 @@ impl<T: Number> BlockVerifier<T> for Select<T> {
     }
 }
 
-/// How an optimal plan hands out the sets of m draws; `None` cannot happen on a validated
+/// Plans how the sets of m draws are handed out at best; `None` cannot happen on a validated
 /// problem.
 fn plan<T: Number>(
     problem: &BlockProblem,
