@@ -143,7 +143,7 @@ pub struct RatioBins {
 const NONE: u16 = u16::MAX;
 
 impl RatioBins {
-    /// Of rows of one vocabulary; entries of 0 or above, in any scale. O(V).
+    /// Bins rows of one vocabulary; entries of 0 or above, in any scale. O(V).
     pub fn new(target: &[f64], draft: &[f64]) -> Self {
         let total = |row: &[f64]| row.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let (all_p, all_q) = (total(target), total(draft));

@@ -149,7 +149,7 @@ fn cut(target: &[f64], emitted: &[f64], keep: &mut [f64], residual: &mut [f64]) 
     accepted.value()
 }
 
-/// What is accepted, and the sum of |output - p|.
+/// Writes the output law; returns what is accepted, and the sum of |output - p|.
 #[multiversion(targets = "simd")]
 fn output_law(kept: &[f64], residual: &[f64], target: &[f64], output: &mut [f64]) -> [f64; 2] {
     let mut accepted = SplitSum::default();

@@ -154,7 +154,7 @@ impl LevelPlan {
         &self.rates.optimum
     }
 
-    /// Whether the token is in H, the certificate of the upper bound: those that can be
+    /// Tells whether the token is in H, the certificate of the upper bound: those that can be
     /// drafted and are not used up at the end.
     pub fn holds(&self, token: u32) -> bool {
         self.held.get(token as usize) == Some(&true)
