@@ -117,7 +117,7 @@ impl ModelArgs {
         })
     }
 
-    /// What is quick to refuse, before what is slow to load.
+    /// Reads prompts and codec: what is quick to refuse, before what is slow to load.
     pub fn read(&self) -> Result<(Vec<Prompt>, TextCodec), CaptureError> {
         let stop = match (self.no_stop, self.stop.as_slice()) {
             (true, _) => Stop::Never,
@@ -184,7 +184,7 @@ impl ModelArgs {
     }
 }
 
-/// Whether progress is for somebody to see.
+/// Tells whether progress is for somebody to see.
 pub(super) fn shown(common: &Common) -> bool {
     common.format == Format::Text && !common.quiet
 }
