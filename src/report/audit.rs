@@ -184,7 +184,7 @@ fn looked(report: &AuditReport) -> String {
     }
 }
 
-/// Whose p it is.
+/// Says whose p it is.
 fn whose(report: &AuditReport) -> String {
     let mut words = match report.rows_from {
         Some(RowsFrom::EngineProcessed) => {

@@ -60,7 +60,7 @@ pub fn strange_words(fit: &DraftFit) -> Option<String> {
     })
 }
 
-/// That masks count, of logs that have some.
+/// Says that masks count, of logs that have some.
 pub(super) fn masked(is_masked: bool) -> Option<String> {
     is_masked.then(|| {
         "The log's masks (allowed) are applied to the target's rows, and not to the draft's."

@@ -40,7 +40,7 @@ pub(super) fn with_decimals(value: f64, decimals: usize) -> String {
     signed(format!("{:.decimals$}", 100.0 * value))
 }
 
-/// With a minus sign instead of a hyphen, and without one where nothing is left.
+/// Puts a minus sign in place of a hyphen, and none where nothing is left.
 fn signed(text: String) -> String {
     match text.strip_prefix('-') {
         Some(digits) if digits.chars().all(|c| c == '0' || c == '.') => digits.to_owned(),

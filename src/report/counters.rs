@@ -216,7 +216,7 @@ fn lengths(report: &CountersReport) -> Option<Section> {
     ))
 }
 
-/// From the shortest length to the longest of those that rounds ran or are part of rounds that ran.
+/// Compares the shortest and the longest length that rounds ran, or that is part of such rounds.
 fn longer(report: &CountersReport) -> Option<String> {
     let is_known = |at: &&AtLength| matches!(at.kind, Kind::Counted | Kind::Prefix);
     let known = || report.lengths.iter().filter(is_known);

@@ -38,7 +38,7 @@ pub(super) fn title(
     }
 }
 
-/// Behind a speed-up whose interval holds 1.
+/// Says, behind a speed-up, that its interval holds 1.
 pub(super) fn unsure(speedup: &Estimate) -> &'static str {
     if speedup.ci95[0] <= 1.0 {
         " (the interval holds 1: these prompts do not show a gain)"

@@ -180,7 +180,7 @@ pub struct FormGuard {
 }
 
 impl FormGuard {
-    /// For rows of a type.
+    /// A guard for rows of a type.
     pub fn new(dtype: Dtype) -> Self {
         Self {
             tolerance: dtype.sum_tolerance(),

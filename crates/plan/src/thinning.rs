@@ -82,7 +82,7 @@ impl Thinning {
         }
     }
 
-    /// Given that this token is the output: the probability that it was accepted, where in
+    /// Returns the probability that this token was accepted, given that it is the output, where in
     /// all `accepted` are.
     pub(super) fn given(&self, token: u32, p: f64, accepted: f64) -> f64 {
         match self.residual.get(token as usize) {

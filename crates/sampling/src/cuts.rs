@@ -35,7 +35,7 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Without those that keep everything.
+    /// Leaves out those that keep everything.
     pub fn effective(self) -> Self {
         let cuts = Self {
             top_p: self.top_p.filter(|&p| p < 1.0),

@@ -402,7 +402,7 @@ impl Whole<'_> {
 }
 
 impl Kept {
-    /// So many tokens, and none that is open.
+    /// Keeps so many tokens, and none that is open.
     fn first(count: usize) -> Self {
         Self {
             certain: count,

@@ -89,7 +89,7 @@ impl Estimate {
             .filter(|[low, high]| high - low > half.max(SHUT))
     }
 
-    /// On which side of 0 a difference is, if its interval tells: where rows list some tokens
+    /// Tells on which side of 0 a difference is, if its interval does: where rows list some tokens
     /// only, that of either bound. `None` where the interval holds 0, and where there is none.
     pub fn side(&self) -> Option<Ordering> {
         let half = (self.ci95[1] - self.ci95[0]) / 2.0;

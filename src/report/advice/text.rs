@@ -184,7 +184,7 @@ pub(in crate::report) fn of_tree(change: &Change) -> (bool, String) {
     }
 }
 
-/// That an engine does what a grown tree is compared with, behind the latter.
+/// Says that an engine does what a grown tree is compared with, behind the latter.
 pub(in crate::report) fn as_it_does(engine: Option<&Assumed>) -> String {
     engine.map_or_else(String::new, |engine| {
         format!(", as {} does unless told otherwise", who(engine))

@@ -57,7 +57,7 @@ pub(super) fn of_place(report: &GapReport, at: f64, n: usize) -> Option<String> 
     ))
 }
 
-/// From the first place to the last, of the first law: its optimum.
+/// Follows the optimum of the first law from the first place to the last.
 pub(super) fn rising(panels: &[(String, Vec<Line>)], axis: &Axis) -> Option<String> {
     let (law, lines) = panels.first()?;
     let [first, .., last] = lines.first()?.points.as_slice() else {

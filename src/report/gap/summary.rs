@@ -133,7 +133,7 @@ pub(super) fn not_drawn(report: &GapReport) -> impl Iterator<Item = String> {
     })
 }
 
-/// That further drafts at temperature 0 are the first one again.
+/// Says that further drafts at temperature 0 are the first one again.
 fn greedy(report: &GapReport, at: f64) -> Option<String> {
     let alone = !report.redrafted.iter().any(|row| row.temperature == at);
     let several = drafts(report).into_iter().any(|n| n > 1);
@@ -178,7 +178,7 @@ pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
     ))
 }
 
-/// That rows list some tokens only, and how many.
+/// Says that rows list some tokens only, and how many.
 pub(super) fn truncated(report: &GapReport) -> Option<String> {
     if !is_truncated(report) {
         return None;

@@ -152,7 +152,7 @@ fn quicker(report: &LengthReport) -> Option<String> {
     })
 }
 
-/// From the shortest length of a verifier to the longest, where their intervals are apart.
+/// Finds the shortest and the longest length of a verifier, where their intervals are apart.
 fn from_to(report: &LengthReport) -> Option<[&PolicyResult; 2]> {
     let verifier = *verifiers(report).first()?;
     let known = || of(report, verifier, true).filter(|row| row.tokens_per_call.is_some());

@@ -144,7 +144,7 @@ fn no_choice(report: &LengthReport) -> String {
     }
 }
 
-/// That no length is chosen, with the bounds of the shortest and the longest.
+/// Says that no length is chosen, with the bounds of the shortest and the longest.
 fn bounds_alone(report: &LengthReport) -> String {
     let rows = report.results.iter();
     let rows = rows.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);

@@ -56,8 +56,8 @@ impl<T: Number> Outcomes<'_, T> {
         }
     }
 
-    /// With `probability`, `prefix` is accepted and the token after it is drawn
-    /// from `next` (V probabilities); `None` if that law is 0/0.
+    /// Accepts `prefix` with `probability` and draws the token after it from `next` (V
+    /// probabilities); `None` if that law is 0/0.
     ///
     /// After a whole block the next token is the bonus token, and `next` is
     /// not looked at where the target's law of it is not known.

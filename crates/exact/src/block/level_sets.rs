@@ -46,8 +46,8 @@ pub struct LevelSets {
 }
 
 impl LevelSets {
-    /// From one row of flags a length, `layers[l-1][i]` telling whether prefix i of l tokens
-    /// is in the set; `None` if they are not L rows of V, V^2, .. V^L entries.
+    /// The sets from one row of flags a length, `layers[l-1][i]` telling whether prefix i of l
+    /// tokens is in the set; `None` if they are not L rows of V, V^2, .. V^L entries.
     pub fn new<T: Number>(tree: &TokenTree<T>, layers: Vec<Vec<bool>>) -> Option<Self> {
         let fits = layers.len() == tree.length()
             && (1..)
@@ -638,7 +638,7 @@ pub(crate) mod tests {
         assert_eq!(all, expected);
     }
 
-    /// In fractions the search goes on where in `f64` the bounds would be one number.
+    /// Shows that the search goes on in fractions where in `f64` the bounds would be one number.
     #[test]
     fn fractions_meet_however_near_the_bounds_are() {
         let small =

@@ -191,7 +191,7 @@ fn chi_square(law: &[Rational], p: &[Rational]) -> Option<Rational> {
     beyond(law, p).is_nil().then_some(sum)
 }
 
-/// In what another law is nearer to p, if in anything. Between corners of its own sum of
+/// Says in what another law is nearer to p, if in anything. Between corners of its own sum of
 /// (p' - t p)+ that is a line, and the other sum convex: no less at the corners is no less at any t.
 fn nearer(law: &[Rational], other: &[Rational], p: &[Rational]) -> Option<String> {
     let corners = ratios(other, p).chain([Rational::zero()]);

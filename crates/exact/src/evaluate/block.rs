@@ -243,7 +243,7 @@ pub fn block(problem: &BlockProblem, drafts: usize) -> BlockEvaluation {
     within(problem, drafts, MOST_WORK)
 }
 
-/// With so much work at most for the search of the optimum.
+/// Evaluates with so much work at most for the search of the optimum.
 fn within(problem: &BlockProblem, drafts: usize, work: f64) -> BlockEvaluation {
     let drafts = drafts.clamp(1, specgap_core::problem::MAX_DRAFTS);
     let tree = TokenTree::<f64>::new(problem);

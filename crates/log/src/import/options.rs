@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// In which order its sampler cuts rows, unless it is told otherwise.
+    /// Returns the order in which its sampler cuts rows, unless it is told otherwise.
     pub fn cut_order(self) -> Option<CutOrder> {
         match self {
             Self::Vllm => Some(CutOrder::VLLM),

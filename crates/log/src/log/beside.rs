@@ -101,7 +101,7 @@ impl Beside {
         Self::SCORED.contains(&self) || matches!(self, Self::DraftTokenIds | Self::DraftRest)
     }
 
-    /// Not read with the rows.
+    /// Tells whether it is not read with the rows.
     pub(super) fn is_apart(self) -> bool {
         matches!(
             self,

@@ -52,7 +52,7 @@ impl FileDigest {
         Self::read(&file_name(path), file).map_err(|source| LogError::reading(path, source))
     }
 
-    /// That of a file whose bytes were read.
+    /// The digest of a file whose bytes were read.
     pub fn of_bytes(path: &Path, bytes: &[u8]) -> Self {
         Self {
             name: file_name(path),
@@ -159,7 +159,7 @@ impl Shard {
 }
 
 impl Tensor {
-    /// That of its file, or of its entries if these are in memory.
+    /// Digests its file, or its entries if these are in memory.
     fn digest(&self) -> Result<Option<FileDigest>, LogError> {
         let path = self.path();
         let read = match &**self.source() {

@@ -59,7 +59,7 @@ pub struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    /// In the order of `FLOATS`.
+    /// Lists its numbers in the order of `FLOATS`.
     fn floats(&self) -> [&'a [f64]; FLOATS.len()] {
         [
             self.q,

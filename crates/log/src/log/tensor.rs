@@ -21,7 +21,7 @@ pub struct HeldTensor {
 }
 
 impl HeldTensor {
-    /// With entries that lie as in a file, row-major and little-endian, or are gathered so.
+    /// A tensor whose entries lie as in a file, row-major and little-endian, or are gathered so.
     pub fn new(
         name: &str,
         dtype: Dtype,

@@ -176,7 +176,7 @@ impl LevelPlan {
         (tier != NO_TIER).then(|| (tier, self.delay[token as usize]))
     }
 
-    /// When a tier ends: never, but for the last one.
+    /// Returns when a tier ends: never, but for the last one.
     pub fn horizon_of(&self, tier: u32) -> f64 {
         if tier + 1 == self.tiers {
             self.horizon

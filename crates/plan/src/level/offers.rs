@@ -297,7 +297,7 @@ pub struct Offers<R> {
 }
 
 impl<R: Deref<Target = OfferedRows>> Offers<R> {
-    /// So many children that nothing is known of; of strata as many as the rows were made for.
+    /// Offers of so many children that nothing is known of; of strata as many as the rows have.
     pub fn new(rows: R, children: usize) -> Self {
         let count = match rows.is_iid() {
             true => children,

@@ -694,8 +694,8 @@ impl LevelPasses {
         verdict
     }
 
-    /// Given that the output is this token: the probability that it is the draft of a slot,
-    /// accepted there. A token over a cut has two slots; what is left of 1 is that it was not
+    /// Returns the probability that this token is the draft of a slot, accepted there, given that
+    /// it is the output. A token over a cut has two slots; what is left of 1 is that it was not
     /// drafted. O(1).
     pub fn given(&self, token: u32, p: f64) -> Vec<(usize, f64)> {
         let sure = self.sure();

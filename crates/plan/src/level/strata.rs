@@ -155,7 +155,7 @@ impl Heaviest {
 /// Sums that are made side by side, as each addition waits for the one before.
 const PARTS: usize = 4;
 
-/// For each place the mass from it on, with `behind` behind the last.
+/// Returns for each place the mass from it on, with `behind` behind the last.
 fn sums_from_the_end(ordered: &[(f64, u32)], behind: f64) -> Vec<TwoFloat> {
     let count = ordered.len();
     let part = count / PARTS;

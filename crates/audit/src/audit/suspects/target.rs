@@ -233,7 +233,7 @@ impl Changed<'_> {
         }
     }
 
-    /// At most this much is moved from the row: total variation, or a bound of it.
+    /// Returns how much is moved from the row at most: total variation, or a bound of it.
     pub(crate) fn moved(&self, row: &[f64]) -> f64 {
         match self {
             Self::Cut { mass, .. } => (1.0 - mass).max(0.0),

@@ -148,7 +148,7 @@ impl<'a> Here<'a> {
         self.within(Factor::of(law(self.output), claim, price))
     }
 
-    /// In the middle of a block what the claim excludes may be another p's, and tells nothing.
+    /// Lets what the claim excludes tell nothing in the middle of a block: it may be another p's.
     pub(super) fn within(&self, factor: Factor) -> Factor {
         match self.is_within_block() && factor.is_of_the_excluded() {
             true => Factor::ONE,

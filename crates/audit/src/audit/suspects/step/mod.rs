@@ -141,7 +141,7 @@ impl<'a> Here<'a> {
         self.rule.tests_drafts()
     }
 
-    /// In the middle of a block, whose prefix may have been refused.
+    /// Tells whether it is in the middle of a block, whose prefix may have been refused.
     pub(crate) fn is_within_block(&self) -> bool {
         self.rule == Rule::BLOCK && self.reach < 1.0
     }
